@@ -1,0 +1,57 @@
+// Endian and unaligned access. The only place where bytes become integers.
+//
+// The caller has checked that the bytes are there: these helpers do not know how long the buffer is.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace cframefs::codec {
+
+using ByteView = std::span<const std::uint8_t>;
+using ByteSpan = std::span<std::uint8_t>;
+
+template <std::integral T>
+constexpr T swap_bytes(T value) {
+  if constexpr (sizeof(T) == 1) {
+    return value;
+  } else if constexpr (sizeof(T) == 2) {
+    return static_cast<T>(__builtin_bswap16(static_cast<std::uint16_t>(value)));
+  } else if constexpr (sizeof(T) == 4) {
+    return static_cast<T>(__builtin_bswap32(static_cast<std::uint32_t>(value)));
+  } else {
+    return static_cast<T>(__builtin_bswap64(static_cast<std::uint64_t>(value)));
+  }
+}
+
+template <std::integral T>
+T load_le(const std::uint8_t* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return std::endian::native == std::endian::little ? value : swap_bytes(value);
+}
+
+template <std::integral T>
+T load_be(const std::uint8_t* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return std::endian::native == std::endian::big ? value : swap_bytes(value);
+}
+
+template <std::integral T>
+void store_le(std::uint8_t* at, T value) {
+  if (std::endian::native != std::endian::little) value = swap_bytes(value);
+  std::memcpy(at, &value, sizeof value);
+}
+
+template <std::integral T>
+void store_be(std::uint8_t* at, T value) {
+  if (std::endian::native != std::endian::big) value = swap_bytes(value);
+  std::memcpy(at, &value, sizeof value);
+}
+
+}  // namespace cframefs::codec

@@ -1,0 +1,88 @@
+// One chunk, parsed and validated once; then any of its blocks decodes into the caller's memory.
+//
+// The decoder never needs the whole chunk in memory. parse() wants a prefix (header, block starts, dictionary); each
+// block then wants just its own stored bytes. So a reader of 4 KiB of a 16 MiB chunk on disk reads two short ranges.
+//
+// "Inner" offsets are plain bytes from the start of the decoded chunk; "stored" offsets are bytes from the first byte
+// of the chunk header. Format: chunk.md sections 2 to 7.
+//
+// Thread safety: immutable after parse(), all const members may run at once, each call with a DecodeContext of its own.
+// Ownership: keeps no pointer into the prefix (a dictionary is copied).
+// Errors: corruption or unsupported; a failed decode may have written any part of `out`, and nothing outside it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "codec/bytes.h"
+#include "codec/chunk_header.h"
+#include "codec/decode_context.h"
+#include "codec/error.h"
+
+namespace cframefs::codec {
+
+/// What a chunk needs to be told by the frame that holds it.
+struct ChunkEnvironment {
+  /// Typesize of the superchunk, which bytedelta with meta 0 asks for; 0: take the chunk's own.
+  std::int32_t frame_typesize = 0;
+  /// Frames of 2.0.0-beta.1 and beta.2 hold version-4 chunks with the bitshuffle layout of Blosc1 (filters.md section
+  /// 4).
+  bool old_bitshuffle = false;
+};
+
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size() const { return end - begin; }
+};
+
+class ChunkDecoder {
+ public:
+  /// How many bytes from the chunk's start parse() needs at most (never more than header.cbytes).
+  static std::uint64_t prefix_size(const ChunkHeader& header);
+
+  /// `prefix`: at least prefix_size() bytes of the chunk.
+  static Result<ChunkDecoder> parse(ByteView prefix, const ChunkEnvironment& environment = {});
+
+  /// A chunk that is not stored at all: `nbytes` of zeros, NaN (typesize 4 or 8, else unsupported) or uninitialised
+  /// bytes (which read as zeros). REQUIRES: value is one of these three, nbytes >= 0.
+  static Result<ChunkDecoder> special(SpecialValue value, std::int32_t nbytes, std::int32_t typesize);
+
+  const ChunkHeader& header() const { return header_; }
+  std::uint32_t nbytes() const { return static_cast<std::uint32_t>(header_.nbytes); }
+
+  /// All bytes are zero, and known to be so without decoding (zeros and uninitialised).
+  bool is_zeros() const;
+
+  /// Blocks as the decoder serves them: those of the format, except that memcpyed and special chunks, which have none
+  /// that matter, come in pieces of 64 KiB. 0 only if nbytes is 0.
+  std::uint32_t block_count() const { return block_count_; }
+  ByteRange block_range(std::uint32_t block) const;   // inner offsets
+  std::uint32_t block_at(std::uint32_t inner) const;  // REQUIRES: inner < nbytes()
+  /// Stored bytes that block needs: its streams up to the next block's start. Empty for special chunks. For a memcpyed
+  /// chunk exactly the plain bytes.
+  ByteRange stored_range(std::uint32_t block) const;
+
+  /// Delta chunks: decoding a block other than 0 needs the plain bytes of block 0.
+  bool needs_reference() const { return needs_reference_; }
+
+  /// Decodes `block` from `stored` (the bytes of stored_range(block)) into `out` (block_range(block).size() bytes).
+  /// `reference`: plain block 0, where needs_reference() and block > 0; else ignored.
+  Result<void> decode_block(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
+                            ByteView reference = {}) const;
+
+ private:
+  ChunkDecoder() = default;
+  // (implementation's own members)
+  ChunkHeader header_;
+  std::uint32_t block_count_ = 0;
+  bool needs_reference_ = false;
+};
+
+/// Decodes inner bytes [begin, begin + out.size()) of a chunk that lies wholly in memory, touching no block that the
+/// range does not (but block 0 where delta needs it). `chunk`: at least header.cbytes bytes.
+Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk, std::uint32_t begin,
+                          ByteSpan out);
+
+}  // namespace cframefs::codec
