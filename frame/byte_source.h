@@ -1,0 +1,48 @@
+// Positional reads of an opened object: a file today, a range of a file inside an archive or a remote object tomorrow.
+//
+// Thread safety: const members may run at once. Ownership: a source owns what it reads from (or shares it).
+// Errors: io from the system; corruption when the object ends before the bytes that were asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frame/file_ops.h"
+
+namespace cframefs::frame {
+
+/// Tells one state of a file from another. Two equal identities: the bytes have not changed as far as stat(2) can tell.
+struct Identity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+  std::int64_t ctime_ns = 0;
+  bool operator==(const Identity&) const = default;
+
+  static Identity of(const struct stat& status);
+};
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Bytes that can be read, from 0.
+  virtual std::uint64_t size() const = 0;
+  /// All of `into`, or an error.
+  virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
+  /// Where byte 0 of this source lies in the file, for messages.
+  virtual FileOffset place() const { return FileOffset{0}; }
+  /// For messages: which of a container's files this is; empty if it has but one.
+  virtual std::string label() const { return {}; }
+};
+
+/// Bytes [begin, end of file as it was when opened) of an open file. `file` is shared with other sources.
+std::unique_ptr<ByteSource> file_source(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
+                                        std::uint64_t size);
+
+/// Bytes in memory, which the source owns.
+std::unique_ptr<ByteSource> memory_source(std::vector<std::uint8_t> bytes);
+
+}  // namespace cframefs::frame

@@ -1,0 +1,105 @@
+// One container of chunks, whatever its format: which chunks there are, where they lie, what they are made of.
+//
+// A Container is one state ("generation") of one file: header, index and metalayers as they were when it was opened. It
+// never changes; when the file does, open it again. Implemented by CFrame (cframe.h), SparseFrame (sparse_frame.h).
+//
+// Thread safety: immutable, const members may run at once (what they keep inside is guarded).
+// Ownership: shared; views, readers and caches hold std::shared_ptr<const Container>.
+// Errors: corruption and unsupported name the chunk and the file offset; io passes through.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/chunk_decoder.h"
+#include "frame/byte_source.h"
+#include "frame/coordinates.h"
+
+namespace cframefs::frame {
+
+/// What the header says of the whole. The codec fields are defaults for chunks to come; every stored chunk describes
+/// itself. Bytes throughout.
+struct FrameParameters {
+  std::string kind;  // "cframe", "sframe"
+  int frame_version = 0;
+  std::uint8_t compcode = 0;  // compressor code (codecs.md section 1)
+  std::uint8_t compcode_meta = 0;
+  std::uint8_t clevel = 0;
+  std::uint8_t split_mode = 0;  // 1 always, 2 never, 3 auto, 4 forward-compat; 0 not recorded
+  std::array<std::uint8_t, codec::kFilterSlots> filters{};
+  std::array<std::uint8_t, codec::kFilterSlots> filters_meta{};
+  std::int32_t typesize = 1;
+  std::int32_t blocksize = 0;  // 0: chosen per chunk
+  std::int32_t chunksize = 0;  // 0: chunks of different sizes; -1: nothing appended yet
+  std::uint64_t nbytes = 0;    // plain length of all chunks together
+  std::uint64_t cbytes = 0;    // length of the chunk section (cframe), sum of the chunk files (sframe)
+  std::uint64_t header_length = 0;
+  std::uint64_t frame_length = 0;
+  bool variable_chunks = false;
+  bool vl_blocks = false;
+  bool use_dict = false;
+};
+
+/// Where a chunk lies, or what it is made of if it is not stored.
+struct ChunkPlace {
+  codec::SpecialValue special = codec::SpecialValue::none;  // zeros, nan or uninitialised: not stored
+  std::int32_t nbytes = -1;                  // plain length the container expects; -1: only the chunk knows
+  std::shared_ptr<const ByteSource> source;  // stored chunks: where the bytes are
+  FileOffset offset;                         // of the chunk's header in `source`
+  std::uint64_t limit = 0;                   // bytes from there that may belong to the chunk
+};
+
+/// A chunk and where it begins in chunk order.
+struct ChunkSpan {
+  ChunkNumber chunk;
+  FlatOffset begin;
+  std::uint32_t nbytes = 0;
+};
+
+struct Metalayer {
+  std::string name;
+  std::vector<std::uint8_t> content;  // variable-length metalayers: decompressed
+};
+
+class Container {
+ public:
+  virtual ~Container() = default;
+
+  virtual const FrameParameters& parameters() const = 0;
+  virtual std::int64_t chunk_count() const = 0;
+  virtual Result<ChunkPlace> place(ChunkNumber chunk) const = 0;
+
+  /// The chunk that holds byte `at` of the chunks laid end to end. REQUIRES: at < parameters().nbytes. Constant time
+  /// for chunks of one size; where sizes differ the first call reads all chunk headers.
+  virtual Result<ChunkSpan> locate(FlatOffset at) const = 0;
+
+  /// The first chunk at or after `from` that is (`hole`) or is not (`!hole`) zeros by the index alone: special zeros or
+  /// uninitialised. chunk_count() if there is none.
+  virtual Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const = 0;
+
+  virtual const codec::ChunkEnvironment& environment() const = 0;
+
+  /// Fixed metalayers in stored order.
+  virtual const std::vector<Metalayer>& metalayers() const = 0;
+  /// Set if not all of them could be read. The chunks can be all the same, but what the metalayers said about them
+  /// (that they are tiles of an array) may be among what is lost.
+  virtual const std::optional<Error>& metalayer_damage() const { return no_damage(); }
+  /// Names of the variable-length metalayers in stored order.
+  virtual std::vector<std::string> vlmetalayer_names() const = 0;
+  /// Set if not all of these names could be read.
+  virtual const std::optional<Error>& vlmetalayer_damage() const { return no_damage(); }
+  /// Plain content of one; invalid if there is no such name.
+  virtual Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const = 0;
+
+ protected:
+  static const std::optional<Error>& no_damage() {
+    static const std::optional<Error> none;
+    return none;
+  }
+};
+
+}  // namespace cframefs::frame

@@ -1,0 +1,98 @@
+// Every effect on files goes through this interface; tests replace it to fail, tear or stop it at any step.
+//
+// The calls are those of POSIX with `*at` resolution, so that nothing outside the folder that `dir` refers to is
+// reached: paths are opened beneath `dir` and symbolic links in them are not followed. Retrying on EINTR and continuing
+// short transfers is done here, once.
+//
+// Thread safety: all members may be called at once. Ownership: the caller closes what it opened; Descriptor does it.
+// Errors: kind io with the system's errno.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "codec/bytes.h"
+#include "codec/error.h"
+#include "frame/coordinates.h"
+
+namespace cframefs::frame {
+
+using codec::ByteSpan;
+using codec::ByteView;
+using codec::Error;
+using codec::ErrorKind;
+using codec::Result;
+
+struct DirectoryEntry {
+  std::string name;
+  std::uint64_t inode = 0;
+  unsigned char type = 0;  // DT_*; DT_UNKNOWN is resolved by the implementation
+};
+
+class FileOps {
+ public:
+  virtual ~FileOps() = default;
+
+  /// `path` is relative to `dir` and resolved beneath it ("." is `dir` itself). `flags` as open(2); O_CLOEXEC is added.
+  virtual Result<int> open_at(int dir, const std::string& path, int flags) = 0;
+  /// A path that the user of a program gave: resolved as open(2) does, links and all. `flags`: O_CLOEXEC is added.
+  virtual Result<int> open_named(const std::string& path, int flags);
+  virtual void close(int fd) = 0;
+
+  /// Reads until `into` is full or the file ends; returns the number of bytes read.
+  virtual Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) = 0;
+  virtual Result<struct stat> status(int fd) = 0;
+  /// Of the entry itself: a final symbolic link is not followed.
+  virtual Result<struct stat> status_at(int dir, const std::string& path) = 0;
+  virtual Result<struct statvfs> filesystem_status(int fd) = 0;
+
+  /// Every entry of an open directory but "." and "..", in the order of the directory.
+  virtual Result<std::vector<DirectoryEntry>> list(int dir_fd) = 0;
+  virtual Result<std::string> read_link(int dir, const std::string& path) = 0;
+  /// lseek(2) with SEEK_DATA or SEEK_HOLE; ENXIO when there is none after `from`.
+  virtual Result<FileOffset> seek(int fd, FileOffset from, int whence) = 0;
+
+  virtual Result<std::vector<std::string>> list_attributes(int fd) = 0;
+  virtual Result<std::string> get_attribute(int fd, const std::string& name) = 0;
+};
+
+/// The operating system's.
+FileOps& system_files();
+/// The same without openat2(2), as on kernels before 5.6.
+FileOps& portable_files();
+
+/// An open descriptor, closed with the operations that opened it. Movable.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  Descriptor(FileOps& files, int fd) : files_(&files), fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : files_(other.files_), fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) {
+      reset();
+      files_ = other.files_;
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  ~Descriptor() { reset(); }
+
+  int fd() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  /// Gives the descriptor away; the caller closes it.
+  int release() { return std::exchange(fd_, -1); }
+  void reset() {
+    if (fd_ >= 0) files_->close(std::exchange(fd_, -1));
+  }
+
+ private:
+  FileOps* files_ = nullptr;
+  int fd_ = -1;
+};
+
+}  // namespace cframefs::frame

@@ -1,0 +1,37 @@
+// From a name to a Container: what a file is, and opening it.
+//
+// Thread safety: functions only. Errors: corruption, unsupported, io, with the path left to the caller.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "frame/container.h"
+#include "frame/index_cache.h"
+
+namespace cframefs::frame {
+
+/// What a file or folder holds, told from its first bytes (or, for a folder, from its chunks.b2frame).
+enum class ContainerKind : std::uint8_t { none, cframe, sframe };
+
+/// What is learnt from the header alone, for a stat: one open and one short read.
+struct Summary {
+  ContainerKind kind = ContainerKind::none;
+  std::uint64_t nbytes = 0;
+  std::int32_t chunksize = 0;
+};
+
+/// Looks at the open file or folder `fd`. kind none: not a container. corruption: a container whose header is damaged.
+Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
+
+/// Opens the container in the open file or folder `fd` (shared, kept open by the container). `begin`: where the frame
+/// starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not touched.
+Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
+                                                        std::shared_ptr<IndexCache> index_cache, FileOffset begin = {});
+
+/// The same by path, for programs.
+Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin = {});
+
+}  // namespace cframefs::frame

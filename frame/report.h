@@ -1,0 +1,23 @@
+// What there is to say about a container, as JSON: the source of `cframe info --json` and of user.blosc2.info.
+//
+// Thread safety: functions only.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "frame/container.h"
+
+namespace cframefs::frame {
+
+/// "blosclz", "lz4", "lz4hc", "zlib", "zstd", or the registered name, or "codec 170".
+std::string codec_name(std::uint8_t compcode);
+/// The pipeline in the order applied, joined with "+": "shuffle", "delta+shuffle", "trunc_prec(-12)"; "none".
+std::string filters_name(const FrameParameters& parameters);
+
+/// Header only: nothing that costs more than opening did. Keys: format, codec, clevel, filters, typesize, chunksize,
+/// blocksize, nbytes, cbytes, ratio, chunks, metalayers (names), vlmetalayers (names).
+nlohmann::json summary_json(const Container& container);
+
+}  // namespace cframefs::frame
