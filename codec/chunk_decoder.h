@@ -15,12 +15,17 @@
 #include <memory>
 #include <vector>
 
+#include "codec/block_geometry.h"
+#include "codec/block_starts.h"
 #include "codec/bytes.h"
 #include "codec/chunk_header.h"
 #include "codec/decode_context.h"
 #include "codec/error.h"
+#include "codec/filters.h"
 
 namespace cframefs::codec {
+
+struct Dictionary;
 
 /// What a chunk needs to be told by the frame that holds it.
 struct ChunkEnvironment {
@@ -74,10 +79,25 @@ class ChunkDecoder {
 
  private:
   ChunkDecoder() = default;
-  // (implementation's own members)
+  Result<void> parse_blocks(ByteView prefix, const ChunkEnvironment& environment);
+  Result<void> decode_streams(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
+                              ByteView reference) const;
+  friend Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk,
+                                   std::uint32_t begin, ByteSpan out);
+
+  // How the plain bytes come about. A pattern is a special value: nothing but value_, over and over.
+  enum class Kind : std::uint8_t { pattern, memcpyed, streams };
+
   ChunkHeader header_;
+  Kind kind_ = Kind::pattern;
   std::uint32_t block_count_ = 0;
   bool needs_reference_ = false;
+  BlockGeometry geometry_;                 // blocksize: 64 KiB where there are no blocks that matter
+  std::vector<StoredBlock> blocks_;        // of Kind::streams
+  std::vector<std::uint32_t> vl_offsets_;  // of variable-length blocks: where each begins, and nbytes
+  std::vector<std::uint8_t> value_;        // of a pattern; empty: zeros
+  Pipeline pipeline_;
+  std::shared_ptr<const Dictionary> dictionary_;
 };
 
 /// Decodes inner bytes [begin, begin + out.size()) of a chunk that lies wholly in memory, touching no block that the

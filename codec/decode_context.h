@@ -21,8 +21,9 @@ class DecodeContext {
   DecodeContext& operator=(const DecodeContext&) = delete;
 
   /// Scratch memory of at least `size` bytes, contents unspecified; valid until the next call for the same slot.
-  /// Slots are independent: stored (compressed bytes as read), streams (codec output), filtered (between two filters).
-  enum class Slot { stored, streams, filtered };
+  /// Slots are independent: stored (compressed bytes as read, for the caller; codec/ never touches it), streams (codec
+  /// output before the filters), partial (a block of which the caller wants a part), reference (block 0 for delta).
+  enum class Slot { stored, streams, partial, reference };
   ByteSpan scratch(Slot slot, std::size_t size);
 
   /// Gives back scratch memory beyond `keep` bytes per slot.

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "frame/file_ops.h"
 
@@ -32,6 +34,8 @@ class ByteSource {
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
   /// Where byte 0 of this source lies in the file, for messages.
   virtual FileOffset place() const { return FileOffset{0}; }
+  /// For messages: which of a container's files this is; empty if it has but one.
+  virtual std::string label() const { return {}; }
 };
 
 /// Bytes [begin, end of file as it was when opened) of an open file. `file` is shared with other sources.

@@ -14,7 +14,12 @@
 namespace cframefs::frame {
 
 class ChunkReader {
+  struct Private {};
+
  public:
+  /// For open() alone.
+  ChunkReader(Private, ChunkNumber chunk, ChunkPlace place, codec::ChunkDecoder decoder);
+
   /// Reads and checks header and block starts of `chunk` (usually one short read), and that its plain length is what
   /// the container expects. Chunks that are not stored are served too.
   static Result<std::shared_ptr<const ChunkReader>> open(const Container& container, ChunkNumber chunk);
@@ -38,11 +43,16 @@ class ChunkReader {
   std::uint64_t scratch_bytes(std::uint32_t first, std::uint32_t count) const;
 
  private:
-  ChunkReader(ChunkNumber chunk, ChunkPlace place, codec::ChunkDecoder decoder);
+  Result<void> decode_stored(codec::DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
+                             ByteView reference) const;
+  Result<void> decode_plain(std::uint32_t first, std::span<const ByteSpan> outs) const;
+  std::uint32_t group_end(std::uint32_t first, std::uint32_t end) const;
+  Result<void> read_stored(const codec::ByteRange& range, ByteSpan into) const;
+  Error located(Error error) const;
 
-  ChunkNumber chunk_;
-  ChunkPlace place_;
-  codec::ChunkDecoder decoder_;
+  const ChunkNumber chunk_;
+  const ChunkPlace place_;
+  const codec::ChunkDecoder decoder_;
 };
 
 /// Decodes a whole chunk into `out` (decoder().nbytes() bytes).

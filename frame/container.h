@@ -85,10 +85,21 @@ class Container {
 
   /// Fixed metalayers in stored order.
   virtual const std::vector<Metalayer>& metalayers() const = 0;
+  /// Set if not all of them could be read. The chunks can be all the same, but what the metalayers said about them
+  /// (that they are tiles of an array) may be among what is lost.
+  virtual const std::optional<Error>& metalayer_damage() const { return no_damage(); }
   /// Names of the variable-length metalayers in stored order.
   virtual std::vector<std::string> vlmetalayer_names() const = 0;
+  /// Set if not all of these names could be read.
+  virtual const std::optional<Error>& vlmetalayer_damage() const { return no_damage(); }
   /// Plain content of one; invalid if there is no such name.
   virtual Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const = 0;
+
+ protected:
+  static const std::optional<Error>& no_damage() {
+    static const std::optional<Error> none;
+    return none;
+  }
 };
 
 }  // namespace cframefs::frame

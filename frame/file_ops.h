@@ -40,6 +40,8 @@ class FileOps {
 
   /// `path` is relative to `dir` and resolved beneath it ("." is `dir` itself). `flags` as open(2); O_CLOEXEC is added.
   virtual Result<int> open_at(int dir, const std::string& path, int flags) = 0;
+  /// A path that the user of a program gave: resolved as open(2) does, links and all. `flags`: O_CLOEXEC is added.
+  virtual Result<int> open_named(const std::string& path, int flags);
   virtual void close(int fd) = 0;
 
   /// Reads until `into` is full or the file ends; returns the number of bytes read.
@@ -61,6 +63,8 @@ class FileOps {
 
 /// The operating system's.
 FileOps& system_files();
+/// The same without openat2(2), as on kernels before 5.6.
+FileOps& portable_files();
 
 /// An open descriptor, closed with the operations that opened it. Movable.
 class Descriptor {
@@ -80,6 +84,8 @@ class Descriptor {
 
   int fd() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
+  /// Gives the descriptor away; the caller closes it.
+  int release() { return std::exchange(fd_, -1); }
   void reset() {
     if (fd_ >= 0) files_->close(std::exchange(fd_, -1));
   }

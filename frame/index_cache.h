@@ -3,6 +3,8 @@
 // The index of a frame is a chunk itself, 8 bytes for each chunk of the frame; a million chunks make 8 MB. It is never
 // expanded whole: its blocks decode on demand and live here, least recently used out first.
 //
+// A block that is larger than the bound is handed out and not kept.
+//
 // Thread safety: internally synchronised. Ownership: shared by the frames that use it; blocks are shared with readers.
 #pragma once
 
@@ -14,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codec/decode_context.h"
 #include "codec/error.h"
 
 namespace cframefs::frame {
@@ -30,28 +33,33 @@ class IndexCache {
   codec::Result<Block> get(std::uint64_t owner, std::uint32_t block, const std::function<codec::Result<Block>()>& load);
   /// Forgets the blocks of an owner.
   void forget(std::uint64_t owner);
+  /// Bytes held, with what keeping them costs.
   std::size_t bytes() const;
+
+  /// Contexts for decoding index blocks, shared by all frames.
+  codec::ContextPool& contexts() { return contexts_; }
 
  private:
   struct Key {
     std::uint64_t owner;
     std::uint32_t block;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const { return key.owner * 0x9e3779b97f4a7c15U + key.block; }
   };
   struct Entry {
     Key key;
     Block block;
   };
+  using Recent = std::list<Entry>;
+
+  void drop(Recent::iterator entry);
 
   const std::size_t bound_;
+  codec::ContextPool contexts_;
   mutable std::mutex mutex_;
   std::uint64_t next_owner_ = 1;
   std::size_t bytes_ = 0;
-  std::list<Entry> recent_;  // most recently used first
-  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> entries_;
+  Recent recent_;  // most recently used first
+  // By owner, then block, so that an owner is forgotten without a look at the others.
+  std::unordered_map<std::uint64_t, std::unordered_map<std::uint32_t, Recent::iterator>> entries_;
 };
 
 }  // namespace cframefs::frame

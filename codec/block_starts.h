@@ -1,0 +1,30 @@
+// Where the blocks of a compressed chunk are stored, and for blocks of variable length also how long they are.
+//
+// Format: chunk.md sections 2 and 6. Units: bytes from the first byte of the chunk header. Thread safety: plain values.
+// Errors: corruption. One bad start condemns the chunk: the ends of the other blocks derive from all starts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codec/block_geometry.h"
+#include "codec/bytes.h"
+#include "codec/error.h"
+
+namespace cframefs::codec {
+
+struct StoredBlock {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;  // the next higher start, or the end of the chunk
+};
+
+/// `chunk`: at least header and block starts. `blocks_begin`: where the first block may start, behind starts and
+/// dictionary. REQUIRES: the starts fit, as parse_chunk_header() made sure.
+Result<std::vector<StoredBlock>> read_block_starts(ByteView chunk, const ChunkHeader& header, std::uint32_t count,
+                                                   std::uint64_t blocks_begin);
+
+/// Plain offsets at which the blocks of variable length begin, and behind them nbytes. `chunk`: all of it.
+Result<std::vector<std::uint32_t>> read_vl_offsets(ByteView chunk, const ChunkHeader& header,
+                                                   const std::vector<StoredBlock>& blocks);
+
+}  // namespace cframefs::codec

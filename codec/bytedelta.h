@@ -1,0 +1,25 @@
+// Bytedelta: within each byte plane of a shuffled block, every byte minus the one before (filters.md section 8).
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstddef>
+
+#include "codec/bytes.h"
+
+namespace cframefs::codec {
+
+enum class BytedeltaKind {
+  whole,      // filter 35: the sum runs through the plane
+  restarted,  // filter 34, an early form: it starts again behind the last whole 16 bytes of the plane
+};
+
+/// Undoes bytedelta in place. The block is `planes` planes of equal length; what is left over stays as it is.
+/// REQUIRES: planes >= 1.
+void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block);
+
+namespace plain {
+void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block);
+}  // namespace plain
+
+}  // namespace cframefs::codec

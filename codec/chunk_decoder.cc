@@ -1,0 +1,281 @@
+#include "codec/chunk_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "codec/stream_codecs.h"
+#include "codec/streams.h"
+
+namespace cframefs::codec {
+namespace {
+
+// Plain bytes per block of chunks that have none of their own.
+constexpr std::uint32_t kPieceBytes = 64 << 10;
+constexpr std::size_t kLengthField = 4;
+
+// The quiet NaNs that the reference library fills with, little-endian whatever the machine.
+std::vector<std::uint8_t> nan_value(std::int32_t typesize) {
+  if (typesize == 4) return {0, 0, 0xc0, 0x7f};
+  return {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
+}
+
+// `out` becomes the bytes from `begin` on of `value` repeated without end.
+void fill_pattern(ByteView value, std::uint64_t begin, ByteSpan out) {
+  if (out.empty()) return;
+  if (value.empty()) {
+    std::memset(out.data(), 0, out.size());
+    return;
+  }
+  const std::size_t phase = static_cast<std::size_t>(begin % value.size());
+  const std::size_t head = std::min(out.size(), value.size() - phase);
+  std::memcpy(out.data(), &value[phase], head);
+  const std::size_t rest = std::min(out.size() - head, phase);
+  std::memcpy(out.data() + head, value.data(), rest);
+  // What is done is a whole number of values, so it can be copied behind itself.
+  for (std::size_t done = head + rest; done < out.size();) {
+    const std::size_t more = std::min(done, out.size() - done);
+    std::memcpy(out.data() + done, out.data(), more);
+    done += more;
+  }
+}
+
+bool has_blocks(const ChunkHeader& header) {
+  return header.nbytes > 0 && !header.memcpyed && header.special == SpecialValue::none;
+}
+
+Failure in_block(std::uint32_t block, Error error) {
+  error.reason = "block " + std::to_string(block) + ": " + error.reason;
+  return Failure(std::move(error));
+}
+
+// The dictionary behind the block starts. `at`: its length field; moved behind it.
+Result<std::shared_ptr<const Dictionary>> read_dictionary(ByteView prefix, const ChunkHeader& header,
+                                                          std::uint64_t& at) {
+  const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
+  if (at + kLengthField > cbytes || at + kLengthField > prefix.size()) return corrupt("the dictionary is missing");
+  const auto size = load_le<std::int32_t>(&prefix[at]);
+  at += kLengthField;
+  if (size <= 0 || size > kMaxDictionaryBytes || at + static_cast<std::uint64_t>(size) > cbytes) {
+    return corrupt("a dictionary of " + std::to_string(size) + " bytes");
+  }
+  const auto length = static_cast<std::size_t>(size);
+  if (at + length > prefix.size()) return invalid("too few bytes of the chunk for its dictionary");
+  const ByteView bytes = prefix.subspan(at, length);
+  at += length;
+  return make_dictionary(header.format, bytes);
+}
+
+}  // namespace
+
+std::uint64_t ChunkDecoder::prefix_size(const ChunkHeader& header) {
+  const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
+  if (header.special == SpecialValue::repeated) return cbytes;
+  if (!has_blocks(header)) return header.length;
+  if (header.vl_blocks) return cbytes;
+  const std::uint64_t starts = header.length + std::uint64_t{4} * block_geometry(header).count;
+  return header.dictionary ? std::min(cbytes, starts + kLengthField + kMaxDictionaryBytes) : starts;
+}
+
+Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const ChunkEnvironment& environment) {
+  Result<ChunkHeader> header = parse_chunk_header(prefix);
+  if (!header) return Failure(std::move(header.error()));
+  if (prefix.size() < prefix_size(*header)) return corrupt("the chunk is cut short");
+
+  ChunkDecoder decoder;
+  decoder.header_ = *header;
+  if (has_blocks(*header)) {
+    decoder.kind_ = Kind::streams;
+    if (Result<void> parsed = decoder.parse_blocks(prefix, environment); !parsed) return Failure(parsed.error());
+    return decoder;
+  }
+  decoder.geometry_.blocksize = kPieceBytes;
+  decoder.block_count_ = (decoder.nbytes() + kPieceBytes - 1) / kPieceBytes;
+  if (header->memcpyed) {
+    decoder.kind_ = Kind::memcpyed;
+  } else if (header->special == SpecialValue::repeated) {
+    const ByteView value = prefix.subspan(header->length, static_cast<std::size_t>(header->cbytes) - header->length);
+    decoder.value_.assign(value.begin(), value.end());
+  } else if (header->special == SpecialValue::nan) {
+    decoder.value_ = nan_value(header->typesize);
+  }
+  return decoder;
+}
+
+Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const ChunkEnvironment& environment) {
+  geometry_ = block_geometry(header_);
+  block_count_ = geometry_.count;
+  std::uint64_t blocks_begin = header_.length + std::uint64_t{4} * block_count_;
+  if (header_.dictionary) {
+    Result<std::shared_ptr<const Dictionary>> dictionary = read_dictionary(prefix, header_, blocks_begin);
+    if (!dictionary) return Failure(std::move(dictionary.error()));
+    dictionary_ = std::move(*dictionary);
+  }
+  Result<Pipeline> pipeline = Pipeline::create(header_, environment);
+  if (!pipeline) return Failure(std::move(pipeline.error()));
+  pipeline_ = std::move(*pipeline);
+  needs_reference_ = pipeline_.needs_reference() && block_count_ > 1;
+
+  Result<std::vector<StoredBlock>> blocks = read_block_starts(prefix, header_, block_count_, blocks_begin);
+  if (!blocks) return Failure(std::move(blocks.error()));
+  blocks_ = std::move(*blocks);
+  if (!header_.vl_blocks) return {};
+  Result<std::vector<std::uint32_t>> offsets = read_vl_offsets(prefix, header_, blocks_);
+  if (!offsets) return Failure(std::move(offsets.error()));
+  vl_offsets_ = std::move(*offsets);
+  return {};
+}
+
+Result<ChunkDecoder> ChunkDecoder::special(SpecialValue value, std::int32_t nbytes, std::int32_t typesize) {
+  if (value == SpecialValue::nan && typesize != 4 && typesize != 8) {
+    return unsupported("NaN of typesize " + std::to_string(typesize));
+  }
+  if (value != SpecialValue::zeros && (typesize <= 0 || nbytes % typesize != 0)) {
+    return corrupt(std::to_string(nbytes) + " bytes of a special value are no multiple of the typesize");
+  }
+  ChunkDecoder decoder;
+  ChunkHeader& header = decoder.header_;
+  header.version = 5;
+  header.flags = 0x05;
+  header.length = kExtendedHeaderLength;
+  header.typesize = typesize < 1 || typesize > 255 ? 1 : typesize;
+  header.nbytes = nbytes;
+  header.blocksize = std::max(nbytes, 1);
+  header.cbytes = kExtendedHeaderLength;
+  header.special = value;
+  decoder.geometry_.blocksize = kPieceBytes;
+  decoder.block_count_ = (decoder.nbytes() + kPieceBytes - 1) / kPieceBytes;
+  if (value == SpecialValue::nan) decoder.value_ = nan_value(typesize);
+  return decoder;
+}
+
+bool ChunkDecoder::is_zeros() const {
+  return header_.special == SpecialValue::zeros || header_.special == SpecialValue::uninitialised;
+}
+
+ByteRange ChunkDecoder::block_range(std::uint32_t block) const {
+  if (!vl_offsets_.empty()) return {vl_offsets_[block], vl_offsets_[block + 1]};
+  const std::uint64_t begin = std::uint64_t{block} * geometry_.blocksize;
+  return {begin, std::min<std::uint64_t>(begin + geometry_.blocksize, nbytes())};
+}
+
+std::uint32_t ChunkDecoder::block_at(std::uint32_t inner) const {
+  if (vl_offsets_.empty()) return inner / geometry_.blocksize;
+  const auto after = std::upper_bound(vl_offsets_.begin(), vl_offsets_.end(), inner);
+  return static_cast<std::uint32_t>(after - vl_offsets_.begin()) - 1;
+}
+
+ByteRange ChunkDecoder::stored_range(std::uint32_t block) const {
+  switch (kind_) {
+    case Kind::pattern:
+      return {};
+    case Kind::memcpyed: {
+      // The payload is the end of the chunk (chunk.md section 2).
+      const std::uint64_t payload = static_cast<std::uint64_t>(header_.cbytes) - nbytes();
+      const ByteRange plain = block_range(block);
+      return {payload + plain.begin, payload + plain.end};
+    }
+    case Kind::streams:
+      break;
+  }
+  return {blocks_[block].begin, blocks_[block].end};
+}
+
+Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
+                                        ByteView reference) const {
+  if (block >= block_count_) return invalid("the chunk has no block " + std::to_string(block));
+  const ByteRange plain = block_range(block);
+  if (out.size() != plain.size() || stored.size() != stored_range(block).size()) {
+    return invalid("buffers do not fit block " + std::to_string(block));
+  }
+  switch (kind_) {
+    case Kind::pattern:
+      fill_pattern(value_, plain.begin, out);
+      return {};
+    case Kind::memcpyed:
+      std::memcpy(out.data(), stored.data(), out.size());
+      return {};
+    case Kind::streams:
+      break;
+  }
+  if (block == 0 || !needs_reference_) {
+    reference = {};
+  } else if (reference.size() != block_range(0).size()) {
+    return invalid("block " + std::to_string(block) + " needs the plain bytes of block 0");
+  }
+  Result<void> decoded = decode_streams(context, block, stored, out, reference);
+  if (!decoded) return in_block(block, std::move(decoded.error()));
+  return decoded;
+}
+
+Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
+                                          ByteView reference) const {
+  BlockStreams streams;
+  const auto length = static_cast<std::uint32_t>(out.size());
+  Result<void> parsed = header_.vl_blocks ? streams.parse_vl(stored, length, header_.format)
+                                          : streams.parse(stored, stream_count(header_, geometry_, block), length,
+                                                          header_.extended(), header_.format);
+  if (!parsed) return parsed;
+  if (pipeline_.keeps_zeros() && streams.all_zeros()) {
+    std::memset(out.data(), 0, out.size());
+    return {};
+  }
+  const std::size_t moves = pipeline_.moves(length);
+  ByteSpan other;
+  if (moves > 0) other = context.scratch(DecodeContext::Slot::streams, length).first(length);
+  const StreamCodec codec{header_.format, header_.compcode, dictionary_.get()};
+  Result<void> decoded = streams.decode(context.states(), codec, moves % 2 == 0 ? out : other);
+  if (!decoded) return decoded;
+  return pipeline_.undo(out, other, reference);
+}
+
+Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk, std::uint32_t begin,
+                          ByteSpan out) {
+  if (begin > decoder.nbytes() || out.size() > decoder.nbytes() - begin) return invalid("a range beyond the chunk");
+  if (chunk.size() < static_cast<std::size_t>(decoder.header_.cbytes)) return invalid("the chunk is not all there");
+  if (out.empty()) return {};
+  if (decoder.kind_ == ChunkDecoder::Kind::pattern) {
+    fill_pattern(decoder.value_, begin, out);
+    return {};
+  }
+  if (decoder.kind_ == ChunkDecoder::Kind::memcpyed) {
+    const std::size_t payload = static_cast<std::size_t>(decoder.header_.cbytes) - decoder.nbytes();
+    std::memcpy(out.data(), &chunk[payload + begin], out.size());
+    return {};
+  }
+
+  const auto stored = [&](std::uint32_t block) {
+    const ByteRange range = decoder.stored_range(block);
+    return chunk.subspan(range.begin, range.size());
+  };
+  const std::uint64_t end = begin + out.size();
+  const std::uint32_t first = decoder.block_at(begin);
+  const std::uint32_t last = decoder.block_at(static_cast<std::uint32_t>(end - 1));
+  ByteView reference;
+  if (decoder.needs_reference() && last > 0) {
+    const ByteRange zero = decoder.block_range(0);
+    // Where the caller gets block 0 anyway, the loop below decodes it first, into its place.
+    if (begin == 0) {
+      reference = out.first(zero.size());
+    } else {
+      const ByteSpan place = context.scratch(DecodeContext::Slot::reference, zero.size()).first(zero.size());
+      if (Result<void> decoded = decoder.decode_block(context, 0, stored(0), place); !decoded) return decoded;
+      reference = place;
+    }
+  }
+  for (std::uint32_t block = first; block <= last; ++block) {
+    const ByteRange plain = decoder.block_range(block);
+    const std::uint64_t from = std::max<std::uint64_t>(plain.begin, begin);
+    const std::uint64_t to = std::min(plain.end, end);
+    const ByteSpan wanted = out.subspan(from - begin, to - from);
+    const bool whole = wanted.size() == plain.size();
+    const ByteSpan place =
+        whole ? wanted : context.scratch(DecodeContext::Slot::partial, plain.size()).first(plain.size());
+    Result<void> decoded = decoder.decode_block(context, block, stored(block), place, reference);
+    if (!decoded) return decoded;
+    if (!whole) std::memcpy(wanted.data(), &place[from - plain.begin], wanted.size());
+  }
+  return {};
+}
+
+}  // namespace cframefs::codec

@@ -1,0 +1,124 @@
+#include "codec/filters.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "codec/bitshuffle.h"
+#include "codec/bytedelta.h"
+#include "codec/chunk_decoder.h"
+#include "codec/delta.h"
+#include "codec/shuffle.h"
+
+namespace cframefs::codec {
+namespace {
+
+bool old_bitshuffle(const ChunkHeader& header, const ChunkEnvironment& environment) {
+  return header.version <= 3 || (header.version == 4 && environment.old_bitshuffle);
+}
+
+std::size_t bytedelta_planes(const ChunkHeader& header, const ChunkEnvironment& environment, std::uint8_t meta) {
+  if (meta != 0) return meta;
+  const std::int32_t typesize = environment.frame_typesize > 0 ? environment.frame_typesize : header.typesize;
+  return static_cast<std::size_t>(typesize);
+}
+
+}  // namespace
+
+Result<Pipeline> Pipeline::create(const ChunkHeader& header, const ChunkEnvironment& environment) {
+  Pipeline pipeline;
+  // The records of an instrumented chunk never went through it.
+  if (header.instrumented) return pipeline;
+  for (int slot = kFilterSlots - 1; slot >= 0; --slot) {
+    if (Result<void> added = pipeline.add(header, environment, slot); !added) return Failure(added.error());
+  }
+  return pipeline;
+}
+
+Result<void> Pipeline::add(const ChunkHeader& header, const ChunkEnvironment& environment, int slot) {
+  const auto index = static_cast<std::size_t>(slot);
+  const auto typesize = static_cast<std::size_t>(header.typesize);
+  const std::uint8_t meta = header.filters_meta[index];
+  const auto id = static_cast<FilterId>(header.filters[index]);
+  switch (id) {
+    case FilterId::none:
+    case FilterId::trunc_prec:
+    case FilterId::int_trunc:
+      return {};  // what these two cut off is gone
+    case FilterId::shuffle: {
+      // What the meta byte means changed over time (filters.md section 1).
+      const bool repeats = header.version <= 4;
+      const std::size_t times = repeats ? meta + std::size_t{1} : 1;
+      const std::size_t width = repeats || meta == 0 ? typesize : meta;
+      if (width > 1) steps_.insert(steps_.end(), times, {id, width, false});
+      return {};
+    }
+    case FilterId::bitshuffle:
+      steps_.push_back({id, typesize, old_bitshuffle(header, environment)});
+      return {};
+    case FilterId::delta:
+      steps_.push_back({id, delta_unit(typesize), false});
+      needs_reference_ = true;
+      return {};
+    case FilterId::bytedelta:
+    case FilterId::bytedelta_old:
+      steps_.push_back({id, bytedelta_planes(header, environment, meta), false});
+      return {};
+    case FilterId::ndcell:
+      return unsupported("filter 32 (ndcell)");
+    case FilterId::ndmean:
+      return unsupported("filter 33 (ndmean)");
+  }
+  return unsupported("unknown filter " + std::to_string(header.filters[index]));
+}
+
+bool Pipeline::moves_bytes(const Step& step, std::size_t length) {
+  const std::size_t items = length / step.width;
+  if (step.id == FilterId::shuffle) return items > 1;
+  if (step.id == FilterId::bitshuffle) return items >= 8 && !(step.old_layout && items % 8 != 0);
+  return false;
+}
+
+std::size_t Pipeline::moves(std::size_t length) const {
+  return static_cast<std::size_t>(
+      std::count_if(steps_.begin(), steps_.end(), [&](const Step& step) { return moves_bytes(step, length); }));
+}
+
+Result<void> Pipeline::undo(ByteSpan out, ByteSpan other, ByteView reference) const {
+  const std::size_t length = out.size();
+  ByteSpan now = moves(length) % 2 == 0 ? out : other;
+  ByteSpan next = moves(length) % 2 == 0 ? other : out;
+  for (const Step& step : steps_) {
+    switch (step.id) {
+      case FilterId::shuffle:
+      case FilterId::bitshuffle:
+        if (!moves_bytes(step, length)) break;
+        if (step.id == FilterId::shuffle) {
+          unshuffle(step.width, now, next);
+        } else {
+          bitunshuffle(step.width, now, next);
+        }
+        std::swap(now, next);
+        break;
+      case FilterId::delta:
+        if (reference.empty()) {
+          undo_delta_within(step.width, now);
+        } else {
+          // Only in chunks of variable-length blocks can block 0 be too short; what the reference library then
+          // takes for it depends on the order in which its threads decode.
+          if (reference.size() < length) return unsupported("delta of a block that is longer than block 0");
+          undo_delta_against(step.width, reference, now);
+        }
+        break;
+      case FilterId::bytedelta:
+        undo_bytedelta(step.width, BytedeltaKind::whole, now);
+        break;
+      default:  // bytedelta_old; create() let no other pass
+        undo_bytedelta(step.width, BytedeltaKind::restarted, now);
+        break;
+    }
+  }
+  return {};
+}
+
+}  // namespace cframefs::codec

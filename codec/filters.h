@@ -1,0 +1,57 @@
+// The filter pipeline of a chunk, undone: from the bytes that the streams hold to the plain bytes.
+//
+// Format: filters.md. Filters that shift bytes about need a second buffer, the others work in place; a Pipeline takes
+// each filter to be one pass over the block, and the last to move bytes always ends in the caller's memory.
+//
+// Thread safety: immutable after creation.
+// Errors: unsupported, naming the filter, for those that this build cannot undo; corruption.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codec/bytes.h"
+#include "codec/chunk_header.h"
+#include "codec/error.h"
+
+namespace cframefs::codec {
+
+struct ChunkEnvironment;
+
+class Pipeline {
+ public:
+  Pipeline() = default;
+
+  static Result<Pipeline> create(const ChunkHeader& header, const ChunkEnvironment& environment);
+
+  /// Blocks other than 0 need the plain bytes of block 0.
+  bool needs_reference() const { return needs_reference_; }
+
+  /// The plain block is all zeros if the filtered one is, and no reference is needed to know it.
+  bool keeps_zeros() const { return !needs_reference_; }
+
+  /// How many filters move bytes in a block of `length` bytes. If the number is even, the streams are to be decoded
+  /// into what will be `out` below, else into a buffer of its own.
+  std::size_t moves(std::size_t length) const;
+
+  /// Undoes all filters. On entry the filtered block stands in `out` or in `other`, as moves() says; on return its
+  /// plain bytes are in `out`. `other`: of the same length, needed if moves() is not 0, else empty.
+  /// `reference`: plain block 0 for all blocks but block 0 itself, which has none.
+  Result<void> undo(ByteSpan out, ByteSpan other, ByteView reference) const;
+
+ private:
+  struct Step {
+    FilterId id;
+    std::size_t width;  // of the items (shuffle, bitshuffle, delta); number of planes (bytedelta)
+    bool old_layout;    // bitshuffle of Blosc1
+  };
+
+  static bool moves_bytes(const Step& step, std::size_t length);
+  Result<void> add(const ChunkHeader& header, const ChunkEnvironment& environment, int slot);
+
+  std::vector<Step> steps_;  // in the order of undoing
+  bool needs_reference_ = false;
+};
+
+}  // namespace cframefs::codec

@@ -1,0 +1,94 @@
+#include "codec/streams.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace cframefs::codec {
+namespace {
+
+constexpr std::size_t kLengthField = 4;
+constexpr std::uint8_t kRunToken = 0x01;
+
+Failure at_stream(std::uint32_t stream, const std::string& reason) {
+  return corrupt("stream " + std::to_string(stream) + " " + reason);
+}
+
+}  // namespace
+
+Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint32_t plain, bool runs,
+                                 CodecFormat format) {
+  count_ = count;
+  length_ = plain / count;
+  if (length_ == 0 || length_ * count != plain) {
+    return corrupt(std::to_string(count) + " streams cannot share " + std::to_string(plain) + " bytes");
+  }
+  std::size_t at = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (stored.size() - at < kLengthField) return at_stream(i, "is missing");
+    const auto length = load_le<std::int32_t>(&stored[at]);
+    at += kLengthField;
+    if (length <= 0) {
+      if (!runs || length < -255) return at_stream(i, "has the length " + std::to_string(length));
+      if (length < 0) {
+        if (at == stored.size()) return at_stream(i, "lacks its token");
+        if (!(stored[at] & kRunToken)) return at_stream(i, "has the unknown token " + std::to_string(stored[at]));
+        ++at;
+      }
+      streams_[i] = {Stream::Kind::run, static_cast<std::uint8_t>(-length), nullptr, 0};
+      continue;
+    }
+    const auto size = static_cast<std::uint32_t>(length);
+    if (stored.size() - at < size) return at_stream(i, "reaches past its block");
+    const Stream::Kind kind = size == length_ ? Stream::Kind::raw : Stream::Kind::coded;
+    if (kind == Stream::Kind::coded && length_ > expansion_limit(format, size)) {
+      return at_stream(i, "of " + std::to_string(size) + " bytes cannot hold " + std::to_string(length_));
+    }
+    streams_[i] = {kind, 0, &stored[at], size};
+    at += size;
+  }
+  return {};
+}
+
+Result<void> BlockStreams::parse_vl(ByteView stored, std::uint32_t plain, CodecFormat format) {
+  if (stored.size() <= kLengthField) return corrupt("a block without data");
+  count_ = 1;
+  length_ = plain;
+  const auto size = static_cast<std::uint32_t>(stored.size() - kLengthField);
+  const Stream::Kind kind = size == plain ? Stream::Kind::raw : Stream::Kind::coded;
+  if (kind == Stream::Kind::coded && plain > expansion_limit(format, size)) {
+    return corrupt(std::to_string(size) + " bytes cannot hold " + std::to_string(plain));
+  }
+  streams_[0] = {kind, 0, &stored[kLengthField], size};
+  return {};
+}
+
+bool BlockStreams::all_zeros() const {
+  return std::all_of(streams_.begin(), streams_.begin() + count_,
+                     [](const Stream& stream) { return stream.kind == Stream::Kind::run && stream.value == 0; });
+}
+
+Result<void> BlockStreams::decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const Stream& stream = streams_[i];
+    const ByteSpan place = out.subspan(std::size_t{i} * length_, length_);
+    switch (stream.kind) {
+      case Stream::Kind::run:
+        std::memset(place.data(), stream.value, place.size());
+        break;
+      case Stream::Kind::raw:
+        std::memcpy(place.data(), stream.payload, place.size());
+        break;
+      case Stream::Kind::coded:
+        Result<void> decoded = decode_stream(states, codec, {stream.payload, stream.size}, place);
+        if (!decoded) {
+          if (count_ > 1) decoded.error().reason = "stream " + std::to_string(i) + ": " + decoded.error().reason;
+          return decoded;
+        }
+        break;
+    }
+  }
+  return {};
+}
+
+}  // namespace cframefs::codec

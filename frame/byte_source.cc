@@ -1,0 +1,86 @@
+#include "frame/byte_source.h"
+
+#include <algorithm>
+
+namespace cframefs::frame {
+
+namespace {
+
+std::int64_t nanoseconds(const struct timespec& time) {
+  // Wraps for times that no clock shows; only equality matters.
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+                                   static_cast<std::uint64_t>(time.tv_nsec));
+}
+
+codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
+  return codec::corrupt("the file ends at byte " + std::to_string(end) + ", before " + std::to_string(size) +
+                        " bytes at " + std::to_string(at.value));
+}
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin, std::uint64_t size)
+      : files_(files), file_(std::move(file)), begin_(begin), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+  FileOffset place() const override { return begin_; }
+
+  Result<void> read(FileOffset at, ByteSpan into) const override {
+    if (at.value > size_ || into.size() > size_ - at.value) return ends_before(at, into.size(), size_);
+    const auto got = files_.pread(file_->fd(), into, FileOffset{begin_.value + at.value});
+    if (!got) return codec::Failure(got.error());
+    if (*got < into.size()) return ends_before(at, into.size(), at.value + *got);
+    return {};
+  }
+
+ private:
+  FileOps& files_;
+  const std::shared_ptr<const Descriptor> file_;
+  const FileOffset begin_;
+  const std::uint64_t size_;
+};
+
+class MemorySource final : public ByteSource {
+ public:
+  explicit MemorySource(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
+
+  std::uint64_t size() const override { return bytes_.size(); }
+
+  Result<void> read(FileOffset at, ByteSpan into) const override {
+    if (at.value > bytes_.size() || into.size() > bytes_.size() - at.value) {
+      return ends_before(at, into.size(), bytes_.size());
+    }
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at.value), into.size(), into.begin());
+    return {};
+  }
+
+ private:
+  const std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+Identity Identity::of(const struct stat& status) {
+  Identity identity;
+  identity.device = status.st_dev;
+  identity.inode = status.st_ino;
+  identity.size = static_cast<std::uint64_t>(status.st_size);
+  identity.mtime_ns = nanoseconds(status.st_mtim);
+  identity.ctime_ns = nanoseconds(status.st_ctim);
+  return identity;
+}
+
+std::unique_ptr<ByteSource> file_source(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
+                                        std::uint64_t size) {
+  // Past the largest offset there is nothing to read, and adding to `begin` must not wrap.
+  constexpr std::uint64_t kLastOffset = INT64_MAX;
+  if (begin.value > kLastOffset) begin.value = kLastOffset;
+  size = std::min(size, kLastOffset - begin.value);
+  return std::make_unique<FileSource>(files, std::move(file), begin, size);
+}
+
+std::unique_ptr<ByteSource> memory_source(std::vector<std::uint8_t> bytes) {
+  return std::make_unique<MemorySource>(std::move(bytes));
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,263 @@
+#include "frame/file_ops.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::io_error;
+
+/// Repeats a system call that a signal interrupted.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR)
+    result = call();
+  return result;
+}
+
+/// A path without a folder in it names an entry of the folder itself: nothing has to be resolved beneath.
+bool is_plain_name(const std::string& path) {
+  return !path.empty() && path != ".." && path.find('/') == std::string::npos;
+}
+
+/// A path with a NUL would silently be cut at it.
+bool has_nul(const std::string& path) {
+  return path.find('\0') != std::string::npos;
+}
+
+struct DirCloser {
+  void operator()(DIR* dir) const { ::closedir(dir); }
+};
+
+class SystemFiles final : public FileOps {
+ public:
+  explicit SystemFiles(bool openat2) : openat2_(openat2) {}
+
+  Result<int> open_at(int dir, const std::string& path, int flags) override {
+    if (has_nul(path)) return io_error(EINVAL, "open");
+    if (openat2_.load(std::memory_order_relaxed)) {
+      const int fd = open_beneath(dir, path, flags);
+      if (fd >= 0) return fd;
+      // Old kernels do not know the call; some sandboxes answer EPERM to what they do not know.
+      if (errno != ENOSYS && errno != EPERM) return io_error(errno, "open");
+      if (errno == ENOSYS) openat2_.store(false, std::memory_order_relaxed);
+    }
+    return open_by_component(dir, path, flags);
+  }
+
+  Result<int> open_named(const std::string& path, int flags) override {
+    if (has_nul(path)) return io_error(EINVAL, "open");
+    const int fd = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC); });
+    if (fd < 0) return io_error(errno, "open");
+    return fd;
+  }
+
+  // close(2) is not repeated on EINTR: the descriptor is gone all the same.
+  void close(int fd) override { ::close(fd); }
+
+  Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const std::uint64_t place = at.value + done;
+      if (place < done || place > std::numeric_limits<off_t>::max()) return io_error(EINVAL, "pread");
+      const ssize_t got =
+          uninterrupted([&] { return ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(place)); });
+      if (got < 0) return io_error(errno, "pread");
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  Result<struct stat> status(int fd) override {
+    struct stat status {};
+    if (uninterrupted([&] { return ::fstat(fd, &status); }) < 0) return io_error(errno, "fstat");
+    return status;
+  }
+
+  Result<struct stat> status_at(int dir, const std::string& path) override {
+    if (has_nul(path)) return io_error(EINVAL, "stat");
+    if (is_plain_name(path)) {
+      struct stat status {};
+      const auto call = [&] { return ::fstatat(dir, path.c_str(), &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT); };
+      if (uninterrupted(call) < 0) return io_error(errno, "stat");
+      return status;
+    }
+    const auto fd = open_at(dir, path, O_PATH | O_NOFOLLOW);
+    if (!fd) return codec::Failure(fd.error());
+    const Descriptor entry(*this, *fd);
+    return status(entry.fd());
+  }
+
+  Result<struct statvfs> filesystem_status(int fd) override {
+    struct statvfs status {};
+    if (uninterrupted([&] { return ::fstatvfs(fd, &status); }) < 0) return io_error(errno, "fstatvfs");
+    return status;
+  }
+
+  Result<std::vector<DirectoryEntry>> list(int dir_fd) override {
+    // A descriptor of its own: reading a folder moves the position that all users of a descriptor share.
+    const int fd = uninterrupted([&] { return ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (fd < 0) return io_error(errno, "open of a folder");
+    Descriptor own(*this, fd);
+    const std::unique_ptr<DIR, DirCloser> dir(::fdopendir(fd));
+    if (!dir) return io_error(errno, "fdopendir");
+    own.release();  // closed with `dir`
+    std::vector<DirectoryEntry> entries;
+    while (true) {
+      errno = 0;
+      const struct dirent* read = ::readdir(dir.get());
+      if (read == nullptr) {
+        if (errno != 0) return io_error(errno, "readdir");
+        return entries;
+      }
+      const std::string_view name = read->d_name;
+      if (name == "." || name == "..") continue;
+      DirectoryEntry entry{std::string(name), read->d_ino, read->d_type};
+      if (entry.type == DT_UNKNOWN) {
+        const auto found = status_at(fd, entry.name);
+        if (!found) continue;  // gone since
+        entry.type = IFTODT(found->st_mode);
+      }
+      entries.push_back(std::move(entry));
+    }
+  }
+
+  Result<std::string> read_link(int dir, const std::string& path) override {
+    if (has_nul(path)) return io_error(EINVAL, "readlink");
+    Descriptor link;
+    const char* name = path.c_str();
+    if (!is_plain_name(path)) {
+      const auto fd = open_at(dir, path, O_PATH | O_NOFOLLOW);
+      if (!fd) return codec::Failure(fd.error());
+      link = Descriptor(*this, *fd);
+      dir = link.fd();
+      name = "";  // the link that `dir` itself is
+    }
+    std::string target(256, '\0');
+    while (true) {
+      const ssize_t length = ::readlinkat(dir, name, target.data(), target.size());
+      if (length < 0) return io_error(errno, "readlink");
+      if (static_cast<std::size_t>(length) < target.size()) {
+        target.resize(static_cast<std::size_t>(length));
+        return target;
+      }
+      target.resize(target.size() * 2);
+    }
+  }
+
+  Result<FileOffset> seek(int fd, FileOffset from, int whence) override {
+    if (from.value > std::numeric_limits<off_t>::max()) return io_error(ENXIO, "lseek");
+    const off_t found = ::lseek(fd, static_cast<off_t>(from.value), whence);
+    if (found < 0) return io_error(errno, "lseek");
+    return FileOffset{static_cast<std::uint64_t>(found)};
+  }
+
+  Result<std::vector<std::string>> list_attributes(int fd) override {
+    const auto names =
+        sized_read("listxattr", [&](char* into, std::size_t size) { return ::flistxattr(fd, into, size); });
+    if (!names) return codec::Failure(names.error());
+    std::vector<std::string> list;
+    for (std::size_t at = 0; at < names->size();) {
+      const std::size_t end = std::min(names->find('\0', at), names->size());
+      list.push_back(names->substr(at, end - at));
+      at = end + 1;
+    }
+    return list;
+  }
+
+  Result<std::string> get_attribute(int fd, const std::string& name) override {
+    if (has_nul(name)) return io_error(EINVAL, "getxattr");
+    return sized_read("getxattr",
+                      [&](char* into, std::size_t size) { return ::fgetxattr(fd, name.c_str(), into, size); });
+  }
+
+ private:
+  /// openat2(2), by number: the C library of Debian 12 has no wrapper.
+  static int open_beneath(int dir, const std::string& path, int flags) {
+    struct open_how how {};
+    how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    // EAGAIN: something was renamed while the kernel looked.
+    for (int tries = 0; tries < 100; ++tries) {
+      const long fd = uninterrupted([&] { return ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how); });
+      if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
+    }
+    return -1;
+  }
+
+  /// The same without openat2: one folder at a time, never through a link, never upwards.
+  Result<int> open_by_component(int dir, const std::string& path, int flags) {
+    if (path.empty()) return io_error(ENOENT, "open");
+    if (path.front() == '/') return io_error(EXDEV, "open");
+    Descriptor folder;
+    int at = dir;
+    std::size_t begin = 0;
+    while (true) {
+      const std::size_t slash = path.find('/', begin);
+      const bool last = path.find_first_not_of('/', std::min(slash, path.size())) == std::string::npos;
+      std::string name = path.substr(begin, slash == std::string::npos ? slash : slash - begin);
+      if (name == "..") return io_error(EXDEV, "open");
+      if (name.empty()) name.assign(1, '.');
+      const int step = last ? flags | (slash == std::string::npos ? 0 : O_DIRECTORY) : O_PATH | O_DIRECTORY;
+      const int fd = uninterrupted([&] { return ::openat(at, name.c_str(), step | O_NOFOLLOW | O_CLOEXEC); });
+      if (fd < 0) return io_error(errno, "open");
+      if (last) return fd;
+      folder = Descriptor(*this, fd);
+      at = fd;
+      begin = slash + 1;
+    }
+  }
+
+  /// A call that tells the size when given none, repeated while the answer grows in between.
+  template <class Call>
+  static Result<std::string> sized_read(const char* doing, Call call) {
+    while (true) {
+      const ssize_t size = call(nullptr, 0);
+      if (size < 0) return io_error(errno, doing);
+      if (size == 0) return std::string();
+      std::string value(static_cast<std::size_t>(size), '\0');
+      const ssize_t got = call(value.data(), value.size());
+      if (got >= 0) {
+        value.resize(static_cast<std::size_t>(got));
+        return value;
+      }
+      if (errno != ERANGE) return io_error(errno, doing);
+    }
+  }
+
+  std::atomic<bool> openat2_;
+};
+
+}  // namespace
+
+Result<int> FileOps::open_named(const std::string& path, int flags) {
+  return system_files().open_named(path, flags);
+}
+
+FileOps& system_files() {
+  static SystemFiles files(true);
+  return files;
+}
+
+FileOps& portable_files() {
+  static SystemFiles files(false);
+  return files;
+}
+
+}  // namespace cframefs::frame

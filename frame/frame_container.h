@@ -1,0 +1,76 @@
+// What contiguous and sparse frames have in common: header, metalayers, index, and the mapping of chunks to plain
+// bytes.
+//
+// The two differ in where the index lies and in what its entries mean: offsets of the chunk section, or numbers of
+// files.
+//
+// Thread safety: immutable but for the table of chunk sizes (frames whose chunks differ in size), which is built on
+// first use under a lock. Ownership: shares the source of header, index and trailer. Errors: as container.h.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frame/chunk_table.h"
+#include "frame/container.h"
+#include "frame/frame_header.h"
+#include "frame/index_cache.h"
+#include "frame/offset_index.h"
+#include "frame/trailer.h"
+
+namespace cframefs::frame {
+
+/// What opening a frame learns.
+struct FrameParts {
+  std::shared_ptr<const ByteSource> source;  // byte 0 is the first of the header
+  FrameHeader header;
+  MetalayerSection metalayers;
+  Trailer trailer;
+  std::unique_ptr<const OffsetIndex> index;  // null if there are no chunks
+};
+
+/// Reads and checks header, trailer and the start of the index of a frame of this type (layout::kContiguous or
+/// kSparse). `source`: from the frame's first byte to the end of the file.
+Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, std::uint8_t frame_type,
+                                    std::shared_ptr<IndexCache> cache);
+
+class FrameContainer : public Container {
+ public:
+  const FrameParameters& parameters() const override { return parts_.header.parameters; }
+  std::int64_t chunk_count() const override { return parts_.index ? parts_.index->count() : 0; }
+  Result<ChunkPlace> place(ChunkNumber chunk) const override;
+  Result<ChunkSpan> locate(FlatOffset at) const override;
+  Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override;
+  const codec::ChunkEnvironment& environment() const override { return environment_; }
+  const std::vector<Metalayer>& metalayers() const override { return parts_.metalayers.layers; }
+  const std::optional<Error>& metalayer_damage() const override { return parts_.metalayers.damage; }
+  std::vector<std::string> vlmetalayer_names() const override;
+  const std::optional<Error>& vlmetalayer_damage() const override { return parts_.trailer.map.damage; }
+  Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;
+
+ protected:
+  explicit FrameContainer(FrameParts parts);
+
+  const FrameParts& parts() const { return parts_; }
+
+  /// Fills in source, offset and limit of the chunk that `entry` (not negative) of the index refers to.
+  virtual Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const = 0;
+
+ private:
+  struct HeaderScan;
+
+  Result<ChunkPlace> place_of_entry(std::int64_t entry) const;
+  Result<std::shared_ptr<const ChunkTable>> chunk_table() const;
+  Result<ChunkTable> measure_chunks() const;
+  Result<std::optional<std::int32_t>> measure(std::int64_t chunk, HeaderScan& scan) const;
+
+  const FrameParts parts_;
+  const codec::ChunkEnvironment environment_;
+  mutable std::mutex table_mutex_;
+  mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
+};
+
+}  // namespace cframefs::frame

@@ -1,0 +1,190 @@
+#include "frame/offset_index.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "frame/frame_layout.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+using codec::SpecialValue;
+
+constexpr std::uint32_t kEntry = sizeof(std::int64_t);
+
+/// Entries of a unit where the index has no blocks that hold whole entries.
+constexpr std::uint32_t kDefaultUnit = 2048;
+
+/// A block of the index is decoded whole. This plain length is always allowed …
+constexpr std::uint64_t kFreeBlock = std::uint64_t{16} << 20;
+/// … and this many times what the block takes in the file. Beyond, a few bytes would be made to claim gigabytes.
+constexpr std::uint64_t kMaxExpansion = 1024;
+
+bool is_hole(std::int64_t entry) {
+  return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<const ByteSource> source, FileOffset at,
+                                                             std::uint64_t limit, Windows& windows,
+                                                             std::shared_ptr<IndexCache> cache) {
+  const auto fail = [&](Error error) {
+    error.reason = "index: " + error.reason;
+    if (!error.file_offset) error.file_offset = source->place().value + at.value;
+    return Failure(std::move(error));
+  };
+  const auto first = static_cast<std::size_t>(std::min<std::uint64_t>(limit, codec::kExtendedHeaderLength));
+  const auto start = windows.get(at, first);
+  if (!start) return fail(start.error());
+  const auto header = codec::parse_chunk_header(*start);
+  if (!header) return fail(header.error());
+  if (static_cast<std::uint64_t>(header->cbytes) > limit) {
+    return fail(
+        corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " + std::to_string(limit) + " are left")
+            .value());
+  }
+  if (header->nbytes % kEntry != 0) {
+    return fail(corrupt("plain length " + std::to_string(header->nbytes) + " is no multiple of 8").value());
+  }
+  const auto prefix = windows.get(at, static_cast<std::size_t>(codec::ChunkDecoder::prefix_size(*header)));
+  if (!prefix) return fail(prefix.error());
+  auto decoder = codec::ChunkDecoder::parse(*prefix);
+  if (!decoder) return fail(decoder.error());
+  auto index = std::make_unique<OffsetIndex>(Private{}, source, at, std::move(*decoder), std::move(cache));
+  index->choose_unit();
+  if (auto done = index->detect_uniform(); !done) return Failure(done.error());
+  return index;
+}
+
+OffsetIndex::OffsetIndex(Private, std::shared_ptr<const ByteSource> source, FileOffset at, codec::ChunkDecoder decoder,
+                         std::shared_ptr<IndexCache> cache)
+    : source_(std::move(source)),
+      at_(at),
+      decoder_(std::move(decoder)),
+      cache_(std::move(cache)),
+      owner_(cache_->new_owner()),
+      count_(decoder_.nbytes() / kEntry) {}
+
+void OffsetIndex::choose_unit() {
+  unit_entries_ = kDefaultUnit;
+  if (decoder_.block_count() == 0 || decoder_.header().vl_blocks) return;
+  const std::uint64_t block = decoder_.block_range(0).size();
+  if (block % kEntry == 0) unit_entries_ = static_cast<std::uint32_t>(block / kEntry);
+}
+
+/// Special chunks that repeat a value of 1, 2, 4 or 8 bytes hold one entry over and over.
+Result<void> OffsetIndex::detect_uniform() {
+  if (count_ == 0 || decoder_.header().special == SpecialValue::none) return {};
+  if (decoder_.header().special == SpecialValue::repeated) {
+    const std::uint32_t width = static_cast<std::uint32_t>(decoder_.header().cbytes) - codec::kExtendedHeaderLength;
+    if (width == 0 || kEntry % width != 0) return {};
+  }
+  const auto first = entry(0);
+  if (!first) return Failure(first.error());
+  uniform_ = *first;
+  return {};
+}
+
+Result<std::int64_t> OffsetIndex::entry(std::int64_t chunk) const {
+  if (uniform_) return *uniform_;
+  const auto number = static_cast<std::uint64_t>(chunk);
+  const auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
+  if (!block) return Failure(block.error());
+  return (**block)[number % unit_entries_];
+}
+
+Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
+  if (from >= count_) return count_;
+  if (uniform_) return is_hole(*uniform_) == hole ? from : count_;
+  while (from < count_) {
+    const auto number = static_cast<std::uint64_t>(from);
+    const auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
+    if (!block) return Failure(block.error());
+    const auto& entries = **block;
+    const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(number % unit_entries_);
+    const auto found =
+        std::find_if(begin, entries.end(), [hole](std::int64_t entry) { return is_hole(entry) == hole; });
+    from += found - begin;
+    if (found != entries.end()) return from;
+  }
+  return count_;
+}
+
+Result<IndexCache::Block> OffsetIndex::unit(std::uint32_t number) const {
+  return cache_->get(owner_, number, [this, number] { return load_unit(number); });
+}
+
+Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
+  const std::uint64_t first = std::uint64_t{number} * unit_entries_;
+  const auto entries =
+      static_cast<std::size_t>(std::min<std::uint64_t>(unit_entries_, static_cast<std::uint64_t>(count_) - first));
+  const auto begin = static_cast<std::uint32_t>(first * kEntry);
+  const auto end = static_cast<std::uint32_t>(begin + entries * kEntry);
+  if (decoder_.needs_reference()) {
+    if (auto fits = check_size(0); !fits) return Failure(located(fits.error()));
+  }
+  for (std::uint32_t block = decoder_.block_at(begin); block <= decoder_.block_at(end - 1); ++block) {
+    if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
+  }
+  std::vector<std::uint8_t> bytes(entries * kEntry);
+  const auto context = cache_->contexts().acquire();
+  if (auto done = decode_bytes(*context, begin, bytes); !done) return Failure(located(done.error()));
+  auto values = std::make_shared<std::vector<std::int64_t>>(entries);
+  for (std::size_t i = 0; i < entries; ++i)
+    (*values)[i] = codec::load_le<std::int64_t>(&bytes[i * kEntry]);
+  return IndexCache::Block(std::move(values));
+}
+
+/// Whether the block is small enough to be decoded, before memory is taken for it.
+Result<void> OffsetIndex::check_size(std::uint32_t block) const {
+  const std::uint64_t plain = decoder_.block_range(block).size();
+  if (plain <= std::max(kFreeBlock, kMaxExpansion * decoder_.stored_range(block).size())) return {};
+  return codec::unsupported("block of " + std::to_string(plain) + " bytes");
+}
+
+Result<void> OffsetIndex::decode_bytes(codec::DecodeContext& context, std::uint32_t begin, ByteSpan out) const {
+  std::vector<std::uint8_t> reference;
+  if (decoder_.needs_reference()) {
+    reference.resize(decoder_.block_range(0).size());
+    if (auto done = decode_block(context, 0, reference, {}); !done) return done;
+  }
+  std::vector<std::uint8_t> whole;
+  std::uint64_t done = 0;
+  while (done < out.size()) {
+    const std::uint32_t block = decoder_.block_at(static_cast<std::uint32_t>(begin + done));
+    const codec::ByteRange range = decoder_.block_range(block);
+    const std::uint64_t skip = begin + done - range.begin;
+    const std::uint64_t take = std::min<std::uint64_t>(range.size() - skip, out.size() - done);
+    const ByteSpan target = out.subspan(done, take);
+    if (take == range.size()) {
+      if (auto decoded = decode_block(context, block, target, reference); !decoded) return decoded;
+    } else {
+      whole.resize(range.size());
+      if (auto decoded = decode_block(context, block, whole, reference); !decoded) return decoded;
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skip), take, target.begin());
+    }
+    done += take;
+  }
+  return {};
+}
+
+Result<void> OffsetIndex::decode_block(codec::DecodeContext& context, std::uint32_t block, ByteSpan out,
+                                       ByteView reference) const {
+  const codec::ByteRange range = decoder_.stored_range(block);
+  const ByteSpan stored = context.scratch(codec::DecodeContext::Slot::stored, range.size()).first(range.size());
+  if (auto done = source_->read(FileOffset{at_.value + range.begin}, stored); !done) return done;
+  return decoder_.decode_block(context, block, stored, out, reference);
+}
+
+Error OffsetIndex::located(Error error) const {
+  error.reason = "index: " + error.reason;
+  if (!error.file_offset) error.file_offset = source_->place().value + at_.value;
+  return error;
+}
+
+}  // namespace cframefs::frame

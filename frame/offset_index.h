@@ -1,0 +1,69 @@
+// The index of a frame: for each chunk where it is stored, or what it is made of if it is not.
+//
+// The index is a chunk of little-endian 64-bit entries. Opening parses that chunk's header and block starts; entries
+// decode a unit at a time (a block of the chunk, usually 2,048 entries) and live in the IndexCache. Where the whole
+// index repeats one value, that value is all there is, however many chunks it stands for.
+//
+// Thread safety: immutable, const members may run at once. Ownership: shares source and cache.
+// Units: entries and chunk numbers. Errors: corruption, unsupported, io; with the file offset of the index.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "codec/chunk_decoder.h"
+#include "frame/byte_source.h"
+#include "frame/index_cache.h"
+#include "frame/windows.h"
+
+namespace cframefs::frame {
+
+class OffsetIndex {
+ public:
+  /// `at`: of the index chunk in `source`; `limit`: bytes from there that may belong to it. `windows` are of `source`.
+  static Result<std::unique_ptr<const OffsetIndex>> open(std::shared_ptr<const ByteSource> source, FileOffset at,
+                                                         std::uint64_t limit, Windows& windows,
+                                                         std::shared_ptr<IndexCache> cache);
+  ~OffsetIndex() { cache_->forget(owner_); }
+  OffsetIndex(const OffsetIndex&) = delete;
+  OffsetIndex& operator=(const OffsetIndex&) = delete;
+
+  std::int64_t count() const { return count_; }
+
+  /// REQUIRES: 0 <= chunk < count().
+  Result<std::int64_t> entry(std::int64_t chunk) const;
+
+  /// The first chunk at or after `from` whose entry says zeros or uninitialised (`hole`), or does not; count() if there
+  /// is none.
+  Result<std::int64_t> next(std::int64_t from, bool hole) const;
+
+ private:
+  struct Private {};
+
+ public:
+  /// For open() alone.
+  OffsetIndex(Private, std::shared_ptr<const ByteSource> source, FileOffset at, codec::ChunkDecoder decoder,
+              std::shared_ptr<IndexCache> cache);
+
+ private:
+  void choose_unit();
+  Result<void> detect_uniform();
+  Result<IndexCache::Block> unit(std::uint32_t number) const;
+  Result<IndexCache::Block> load_unit(std::uint32_t number) const;
+  Result<void> check_size(std::uint32_t block) const;
+  Result<void> decode_bytes(codec::DecodeContext& context, std::uint32_t begin, ByteSpan out) const;
+  Result<void> decode_block(codec::DecodeContext& context, std::uint32_t block, ByteSpan out, ByteView reference) const;
+  Error located(Error error) const;
+
+  const std::shared_ptr<const ByteSource> source_;
+  const FileOffset at_;
+  const codec::ChunkDecoder decoder_;
+  const std::shared_ptr<IndexCache> cache_;
+  const std::uint64_t owner_;
+  std::int64_t count_ = 0;
+  std::uint32_t unit_entries_ = 1;
+  std::optional<std::int64_t> uniform_;  // every entry is this one
+};
+
+}  // namespace cframefs::frame

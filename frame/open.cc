@@ -1,0 +1,152 @@
+#include "frame/open.h"
+
+#include <array>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "frame/cframe.h"
+#include "frame/frame_header.h"
+#include "frame/sparse_frame.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+/// A file that was written within this time may be in the middle of being written.
+constexpr std::chrono::nanoseconds kRecent = std::chrono::seconds(1);
+/// The reference library's writer overwrites the index before the header follows; readers wait that out.
+constexpr int kTries = 20;
+constexpr std::chrono::milliseconds kPause(1);
+
+bool changed_recently(const struct stat& status) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto changed = std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
+  return now - changed < kRecent;
+}
+
+struct FixedHeader {
+  std::array<std::uint8_t, layout::kFixedHeaderLength> bytes{};
+  std::size_t length = 0;
+  bool operator==(const FixedHeader&) const = default;
+};
+
+Result<FixedHeader> read_fixed_header(FileOps& files, int fd, FileOffset begin) {
+  FixedHeader header;
+  const auto got = files.pread(fd, header.bytes, begin);
+  if (!got) return Failure(got.error());
+  header.length = *got;
+  return header;
+}
+
+std::uint64_t bytes_from(const struct stat& status, FileOffset begin) {
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  return begin.value < size ? size - begin.value : 0;
+}
+
+/// Opens with `attempt`; if `fd` is being written meanwhile, again, until header and state stay as they were.
+template <class Attempt>
+Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, FileOffset begin, Attempt attempt) {
+  for (int tries = 1;; ++tries) {
+    const auto before = files.status(fd);
+    if (!before) return Failure(before.error());
+    const bool recent = changed_recently(*before);
+    FixedHeader header;
+    if (recent) {
+      const auto read = read_fixed_header(files, fd, begin);
+      if (!read) return Failure(read.error());
+      header = *read;
+    }
+    auto opened = attempt(*before);
+    if (!opened && opened.error().kind != ErrorKind::corruption) return opened;
+    if (!recent || tries == kTries) return opened;
+    if (opened) {
+      const auto after = files.status(fd);
+      if (!after) return Failure(after.error());
+      const auto again = read_fixed_header(files, fd, begin);
+      if (!again) return Failure(again.error());
+      if (Identity::of(*after) == Identity::of(*before) && *again == header) return opened;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::uint64_t available, ContainerKind kind) {
+  const auto read = read_fixed_header(files, fd, begin);
+  if (!read) return Failure(read.error());
+  const ByteView bytes = ByteView(read->bytes).first(read->length);
+  Summary summary;
+  if (!has_frame_magic(bytes)) return summary;
+  const auto header = parse_fixed_header(bytes);
+  if (!header) return Failure(header.error());
+  // The index file of a sparse frame is no container without its folder, and a contiguous frame is none as a folder.
+  const bool sparse = header->frame_type == layout::kSparse;
+  if (sparse != (kind == ContainerKind::sframe)) return summary;
+  if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
+  summary.kind = kind;
+  summary.nbytes = header->parameters.nbytes;
+  summary.chunksize = header->parameters.chunksize;
+  return summary;
+}
+
+Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_ptr<const Descriptor> file,
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin) {
+  return open_steady(files, file->fd(), begin, [&](const struct stat& status) {
+    return open_cframe(file_source(files, file, begin, bytes_from(status, begin)), index_cache);
+  });
+}
+
+Result<std::shared_ptr<const Container>> open_folder(FileOps& files, std::shared_ptr<const Descriptor> dir,
+                                                     std::shared_ptr<IndexCache> index_cache) {
+  auto opened = open_sparse_index(files, dir->fd());
+  if (!opened) return Failure(opened.error());
+  const auto index_file = std::make_shared<const Descriptor>(std::move(*opened));
+  return open_steady(files, index_file->fd(), FileOffset{0},
+                     [&](const struct stat&) { return open_sparse_frame(files, dir, index_file, index_cache); });
+}
+
+}  // namespace
+
+Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
+  const auto status = files.status(fd);
+  if (!status) return Failure(status.error());
+  if (S_ISREG(status->st_mode)) {
+    return summarise_file(files, fd, begin, bytes_from(*status, begin), ContainerKind::cframe);
+  }
+  if (!S_ISDIR(status->st_mode)) return Summary{};
+  const auto index = open_sparse_index(files, fd);
+  if (!index) {
+    if (index.error().kind == ErrorKind::corruption) return Summary{};  // not there, or not a file
+    return Failure(index.error());
+  }
+  const auto index_status = files.status(index->fd());
+  if (!index_status) return Failure(index_status.error());
+  return summarise_file(files, index->fd(), FileOffset{0}, bytes_from(*index_status, FileOffset{0}),
+                        ContainerKind::sframe);
+}
+
+Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
+                                                        std::shared_ptr<IndexCache> index_cache, FileOffset begin) {
+  const auto status = files.status(file->fd());
+  if (!status) return Failure(status.error());
+  if (!index_cache) index_cache = std::make_shared<IndexCache>();
+  if (S_ISREG(status->st_mode)) return open_file(files, std::move(file), std::move(index_cache), begin);
+  if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a folder");
+  if (begin.value != 0) return codec::invalid("a sparse frame begins at no offset");
+  return open_folder(files, std::move(file), std::move(index_cache));
+}
+
+Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin) {
+  // Without O_NONBLOCK the open of a pipe would wait for its writer.
+  const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return Failure(fd.error());
+  return open_container(files, std::make_shared<const Descriptor>(files, *fd), std::move(index_cache), begin);
+}
+
+}  // namespace cframefs::frame

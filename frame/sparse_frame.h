@@ -1,0 +1,31 @@
+// Sparse frames: a folder with the index file chunks.b2frame and one file for each stored chunk.
+//
+// Entries of the index are numbers of chunk files, named by eight upper-case hexadecimal digits. A chunk file is opened
+// for each access, beneath the folder and without following links: frames of a million chunks would not leave a
+// descriptor to anybody else. One that was replaced since its chunk was looked at is an error of kind stale.
+//
+// Thread safety, ownership, errors: as container.h.
+#pragma once
+
+#include <memory>
+
+#include "frame/container.h"
+#include "frame/file_ops.h"
+#include "frame/index_cache.h"
+
+namespace cframefs::frame {
+
+inline constexpr char kSparseIndexName[] = "chunks.b2frame";
+
+/// The index file of the folder `dir`, opened for reading; whatever else bears its name is not opened.
+Result<Descriptor> open_sparse_index(FileOps& files, int dir);
+
+/// The name of a chunk file; corruption if there can be none of that number.
+Result<std::string> chunk_file_name(std::int64_t number);
+
+/// `dir`: the folder. `index_file`: as from open_sparse_index().
+Result<std::shared_ptr<const Container>> open_sparse_frame(FileOps& files, std::shared_ptr<const Descriptor> dir,
+                                                           std::shared_ptr<const Descriptor> index_file,
+                                                           std::shared_ptr<IndexCache> index_cache);
+
+}  // namespace cframefs::frame
