@@ -84,7 +84,40 @@ void Filesystem::start(KernelCaches& kernel) {
 }
 
 void Filesystem::stop() {
+  watcher_.stop();
   workers_.stop();
+}
+
+void Filesystem::forget(NodeId node, std::uint64_t lookups) {
+  if (nodes_.forget(node, lookups)) watcher_.forget(node);
+}
+
+codec::Result<std::string> Filesystem::path_of(NodeId node) const {
+  if (root_is_file_) return tree_.single_name();
+  return nodes_.path_of(node);
+}
+
+void Filesystem::watch(Node& folder, const std::string& path) {
+  if (folder.watched.load(std::memory_order_acquire)) return;
+  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  if (!fd) return;
+  const frame::Descriptor opened(files_, *fd);
+  if (watcher_.watch(opened.fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
+}
+
+void Filesystem::changed(const Watcher::Change& change) {
+  if (change.everything) {
+    for (const NodeId node : nodes_.all()) kernel_->forget_node(node);
+    return;
+  }
+  // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
+  kernel_->forget_node(change.folder);
+  if (change.name.empty()) return;
+  for (const auto& node : nodes_.at_place(change.folder, change.name)) kernel_->forget_node(node->id);
+  if (!change.entry) return;
+  kernel_->forget_name(change.folder, change.name);
+  const std::string short_name = tree_.rules().short_name_of(change.name);
+  if (short_name != change.name) kernel_->forget_name(change.folder, short_name);
 }
 
 codec::Result<Probe> Filesystem::probe_node(Node& node) {

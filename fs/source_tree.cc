@@ -53,20 +53,28 @@ codec::Result<void> SourceTree::open() {
   root_path_ = resolved;
   std::free(resolved);
 
-  auto status = files_.status_at(AT_FDCWD, root_path_);
-  if (!status) return at_path<void>(codec::Failure(status.error()), root_path_);
-  const bool sparse = S_ISDIR(status->st_mode) && NameRules::has_container_suffix(root_path_) &&
-                      files_.status_at(AT_FDCWD, root_path_ + "/" + kSparseIndex).has_value();
-  if (!S_ISDIR(status->st_mode) || sparse) {
-    const std::size_t slash = root_path_.rfind('/');
-    single_name_ = root_path_.substr(slash + 1);
-    root_path_.resize(slash == 0 ? 1 : slash);
-  } else if (options_.offset != 0) {
-    return codec::invalid("offset: only where the source is one file, and " + root_path_ + " is a folder");
-  }
-  auto fd = files_.open_at(AT_FDCWD, root_path_, O_RDONLY | O_DIRECTORY);
+  auto fd = files_.open_named(root_path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return at_path<void>(codec::Failure(fd.error()), root_path_);
-  root_ = frame::Descriptor(files_, *fd);
+  frame::Descriptor opened(files_, *fd);
+  auto status = files_.status(opened.fd());
+  if (!status) return at_path<void>(codec::Failure(status.error()), root_path_);
+  const bool is_folder = S_ISDIR(status->st_mode);
+  const bool is_sparse = is_folder && NameRules::has_container_suffix(root_path_) &&
+                         files_.status_at(opened.fd(), kSparseIndex).has_value();
+  if (is_folder && !is_sparse) {
+    if (options_.offset == 0) {
+      root_ = std::move(opened);
+      return {};
+    }
+    return at_path<void>(codec::invalid("offset= is for a source that is one file, and this is a folder"), root_path_);
+  }
+  // One file: the tree is the folder that holds it, with nothing else in it.
+  const std::size_t slash = root_path_.rfind('/');
+  single_name_ = root_path_.substr(slash + 1);
+  root_path_.resize(slash == 0 ? 1 : slash);
+  auto folder = files_.open_named(root_path_, O_RDONLY | O_DIRECTORY);
+  if (!folder) return at_path<void>(codec::Failure(folder.error()), root_path_);
+  root_ = frame::Descriptor(files_, *folder);
   return {};
 }
 
