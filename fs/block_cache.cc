@@ -207,18 +207,14 @@ void BlockCache::unpin(Cell* cell) {
 }
 
 void BlockCache::make_room(std::size_t size) {
-  const std::uint64_t wanted = size == 0 ? 0 : BufferPool::capacity_for(size);
   for (;;) {
+    const std::uint64_t fresh = size == 0 ? 0 : pool_.fresh_bytes(size);
     const std::uint64_t idle = pool_.idle_bytes();
-    // A buffer of the right size that lies idle is counted already, and is worth keeping.
-    const std::uint64_t reusable = wanted != 0 && pool_.has_idle(size) ? wanted : 0;
-    const std::uint64_t needed = bytes_.load(std::memory_order_relaxed) + idle + (wanted - reusable);
-    if (needed <= bound_) return;
-    if (idle > reusable) {
-      pool_.trim(idle - std::min(needed - bound_, idle - reusable));
-    } else if (!evict_one()) {
-      return;
-    }
+    const std::uint64_t total = bytes_.load(std::memory_order_relaxed) + idle + fresh;
+    // Taking what lies idle costs nothing; memory in slabs comes and goes in steps of one.
+    if (total <= (fresh != 0 ? bound_ : bound_ + BufferPool::kSlabBytes)) return;
+    const std::uint64_t surplus = total - bound_;
+    if (pool_.trim(surplus < idle ? idle - surplus : 0) == 0 && !evict_one()) return;
   }
 }
 
