@@ -1,0 +1,119 @@
+// Decoded bytes of all open frames, least recently used out first, under one bound for the whole mount.
+//
+// The unit is the cell: neighbouring blocks of one chunk, at least 64 KiB of them where the chunk has that many
+// (fs/cells decide how many). A cell is decoded once however many readers meet on it: the first that asks becomes its
+// loader and the others wait for what it publishes.
+//
+//   absent --find()--> loading --publish()--> ready --evicted--> absent
+//                         \---fail()-------> absent   (those who wait get the error)
+//
+// Invariants, guarded by the shard's mutex:
+//   1. a cell is in the LRU list if and only if it is ready and nobody holds a Pin on it; only such cells are evicted
+//   2. a loading cell is pinned by its loader, so it is never evicted and its memory never moves
+//   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction
+// The bound covers cells and the pool's idle buffers together. It is exceeded only by cells that are pinned, which are
+// at most one request or one decode-ahead task for each thread.
+//
+// Lock order: one shard at a time, then the pool's. No lock is held while decoding.
+// Thread safety: internally synchronised. Ownership: a Pin keeps its cell; Pins must not outlive the cache.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/unordered_set.hpp>
+
+#include "codec/error.h"
+#include "codec/mutex.h"
+#include "fs/buffer_pool.h"
+#include "fs/statistics.h"
+
+namespace cframefs::fs {
+
+struct CellKey {
+  std::uint64_t generation = 0;  // which state of which frame; never used again for another
+  std::int64_t chunk = 0;
+  std::uint32_t cell = 0;
+  bool operator==(const CellKey&) const = default;
+};
+
+class BlockCache {
+ private:
+  struct Cell;
+  struct Shard;
+
+ public:
+  /// Holds a cell in memory. Movable; dropping it makes the cell evictable.
+  class Pin {
+   public:
+    Pin() = default;
+    Pin(Pin&& other) noexcept : cache_(other.cache_), cell_(std::exchange(other.cell_, nullptr)) {}
+    Pin& operator=(Pin&& other) noexcept {
+      if (this != &other) {
+        reset();
+        cache_ = other.cache_;
+        cell_ = std::exchange(other.cell_, nullptr);
+      }
+      return *this;
+    }
+    ~Pin() { reset(); }
+    void reset();
+    explicit operator bool() const { return cell_ != nullptr; }
+    /// REQUIRES: this thread is the loader and has not published yet, or the cell is ready.
+    codec::ByteSpan bytes() const;
+
+   private:
+    friend class BlockCache;
+    Pin(BlockCache* cache, Cell* cell) : cache_(cache), cell_(cell) {}
+    BlockCache* cache_ = nullptr;
+    Cell* cell_ = nullptr;
+  };
+
+  enum class Found : std::uint8_t {
+    ready,  // the pin's bytes can be read
+    load,   // the caller is the loader: it fills the bytes and then calls publish() or fail(), always one of them
+    busy,   // somebody else is the loader: wait() before reading
+  };
+  struct Lookup {
+    Pin pin;
+    Found found = Found::ready;
+  };
+
+  BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics);
+  ~BlockCache();
+
+  Lookup find(const CellKey& key, std::size_t size);
+  /// As find(), but answers with an empty pin where the cell is there or being loaded: for decoding ahead.
+  Pin find_to_load(const CellKey& key, std::size_t size);
+  void publish(const Pin& pin);
+  void fail(Pin pin, const codec::Error& error);
+  /// Waits until the loader is done. On success the pin's bytes can be read.
+  codec::Result<void> wait(const Pin& pin);
+
+  std::uint64_t bound() const { return bound_; }
+  /// Bytes held by cells (idle buffers not counted).
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kShards = 16;
+
+  Shard& shard_of(const CellKey& key) const;
+  Lookup insert(Shard& shard, const CellKey& key, std::size_t size);
+  void make_room(std::size_t size);
+  bool evict_one();
+  void unpin(Cell* cell);
+
+  const std::uint64_t bound_;
+  BufferPool& pool_;
+  Statistics& statistics_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint32_t> next_victim_shard_{0};
+  std::array<std::unique_ptr<Shard>, kShards> shards_;
+};
+
+}  // namespace cframefs::fs

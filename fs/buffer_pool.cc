@@ -1,0 +1,99 @@
+#include "fs/buffer_pool.h"
+
+#include <cstdlib>
+#include <new>
+
+#include <sys/mman.h>
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kMapped = std::size_t{64} << 10;  // from this capacity on, buffers are mapped
+constexpr std::size_t kSmallStep = 64;
+
+std::uint8_t* allocate(std::size_t capacity) {
+  if (capacity >= kMapped) {
+    void* mapped = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<std::uint8_t*>(mapped);
+  }
+  void* allocated = std::aligned_alloc(kSmallStep, capacity);
+  if (allocated == nullptr) throw std::bad_alloc();
+  return static_cast<std::uint8_t*>(allocated);
+}
+
+void release(std::uint8_t* data, std::size_t capacity) {
+  if (capacity >= kMapped) {
+    munmap(data, capacity);
+  } else {
+    std::free(data);
+  }
+}
+
+}  // namespace
+
+void Buffer::reset() {
+  if (data_ != nullptr) pool_->put(std::exchange(data_, nullptr), capacity_);
+}
+
+std::size_t BufferPool::capacity_for(std::size_t size) {
+  const std::size_t step = size >= kMapped ? kPage : kSmallStep;
+  return size == 0 ? step : (size + step - 1) / step * step;
+}
+
+BufferPool::~BufferPool() {
+  trim(0);
+}
+
+Buffer BufferPool::get(std::size_t size) {
+  const std::size_t capacity = capacity_for(size);
+  {
+    codec::MutexLock lock(mutex_);
+    auto found = idle_.find(capacity);
+    if (found != idle_.end()) {
+      std::uint8_t* data = found->second.back();
+      found->second.pop_back();
+      if (found->second.empty()) idle_.erase(found);
+      idle_bytes_ -= capacity;
+      return Buffer(this, data, size, capacity);
+    }
+  }
+  return Buffer(this, allocate(capacity), size, capacity);
+}
+
+std::size_t BufferPool::idle_bytes() const {
+  codec::MutexLock lock(mutex_);
+  return idle_bytes_;
+}
+
+bool BufferPool::has_idle(std::size_t size) const {
+  codec::MutexLock lock(mutex_);
+  return idle_.contains(capacity_for(size));
+}
+
+void BufferPool::trim(std::size_t keep) {
+  for (;;) {
+    std::uint8_t* data = nullptr;
+    std::size_t capacity = 0;
+    {
+      codec::MutexLock lock(mutex_);
+      if (idle_bytes_ <= keep || idle_.empty()) return;
+      auto largest = std::prev(idle_.end());
+      capacity = largest->first;
+      data = largest->second.back();
+      largest->second.pop_back();
+      if (largest->second.empty()) idle_.erase(largest);
+      idle_bytes_ -= capacity;
+    }
+    release(data, capacity);
+  }
+}
+
+void BufferPool::put(std::uint8_t* data, std::size_t capacity) {
+  codec::MutexLock lock(mutex_);
+  idle_[capacity].push_back(data);
+  idle_bytes_ += capacity;
+}
+
+}  // namespace cframefs::fs

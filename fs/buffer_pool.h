@@ -1,0 +1,84 @@
+// Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it.
+//
+// Buffers of 64 KiB and more are mapped one by one and really go back to the system when released; smaller ones come
+// from the heap. Thread safety: the pool is synchronised, a Buffer belongs to one thread at a time. Ownership: a Buffer
+// returns to its pool when destroyed and must not outlive it. Units: bytes. Errors: running out of memory throws
+// std::bad_alloc, as everywhere in the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "codec/bytes.h"
+#include "codec/mutex.h"
+
+namespace cframefs::fs {
+
+class BufferPool;
+
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(other.size_),
+        capacity_(other.capacity_) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    if (this != &other) {
+      reset();
+      pool_ = std::exchange(other.pool_, nullptr);
+      data_ = std::exchange(other.data_, nullptr);
+      size_ = other.size_;
+      capacity_ = other.capacity_;
+    }
+    return *this;
+  }
+  ~Buffer() { reset(); }
+
+  codec::ByteSpan bytes() const { return {data_, size_}; }
+  /// What the buffer takes of the memory, at least its size.
+  std::size_t capacity() const { return capacity_; }
+  void reset();
+
+ private:
+  friend class BufferPool;
+  Buffer(BufferPool* pool, std::uint8_t* data, std::size_t size, std::size_t capacity)
+      : pool_(pool), data_(data), size_(size), capacity_(capacity) {}
+
+  BufferPool* pool_ = nullptr;
+  std::uint8_t* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+class BufferPool {
+ public:
+  BufferPool() = default;
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  /// Contents are unspecified.
+  Buffer get(std::size_t size);
+  /// What get(size) would take.
+  static std::size_t capacity_for(std::size_t size);
+  /// Bytes held by buffers that nobody uses.
+  std::size_t idle_bytes() const;
+  bool has_idle(std::size_t size) const;
+  /// Gives idle buffers back to the system until at most `keep` bytes are idle.
+  void trim(std::size_t keep);
+
+ private:
+  friend class Buffer;
+  void put(std::uint8_t* data, std::size_t capacity);
+
+  mutable codec::Mutex mutex_;
+  std::map<std::size_t, std::vector<std::uint8_t*>> idle_ GUARDED_BY(mutex_);  // by capacity
+  std::size_t idle_bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,93 @@
+// The folder .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. It is not
+// listed, and each open sees the counters as they are at that moment.
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+#include <nlohmann/json.hpp>
+
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+struct Metric {
+  const char* name;
+  const char* help;
+  bool is_gauge;
+  std::uint64_t value;
+};
+
+std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, const BufferPool& pool) {
+  const auto of = [](const Statistics::Counter& counter) { return counter.load(std::memory_order_relaxed); };
+  return {
+      {"lookups", "Names looked up", false, of(s.lookups)},
+      {"opens", "Files opened", false, of(s.opens)},
+      {"reads", "Read requests that reached the daemon", false, of(s.reads)},
+      {"bytes_served", "Plain bytes in replies to reads", false, of(s.bytes_served)},
+      {"bytes_fetched", "Stored bytes read from frames", false, of(s.bytes_fetched)},
+      {"bytes_decoded", "Plain bytes decoded", false, of(s.bytes_decoded)},
+      {"blocks_decoded", "Blocks decoded", false, of(s.blocks_decoded)},
+      {"cache_hits", "Cells found in the cache, or being decoded by another reader", false, of(s.cache_hits)},
+      {"cache_misses", "Cells that a reader had to decode", false, of(s.cache_misses)},
+      {"cells_ahead", "Cells decoded ahead of a sequential reader", false, of(s.cells_ahead)},
+      {"evictions", "Cells dropped to keep the cache within its bound", false, of(s.evictions)},
+      {"errors", "Reads answered with an error", false, of(s.errors)},
+      {"generations", "Changes of backing files that were noticed", false, of(s.generations)},
+      {"cache_bytes", "Decoded bytes held", true, cache.bytes()},
+      {"cache_idle_bytes", "Buffers held for reuse", true, pool.idle_bytes()},
+      {"cache_bound_bytes", "Bound on decoded bytes held (cache_size)", true, cache.bound()},
+  };
+}
+
+Attributes control_attributes(const Node& node, std::uint64_t size) {
+  Attributes attributes;
+  attributes.node = node.id;
+  attributes.status.st_ino = node.inode;
+  attributes.status.st_mode = node.role == NodeRole::control_folder ? S_IFDIR | 0555U : S_IFREG | 0444U;
+  attributes.status.st_nlink = 1;
+  attributes.status.st_size = static_cast<off_t>(size);
+  attributes.status.st_mtime = attributes.status.st_ctime = attributes.status.st_atime = std::time(nullptr);
+  return attributes;
+}
+
+}  // namespace
+
+std::string Filesystem::control_content(const std::string& name) {
+  const std::vector<Metric> metrics = metrics_of(statistics_, route_.cache(), route_.pool());
+  if (name == "stats.json") {
+    nlohmann::ordered_json json;
+    for (const Metric& metric : metrics)
+      json[metric.name] = metric.value;
+    return json.dump(2) + "\n";
+  }
+  std::string text;
+  for (const Metric& metric : metrics) {
+    const std::string full = std::string("cframefs_") + metric.name + (metric.is_gauge ? "" : "_total");
+    text += "# HELP " + full + " " + metric.help + "\n";
+    text += "# TYPE " + full + (metric.is_gauge ? " gauge\n" : " counter\n");
+    text += full + " " + std::to_string(metric.value) + "\n";
+  }
+  return text;
+}
+
+codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::string& name) {
+  constexpr std::array<const char*, 3> kNames = {".cframefs", "stats.json", "metrics"};
+  const std::shared_ptr<Node> folder = nodes_.find(parent);
+  const bool in_root = parent == kRootNode;
+  for (std::size_t i = in_root ? 0 : 1; i < (in_root ? 1 : kNames.size()); ++i) {
+    if (name != kNames[i]) continue;
+    Probe probe;
+    probe.kind = in_root ? EntryKind::directory : EntryKind::plain;
+    probe.entry_inode = i + 1;  // device 0: no file on disk has it
+    const NodeRole role = in_root ? NodeRole::control_folder : NodeRole::control_file;
+    const std::shared_ptr<Node> node = nodes_.enter(parent, name, role, probe);
+    const Attributes attributes = control_attributes(*node, in_root ? 0 : control_content(name).size());
+    codec::MutexLock lock(node->mutex);
+    node->known.status = attributes.status;
+    return attributes;
+  }
+  return codec::io_error(ENOENT, "lookup");
+}
+
+}  // namespace cframefs::fs

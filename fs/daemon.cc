@@ -1,0 +1,214 @@
+#include "fs/daemon.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/filesystem.h"
+#include "fs/fuse_adapter.h"
+#include "fs/log.h"
+
+namespace cframefs::fs {
+namespace {
+
+// What the kernel reads ahead of a sequential reader; its default of 128 KiB makes eight requests of what could be one.
+constexpr int kKernelReadaheadKib = 1024;
+
+codec::Failure at(const std::string& path, codec::Failure failure) {
+  failure.value().path = path;
+  return failure;
+}
+
+codec::Result<std::string> real_path(const std::string& path) {
+  char* resolved = realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return at(path, codec::io_error(errno, "open"));
+  std::string text = resolved;
+  std::free(resolved);
+  return text;
+}
+
+/// A mount whose daemon died answers ENOTCONN to everything until it is unmounted.
+bool clear_dead_mount(const std::string& mountpoint) {
+  if (umount2(mountpoint.c_str(), MNT_DETACH) == 0) return true;
+  const pid_t child = fork();
+  if (child == 0) {
+    execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Whether the mount point is a regular file.
+codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
+  struct stat status {};
+  int failed = ::stat(mountpoint.c_str(), &status);
+  if (failed != 0 && errno == ENOTCONN && clear_dead_mount(mountpoint)) {
+    log_warning(mountpoint + ": unmounted what a dead daemon had left there");
+    failed = ::stat(mountpoint.c_str(), &status);
+  }
+  if (failed != 0) return at(mountpoint, codec::io_error(errno, "mount point"));
+  if (S_ISREG(status.st_mode)) return true;
+  if (S_ISDIR(status.st_mode)) return false;
+  return at(mountpoint, codec::invalid("the mount point is neither a folder nor a regular file"));
+}
+
+/// A mount point beneath the source would make the mount look into itself.
+codec::Result<void> check_not_beneath(const std::string& source, const std::string& mountpoint) {
+  auto real_source = real_path(source);
+  if (!real_source) return codec::Failure(real_source.error());
+  auto real_mountpoint = real_path(mountpoint);
+  if (!real_mountpoint) return codec::Failure(real_mountpoint.error());
+  const std::string prefix = *real_source == "/" ? "/" : *real_source + "/";
+  if (real_mountpoint->starts_with(prefix)) {
+    return at(mountpoint, codec::invalid("the mount point lies inside the source " + *real_source));
+  }
+  return {};
+}
+
+std::string escape_commas(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == ',' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::vector<std::string> mount_arguments(const MountOptions& options) {
+  // Writing is not part of this version: the kernel itself answers EROFS.
+  std::vector<std::string> arguments = {"ro", "default_permissions", "subtype=cframefs", "max_read=1048576"};
+  const auto given = [&](const std::string& prefix) {
+    return std::any_of(options.fuse_options.begin(), options.fuse_options.end(),
+                       [&](const std::string& option) { return option.starts_with(prefix); });
+  };
+  if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(options.source));
+  for (const std::string& option : options.fuse_options) {
+    if (option != "rw") arguments.push_back(option);
+  }
+  return arguments;
+}
+
+/// Raises the kernel's readahead for the mount, where the rights are there. The mount is found in mountinfo rather than
+/// by stat(2), which would have to be answered by this very process.
+void raise_readahead(const std::string& mountpoint) {
+  auto real = real_path(mountpoint);
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string device;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string id, parent, numbers, root, place;
+    fields >> id >> parent >> numbers >> root >> place;
+    if (line.find(" - fuse.cframefs ") != std::string::npos && (place == mountpoint || (real && place == *real)))
+      device = numbers;
+  }
+  if (device.empty()) return;
+  std::ofstream setting("/sys/class/bdi/" + device + "/read_ahead_kb");
+  setting << kKernelReadaheadKib << std::flush;
+  if (!setting) log_debug("the kernel's readahead stays as it is: no right to raise it");
+}
+
+/// The pipe through which the process in the background tells the one that was called how it went.
+class ReadyPipe {
+ public:
+  codec::Result<void> open() {
+    if (pipe2(ends_, O_CLOEXEC) != 0) return codec::io_error(errno, "pipe");
+    return {};
+  }
+  void tell_ready() {
+    const char ready = 1;
+    static_cast<void>(::write(ends_[1], &ready, 1));
+  }
+  /// In the parent: true once the mount serves; false if the child ended before.
+  bool wait() {
+    ::close(ends_[1]);
+    char answer = 0;
+    ssize_t got = 0;
+    do {
+      got = ::read(ends_[0], &answer, 1);
+    } while (got < 0 && errno == EINTR);
+    return got == 1;
+  }
+  void close_reader() { ::close(ends_[0]); }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+void detach_from_terminal() {
+  setsid();
+  static_cast<void>(chdir("/"));
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return;
+  for (int fd = 0; fd <= 2; ++fd)
+    dup2(null, fd);
+  if (null > 2) ::close(null);
+}
+
+unsigned service_threads(const MountOptions& options) {
+  if (options.single_thread) return 1;
+  return std::max(2U, std::thread::hardware_concurrency());
+}
+
+codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const MountOptions& options) {
+  filesystem.start(adapter);
+  auto served = adapter.serve(service_threads(options));
+  adapter.unmount();
+  filesystem.stop();
+  if (!served) log_error(codec::describe(served.error()));
+  return served;
+}
+
+}  // namespace
+
+codec::Result<void> mount_and_serve(const MountOptions& options) {
+  const bool foreground = options.foreground || options.debug;
+  log_to(LogTarget::standard_error, options.debug);
+  auto is_file = check_mountpoint(options.mountpoint);
+  if (!is_file) return codec::Failure(is_file.error());
+  Filesystem filesystem(frame::system_files(), options);
+  if (auto opened = filesystem.open_source(*is_file); !opened) return opened;
+  if (!*is_file) {
+    if (auto checked = check_not_beneath(options.source, options.mountpoint); !checked) return checked;
+  }
+  ReadyPipe ready;
+  if (auto opened = ready.open(); !opened) return opened;
+  FuseAdapter adapter(filesystem, [&ready] { ready.tell_ready(); });
+  if (auto mounted = adapter.mount(options.mountpoint, mount_arguments(options), options.debug); !mounted)
+    return mounted;
+  raise_readahead(options.mountpoint);
+  if (foreground) return serve(filesystem, adapter, options);
+
+  const pid_t child = fork();
+  if (child < 0) {
+    const int why = errno;
+    adapter.unmount();
+    return codec::io_error(why, "go to the background");
+  }
+  if (child > 0) {
+    // The mount belongs to the child now: nothing of it may be taken down here.
+    const bool serves = ready.wait();
+    if (!serves) std::fputs("cframefs: the daemon ended before the mount served; see the system log\n", stderr);
+    std::fflush(nullptr);
+    _exit(serves ? 0 : 3);
+  }
+  ready.close_reader();
+  log_to(LogTarget::syslog, options.debug);
+  detach_from_terminal();
+  const bool served = serve(filesystem, adapter, options).has_value();
+  std::_Exit(served ? 0 : 3);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,93 @@
+// The extended attributes of the mount: what a frame says of itself under user.blosc2., the backing file's own beside
+// it.
+//
+//   user.blosc2.info          JSON, as `cframe info --json` starts
+//   user.blosc2.meta.NAME     fixed metalayer, its raw content
+//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed
+#include <cerrno>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "frame/report.h"
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::string_view kInfo = "user.blosc2.info";
+constexpr std::string_view kMeta = "user.blosc2.meta.";
+constexpr std::string_view kVlmeta = "user.blosc2.vlmeta.";
+
+codec::Failure no_attribute() {
+  return codec::io_error(ENODATA, "getxattr");
+}
+
+std::string to_string(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_for_attributes(Node& node) {
+  auto path = path_of(node.id);
+  if (!path) return codec::Failure(path.error());
+  auto file = tree_.open_entry(*path);
+  if (!file) return codec::Failure(file.error());
+  return generation_of(node, *path, *file);
+}
+
+codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
+  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (!node || node->role != NodeRole::stored) return std::vector<std::string>{};
+  if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
+  auto path = path_of(id);
+  if (!path) return codec::Failure(path.error());
+  auto file = tree_.open_entry(*path);
+  if (!file) return codec::Failure(file.error());
+  auto names = files_.list_attributes((*file)->fd());
+  if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
+  if (!is_container(node->kind)) return names;
+  auto generation = generation_of(*node, *path, *file);
+  if (!generation) return names;  // damaged: the file's own attributes are all there is
+  names->emplace_back(kInfo);
+  const frame::Container& container = (*generation)->container();
+  for (const frame::Metalayer& layer : container.metalayers())
+    names->push_back(std::string(kMeta) + layer.name);
+  for (const std::string& name : container.vlmetalayer_names())
+    names->push_back(std::string(kVlmeta) + name);
+  return names;
+}
+
+codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::string& name) {
+  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (!node || node->role != NodeRole::stored) return no_attribute();
+  if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
+  if (!is_container(node->kind) || !name.starts_with("user.blosc2.")) {
+    auto path = path_of(id);
+    if (!path) return codec::Failure(path.error());
+    auto file = tree_.open_entry(*path);
+    if (!file) return codec::Failure(file.error());
+    return files_.get_attribute((*file)->fd(), name);
+  }
+  auto generation = generation_for_attributes(*node);
+  if (!generation) return codec::Failure(generation.error());
+  const frame::Container& container = (*generation)->container();
+  if (name == kInfo) return frame::summary_json(container).dump();
+  if (name.starts_with(kMeta)) {
+    for (const frame::Metalayer& layer : container.metalayers()) {
+      if (layer.name == name.substr(kMeta.size())) return to_string(layer.content);
+    }
+  } else if (name.starts_with(kVlmeta)) {
+    const std::string layer = name.substr(kVlmeta.size());
+    for (const std::string& known : container.vlmetalayer_names()) {
+      if (known != layer) continue;
+      auto content = container.vlmetalayer(layer);
+      if (!content) return codec::Failure(content.error());
+      return to_string(*content);
+    }
+  }
+  return no_attribute();
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,449 @@
+#include "fs/filesystem.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cframefs::fs {
+namespace {
+
+// Set in the inode number that a decoded view reports, so that no program takes it for the same file as the raw one.
+constexpr std::uint64_t kViewInode = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMinBlockSize = 4096;
+constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
+// How often a file that somebody else is changing is looked at again before it counts as damaged.
+constexpr int kOpenAttempts = 20;
+constexpr auto kOpenPause = std::chrono::milliseconds(1);
+constexpr int kReadAttempts = 5;
+// Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
+constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
+constexpr std::uint64_t kPage = 4096;
+
+codec::Failure no_such_node() {
+  return codec::stale("the kernel asked for a file that it had forgotten");
+}
+
+bool has_page_sized_chunks(const frame::FrameParameters& parameters) {
+  return parameters.chunksize > 0 && static_cast<std::uint64_t>(parameters.chunksize) % kPage == 0;
+}
+
+bool changed_just_now(const frame::Identity& identity) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  return now_ns - identity.mtime_ns < 2'000'000'000;
+}
+
+}  // namespace
+
+std::uint64_t default_cache_size() {
+  const auto memory =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::clamp<std::uint64_t>(memory / 8, std::uint64_t{64} << 20, std::uint64_t{1} << 30);
+}
+
+Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
+    : files_(files),
+      options_(options),
+      tree_(files, options),
+      index_cache_(std::make_shared<frame::IndexCache>()),
+      route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
+      ahead_(route_, workers_, options.readahead),
+      watcher_([this](const Watcher::Change& change) { changed(change); }) {}
+
+Filesystem::~Filesystem() {
+  stop();
+}
+
+codec::Result<void> Filesystem::open_source(bool root_is_file) {
+  if (auto opened = tree_.open(); !opened) return opened;
+  if (root_is_file && !tree_.is_single_file()) {
+    return codec::invalid("the mount point is a file, but the source is a folder");
+  }
+  root_is_file_ = root_is_file;
+  auto probe = tree_.probe(root_is_file ? tree_.single_name() : "");
+  if (!probe) return codec::Failure(probe.error());
+  auto root = std::make_shared<Node>(kRootNode, NodeRole::stored, probe->kind);
+  root->device = probe->status.st_dev;
+  root->inode = probe->entry_inode;
+  nodes_.set_root(std::move(root));
+  return {};
+}
+
+void Filesystem::start(KernelCaches& kernel) {
+  kernel_ = &kernel;
+  watcher_.start();
+  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
+  if (options_.readahead > 0) workers_.start(options_.workers != 0 ? options_.workers : processors);
+}
+
+void Filesystem::stop() {
+  watcher_.stop();
+  workers_.stop();
+}
+
+void Filesystem::forget(NodeId node, std::uint64_t lookups) {
+  if (nodes_.forget(node, lookups)) watcher_.forget(node);
+}
+
+codec::Result<std::string> Filesystem::path_of(NodeId node) const {
+  if (root_is_file_) return tree_.single_name();
+  return nodes_.path_of(node);
+}
+
+void Filesystem::watch(Node& folder, const std::string& path) {
+  if (folder.watched.load(std::memory_order_acquire)) return;
+  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  if (!fd) return;
+  const frame::Descriptor opened(files_, *fd);
+  if (watcher_.watch(opened.fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
+}
+
+void Filesystem::changed(const Watcher::Change& change) {
+  if (change.everything) {
+    for (const NodeId node : nodes_.all()) kernel_->forget_node(node);
+    return;
+  }
+  // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
+  kernel_->forget_node(change.folder);
+  if (change.name.empty()) return;
+  for (const auto& node : nodes_.at_place(change.folder, change.name)) kernel_->forget_node(node->id);
+  if (!change.entry) return;
+  kernel_->forget_name(change.folder, change.name);
+  const std::string short_name = tree_.rules().short_name_of(change.name);
+  if (short_name != change.name) kernel_->forget_name(change.folder, short_name);
+}
+
+codec::Result<Probe> Filesystem::probe_node(Node& node) {
+  Probe known;
+  {
+    codec::MutexLock lock(node.mutex);
+    known = node.known;
+  }
+  auto path = path_of(node.id);
+  if (!path) return codec::Failure(path.error());
+  // Watched before it is looked at, so that no change falls in between.
+  if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
+  auto probe = tree_.probe_again(*path, known);
+  if (!probe) return probe;
+  const bool is_root = node.id == kRootNode;
+  if (!is_root &&
+      (probe->status.st_dev != node.device || probe->entry_inode != node.inode || probe->kind != node.kind)) {
+    return codec::stale("another file has taken its place");
+  }
+  if (probe->damage) {
+    codec::Error error = *probe->damage;
+    error.path = *path;
+    once_.error(error);
+  }
+  codec::MutexLock lock(node.mutex);
+  if (node.known.kind != EntryKind::none && !(node.known.identity == probe->identity)) {
+    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  }
+  node.known = *probe;
+  return probe;
+}
+
+Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
+  Attributes attributes;
+  attributes.node = node.id;
+  attributes.status = probe.status;
+  const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
+  const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
+  const bool is_folder = probe.kind == EntryKind::directory;
+  // A file with several names can change under one that nobody watches.
+  const bool watched =
+      is_folder ? node.watched.load(std::memory_order_acquire)
+                : name_watched && probe.status.st_nlink == 1 &&
+                      (probe.kind != EntryKind::sparse_frame || node.watched.load(std::memory_order_acquire));
+  attributes.attr_timeout = watched ? options_.attr_timeout : 0;
+  attributes.entry_timeout = name_watched ? options_.entry_timeout : 0;
+  if (is_container(probe.kind)) {
+    attributes.status.st_ino = probe.entry_inode | kViewInode;
+    attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
+    attributes.status.st_nlink = 1;
+    attributes.status.st_size = static_cast<off_t>(probe.size);
+    // A power of two, as the kernel keeps it, and no more than a program would sensibly allocate.
+    const auto chunksize = static_cast<std::uint64_t>(std::max(probe.chunksize, 0));
+    attributes.status.st_blksize =
+        static_cast<blksize_t>(std::bit_floor(std::clamp(chunksize, kMinBlockSize, kMaxBlockSize)));
+  } else if (probe.kind == EntryKind::symlink) {
+    attributes.status.st_size = static_cast<off_t>(probe.size);
+  }
+  return attributes;
+}
+
+codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& name) {
+  statistics_.lookups.fetch_add(1, std::memory_order_relaxed);
+  const std::shared_ptr<Node> folder = nodes_.find(parent);
+  if (!folder) return no_such_node();
+  if (folder->role == NodeRole::control_folder || (parent == kRootNode && options_.statistics && name == ".cframefs")) {
+    return lookup_control(parent, name);
+  }
+  auto directory = nodes_.path_of(parent);
+  if (!directory) return codec::Failure(directory.error());
+  watch(*folder, *directory);
+  auto stored = tree_.resolve(*directory, name);
+  if (!stored) return codec::Failure(stored.error());
+  auto probe = tree_.probe(SourceTree::join(*directory, *stored));
+  if (!probe) return codec::Failure(probe.error());
+  const std::shared_ptr<Node> node = nodes_.enter(parent, *stored, NodeRole::stored, *probe);
+  auto again = probe_node(*node);
+  if (!again) {
+    nodes_.forget(node->id, 1);
+    return codec::Failure(again.error());
+  }
+  return describe(*node, *again);
+}
+
+codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {
+  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (!node) return no_such_node();
+  if (node->role != NodeRole::stored) {
+    Attributes attributes;
+    attributes.node = id;
+    {
+      codec::MutexLock lock(node->mutex);
+      attributes.status = node->known.status;
+    }
+    return attributes;
+  }
+  auto probe = probe_node(*node);
+  if (probe) return describe(*node, *probe);
+  if (handle == nullptr || !handle->file) return codec::Failure(probe.error());
+  // Removed or replaced on disk, but still open: the descriptor knows.
+  auto status = files_.status(handle->file->fd());
+  if (!status) return codec::Failure(status.error());
+  Probe open;
+  {
+    codec::MutexLock lock(node->mutex);
+    open = node->known;
+  }
+  if (node->kind != EntryKind::sparse_frame) open.status = *status;
+  open.kind = node->kind;
+  if (!is_container(node->kind)) open.size = static_cast<std::uint64_t>(status->st_size);
+  return describe(*node, open);
+}
+
+codec::Result<std::string> Filesystem::read_link(NodeId id) {
+  auto path = nodes_.path_of(id);
+  if (!path) return codec::Failure(path.error());
+  return tree_.read_link(*path);
+}
+
+codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeId id) {
+  auto handle = std::make_unique<DirectoryHandle>();
+  handle->node = nodes_.find(id);
+  if (!handle->node) return no_such_node();
+  if (handle->node->role == NodeRole::control_folder) {
+    for (const char* name : {"metrics", "stats.json"})
+      handle->entries.push_back({name, {name, EntryKind::plain}});
+    return handle;
+  }
+  auto path = nodes_.path_of(id);
+  if (!path) return codec::Failure(path.error());
+  watch(*handle->node, *path);
+  auto entries = tree_.list(*path);
+  if (!entries) return codec::Failure(entries.error());
+  handle->entries = std::move(*entries);
+  return handle;
+}
+
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
+  statistics_.opens.fetch_add(1, std::memory_order_relaxed);
+  auto handle = std::make_unique<FileHandle>();
+  handle->node = nodes_.find(id);
+  if (!handle->node) return no_such_node();
+  Node& node = *handle->node;
+  auto path = path_of(id);
+  if (!path) return codec::Failure(path.error());
+  if (node.role == NodeRole::control_file) {
+    handle->content = control_content(path->substr(path->rfind('/') + 1));
+    handle->direct = true;
+    return handle;
+  }
+  auto file = tree_.open_entry(*path);
+  if (!file) return codec::Failure(file.error());
+  handle->file = std::move(*file);
+  auto status = files_.status(handle->file->fd());
+  if (!status) return codec::Failure(status.error());
+  if (status->st_dev != node.device || status->st_ino != node.inode) {
+    return codec::stale("another file has taken its place");
+  }
+  if (is_container(node.kind)) return open_frame(std::move(handle), *path);
+
+  const frame::Identity identity = frame::Identity::of(*status);
+  codec::MutexLock lock(node.mutex);
+  handle->keep_pages = node.cached == identity;
+  node.cached = identity;
+  return handle;
+}
+
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_ptr<FileHandle> handle,
+                                                                  const std::string& path) {
+  Node& node = *handle->node;
+  auto generation = generation_of(node, path, handle->file);
+  if (!generation) return codec::Failure(generation.error());
+  const bool damaged = is_damaged_small(**generation);
+  {
+    codec::MutexLock lock(node.mutex);
+    const bool same = node.cached == (*generation)->identity();
+    node.damaged = damaged || (same && node.damaged);
+    // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
+    handle->direct = node.damaged && !has_page_sized_chunks((*generation)->container().parameters());
+    handle->keep_pages = same && !handle->direct;
+    node.cached = (*generation)->identity();
+  }
+  codec::MutexLock lock(handle->mutex);
+  handle->generation = std::move(*generation);
+  handle->ahead = std::make_unique<ReadAhead>(ahead_);
+  return handle;
+}
+
+bool Filesystem::is_damaged_small(const Generation& generation) {
+  const std::uint64_t size = generation.view().size();
+  if (size > kSmallFile || has_page_sized_chunks(generation.container().parameters())) return false;
+  Reply reply;
+  return !route_.read(generation, frame::FlatOffset{0}, size, reply);
+}
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
+    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+  auto identity = tree_.identity(file->fd(), node.kind);
+  if (!identity) return codec::Failure(identity.error());
+  {
+    codec::MutexLock lock(node.mutex);
+    if (auto current = node.current.lock(); current && current->identity() == *identity) return current;
+  }
+  auto opened = open_generation(node, path, file);
+  if (!opened) return opened;
+  codec::MutexLock lock(node.mutex);
+  if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) return current;
+  node.current = *opened;
+  return opened;
+}
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
+    const Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+  for (int attempt = 1;; ++attempt) {
+    auto before = tree_.identity(file->fd(), node.kind);
+    if (!before) return codec::Failure(before.error());
+    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin());
+    auto after = tree_.identity(file->fd(), node.kind);
+    if (!after) return codec::Failure(after.error());
+    const bool steady = *before == *after;
+    if (container && steady) {
+      return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
+                                                frame::chunk_order_view(std::move(*container)), path);
+    }
+    // A frame that another process is appending to cannot be opened between two of its writes.
+    const bool settled = steady && !changed_just_now(*after);
+    if (attempt == kOpenAttempts || settled) {
+      codec::Error error = container ? codec::stale("it kept changing while it was opened").value() : container.error();
+      if (error.path.empty()) error.path = path;
+      once_.error(error);
+      return codec::Failure(std::move(error));
+    }
+    std::this_thread::sleep_for(kOpenPause);
+  }
+}
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(FileHandle& handle) {
+  std::shared_ptr<const Generation> generation;
+  {
+    codec::MutexLock lock(handle.mutex);
+    generation = handle.generation;
+  }
+  auto identity = tree_.identity(handle.file->fd(), handle.node->kind);
+  if (!identity) return codec::Failure(identity.error());
+  if (*identity == generation->identity()) return generation;
+  auto fresh = generation_of(*handle.node, generation->path(), handle.file);
+  if (!fresh) return fresh;
+  statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  codec::MutexLock lock(handle.mutex);
+  handle.generation = *fresh;
+  return fresh;
+}
+
+codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+  statistics_.reads.fetch_add(1, std::memory_order_relaxed);
+  codec::Result<void> done;
+  if (handle.node->role == NodeRole::control_file) {
+    if (at < handle.content.size()) {
+      const std::size_t size = std::min<std::size_t>(length, handle.content.size() - at);
+      Buffer buffer = route_.pool().get(size);
+      std::copy_n(handle.content.begin() + static_cast<std::ptrdiff_t>(at), size, buffer.bytes().begin());
+      reply.add(std::move(buffer), size);
+    }
+  } else {
+    done =
+        is_container(handle.node->kind) ? read_frame(handle, at, length, reply) : read_plain(handle, at, length, reply);
+  }
+  if (done) {
+    statistics_.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
+  } else {
+    statistics_.errors.fetch_add(1, std::memory_order_relaxed);
+  }
+  return done;
+}
+
+codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+  auto generation = current_generation(handle);
+  for (int attempt = 1; generation; ++attempt) {
+    handle.ahead->note(*generation, at, length);
+    auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply);
+    // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
+    auto now = current_generation(handle);
+    if (!now) return codec::Failure(now.error());
+    if (*now == *generation) {
+      if (!done) {
+        codec::MutexLock lock(handle.node->mutex);
+        handle.node->damaged = true;
+      }
+      return done;
+    }
+    if (attempt == kReadAttempts) return codec::stale("the file kept changing while it was read");
+    reply.clear();
+    generation = std::move(now);
+  }
+  return codec::Failure(generation.error());
+}
+
+codec::Result<void> Filesystem::read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+  Buffer buffer = route_.pool().get(length);
+  auto got = files_.pread(handle.file->fd(), buffer.bytes(), frame::FileOffset{at});
+  if (!got) return codec::Failure(got.error());
+  reply.add(std::move(buffer), *got);
+  return {};
+}
+
+codec::Result<std::uint64_t> Filesystem::seek(FileHandle& handle, std::uint64_t from, int whence) {
+  const bool hole = whence == SEEK_HOLE;
+  if (whence != SEEK_DATA && !hole) return codec::invalid("lseek: only SEEK_DATA and SEEK_HOLE reach a filesystem");
+  if (!is_container(handle.node->kind)) {
+    if (!handle.file) return codec::io_error(ENXIO, "lseek");
+    auto found = files_.seek(handle.file->fd(), frame::FileOffset{from}, whence);
+    if (!found) return codec::Failure(found.error());
+    return found->value;
+  }
+  auto generation = current_generation(handle);
+  if (!generation) return codec::Failure(generation.error());
+  const std::uint64_t size = (*generation)->view().size();
+  if (from >= size) return codec::io_error(ENXIO, "lseek");
+  auto found = (*generation)->view().seek(frame::FlatOffset{from}, hole);
+  if (!found) return codec::Failure(found.error());
+  if (!hole && found->value >= size) return codec::io_error(ENXIO, "lseek");
+  return found->value;
+}
+
+codec::Result<struct statvfs> Filesystem::filesystem_status() {
+  return files_.filesystem_status(tree_.root_fd());
+}
+
+}  // namespace cframefs::fs

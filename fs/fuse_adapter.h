@@ -1,0 +1,48 @@
+// The one place where FUSE's calls meet the filesystem object. It maps requests to calls and results to replies, and
+// knows neither formats nor caching.
+//
+// Thread safety: the session's threads call it at once. Ownership: the filesystem and the callback must outlive the
+// session. Errors: to errno by fs/errno_table.h, here and nowhere else.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/error.h"
+#include "fs/filesystem.h"
+
+struct fuse_session;
+
+namespace cframefs::fs {
+
+class FuseAdapter final : public KernelCaches {
+ public:
+  /// `ready` is called once, from a session thread, when the kernel's INIT has been answered.
+  FuseAdapter(Filesystem& filesystem, std::function<void()> ready);
+  ~FuseAdapter() override;
+  FuseAdapter(const FuseAdapter&) = delete;
+  FuseAdapter& operator=(const FuseAdapter&) = delete;
+
+  /// `arguments`: mount options as "-o" takes them, one each.
+  codec::Result<void> mount(const std::string& mountpoint, const std::vector<std::string>& arguments, bool debug);
+  /// Serves until the mount is gone or a signal asks to stop. `threads`: 1 or more.
+  codec::Result<void> serve(unsigned threads);
+  void unmount();
+
+  void forget_node(NodeId node) override;
+  void forget_name(NodeId parent, const std::string& name) override;
+  /// As forget_node(), but of attributes only; never blocks.
+  void forget_node_attributes(NodeId node);
+
+  Filesystem& filesystem() { return filesystem_; }
+  void ready() { ready_(); }
+
+ private:
+  Filesystem& filesystem_;
+  const std::function<void()> ready_;
+  fuse_session* session_ = nullptr;
+};
+
+}  // namespace cframefs::fs

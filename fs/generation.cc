@@ -1,0 +1,41 @@
+#include "fs/generation.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::size_t kReaderBytes = std::size_t{512} << 10;  // memory of kept chunk readers, for each generation
+constexpr std::uint64_t kCellBytes = std::uint64_t{64} << 10;
+
+}  // namespace
+
+Generation::Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view,
+                       std::string path)
+    : id_(id), identity_(identity), view_(std::move(view)), path_(std::move(path)), readers_(kReaderBytes) {}
+
+codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(frame::ChunkNumber chunk) const {
+  if (auto kept = readers_.find(chunk.value)) return *kept;
+  auto opened = frame::ChunkReader::open(container(), chunk);
+  if (!opened) return opened;
+  const std::size_t charge = (*opened)->footprint();
+  return readers_.insert(chunk.value, std::move(*opened), charge);
+}
+
+CellLayout::CellLayout(const codec::ChunkDecoder& decoder) : decoder_(&decoder) {
+  const std::uint64_t blocks = decoder.block_count();
+  const std::uint64_t bytes = std::max<std::uint64_t>(decoder.nbytes(), 1);
+  blocks_per_cell_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kCellBytes * blocks / bytes, 1, 0xffffffffU));
+}
+
+std::uint32_t CellLayout::block_count(std::uint32_t cell) const {
+  return std::min(blocks_per_cell_, decoder_->block_count() - first_block(cell));
+}
+
+codec::ByteRange CellLayout::range(std::uint32_t cell) const {
+  const std::uint32_t first = first_block(cell);
+  return {decoder_->block_range(first).begin, decoder_->block_range(first + block_count(cell) - 1).end};
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,59 @@
+// One state of one frame, opened and ready to be read: what a file handle reads from.
+//
+// Handles that find the backing file unchanged share a generation; when it changes, the next one gets a new number, so
+// cells of an older state are never served for a newer one. Thread safety: immutable but for the synchronised memory of
+// chunk readers. Ownership: shared by handles and decode-ahead tasks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "frame/chunk_reader.h"
+#include "frame/flat_view.h"
+#include "frame/recent_map.h"
+
+namespace cframefs::fs {
+
+class Generation {
+ public:
+  Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path);
+
+  std::uint64_t id() const { return id_; }
+  const frame::Identity& identity() const { return identity_; }
+  const frame::FlatView& view() const { return *view_; }
+  const frame::Container& container() const { return view_->container(); }
+  /// Of the backing file, beneath the source, for messages.
+  const std::string& path() const { return path_; }
+
+  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it.
+  codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(frame::ChunkNumber chunk) const;
+
+ private:
+  using Reader = std::shared_ptr<const frame::ChunkReader>;
+
+  const std::uint64_t id_;
+  const frame::Identity identity_;
+  const std::shared_ptr<const frame::FlatView> view_;
+  const std::string path_;
+  mutable frame::RecentMap<std::int64_t, Reader> readers_;
+};
+
+/// How a chunk's blocks are gathered into the cells that the cache holds: one block each, or as many neighbours as make
+/// 64 KiB.
+class CellLayout {
+ public:
+  explicit CellLayout(const codec::ChunkDecoder& decoder);
+
+  std::uint32_t cell_at(std::uint32_t inner) const { return decoder_->block_at(inner) / blocks_per_cell_; }
+  std::uint32_t first_block(std::uint32_t cell) const { return cell * blocks_per_cell_; }
+  std::uint32_t block_count(std::uint32_t cell) const;
+  /// Plain bytes of the chunk that the cell holds.
+  codec::ByteRange range(std::uint32_t cell) const;
+
+ private:
+  const codec::ChunkDecoder* decoder_;
+  std::uint32_t blocks_per_cell_;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,112 @@
+#include "fs/names.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace cframefs::fs {
+namespace {
+
+// In the order in which they get a short name that several want.
+constexpr std::array<std::string_view, 3> kFrameSuffixes = {".b2", ".b2f", ".b2frame"};
+constexpr std::string_view kLockSuffix = ".b2lock";
+constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";
+
+std::string_view suffix_of(std::string_view name) {
+  for (std::string_view suffix : kFrameSuffixes) {
+    if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool NameRules::has_container_suffix(std::string_view name) {
+  return !suffix_of(name).empty();
+}
+
+bool NameRules::is_temporary(std::string_view name) {
+  return name.starts_with(kTemporaryPrefix);
+}
+
+std::string_view NameRules::locked_name(std::string_view name) {
+  if (name.size() <= kLockSuffix.size() || !name.ends_with(kLockSuffix)) return {};
+  return name.substr(0, name.size() - kLockSuffix.size());
+}
+
+std::string NameRules::short_name_of(const std::string& name) const {
+  return names_ == Names::keep ? name : name.substr(0, name.size() - suffix_of(name).size());
+}
+
+std::string NameRules::short_name(const StoredEntry& entry) const {
+  return is_container(entry.kind) ? short_name_of(entry.name) : entry.name;
+}
+
+std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const {
+  std::unordered_set<std::string> containers;
+  for (const StoredEntry& entry : entries) {
+    if (is_container(entry.kind)) containers.insert(entry.name);
+  }
+  std::erase_if(entries, [&](const StoredEntry& entry) {
+    return entry.kind == EntryKind::none || is_temporary(entry.name) ||
+           containers.contains(std::string(locked_name(entry.name)));
+  });
+  std::sort(entries.begin(), entries.end(), [](const StoredEntry& a, const StoredEntry& b) {
+    return std::pair(a.name.size(), std::string_view(a.name)) < std::pair(b.name.size(), std::string_view(b.name));
+  });
+
+  // A name that belongs to something without a short name of its own is taken from the start.
+  std::unordered_set<std::string> taken;
+  for (const StoredEntry& entry : entries) {
+    if (short_name(entry) == entry.name) taken.insert(entry.name);
+  }
+  std::vector<ShownEntry> shown;
+  shown.reserve(entries.size());
+  for (StoredEntry& entry : entries) {
+    std::string name = short_name(entry);
+    if (name != entry.name && !taken.insert(name).second) {
+      name = entry.name;
+      taken.insert(name);
+    }
+    shown.push_back({std::move(name), std::move(entry)});
+  }
+  return shown;
+}
+
+codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const KindOf& kind_of) const {
+  if (is_temporary(shown)) return StoredEntry{};
+  if (const std::string_view locked = locked_name(shown); !locked.empty()) {
+    auto kind = kind_of(std::string(locked));
+    if (!kind) return codec::Failure(kind.error());
+    if (is_container(*kind)) return StoredEntry{};
+  }
+  auto kind = kind_of(shown);
+  if (!kind) return codec::Failure(kind.error());
+  if (*kind != EntryKind::none) {
+    StoredEntry itself{shown, *kind};
+    const std::string own_short = short_name(itself);
+    if (own_short == shown) return itself;
+    // It shows under its full name only if its short one went to somebody else.
+    auto owner = owner_of(own_short, kind_of);
+    if (!owner) return owner;
+    if (owner->name != shown) return itself;
+  }
+  if (names_ == Names::keep) return StoredEntry{};
+  for (std::string_view suffix : kFrameSuffixes) {
+    StoredEntry candidate{shown + std::string(suffix), EntryKind::none};
+    auto candidate_kind = kind_of(candidate.name);
+    if (!candidate_kind) return codec::Failure(candidate_kind.error());
+    candidate.kind = *candidate_kind;
+    if (is_container(candidate.kind)) return candidate;
+  }
+  return StoredEntry{};
+}
+
+std::string NameRules::shown_target(const std::string& target) const {
+  if (names_ == Names::keep || target.starts_with('/')) return target;
+  return target.substr(0, target.size() - suffix_of(target).size());
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,77 @@
+// Which name of the mount stands for which name on disk.
+//
+// With names=strip a container shows without its suffix (x.b2frame as x); a name that something else has already stays
+// with it, and the container shows under its full name. The rule that settles every case: names on disk get their turn
+// shortest first (then in byte order), each takes its short name if that is free, else its full one. owner_of() answers
+// for one name without listing the folder, and agrees with show().
+//
+// Thread safety: immutable. Errors: those of the `kind_of` that the caller passes in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codec/error.h"
+#include "fs/options.h"
+
+namespace cframefs::fs {
+
+enum class EntryKind : std::uint8_t {
+  none,  // there is no such entry, or it is never shown
+  directory,
+  plain,  // a file passed through as it is
+  symlink,
+  other,         // a device, socket or pipe
+  frame,         // a contiguous frame, shown as its plain bytes
+  sparse_frame,  // a folder that is a sparse frame, shown as one file of its plain bytes
+};
+
+inline bool is_container(EntryKind kind) {
+  return kind == EntryKind::frame || kind == EntryKind::sparse_frame;
+}
+
+struct StoredEntry {
+  std::string name;
+  EntryKind kind = EntryKind::none;
+};
+
+struct ShownEntry {
+  std::string shown;
+  StoredEntry stored;
+};
+
+class NameRules {
+ public:
+  explicit NameRules(Names names) : names_(names) {}
+
+  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2).
+  static bool has_container_suffix(std::string_view name);
+  /// Our own temporary files; never shown.
+  static bool is_temporary(std::string_view name);
+  /// "x.b2lock" is the lock side-car of "x"; empty if `name` is none.
+  static std::string_view locked_name(std::string_view name);
+
+  /// The short name that a container of this name may show under; `name` itself if it has none.
+  std::string short_name_of(const std::string& name) const;
+
+  std::vector<ShownEntry> show(std::vector<StoredEntry> entries) const;
+
+  /// The entry on disk that shows as `shown`; kind none if there is none. `kind_of` tells of one name on disk.
+  using KindOf = std::function<codec::Result<EntryKind>(const std::string&)>;
+  codec::Result<StoredEntry> owner_of(const std::string& shown, const KindOf& kind_of) const;
+
+  /// The target of a symbolic link as programs in the mount must see it: a relative target that names a container loses
+  /// its suffix.
+  std::string shown_target(const std::string& target) const;
+
+ private:
+  std::string short_name(const StoredEntry& entry) const;
+
+  const Names names_;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,84 @@
+// The files of the mount that the kernel knows, by number.
+//
+// A node stands for one file on disk in one guise: the same frame seen raw under one name and decoded under another are
+// two nodes. Numbers are never used again. A node lives until the kernel has forgotten it; where it lies is its parent
+// and its name there, as last looked up.
+//
+// Thread safety: the table is synchronised; of a node, the constant members may be read by anyone and the rest under
+// its mutex. Lock order: a node's mutex first, then the table's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "codec/mutex.h"
+#include "fs/generation.h"
+#include "fs/source_tree.h"
+
+namespace cframefs::fs {
+
+using NodeId = std::uint64_t;
+inline constexpr NodeId kRootNode = 1;
+
+enum class NodeRole : std::uint8_t { stored, control_folder, control_file };
+
+struct Node {
+  Node(NodeId number, NodeRole r, EntryKind k) : id(number), role(r), kind(k) {}
+
+  const NodeId id;
+  const NodeRole role;
+  const EntryKind kind;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;           // of the entry on disk; set before the node is shared
+  std::atomic<bool> watched{false};  // folders: changes of what it holds are reported
+
+  codec::Mutex mutex;
+  Probe known GUARDED_BY(mutex);                              // what the last stat saw
+  std::weak_ptr<const Generation> current GUARDED_BY(mutex);  // what the last open opened
+  frame::Identity cached GUARDED_BY(mutex);                   // the state whose pages the kernel may hold
+  bool damaged GUARDED_BY(mutex) = false;                     // a read of the state `cached` has failed
+};
+
+class NodeTable {
+ public:
+  NodeTable();
+
+  std::shared_ptr<Node> find(NodeId id) const;
+  /// The node for this file, made if need be, with its place brought up to date; counts one more look-up.
+  std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const Probe& probe);
+  /// True if the node is gone.
+  bool forget(NodeId id, std::uint64_t lookups);
+  /// 0 for the root and for nodes that are gone.
+  NodeId parent_of(NodeId id) const;
+  std::vector<NodeId> all() const;
+  /// Beneath the source; "" for the root; stale if the kernel has forgotten a folder on the way.
+  codec::Result<std::string> path_of(NodeId id) const;
+  /// Nodes that were last seen as `name` in `parent`.
+  std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
+  void set_root(std::shared_ptr<Node> node);
+
+ private:
+  using Key = std::tuple<std::uint64_t, std::uint64_t, EntryKind, NodeRole>;  // device, inode, guise
+  struct Place {
+    std::shared_ptr<Node> node;
+    NodeId parent = 0;
+    std::string name;
+    std::uint64_t lookups = 0;
+  };
+
+  void unplace(const Place& place, NodeId id) REQUIRES(mutex_);
+
+  mutable codec::Mutex mutex_;
+  NodeId next_ GUARDED_BY(mutex_) = kRootNode + 1;
+  std::unordered_map<NodeId, Place> places_ GUARDED_BY(mutex_);
+  std::map<Key, NodeId> by_key_ GUARDED_BY(mutex_);
+  std::multimap<std::pair<NodeId, std::string>, NodeId> by_place_ GUARDED_BY(mutex_);
+};
+
+}  // namespace cframefs::fs

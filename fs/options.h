@@ -1,0 +1,57 @@
+// The options of a mount, with their defaults, in one plain struct. Parsed in tools/mount_options.cc.
+//
+// Sizes are bytes. Thread safety: plain values, fixed once the mount serves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cframefs::fs {
+
+enum class Names : std::uint8_t { strip, keep };
+enum class ArrayView : std::uint8_t { npy, flat, chunks };
+enum class Detect : std::uint8_t { suffix, content };
+
+struct MountOptions {
+  std::string source;      // folder, or one frame file
+  std::string mountpoint;  // folder; or a regular file when source is one file
+
+  bool read_only = false;
+  Names names = Names::strip;
+  ArrayView b2nd = ArrayView::npy;
+  Detect detect = Detect::suffix;
+  std::uint64_t offset = 0;                          // where the frame starts in a single-file source
+  std::optional<std::uint64_t> cache_size;           // bound on decoded bytes held; none: default_cache_size()
+  std::uint64_t readahead = std::uint64_t{8} << 20;  // how far ahead a sequential reader is decoded; 0: not at all
+  unsigned workers = 0;                              // decoding threads; 0: one per CPU
+  bool statistics = false;                           // serve the folder .cframefs
+
+  // For files created in the mount.
+  std::string codec = "zstd";
+  int clevel = 5;
+  std::string filter = "shuffle";
+  std::uint32_t typesize = 0;   // 0: auto
+  std::uint64_t chunksize = 0;  // 0: auto
+  std::uint64_t blocksize = 0;  // 0: auto
+  std::optional<std::uint64_t> dirty_limit;
+  double commit_interval = 5.0;  // seconds
+  bool writeback = false;        // the kernel's write-back cache
+
+  // How long, in seconds, the kernel may believe names and attributes of folders that are watched for changes.
+  double attr_timeout = 1.0;
+  double entry_timeout = 1.0;
+
+  bool foreground = false;
+  bool debug = false;  // implies foreground
+  bool single_thread = false;
+
+  // Mount options that libfuse or the kernel understand, passed on as they are ("allow_other", "fsname=x").
+  std::vector<std::string> fuse_options;
+};
+
+/// An eighth of the memory, at least 64 MiB and at most 1 GiB.
+std::uint64_t default_cache_size();
+
+}  // namespace cframefs::fs

@@ -1,0 +1,91 @@
+#include "fs/read_ahead.h"
+
+#include <algorithm>
+
+namespace cframefs::fs {
+namespace {
+
+// How far from the expected place a read may begin, either way, and still belong to the same stream: the kernel has a
+// few requests of up to 1 MiB under way.
+constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
+// One task decodes about this much: large enough to pay for itself, small enough to spread over the workers.
+constexpr std::uint64_t kTaskBytes = std::uint64_t{512} << 10;
+constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
+
+/// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
+std::uint64_t task_bytes(const Generation& generation) {
+  const std::int32_t chunksize = generation.container().parameters().chunksize;
+  if (chunksize <= 0) return kTaskBytes;
+  const auto size = static_cast<std::uint64_t>(chunksize);
+  if (size > kMaxTaskBytes) return kTaskBytes;
+  return size >= kTaskBytes ? size : kTaskBytes / size * size;
+}
+
+}  // namespace
+
+ReadAhead::ReadAhead(Shared& shared) : shared_(shared), reader_(std::make_shared<Reader>()) {}
+
+ReadAhead::~ReadAhead() {
+  codec::MutexLock lock(mutex_);
+  jump(0);
+}
+
+void ReadAhead::jump(std::uint64_t end) {
+  if (window_ != 0) shared_.sequential_readers.fetch_sub(1, std::memory_order_relaxed);
+  window_ = 0;
+  next_ = end;
+  scheduled_ = end;
+  reader_->epoch.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length) {
+  if (shared_.readahead == 0) return;
+  const std::uint64_t end = at + length;
+  std::uint64_t begin = 0;
+  std::uint64_t target = 0;
+  std::uint64_t epoch = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    const bool near = at + kSlack >= next_ && at <= next_ + kSlack;
+    if (generation->id() != generation_ || !near) {
+      generation_ = generation->id();
+      jump(end);
+      return;
+    }
+    if (end <= next_) return;  // an older request of the same stream, or the same bytes again
+    if (at < next_ && window_ == 0 && next_ - at > length) {
+      jump(end);
+      return;
+    }
+    next_ = end;
+    reader_->position.store(at, std::memory_order_relaxed);
+    if (window_ == 0) {
+      shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
+      window_ = length;
+    }
+    const std::uint64_t readers =
+        std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
+    const std::uint64_t most = std::min(shared_.readahead, shared_.route.cache().bound() / (2 * readers));
+    window_ = std::max<std::uint64_t>(1, std::min(window_ * 2, most));
+    const std::uint64_t step = task_bytes(*generation);
+    begin = std::max(scheduled_, end);
+    // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
+    target = std::min((end + window_) / step * step, generation->view().size());
+    if (end + window_ >= generation->view().size()) target = generation->view().size();
+    if (target <= begin) return;
+    scheduled_ = target;
+    epoch = reader_->epoch.load(std::memory_order_relaxed);
+  }
+  const std::uint64_t step = task_bytes(*generation);
+  while (begin < target) {
+    const std::uint64_t stop = std::min((begin / step + 1) * step, target);
+    shared_.workers.post([&route = shared_.route, reader = reader_, generation, begin, stop, epoch] {
+      if (reader->epoch.load(std::memory_order_relaxed) != epoch) return;
+      if (reader->position.load(std::memory_order_relaxed) >= stop) return;
+      route.decode_ahead(*generation, frame::FlatOffset{begin}, stop - begin);
+    });
+    begin = stop;
+  }
+}
+
+}  // namespace cframefs::fs

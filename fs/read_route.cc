@@ -1,0 +1,239 @@
+#include "fs/read_route.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace cframefs::fs {
+namespace {
+
+// Memory of decodes under way; with the threads' own it stays below the 64 MiB that a mount may use beyond its cache.
+constexpr std::uint64_t kDecodeBytes = std::uint64_t{40} << 20;
+// From this many pieces on a reply is put together in one buffer: a reply may have 1024 parts at most.
+constexpr std::size_t kManyPieces = 64;
+// Neighbouring cells are fetched and decoded together up to this many plain bytes.
+constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;
+
+}  // namespace
+
+ReadRoute::ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once)
+    : statistics_(statistics), once_(once), cache_(cache_bound, pool_, statistics), budget_(kDecodeBytes) {}
+
+codec::Failure ReadRoute::report(const Generation& generation, codec::Error error) {
+  if (error.path.empty()) error.path = generation.path();
+  once_.error(error);
+  return codec::Failure(std::move(error));
+}
+
+codec::Result<void> ReadRoute::read(const Generation& generation, frame::FlatOffset at, std::uint64_t length,
+                                    Reply& reply) {
+  const std::uint64_t size = generation.view().size();
+  if (at.value >= size) return {};
+  length = std::min(length, size - at.value);
+  std::vector<frame::Piece> pieces;
+  if (auto mapped = generation.view().map(at, length, pieces); !mapped) return report(generation, mapped.error());
+
+  if (pieces.size() < kManyPieces) {
+    for (const frame::Piece& piece : pieces) {
+      if (auto done = read_piece(generation, piece, reply); !done) return done;
+    }
+    return {};
+  }
+  Buffer gathered = pool_.get(length);
+  for (const frame::Piece& piece : pieces) {
+    Reply part;
+    if (auto done = read_piece(generation, piece, part); !done) return done;
+    part.copy_to(gathered.bytes().data() + piece.out);
+  }
+  reply.add(std::move(gathered), length);
+  return {};
+}
+
+codec::Result<void> ReadRoute::read_piece(const Generation& generation, const frame::Piece& piece, Reply& reply) {
+  auto reader = generation.reader(piece.chunk);
+  if (!reader) return report(generation, reader.error());
+  const codec::ChunkDecoder& decoder = (*reader)->decoder();
+  if (decoder.is_zeros()) {
+    reply.add_zeros(piece.length);
+    return {};
+  }
+  if (decoder.header().memcpyed) {
+    // Plain on disk already: the system's page cache serves it, ours has nothing to add.
+    Buffer buffer = pool_.get(piece.length);
+    if (auto done = (*reader)->read_plain(piece.inner, buffer.bytes()); !done) return report(generation, done.error());
+    statistics_.bytes_fetched.fetch_add(piece.length, std::memory_order_relaxed);
+    reply.add(std::move(buffer), piece.length);
+    return {};
+  }
+  return read_cells(generation, **reader, piece, reply);
+}
+
+codec::Result<void> ReadRoute::read_cells(const Generation& generation, const frame::ChunkReader& reader,
+                                          const frame::Piece& piece, Reply& reply) {
+  const CellLayout layout(reader.decoder());
+  const std::uint32_t first = layout.cell_at(piece.inner);
+  const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
+
+  std::vector<BlockCache::Lookup> cells;
+  cells.reserve(last - first + 1);
+  std::uint64_t misses = 0;
+  for (std::uint32_t cell = first; cell <= last; ++cell) {
+    const CellKey key{generation.id(), piece.chunk.value, cell};
+    cells.push_back(cache_.find(key, layout.range(cell).size()));
+    misses += cells.back().found == BlockCache::Found::load ? 1 : 0;
+  }
+  statistics_.cache_misses.fetch_add(misses, std::memory_order_relaxed);
+  statistics_.cache_hits.fetch_add(cells.size() - misses, std::memory_order_relaxed);
+
+  codec::Result<void> result =
+      misses == 0 ? codec::Result<void>() : load_runs(generation, reader, layout, first, cells);
+  if (!result) return result;
+
+  for (std::uint32_t cell = first; cell <= last; ++cell) {
+    BlockCache::Lookup& lookup = cells[cell - first];
+    if (lookup.found == BlockCache::Found::busy) {
+      if (auto done = cache_.wait(lookup.pin); !done) return report(generation, done.error());
+    }
+    const codec::ByteRange range = layout.range(cell);
+    const std::uint64_t begin = std::max<std::uint64_t>(range.begin, piece.inner);
+    const std::uint64_t end = std::min<std::uint64_t>(range.end, std::uint64_t{piece.inner} + piece.length);
+    const codec::ByteView bytes = codec::ByteView(lookup.pin.bytes()).subspan(begin - range.begin, end - begin);
+    reply.add(std::move(lookup.pin), bytes);
+  }
+  return {};
+}
+
+codec::Result<void> ReadRoute::load_runs(const Generation& generation, const frame::ChunkReader& reader,
+                                         const CellLayout& layout, std::uint32_t first_cell,
+                                         std::vector<BlockCache::Lookup>& cells) {
+  codec::Result<void> result;
+  for (std::size_t i = 0; i < cells.size();) {
+    if (cells[i].found != BlockCache::Found::load) {
+      ++i;
+      continue;
+    }
+    Run run{first_cell + static_cast<std::uint32_t>(i), {}};
+    for (std::uint64_t bytes = 0; i < cells.size() && cells[i].found == BlockCache::Found::load && bytes < kRunBytes;
+         ++i) {
+      bytes += cells[i].pin.bytes().size();
+      run.pins.push_back(&cells[i].pin);
+    }
+    // Every claimed cell is published or failed, also after an error: others may be waiting for it.
+    if (auto loaded = load(generation, reader, layout, run); !loaded && result) result = loaded;
+  }
+  return result;
+}
+
+codec::Result<void> ReadRoute::load(const Generation& generation, const frame::ChunkReader& reader,
+                                    const CellLayout& layout, const Run& run) {
+  BlockCache::Pin reference_pin;
+  codec::ByteView reference;
+  if (reader.decoder().needs_reference() && run.first_cell > 0) {
+    auto pin = reference_cell(generation, reader, layout);
+    if (!pin) {
+      fail(generation, run, pin.error());
+      return codec::Failure(pin.error());
+    }
+    reference_pin = std::move(*pin);
+    reference = codec::ByteView(reference_pin.bytes()).first(reader.decoder().block_range(0).size());
+  }
+  auto decoded = decode(reader, layout, run, reference);
+  if (decoded) {
+    publish(run);
+    return {};
+  }
+  if (run.pins.size() == 1) {
+    fail(generation, run, decoded.error());
+    return report(generation, decoded.error());
+  }
+  // One damaged block must not take its neighbours along.
+  codec::Result<void> result;
+  for (std::size_t i = 0; i < run.pins.size(); ++i) {
+    const Run single{run.first_cell + static_cast<std::uint32_t>(i), {run.pins[i]}};
+    if (auto loaded = load(generation, reader, layout, single); !loaded && result) result = loaded;
+  }
+  return result;
+}
+
+codec::Result<void> ReadRoute::decode(const frame::ChunkReader& reader, const CellLayout& layout, const Run& run,
+                                      codec::ByteView reference) {
+  const codec::ChunkDecoder& decoder = reader.decoder();
+  const std::uint32_t first_block = layout.first_block(run.first_cell);
+  std::vector<codec::ByteSpan> outs;
+  std::uint64_t plain = 0;
+  for (std::size_t i = 0; i < run.pins.size(); ++i) {
+    const std::uint32_t cell = run.first_cell + static_cast<std::uint32_t>(i);
+    const codec::ByteSpan bytes = run.pins[i]->bytes();
+    const std::uint64_t begin = layout.range(cell).begin;
+    for (std::uint32_t b = 0; b < layout.block_count(cell); ++b) {
+      const codec::ByteRange range = decoder.block_range(layout.first_block(cell) + b);
+      outs.push_back(bytes.subspan(range.begin - begin, range.size()));
+    }
+    plain += bytes.size();
+  }
+  const std::uint64_t scratch = reader.scratch_bytes(first_block, static_cast<std::uint32_t>(outs.size()));
+  const ByteBudget::Share share(budget_, scratch);
+  const codec::ContextPool::Lease context = contexts_.acquire();
+  auto decoded = reader.decode(*context, first_block, outs, reference);
+  if (!decoded) return decoded;
+  std::uint64_t stored = 0;
+  for (std::uint32_t b = 0; b < outs.size(); ++b)
+    stored += decoder.stored_range(first_block + b).size();
+  statistics_.blocks_decoded.fetch_add(outs.size(), std::memory_order_relaxed);
+  statistics_.bytes_decoded.fetch_add(plain, std::memory_order_relaxed);
+  statistics_.bytes_fetched.fetch_add(stored, std::memory_order_relaxed);
+  return {};
+}
+
+codec::Result<BlockCache::Pin> ReadRoute::reference_cell(const Generation& generation, const frame::ChunkReader& reader,
+                                                         const CellLayout& layout) {
+  const CellKey key{generation.id(), reader.chunk().value, 0};
+  BlockCache::Lookup lookup = cache_.find(key, layout.range(0).size());
+  if (lookup.found == BlockCache::Found::load) {
+    const Run run{0, {&lookup.pin}};
+    if (auto loaded = load(generation, reader, layout, run); !loaded) return codec::Failure(loaded.error());
+  } else if (lookup.found == BlockCache::Found::busy) {
+    if (auto done = cache_.wait(lookup.pin); !done) return codec::Failure(done.error());
+  }
+  return std::move(lookup.pin);
+}
+
+void ReadRoute::publish(const Run& run) {
+  for (const BlockCache::Pin* pin : run.pins)
+    cache_.publish(*pin);
+}
+
+void ReadRoute::fail(const Generation& generation, const Run& run, const codec::Error& error) {
+  codec::Error with_path = error;
+  if (with_path.path.empty()) with_path.path = generation.path();
+  for (BlockCache::Pin* pin : run.pins)
+    cache_.fail(std::move(*pin), with_path);
+}
+
+void ReadRoute::decode_ahead(const Generation& generation, frame::FlatOffset at, std::uint64_t length) {
+  const std::uint64_t size = generation.view().size();
+  if (at.value >= size) return;
+  length = std::min(length, size - at.value);
+  std::vector<frame::Piece> pieces;
+  if (!generation.view().map(at, length, pieces)) return;
+  for (const frame::Piece& piece : pieces) {
+    auto reader = generation.reader(piece.chunk);
+    if (!reader) continue;
+    const codec::ChunkDecoder& decoder = (*reader)->decoder();
+    if (decoder.is_zeros() || decoder.header().memcpyed) continue;
+    const CellLayout layout(decoder);
+    const std::uint32_t first = layout.cell_at(piece.inner);
+    const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
+    std::vector<BlockCache::Lookup> cells;
+    for (std::uint32_t cell = first; cell <= last; ++cell) {
+      const CellKey key{generation.id(), piece.chunk.value, cell};
+      BlockCache::Pin pin = cache_.find_to_load(key, layout.range(cell).size());
+      const auto found = pin ? BlockCache::Found::load : BlockCache::Found::ready;
+      statistics_.cells_ahead.fetch_add(pin ? 1 : 0, std::memory_order_relaxed);
+      cells.push_back({std::move(pin), found});
+    }
+    static_cast<void>(load_runs(generation, **reader, layout, first, cells));
+  }
+}
+
+}  // namespace cframefs::fs

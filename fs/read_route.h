@@ -1,0 +1,70 @@
+// The route of a read: flat range -> pieces of chunks -> cells of the cache -> what is missing, fetched and decoded.
+//
+// A thread that reads claims every missing cell of a piece first, decodes what it claimed, publishes it, and only then
+// waits for cells that others are decoding; nobody waits while others wait for him, so there is no deadlock. (The one
+// exception, block 0 of a delta chunk, is decoded without waiting for anything.)
+//
+// Thread safety: all members may be called at once. Ownership: one for a mount; must outlive replies and tasks.
+// Errors: those of frame, with path filled in and logged once. A failed cell fails only the reads that touch it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "codec/decode_context.h"
+#include "fs/block_cache.h"
+#include "fs/byte_budget.h"
+#include "fs/generation.h"
+#include "fs/log.h"
+#include "fs/reply.h"
+#include "fs/statistics.h"
+
+namespace cframefs::fs {
+
+class ReadRoute {
+ public:
+  ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once);
+
+  /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
+  codec::Result<void> read(const Generation& generation, frame::FlatOffset at, std::uint64_t length, Reply& reply);
+
+  /// Decodes what of [at, at + length) is neither in the cache nor being decoded. Errors are left to the reader.
+  void decode_ahead(const Generation& generation, frame::FlatOffset at, std::uint64_t length);
+
+  BlockCache& cache() { return cache_; }
+  BufferPool& pool() { return pool_; }
+
+ private:
+  /// Cells of one chunk that this thread has claimed, neighbours of each other.
+  struct Run {
+    std::uint32_t first_cell = 0;
+    std::vector<BlockCache::Pin*> pins;
+  };
+
+  codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Reply& reply);
+  codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
+                                 const frame::Piece& piece, Reply& reply);
+  codec::Result<void> load_runs(const Generation& generation, const frame::ChunkReader& reader,
+                                const CellLayout& layout, std::uint32_t first_cell,
+                                std::vector<BlockCache::Lookup>& cells);
+  codec::Result<void> load(const Generation& generation, const frame::ChunkReader& reader, const CellLayout& layout,
+                           const Run& run);
+  codec::Result<void> decode(const frame::ChunkReader& reader, const CellLayout& layout, const Run& run,
+                             codec::ByteView reference);
+  codec::Result<BlockCache::Pin> reference_cell(const Generation& generation, const frame::ChunkReader& reader,
+                                                const CellLayout& layout);
+  void publish(const Run& run);
+  void fail(const Generation& generation, const Run& run, const codec::Error& error);
+  codec::Failure report(const Generation& generation, codec::Error error);
+
+  Statistics& statistics_;
+  OnceLog& once_;
+  BufferPool pool_;
+  BlockCache cache_;
+  codec::ContextPool contexts_;
+  ByteBudget budget_;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,44 @@
+// The bytes of one read, as pieces of the cache that stay pinned until the reply is sent: no copy in user space.
+//
+// Thread safety: belongs to the thread that serves the request. Ownership: holds the pins and buffers its parts point
+// into. REQUIRES: destroyed before the cache and the pool.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sys/uio.h>
+
+#include "codec/bytes.h"
+#include "fs/block_cache.h"
+
+namespace cframefs::fs {
+
+class Reply {
+ public:
+  void clear();
+
+  void add_zeros(std::uint64_t length);
+  /// `bytes` lie in the cell that `pin` holds.
+  void add(BlockCache::Pin pin, codec::ByteView bytes);
+  /// The first `length` bytes of a buffer.
+  void add(Buffer buffer, std::size_t length);
+
+  std::span<const iovec> parts() const { return parts_; }
+  std::uint64_t size() const { return size_; }
+  /// Cuts the reply down to its first `size` bytes.
+  void truncate(std::uint64_t size);
+  /// Copies all parts, one after the other, to `out` (size() bytes).
+  void copy_to(std::uint8_t* out) const;
+
+ private:
+  void add_part(codec::ByteView bytes);
+
+  std::vector<iovec> parts_;
+  std::vector<BlockCache::Pin> pins_;
+  std::vector<Buffer> buffers_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,221 @@
+#include "fs/source_tree.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+
+namespace cframefs::fs {
+namespace {
+
+const char* const kSparseIndex = "chunks.b2frame";
+
+bool is_missing(const codec::Error& error) {
+  return error.sys == ENOENT || error.sys == ENOTDIR;
+}
+
+codec::Failure no_entry(const std::string& path) {
+  codec::Failure failure = codec::io_error(ENOENT, "lookup");
+  failure.value().path = path;
+  return failure;
+}
+
+template <class T>
+codec::Result<T> at_path(codec::Result<T> result, const std::string& path) {
+  if (!result && result.error().path.empty()) result.error().path = path;
+  return result;
+}
+
+EntryKind kind_of_mode(mode_t mode) {
+  if (S_ISDIR(mode)) return EntryKind::directory;
+  if (S_ISREG(mode)) return EntryKind::plain;
+  return S_ISLNK(mode) ? EntryKind::symlink : EntryKind::other;
+}
+
+}  // namespace
+
+SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
+    : files_(files), options_(options), rules_(options.names) {}
+
+std::string SourceTree::join(const std::string& directory, const std::string& name) {
+  return directory.empty() ? name : directory + "/" + name;
+}
+
+std::string SourceTree::full_path(const std::string& path) const {
+  return join(root_path_, path);
+}
+
+codec::Result<void> SourceTree::open() {
+  char* resolved = realpath(options_.source.c_str(), nullptr);
+  if (resolved == nullptr) return at_path<void>(codec::io_error(errno, "open"), options_.source);
+  root_path_ = resolved;
+  std::free(resolved);
+
+  auto fd = files_.open_named(root_path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return at_path<void>(codec::Failure(fd.error()), root_path_);
+  frame::Descriptor opened(files_, *fd);
+  auto status = files_.status(opened.fd());
+  if (!status) return at_path<void>(codec::Failure(status.error()), root_path_);
+  const bool is_folder = S_ISDIR(status->st_mode);
+  const bool is_sparse = is_folder && NameRules::has_container_suffix(root_path_) &&
+                         files_.status_at(opened.fd(), kSparseIndex).has_value();
+  if (is_folder && !is_sparse) {
+    if (options_.offset == 0) {
+      root_ = std::move(opened);
+      return {};
+    }
+    return at_path<void>(codec::invalid("offset= is for a source that is one file, and this is a folder"), root_path_);
+  }
+  // One file: the tree is the folder that holds it, with nothing else in it.
+  const std::size_t slash = root_path_.rfind('/');
+  single_name_ = root_path_.substr(slash + 1);
+  root_path_.resize(slash == 0 ? 1 : slash);
+  auto folder = files_.open_named(root_path_, O_RDONLY | O_DIRECTORY);
+  if (!folder) return at_path<void>(codec::Failure(folder.error()), root_path_);
+  root_ = frame::Descriptor(files_, *folder);
+  return {};
+}
+
+bool SourceTree::may_be_container(const std::string& path) const {
+  if (is_single_file()) return path == single_name_;
+  return options_.detect == Detect::content || NameRules::has_container_suffix(path);
+}
+
+codec::Result<EntryKind> SourceTree::kind_of(const std::string& path) const {
+  auto status = files_.status_at(root_.fd(), path);
+  if (!status)
+    return is_missing(status.error()) ? codec::Result<EntryKind>(EntryKind::none) : codec::Failure(status.error());
+  return kind_from(path, status->st_mode);
+}
+
+codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t mode) const {
+  const EntryKind kind = kind_of_mode(mode);
+  if (!may_be_container(path)) return kind;
+  if (kind == EntryKind::directory) {
+    const bool sparse = files_.status_at(root_.fd(), join(path, kSparseIndex)).has_value();
+    return sparse ? EntryKind::sparse_frame : kind;
+  }
+  if (kind != EntryKind::plain) return kind;
+  if (options_.detect == Detect::suffix || is_single_file()) return EntryKind::frame;
+  auto fd = files_.open_at(root_.fd(), path, O_RDONLY);
+  if (!fd) return kind;  // what cannot be looked into is passed through, and fails there in its own way
+  const frame::Descriptor file(files_, *fd);
+  auto summary = frame::summarise(files_, file.fd());
+  return summary && summary->kind == frame::ContainerKind::none ? kind : EntryKind::frame;
+}
+
+codec::Result<Probe> SourceTree::probe(const std::string& path) const {
+  return probe_again(path, Probe{});
+}
+
+codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Probe& known) const {
+  auto status = files_.status_at(root_.fd(), path.empty() ? "." : path);
+  if (!status) return at_path<Probe>(codec::Failure(status.error()), path);
+  auto kind = path.empty() ? EntryKind::directory : kind_from(path, status->st_mode);
+  if (!kind) return at_path<Probe>(codec::Failure(kind.error()), path);
+
+  Probe probe;
+  probe.kind = *kind;
+  probe.status = *status;
+  probe.entry_inode = status->st_ino;
+  if (*kind == EntryKind::sparse_frame) {
+    auto index = files_.status_at(root_.fd(), join(path, kSparseIndex));
+    if (!index) return at_path<Probe>(codec::Failure(index.error()), path);
+    probe.status = *index;
+  }
+  probe.identity = frame::Identity::of(probe.status);
+  probe.size = static_cast<std::uint64_t>(probe.status.st_size);
+  if (probe.kind == EntryKind::symlink) {
+    if (auto target = read_link(path)) probe.size = target->size();
+  }
+  if (!is_container(probe.kind)) return probe;
+  if (known.kind == probe.kind && known.identity == probe.identity) {
+    probe.size = known.size;
+    probe.chunksize = known.chunksize;
+    probe.damage = known.damage;
+    return probe;
+  }
+  return probe_container(path, std::move(probe));
+}
+
+codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe probe) const {
+  probe.size = 0;
+  auto fd = files_.open_at(root_.fd(), path, O_RDONLY);
+  if (!fd) {
+    // Without the right to read, the size stays unknown; opening gives the error.
+    probe.damage = fd.error();
+    return probe;
+  }
+  const frame::Descriptor file(files_, *fd);
+  auto summary = frame::summarise(files_, file.fd(), frame_begin());
+  if (!summary) {
+    probe.damage = summary.error();
+  } else if (summary->kind == frame::ContainerKind::none) {
+    probe.damage = codec::corrupt("no Blosc2 frame, in spite of its name").value();
+  } else {
+    probe.size = summary->nbytes;
+    probe.chunksize = summary->chunksize;
+  }
+  return probe;
+}
+
+codec::Result<std::string> SourceTree::resolve(const std::string& directory, const std::string& shown) const {
+  if (is_single_file()) {
+    auto entries = list(directory);
+    if (!entries) return codec::Failure(entries.error());
+    if (entries->front().shown == shown) return single_name_;
+    return no_entry(join(directory, shown));
+  }
+  auto owner = rules_.owner_of(shown, [&](const std::string& name) { return kind_of(join(directory, name)); });
+  if (!owner) return at_path<std::string>(codec::Failure(owner.error()), join(directory, shown));
+  if (owner->kind == EntryKind::none) return no_entry(join(directory, shown));
+  return owner->name;
+}
+
+codec::Result<std::vector<ShownEntry>> SourceTree::list(const std::string& directory) const {
+  std::vector<StoredEntry> stored;
+  if (is_single_file()) {
+    auto kind = kind_of(single_name_);
+    if (!kind) return at_path<std::vector<ShownEntry>>(codec::Failure(kind.error()), single_name_);
+    if (*kind == EntryKind::none) return no_entry(single_name_);
+    return rules_.show({StoredEntry{single_name_, *kind}});
+  }
+  auto fd = files_.open_at(root_.fd(), directory.empty() ? "." : directory, O_RDONLY | O_DIRECTORY);
+  if (!fd) return at_path<std::vector<ShownEntry>>(codec::Failure(fd.error()), directory);
+  const frame::Descriptor opened(files_, *fd);
+  auto entries = files_.list(opened.fd());
+  if (!entries) return at_path<std::vector<ShownEntry>>(codec::Failure(entries.error()), directory);
+  stored.reserve(entries->size());
+  for (frame::DirectoryEntry& entry : *entries) {
+    // Names need the kind only where the name could be shortened; the rest is told by the folder itself.
+    EntryKind kind = kind_of_mode(DTTOIF(entry.type));
+    if (NameRules::has_container_suffix(entry.name)) {
+      auto looked = kind_from(join(directory, entry.name), DTTOIF(entry.type));
+      if (looked) kind = *looked;
+    }
+    stored.push_back({std::move(entry.name), kind});
+  }
+  return rules_.show(std::move(stored));
+}
+
+codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(const std::string& path) const {
+  auto fd = files_.open_at(root_.fd(), path.empty() ? "." : path, O_RDONLY);
+  if (!fd) return at_path<std::shared_ptr<const frame::Descriptor>>(codec::Failure(fd.error()), path);
+  return std::make_shared<const frame::Descriptor>(files_, *fd);
+}
+
+codec::Result<frame::Identity> SourceTree::identity(int fd, EntryKind kind) const {
+  auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndex) : files_.status(fd);
+  if (!status) return codec::Failure(status.error());
+  return frame::Identity::of(*status);
+}
+
+codec::Result<std::string> SourceTree::read_link(const std::string& path) const {
+  auto target = files_.read_link(root_.fd(), path);
+  if (!target) return at_path<std::string>(codec::Failure(target.error()), path);
+  return rules_.shown_target(*target);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,29 @@
+// Counters of a mount, shown by stats=on.
+//
+// Thread safety: every member is atomic; a snapshot is not one instant. Bytes and counts since the mount began.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace cframefs::fs {
+
+struct Statistics {
+  using Counter = std::atomic<std::uint64_t>;
+
+  Counter lookups{0};
+  Counter opens{0};
+  Counter reads{0};          // requests that reached the daemon
+  Counter bytes_served{0};   // plain bytes in replies
+  Counter bytes_fetched{0};  // stored bytes read to decode blocks
+  Counter cache_hits{0};     // cells found decoded, or being decoded by somebody else
+  Counter cache_misses{0};   // cells that a reader had to decode
+  Counter cells_ahead{0};    // cells decoded ahead of a sequential reader
+  Counter blocks_decoded{0};
+  Counter bytes_decoded{0};
+  Counter evictions{0};
+  Counter errors{0};       // requests answered with an error other than ENOENT
+  Counter generations{0};  // changes of a backing file that were noticed
+};
+
+}  // namespace cframefs::fs
