@@ -1,9 +1,77 @@
 #include "codec/bytedelta.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codec/bytedelta.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace cframefs::codec {
+namespace HWY_NAMESPACE {
+
+// Running sums of the bytes from `data` on, in place, as many as fill whole vectors; returns how many.
+#if HWY_TARGET == HWY_SCALAR
+
+std::size_t vector_running_sum(std::uint8_t*, std::size_t) {
+  return 0;
+}
+
+#else
+
+std::size_t vector_running_sum(std::uint8_t* data, std::size_t count) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::FixedTag<std::uint8_t, 16> d;
+  const auto last_place = hn::Set(d, 15);
+  auto last = hn::Zero(d);  // the sum so far, in every byte
+  const std::size_t whole = count / 16 * 16;
+  for (std::size_t i = 0; i < whole; i += 16) {
+    auto sums = hn::LoadU(d, data + i);
+    sums = hn::Add(sums, hn::ShiftLeftBytes<1>(d, sums));
+    sums = hn::Add(sums, hn::ShiftLeftBytes<2>(d, sums));
+    sums = hn::Add(sums, hn::ShiftLeftBytes<4>(d, sums));
+    sums = hn::Add(sums, hn::ShiftLeftBytes<8>(d, sums));
+    hn::StoreU(hn::Add(sums, last), d, data + i);
+    last = hn::Add(last, hn::TableLookupBytes(sums, last_place));
+  }
+  return whole;
+}
+
+#endif  // HWY_TARGET == HWY_SCALAR
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cframefs::codec
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace cframefs::codec {
 
+HWY_EXPORT(vector_running_sum);
+
+namespace {
+
+void running_sum(std::uint8_t sum, ByteSpan bytes) {
+  for (std::uint8_t& byte : bytes) {
+    sum = static_cast<std::uint8_t>(sum + byte);
+    byte = sum;
+  }
+}
+
+}  // namespace
+
 void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block) {
-  plain::undo_bytedelta(planes, kind, block);
+  const std::size_t length = block.size() / planes;
+  const std::size_t restart = length / 16 * 16;
+  const auto vector_sum = HWY_DYNAMIC_DISPATCH(vector_running_sum);
+  for (std::size_t plane = 0; plane < planes; ++plane) {
+    const ByteSpan bytes = block.subspan(plane * length, length);
+    std::size_t done = vector_sum(bytes.data(), length);
+    if (kind == BytedeltaKind::restarted) {
+      if (done < restart) running_sum(0, bytes.first(restart));
+      running_sum(0, bytes.subspan(restart));
+    } else {
+      running_sum(done == 0 ? 0 : bytes[done - 1], bytes.subspan(done));
+    }
+  }
 }
 
 namespace plain {
@@ -13,14 +81,11 @@ void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block) {
   const std::size_t restart = kind == BytedeltaKind::restarted ? length / 16 * 16 : length;
   for (std::size_t plane = 0; plane < planes; ++plane) {
     const ByteSpan bytes = block.subspan(plane * length, length);
-    std::uint8_t sum = 0;
-    for (std::size_t i = 0; i < length; ++i) {
-      if (i == restart) sum = 0;
-      sum = static_cast<std::uint8_t>(sum + bytes[i]);
-      bytes[i] = sum;
-    }
+    running_sum(0, bytes.first(restart));
+    running_sum(0, bytes.subspan(restart));
   }
 }
 
 }  // namespace plain
 }  // namespace cframefs::codec
+#endif  // HWY_ONCE

@@ -178,7 +178,14 @@ ByteRange ChunkDecoder::stored_range(std::uint32_t block) const {
     case Kind::streams:
       break;
   }
-  return {blocks_[block].begin, blocks_[block].end};
+  const StoredBlock& own = blocks_[block];
+  if (!borrows_tail(block)) return {own.begin, own.end};
+  const StoredBlock& before = blocks_[block - 1];
+  return {std::min(own.begin, before.begin), std::max(own.end, before.end)};
+}
+
+bool ChunkDecoder::borrows_tail(std::uint32_t block) const {
+  return block > 0 && pipeline_.lost_tail(block_range(block).size()) > 0;
 }
 
 Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
@@ -208,25 +215,50 @@ Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t bl
   return decoded;
 }
 
+// `stored`: the stored bytes of that block and no others.
+Result<void> ChunkDecoder::parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const {
+  const auto length = static_cast<std::uint32_t>(block_range(block).size());
+  if (header_.vl_blocks) return streams.parse_vl(stored, length, header_.format);
+  return streams.parse(stored, stream_count(header_, geometry_, block), length, header_.extended(), header_.format);
+}
+
 Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
                                           ByteView reference) const {
+  const std::size_t own = blocks_[block].begin - stored_range(block).begin;
   BlockStreams streams;
-  const auto length = static_cast<std::uint32_t>(out.size());
-  Result<void> parsed = header_.vl_blocks ? streams.parse_vl(stored, length, header_.format)
-                                          : streams.parse(stored, stream_count(header_, geometry_, block), length,
-                                                          header_.extended(), header_.format);
+  Result<void> parsed = parse_streams(block, stored.subspan(own, blocks_[block].end - blocks_[block].begin), streams);
   if (!parsed) return parsed;
-  if (pipeline_.keeps_zeros() && streams.all_zeros()) {
-    std::memset(out.data(), 0, out.size());
+  const std::size_t length = out.size();
+  const bool tail_lost = pipeline_.lost_tail(length) > 0;
+  if (!tail_lost && pipeline_.keeps_zeros() && streams.all_zeros()) {
+    std::memset(out.data(), 0, length);
     return {};
   }
   const std::size_t moves = pipeline_.moves(length);
   ByteSpan other;
   if (moves > 0) other = context.scratch(DecodeContext::Slot::streams, length).first(length);
+  const ByteSpan filtered = moves % 2 == 0 ? out : other;
   const StreamCodec codec{header_.format, header_.compcode, dictionary_.get()};
-  Result<void> decoded = streams.decode(context.states(), codec, moves % 2 == 0 ? out : other);
+  Result<void> decoded = streams.decode(context.states(), codec, filtered);
+  if (decoded && tail_lost) decoded = borrow_tail(context, block, stored, filtered);
   if (!decoded) return decoded;
   return pipeline_.undo(out, other, reference);
+}
+
+// `stored`: the bytes of stored_range(block), which hold those of the block before.
+Result<void> ChunkDecoder::borrow_tail(DecodeContext& context, std::uint32_t block, ByteView stored,
+                                       ByteSpan filtered) const {
+  if (block == 0) return unsupported("filter 34 (bytedelta) lost the end of the first block");
+  const StoredBlock& before = blocks_[block - 1];
+  BlockStreams streams;
+  const ByteView bytes = stored.subspan(before.begin - stored_range(block).begin, before.end - before.begin);
+  if (Result<void> parsed = parse_streams(block - 1, bytes, streams); !parsed) return parsed;
+  const std::size_t length = block_range(block - 1).size();
+  // Free for this: a pipeline that needs a reference is not one whose tails can be borrowed.
+  const ByteSpan previous = context.scratch(DecodeContext::Slot::reference, length).first(length);
+  const StreamCodec codec{header_.format, header_.compcode, dictionary_.get()};
+  if (Result<void> decoded = streams.decode(context.states(), codec, previous); !decoded) return decoded;
+  return pipeline_.borrow_tail(previous, filtered);
 }
 
 Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk, std::uint32_t begin,

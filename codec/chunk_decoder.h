@@ -25,6 +25,7 @@
 
 namespace cframefs::codec {
 
+class BlockStreams;
 struct Dictionary;
 
 /// What a chunk needs to be told by the frame that holds it.
@@ -80,8 +81,11 @@ class ChunkDecoder {
  private:
   ChunkDecoder() = default;
   Result<void> parse_blocks(ByteView prefix, const ChunkEnvironment& environment);
+  bool borrows_tail(std::uint32_t block) const;
+  Result<void> parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const;
   Result<void> decode_streams(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
                               ByteView reference) const;
+  Result<void> borrow_tail(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan filtered) const;
   friend Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk,
                                    std::uint32_t begin, ByteSpan out);
 

@@ -28,11 +28,11 @@ constexpr std::uint64_t spread_last(std::uint64_t word) {
 template <std::size_t unit>
 void undo_within(ByteSpan block) {
   const std::size_t words = block.size() / 8 * 8;
-  std::uint64_t last = 0;
+  std::uint64_t last = 0;  // the last item done, in the place of every item
   for (std::size_t i = 0; i < words; i += 8) {
-    const std::uint64_t word = running_xor<unit>(load_le<std::uint64_t>(&block[i])) ^ last;
-    store_le(&block[i], word);
-    last = spread_last<unit>(word);
+    const std::uint64_t word = running_xor<unit>(load_le<std::uint64_t>(&block[i]));
+    store_le(&block[i], word ^ last);
+    last ^= spread_last<unit>(word);
   }
   // The items behind the last whole word; the one before them has been decoded.
   const std::size_t items = block.size() / unit * unit;

@@ -1,6 +1,7 @@
 #include "codec/filters.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,13 @@ std::size_t bytedelta_planes(const ChunkHeader& header, const ChunkEnvironment& 
   return static_cast<std::size_t>(typesize);
 }
 
+bool only_shuffle_and_old_bytedelta(const ChunkHeader& header) {
+  std::array<std::uint8_t, kFilterSlots> filters = header.filters;
+  const auto end = std::remove(filters.begin(), filters.end(), static_cast<std::uint8_t>(FilterId::none));
+  return end - filters.begin() == 2 && filters[0] == static_cast<std::uint8_t>(FilterId::shuffle) &&
+         filters[1] == static_cast<std::uint8_t>(FilterId::bytedelta_old);
+}
+
 }  // namespace
 
 Result<Pipeline> Pipeline::create(const ChunkHeader& header, const ChunkEnvironment& environment) {
@@ -32,6 +40,7 @@ Result<Pipeline> Pipeline::create(const ChunkHeader& header, const ChunkEnvironm
   for (int slot = kFilterSlots - 1; slot >= 0; --slot) {
     if (Result<void> added = pipeline.add(header, environment, slot); !added) return Failure(added.error());
   }
+  pipeline.shuffle_and_old_bytedelta_ = only_shuffle_and_old_bytedelta(header);
   return pipeline;
 }
 
@@ -77,6 +86,27 @@ bool Pipeline::moves_bytes(const Step& step, std::size_t length) {
   if (step.id == FilterId::shuffle) return items > 1;
   if (step.id == FilterId::bitshuffle) return items >= 8 && !(step.old_layout && items % 8 != 0);
   return false;
+}
+
+std::size_t Pipeline::lost_tail(std::size_t length) const {
+  std::size_t most = 0;
+  for (const Step& step : steps_) {
+    if (step.id == FilterId::bytedelta_old) most = std::max(most, length % step.width);
+  }
+  return most;
+}
+
+Result<void> Pipeline::borrow_tail(ByteSpan previous, ByteSpan filtered) const {
+  // With other filters about, the buffer went through other hands since.
+  const Failure lost = unsupported("filter 34 (bytedelta) lost the end of the block");
+  if (!shuffle_and_old_bytedelta_) return lost;
+  const std::size_t tail = lost_tail(filtered.size());
+  const std::size_t begin = filtered.size() - tail;
+  if (previous.size() - lost_tail(previous.size()) < filtered.size()) return lost;
+  undo_bytedelta(steps_.front().width, BytedeltaKind::restarted, previous);
+  std::copy_n(previous.begin() + static_cast<std::ptrdiff_t>(begin), tail,
+              filtered.begin() + static_cast<std::ptrdiff_t>(begin));
+  return {};
 }
 
 std::size_t Pipeline::moves(std::size_t length) const {

@@ -31,6 +31,15 @@ class Pipeline {
   /// The plain block is all zeros if the filtered one is, and no reference is needed to know it.
   bool keeps_zeros() const { return !needs_reference_; }
 
+  /// Filter 34 never stored the bytes at the end of a block that do not fill an item. What the reference library
+  /// returns for them, and what was there when the block was written, is what its buffer held: the block before. This
+  /// many bytes of a block of `length` are so; they are to be set with borrow_tail() before undo().
+  std::size_t lost_tail(std::size_t length) const;
+
+  /// Sets the lost tail of `filtered`, a block not unfiltered yet, from the block before it, in the same state. Leaves
+  /// `previous` half unfiltered.
+  Result<void> borrow_tail(ByteSpan previous, ByteSpan filtered) const;
+
   /// How many filters move bytes in a block of `length` bytes. If the number is even, the streams are to be decoded
   /// into what will be `out` below, else into a buffer of its own.
   std::size_t moves(std::size_t length) const;
@@ -52,6 +61,7 @@ class Pipeline {
 
   std::vector<Step> steps_;  // in the order of undoing
   bool needs_reference_ = false;
+  bool shuffle_and_old_bytedelta_ = false;  // and nothing else
 };
 
 }  // namespace cframefs::codec

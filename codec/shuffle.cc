@@ -1,37 +1,118 @@
 #include "codec/shuffle.h"
 
 #include <algorithm>
+#include <cstring>
 
+// Scalable vectors cannot be kept in arrays; on such machines the fixed ones are used.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codec/shuffle.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "codec/byte_transpose-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cframefs::codec {
+namespace HWY_NAMESPACE {
+
+// The vector_ functions return how many rows they did, from the first on.
+#if HWY_TARGET == HWY_SCALAR
+
+std::size_t vector_unshuffle(std::size_t, const std::uint8_t*, std::size_t, std::uint8_t*) {
+  return 0;
+}
+std::size_t vector_shuffle(std::size_t, const std::uint8_t*, std::size_t, std::uint8_t*) {
+  return 0;
+}
+
+#else
+
+template <std::size_t n>
+std::size_t narrow_to_rows(std::size_t width, const std::uint8_t* planes, std::uint8_t* rows, std::size_t count) {
+  return width == n ? planes_to_rows<n, true>(width, planes, count, rows, count)
+                    : planes_to_rows<n, false>(width, planes, count, rows, count);
+}
+
+template <std::size_t n>
+std::size_t narrow_to_planes(std::size_t width, const std::uint8_t* rows, std::uint8_t* planes, std::size_t count) {
+  return width == n ? rows_to_planes<n, true>(width, rows, planes, count, count)
+                    : rows_to_planes<n, false>(width, rows, planes, count, count);
+}
+
+std::size_t vector_unshuffle(std::size_t width, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
+  if (width > 16) return wide_planes_to_rows(width, in, count, out, count);
+  if (width > 8) return narrow_to_rows<16>(width, in, out, count);
+  if (width > 4) return narrow_to_rows<8>(width, in, out, count);
+  if (width > 2) return narrow_to_rows<4>(width, in, out, count);
+  return narrow_to_rows<2>(width, in, out, count);
+}
+
+std::size_t vector_shuffle(std::size_t width, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
+  if (width > 16) return wide_rows_to_planes(width, in, out, count, count);
+  if (width > 8) return narrow_to_planes<16>(width, in, out, count);
+  if (width > 4) return narrow_to_planes<8>(width, in, out, count);
+  if (width > 2) return narrow_to_planes<4>(width, in, out, count);
+  return narrow_to_planes<2>(width, in, out, count);
+}
+
+#endif  // HWY_TARGET == HWY_SCALAR
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cframefs::codec
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace cframefs::codec {
 
-void shuffle(std::size_t width, ByteView in, ByteSpan out) {
-  plain::shuffle(width, in, out);
-}
-void unshuffle(std::size_t width, ByteView in, ByteSpan out) {
-  plain::unshuffle(width, in, out);
-}
+HWY_EXPORT(vector_shuffle);
+HWY_EXPORT(vector_unshuffle);
 
-namespace plain {
+namespace {
 
-void shuffle(std::size_t width, ByteView in, ByteSpan out) {
+// Rows from `first` on, and the bytes behind the last row.
+void finish_shuffle(std::size_t width, ByteView in, ByteSpan out, std::size_t first) {
   const std::size_t items = in.size() / width;
-  for (std::size_t j = 0; j < width; ++j) {
-    for (std::size_t i = 0; i < items; ++i)
+  for (std::size_t i = first; i < items; ++i) {
+    for (std::size_t j = 0; j < width; ++j)
       out[j * items + i] = in[i * width + j];
   }
   std::copy(in.begin() + static_cast<std::ptrdiff_t>(items * width), in.end(),
             out.begin() + static_cast<std::ptrdiff_t>(items * width));
 }
 
-void unshuffle(std::size_t width, ByteView in, ByteSpan out) {
+void finish_unshuffle(std::size_t width, ByteView in, ByteSpan out, std::size_t first) {
   const std::size_t items = in.size() / width;
-  for (std::size_t j = 0; j < width; ++j) {
-    for (std::size_t i = 0; i < items; ++i)
+  for (std::size_t i = first; i < items; ++i) {
+    for (std::size_t j = 0; j < width; ++j)
       out[i * width + j] = in[j * items + i];
   }
   std::copy(in.begin() + static_cast<std::ptrdiff_t>(items * width), in.end(),
             out.begin() + static_cast<std::ptrdiff_t>(items * width));
 }
 
+}  // namespace
+
+void shuffle(std::size_t width, ByteView in, ByteSpan out) {
+  if (width <= 1) return plain::shuffle(1, in, out);
+  const std::size_t done = HWY_DYNAMIC_DISPATCH(vector_shuffle)(width, in.data(), in.size() / width, out.data());
+  finish_shuffle(width, in, out, done);
+}
+
+void unshuffle(std::size_t width, ByteView in, ByteSpan out) {
+  if (width <= 1) return plain::unshuffle(1, in, out);
+  const std::size_t done = HWY_DYNAMIC_DISPATCH(vector_unshuffle)(width, in.data(), in.size() / width, out.data());
+  finish_unshuffle(width, in, out, done);
+}
+
+namespace plain {
+void shuffle(std::size_t width, ByteView in, ByteSpan out) {
+  finish_shuffle(width, in, out, 0);
+}
+void unshuffle(std::size_t width, ByteView in, ByteSpan out) {
+  finish_unshuffle(width, in, out, 0);
+}
 }  // namespace plain
+
 }  // namespace cframefs::codec
+#endif  // HWY_ONCE

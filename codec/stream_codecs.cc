@@ -104,7 +104,7 @@ std::string registered_name(std::uint8_t compcode) {
     case 40:
       return "htj2k";
     default:
-      return "a codec of its own";
+      return "unknown";
   }
 }
 

@@ -107,13 +107,15 @@ void Filesystem::watch(Node& folder, const std::string& path) {
 
 void Filesystem::changed(const Watcher::Change& change) {
   if (change.everything) {
-    for (const NodeId node : nodes_.all()) kernel_->forget_node(node);
+    for (const NodeId node : nodes_.all())
+      kernel_->forget_node(node);
     return;
   }
   // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
   kernel_->forget_node(change.folder);
   if (change.name.empty()) return;
-  for (const auto& node : nodes_.at_place(change.folder, change.name)) kernel_->forget_node(node->id);
+  for (const auto& node : nodes_.at_place(change.folder, change.name))
+    kernel_->forget_node(node->id);
   if (!change.entry) return;
   kernel_->forget_name(change.folder, change.name);
   const std::string short_name = tree_.rules().short_name_of(change.name);
