@@ -1,11 +1,5 @@
 #include "tests/bench/client_measure.h"
 
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -15,6 +9,12 @@
 #include <sstream>
 #include <system_error>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
 namespace cframefs::bench {
 namespace {
 
@@ -22,7 +22,9 @@ double seconds_of(const timeval& value) {
   return static_cast<double>(value.tv_sec) + static_cast<double>(value.tv_usec) * 1e-6;
 }
 
-[[noreturn]] void fail(const std::string& doing) { throw std::system_error(errno, std::generic_category(), doing); }
+[[noreturn]] void fail(const std::string& doing) {
+  throw std::system_error(errno, std::generic_category(), doing);
+}
 
 /// The number after "KEY:" in a file of such lines, 0 if there is none.
 std::uint64_t proc_field(const std::string& path, const std::string& key) {
@@ -42,7 +44,8 @@ double proc_cpu_seconds(const std::string& path) {
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(line.substr(name_end + 1));
   std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
+  for (int field = 3; field < 14; ++field)
+    fields >> skipped;
   double user = 0;
   double system = 0;
   fields >> user >> system;
@@ -117,7 +120,9 @@ File::File(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RD
   if (fd_ < 0) fail("open " + path);
 }
 
-File::~File() { ::close(fd_); }
+File::~File() {
+  ::close(fd_);
+}
 
 std::uint64_t File::size() const {
   struct stat attributes {};
@@ -128,8 +133,7 @@ std::uint64_t File::size() const {
 std::size_t File::read_at(std::span<std::byte> buffer, std::uint64_t offset) const {
   std::size_t done = 0;
   while (done < buffer.size()) {
-    const ssize_t got =
-        ::pread(fd_, buffer.data() + done, buffer.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t got = ::pread(fd_, buffer.data() + done, buffer.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("pread " + path_);
     if (got == 0) break;
@@ -145,6 +149,8 @@ Buffer::Buffer(std::size_t size) : size_(size) {
   std::memset(memory_.get(), 1, size);
 }
 
-void Buffer::Free::operator()(std::byte* memory) const { std::free(memory); }
+void Buffer::Free::operator()(std::byte* memory) const {
+  std::free(memory);
+}
 
 }  // namespace cframefs::bench

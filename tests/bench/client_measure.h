@@ -6,8 +6,6 @@
 // Errors: std::system_error with what was tried; the client ends with its text.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <sys/types.h>
 
 namespace cframefs::bench {
 
@@ -26,9 +25,9 @@ double own_cpu_seconds();
 
 /// A server's counters out of /proc; what cannot be read stays 0.
 struct ProcessSample {
-  double cpu_seconds = 0;         // user and system time of all its threads
-  std::uint64_t read_calls = 0;   // system calls of the read family: one for each FUSE request taken in
-  std::uint64_t peak_bytes = 0;   // VmHWM
+  double cpu_seconds = 0;        // user and system time of all its threads
+  std::uint64_t read_calls = 0;  // system calls of the read family: one for each FUSE request taken in
+  std::uint64_t peak_bytes = 0;  // VmHWM
   std::uint64_t resident_bytes = 0;
 };
 ProcessSample sample_process(pid_t pid);

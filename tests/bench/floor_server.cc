@@ -2,18 +2,14 @@
 //
 //   bench_floor --file=PATH [--threads=2] [--max-read=1M] [--many=0] MOUNTPOINT
 //
-// Serves /data (the bytes of PATH) and /many (a folder of --many files of 4 KiB), read-only, in the foreground, with the
-// settings of the mount: low-level API, fixed service threads with a descriptor each, no splice, no direct_io, the page
-// cache kept across opens, attributes valid for a day. A mount of compressed frames can at best be as fast as this.
+// Serves /data (the bytes of PATH) and /many (a folder of --many files of 4 KiB), read-only, in the foreground, with
+// the settings of the mount: low-level API, fixed service threads with a descriptor each, no splice, no direct_io, the
+// page cache kept across opens, attributes valid for a day. A mount of compressed frames can at best be as fast as
+// this.
 //
 // Thread safety: the content is mapped once before the loop starts and never changes. Sizes are bytes.
 // Errors: a failure to start prints one line and exits with 3; wrong usage exits with 2.
 #define FUSE_USE_VERSION 312
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -29,7 +25,11 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace {
 
@@ -83,7 +83,9 @@ struct Server {
   const Content& content;
 };
 
-const Server& server_of(fuse_req_t request) { return *static_cast<const Server*>(fuse_req_userdata(request)); }
+const Server& server_of(fuse_req_t request) {
+  return *static_cast<const Server*>(fuse_req_userdata(request));
+}
 
 struct stat attributes_of(const Server& server, fuse_ino_t inode) {
   struct stat result {};
@@ -122,7 +124,9 @@ fuse_ino_t find(const Server& server, fuse_ino_t parent, std::string_view name) 
   return known ? kFirstSmallInode + number : 0;
 }
 
-void do_init(void* /*userdata*/, fuse_conn_info* connection) {
+void do_init(void* userdata, fuse_conn_info* connection) {
+  // The library wants the size of the mount options repeated here.
+  connection->max_read = static_cast<unsigned>(static_cast<const Server*>(userdata)->options.max_read);
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
 }
 
@@ -152,7 +156,9 @@ void do_open(fuse_req_t request, fuse_ino_t /*inode*/, fuse_file_info* file) {
   fuse_reply_open(request, file);
 }
 
-void do_opendir(fuse_req_t request, fuse_ino_t /*inode*/, fuse_file_info* file) { fuse_reply_open(request, file); }
+void do_opendir(fuse_req_t request, fuse_ino_t /*inode*/, fuse_file_info* file) {
+  fuse_reply_open(request, file);
+}
 
 void do_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offset, fuse_file_info* /*file*/) {
   const std::span<const char> bytes =

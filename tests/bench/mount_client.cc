@@ -16,13 +16,6 @@
 // costs a fault in the host, which would be charged to whoever reads first.
 //
 // Errors: one line on standard error; exit status 1 if a measurement failed, 2 for wrong usage.
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -38,6 +31,12 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/bench/client_measure.h"
 
@@ -55,7 +54,9 @@ struct Options {
   std::optional<pid_t> server;
 };
 
-[[noreturn]] void fail(const std::string& doing) { throw std::system_error(errno, std::generic_category(), doing); }
+[[noreturn]] void fail(const std::string& doing) {
+  throw std::system_error(errno, std::generic_category(), doing);
+}
 
 /// Runs `body(job)` in as many threads as there are jobs; the first exception comes out here.
 template <class Body>
@@ -72,7 +73,8 @@ void run_jobs(unsigned jobs, const Body& body) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
@@ -135,7 +137,8 @@ nlohmann::json map_through(const Options& options) {
   ::madvise(at, size, MADV_SEQUENTIAL);
   const auto* const bytes = static_cast<const volatile unsigned char*>(at);
   std::uint64_t sum = 0;
-  for (std::uint64_t offset = 0; offset < size; offset += 4096) sum += bytes[offset];
+  for (std::uint64_t offset = 0; offset < size; offset += 4096)
+    sum += bytes[offset];
   nlohmann::json result = watch.report(size);
   result["sum"] = sum;
   ::munmap(at, size);
@@ -165,7 +168,8 @@ nlohmann::json random_reads(const Options& options) {
   });
   nlohmann::json result = watch.report(0);
   std::vector<double> all;
-  for (const std::vector<double>& of_job : times) all.insert(all.end(), of_job.begin(), of_job.end());
+  for (const std::vector<double>& of_job : times)
+    all.insert(all.end(), of_job.begin(), of_job.end());
   result["operations"] = all.size();
   result["ops"] = static_cast<double>(all.size()) / result["seconds"].get<double>();
   result.update(quantiles(all));
@@ -313,4 +317,6 @@ int client_main(int argc, char** argv) {
 }  // namespace
 }  // namespace cframefs::bench
 
-int main(int argc, char** argv) { return cframefs::bench::client_main(argc, argv); }
+int main(int argc, char** argv) {
+  return cframefs::bench::client_main(argc, argv);
+}
