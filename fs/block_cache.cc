@@ -15,10 +15,16 @@ struct BlockCache::Cell : intrusive::list_base_hook<>, intrusive::unordered_set_
   // Guarded by the shard's mutex.
   std::uint32_t pins = 0;
   State state = State::loading;
+  bool is_spent = false;  // in the list of spent cells
   std::optional<codec::Error> error;
+
+  std::atomic<std::uint64_t> served{0};  // bytes
 };
 
 namespace {
+
+// Spent cells that are kept for a reader who comes right after; small enough for the processor's own cache.
+constexpr std::uint64_t kSpentBytes = std::uint64_t{4} << 20;
 
 std::size_t hash_key(const CellKey& key) {
   std::uint64_t mixed = key.generation * 0x9e3779b97f4a7c15U;
@@ -51,15 +57,36 @@ struct BlockCache::Shard {
     table.insert(cell);
   }
 
+  /// Adds a pin to a cell of the table. True if its bytes are there.
+  bool hold(Cell& cell, std::atomic<std::uint64_t>& spent_bytes) REQUIRES(mutex) {
+    if (cell.pins++ == 0) {
+      if (cell.is_spent) {
+        // Wanted again after all: it starts anew as an ordinary cell.
+        spent.erase(spent.iterator_to(cell));
+        spent_bytes.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
+        cell.is_spent = false;
+        cell.served.store(0, std::memory_order_relaxed);
+      } else {
+        recent.erase(recent.iterator_to(cell));
+      }
+    }
+    return cell.state == Cell::State::ready;
+  }
+
   codec::Mutex mutex;
   codec::Condition loaded;  // some cell of this shard left the state loading
   std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
   Table table GUARDED_BY(mutex);
   intrusive::list<Cell> recent GUARDED_BY(mutex);  // evictable cells, least recently used first
+  intrusive::list<Cell> spent GUARDED_BY(mutex);   // evictable cells that were served whole, oldest first
 };
 
 void BlockCache::Pin::reset() {
   if (cell_ != nullptr) cache_->unpin(std::exchange(cell_, nullptr));
+}
+
+void BlockCache::Pin::note_served(std::size_t count) const {
+  cell_->served.fetch_add(count, std::memory_order_relaxed);
 }
 
 codec::ByteSpan BlockCache::Pin::bytes() const {
@@ -76,6 +103,7 @@ BlockCache::~BlockCache() {
   for (auto& shard : shards_) {
     codec::MutexLock lock(shard->mutex);
     shard->recent.clear();
+    shard->spent.clear();
     shard->table.clear_and_dispose([](Cell* cell) { delete cell; });
   }
 }
@@ -90,10 +118,7 @@ BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size) {
     codec::MutexLock lock(shard.mutex);
     auto found = shard.table.find(key);
     if (found != shard.table.end()) {
-      Cell& cell = *found;
-      if (cell.pins++ == 0) shard.recent.erase(shard.recent.iterator_to(cell));
-      const bool ready = cell.state == Cell::State::ready;
-      return {Pin(this, &cell), ready ? Found::ready : Found::busy};
+      return {Pin(this, &*found), shard.hold(*found, spent_bytes_) ? Found::ready : Found::busy};
     }
   }
   return insert(shard, key, size);
@@ -120,10 +145,7 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::siz
   codec::MutexLock lock(shard.mutex);
   auto found = shard.table.find(key);
   if (found != shard.table.end()) {
-    Cell& cell = *found;
-    if (cell.pins++ == 0) shard.recent.erase(shard.recent.iterator_to(cell));
-    const bool ready = cell.state == Cell::State::ready;
-    return {Pin(this, &cell), ready ? Found::ready : Found::busy};
+    return {Pin(this, &*found), shard.hold(*found, spent_bytes_) ? Found::ready : Found::busy};
   }
   bytes_.fetch_add(fresh->buffer.capacity(), std::memory_order_relaxed);
   Cell* cell = fresh.release();
@@ -166,39 +188,61 @@ void BlockCache::unpin(Cell* cell) {
   std::unique_ptr<Cell> dead;
   {
     codec::MutexLock lock(shard.mutex);
-    if (--cell->pins == 0) {
-      if (cell->state == Cell::State::ready) {
-        shard.recent.push_back(*cell);
-      } else {
-        dead.reset(cell);  // failed, and already out of the table
-      }
+    if (--cell->pins != 0) return;
+    if (cell->state != Cell::State::ready) {
+      dead.reset(cell);  // failed, and already out of the table
+    } else if (cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size()) {
+      cell->is_spent = true;
+      shard.spent.push_back(*cell);
+      spent_bytes_.fetch_add(cell->buffer.capacity(), std::memory_order_relaxed);
+    } else {
+      shard.recent.push_back(*cell);
     }
   }
-  if (dead) {
-    bytes_.fetch_sub(dead->buffer.capacity(), std::memory_order_relaxed);
-  } else if (bytes_.load(std::memory_order_relaxed) > bound_) {
-    // Pinned cells had pushed the cache over its bound.
-    make_room(0);
+  if (dead) bytes_.fetch_sub(dead->buffer.capacity(), std::memory_order_relaxed);
+  while (spent_bytes_.load(std::memory_order_relaxed) > kSpentBytes && evict_spent()) {
   }
+  // Pinned cells may have pushed the cache over its bound.
+  if (bytes_.load(std::memory_order_relaxed) > bound_) make_room(0);
 }
 
 void BlockCache::make_room(std::size_t size) {
-  const std::uint64_t wanted = size == 0 ? 0 : BufferPool::capacity_for(size);
   for (;;) {
+    const std::uint64_t fresh = size == 0 ? 0 : pool_.fresh_bytes(size);
     const std::uint64_t idle = pool_.idle_bytes();
-    // A buffer of the right size that lies idle is counted already, and is worth keeping.
-    const std::uint64_t reusable = wanted != 0 && pool_.has_idle(size) ? wanted : 0;
-    const std::uint64_t needed = bytes_.load(std::memory_order_relaxed) + idle + (wanted - reusable);
-    if (needed <= bound_) return;
-    if (idle > reusable) {
-      pool_.trim(idle - std::min(needed - bound_, idle - reusable));
-    } else if (!evict_one()) {
-      return;
-    }
+    const std::uint64_t total = bytes_.load(std::memory_order_relaxed) + idle + fresh;
+    // Taking what lies idle costs nothing; memory in slabs comes and goes in steps of one.
+    if (total <= (fresh != 0 ? bound_ : bound_ + BufferPool::kSlabBytes)) return;
+    const std::uint64_t surplus = total - bound_;
+    if (pool_.trim(surplus < idle ? idle - surplus : 0) == 0 && !evict_one()) return;
   }
 }
 
+void BlockCache::dispose(std::unique_ptr<Cell> victim) {
+  bytes_.fetch_sub(victim->buffer.capacity(), std::memory_order_relaxed);
+  statistics_.evictions.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool BlockCache::evict_spent() {
+  for (std::size_t tried = 0; tried < kShards; ++tried) {
+    Shard& shard = *shards_[next_victim_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
+    std::unique_ptr<Cell> victim;
+    {
+      codec::MutexLock lock(shard.mutex);
+      if (shard.spent.empty()) continue;
+      victim.reset(&shard.spent.front());
+      shard.spent.pop_front();
+      shard.table.erase(shard.table.iterator_to(*victim));
+      spent_bytes_.fetch_sub(victim->buffer.capacity(), std::memory_order_relaxed);
+    }
+    dispose(std::move(victim));
+    return true;
+  }
+  return false;
+}
+
 bool BlockCache::evict_one() {
+  if (evict_spent()) return true;
   for (std::size_t tried = 0; tried < kShards; ++tried) {
     Shard& shard = *shards_[next_victim_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
     std::unique_ptr<Cell> victim;
@@ -209,8 +253,7 @@ bool BlockCache::evict_one() {
       shard.recent.pop_front();
       shard.table.erase(shard.table.iterator_to(*victim));
     }
-    bytes_.fetch_sub(victim->buffer.capacity(), std::memory_order_relaxed);
-    statistics_.evictions.fetch_add(1, std::memory_order_relaxed);
+    dispose(std::move(victim));
     return true;
   }
   return false;

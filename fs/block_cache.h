@@ -7,8 +7,14 @@
 //   absent --find()--> loading --publish()--> ready --evicted--> absent
 //                         \---fail()-------> absent   (those who wait get the error)
 //
+// A cell whose every byte has been served is spent: the kernel's page cache holds those bytes now, and keeping them
+// here too would double the memory and, worse, make every new cell a fresh page to fault in. Only a few MiB of spent
+// cells are kept, so a sequential reader of a large file turns the same warm buffers over and leaves the cache to
+// random readers.
+//
 // Invariants, guarded by the shard's mutex:
-//   1. a cell is in the LRU list if and only if it is ready and nobody holds a Pin on it; only such cells are evicted
+//   1. a cell is in one of the two lists, `recent` or `spent`, if and only if it is ready and nobody holds a Pin on it;
+//      only such cells are evicted, spent ones first
 //   2. a loading cell is pinned by its loader, so it is never evicted and its memory never moves
 //   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction
 // The bound covers cells and the pool's idle buffers together. It is exceeded only by cells that are pinned, which are
@@ -66,6 +72,8 @@ class BlockCache {
     explicit operator bool() const { return cell_ != nullptr; }
     /// REQUIRES: this thread is the loader and has not published yet, or the cell is ready.
     codec::ByteSpan bytes() const;
+    /// `count` bytes of the cell go where they will be cached by somebody else.
+    void note_served(std::size_t count) const;
 
    private:
     friend class BlockCache;
@@ -106,12 +114,15 @@ class BlockCache {
   Lookup insert(Shard& shard, const CellKey& key, std::size_t size);
   void make_room(std::size_t size);
   bool evict_one();
+  bool evict_spent();
+  void dispose(std::unique_ptr<Cell> victim);
   void unpin(Cell* cell);
 
   const std::uint64_t bound_;
   BufferPool& pool_;
   Statistics& statistics_;
   std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> spent_bytes_{0};
   std::atomic<std::uint32_t> next_victim_shard_{0};
   std::array<std::unique_ptr<Shard>, kShards> shards_;
 };

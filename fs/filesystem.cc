@@ -80,7 +80,7 @@ void Filesystem::start(KernelCaches& kernel) {
   kernel_ = &kernel;
   watcher_.start();
   const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-  if (options_.readahead > 0) workers_.start(options_.workers != 0 ? options_.workers : processors);
+  workers_.start(options_.workers != 0 ? options_.workers : processors);
 }
 
 void Filesystem::stop() {
@@ -107,13 +107,15 @@ void Filesystem::watch(Node& folder, const std::string& path) {
 
 void Filesystem::changed(const Watcher::Change& change) {
   if (change.everything) {
-    for (const NodeId node : nodes_.all()) kernel_->forget_node(node);
+    for (const NodeId node : nodes_.all())
+      kernel_->forget_node(node);
     return;
   }
   // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
   kernel_->forget_node(change.folder);
   if (change.name.empty()) return;
-  for (const auto& node : nodes_.at_place(change.folder, change.name)) kernel_->forget_node(node->id);
+  for (const auto& node : nodes_.at_place(change.folder, change.name))
+    kernel_->forget_node(node->id);
   if (!change.entry) return;
   kernel_->forget_name(change.folder, change.name);
   const std::string short_name = tree_.rules().short_name_of(change.name);
@@ -366,6 +368,9 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   auto fresh = generation_of(*handle.node, generation->path(), handle.file);
   if (!fresh) return fresh;
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
+  // serves are locked until it answers.
+  workers_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
   codec::MutexLock lock(handle.mutex);
   handle.generation = *fresh;
   return fresh;
