@@ -53,7 +53,8 @@ TEST(ChunkTable, SeveralUnknownSizesLeaveWhatIsBeforeAndBehind) {
   }
   EXPECT_EQ(table->locate(FlatOffset{16})->chunk.value, 4);
   EXPECT_EQ(table->locate(FlatOffset{16})->begin.value, 16U);
-  for (const std::int64_t chunk : {1, 2, 3}) EXPECT_EQ(table->size(chunk), std::nullopt);
+  for (const std::int64_t chunk : {1, 2, 3})
+    EXPECT_EQ(table->size(chunk), std::nullopt);
   EXPECT_EQ(table->size(4), 4);
 }
 

@@ -8,11 +8,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/temp_dir.h"
 
@@ -128,7 +127,8 @@ TEST_P(FileOpsTest, AFolderIsListedAgainAndAtOnce) {
     std::vector<std::string> list;
     const auto entries = files_.list(dir_.fd());
     if (entries) {
-      for (const frame::DirectoryEntry& entry : *entries) list.push_back(entry.name);
+      for (const frame::DirectoryEntry& entry : *entries)
+        list.push_back(entry.name);
     }
     std::sort(list.begin(), list.end());
     return list;
@@ -140,10 +140,12 @@ TEST_P(FileOpsTest, AFolderIsListedAgainAndAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 100; ++i) wrong += names() != expected;
+      for (int i = 0; i < 100; ++i)
+        wrong += names() != expected;
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   EXPECT_EQ(wrong, 0);
 }
 

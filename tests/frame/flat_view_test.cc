@@ -22,9 +22,8 @@ using test::FrameBuilder;
 
 std::vector<std::uint8_t> whole(const frame::FlatView& view) {
   std::vector<std::uint8_t> bytes;
-  const auto done = test::read_all(view, [&bytes](codec::ByteView chunk) {
-    bytes.insert(bytes.end(), chunk.begin(), chunk.end());
-  });
+  const auto done =
+      test::read_all(view, [&bytes](codec::ByteView chunk) { bytes.insert(bytes.end(), chunk.begin(), chunk.end()); });
   EXPECT_TRUE(done) << describe(done.error());
   return bytes;
 }
@@ -114,8 +113,8 @@ TEST(FlatView, SeekFindsDataAndHolesAsLseekDoes) {
   EXPECT_EQ(view->size(), 450U);
   struct {
     std::uint64_t from, data, hole;
-  } const cases[] = {{0, 0, 100},     {99, 99, 100},   {100, 300, 100}, {250, 300, 250},
-                     {300, 300, 400}, {399, 399, 400}, {400, 450, 400}, {449, 450, 449}, {450, 450, 450}};
+  } const cases[] = {{0, 0, 100},     {99, 99, 100},   {100, 300, 100}, {250, 300, 250}, {300, 300, 400},
+                     {399, 399, 400}, {400, 450, 400}, {449, 450, 449}, {450, 450, 450}};
   for (const auto& expected : cases) {
     EXPECT_EQ(view->seek(FlatOffset{expected.from}, false)->value, expected.data) << expected.from;
     EXPECT_EQ(view->seek(FlatOffset{expected.from}, true)->value, expected.hole) << expected.from;

@@ -18,7 +18,8 @@ using test::FrameBuilder;
 
 FrameBuilder sample() {
   Bytes plain(1000);
-  for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    plain[i] = static_cast<std::uint8_t>(i);
   return test::plain_frame(plain, 300);
 }
 
@@ -103,28 +104,27 @@ TEST_P(FrameHeaderByte, IsChecked) {
   EXPECT_EQ(header.error().kind, GetParam().kind) << header.error().reason;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, FrameHeaderByte,
-    ::testing::Values(Damage{"array", 0x00, 0x90, ErrorKind::corruption},
-                      Damage{"beta1", 0x00, 0x9b, ErrorKind::unsupported},
-                      Damage{"beta1_meta", 0x00, 0x9c, ErrorKind::unsupported},
-                      Damage{"beta2", 0x00, 0x9d, ErrorKind::unsupported},
-                      Damage{"magic", 0x04, 'X', ErrorKind::corruption},
-                      Damage{"magic_nul", 0x09, ' ', ErrorKind::corruption},
-                      Damage{"header_length_marker", 0x0a, 0xd3, ErrorKind::corruption},
-                      Damage{"header_length_sign", 0x0b, 0xff, ErrorKind::corruption},
-                      Damage{"frame_length_marker", 0x0f, 0xce, ErrorKind::corruption},
-                      Damage{"flags_marker", 0x18, 0xa5, ErrorKind::corruption},
-                      Damage{"version_1", 0x19, 0x11, ErrorKind::unsupported},
-                      Damage{"version_4", 0x19, 0x14, ErrorKind::unsupported},
-                      Damage{"offsets_of_32_bits", 0x19, 0x02, ErrorKind::unsupported},
-                      Damage{"type", 0x1a, 2, ErrorKind::corruption},
-                      Damage{"nbytes_sign", 0x1e, 0x80, ErrorKind::corruption},
-                      Damage{"cbytes_sign", 0x27, 0x80, ErrorKind::corruption},
-                      Damage{"typesize_sign", 0x30, 0x80, ErrorKind::corruption},
-                      Damage{"chunksize_sign", 0x3a, 0x80, ErrorKind::corruption},
-                      Damage{"filters_marker", 0x45, 0xd7, ErrorKind::corruption}),
-    [](const auto& instance) { return instance.param.what; });
+INSTANTIATE_TEST_SUITE_P(All, FrameHeaderByte,
+                         ::testing::Values(Damage{"array", 0x00, 0x90, ErrorKind::corruption},
+                                           Damage{"beta1", 0x00, 0x9b, ErrorKind::unsupported},
+                                           Damage{"beta1_meta", 0x00, 0x9c, ErrorKind::unsupported},
+                                           Damage{"beta2", 0x00, 0x9d, ErrorKind::unsupported},
+                                           Damage{"magic", 0x04, 'X', ErrorKind::corruption},
+                                           Damage{"magic_nul", 0x09, ' ', ErrorKind::corruption},
+                                           Damage{"header_length_marker", 0x0a, 0xd3, ErrorKind::corruption},
+                                           Damage{"header_length_sign", 0x0b, 0xff, ErrorKind::corruption},
+                                           Damage{"frame_length_marker", 0x0f, 0xce, ErrorKind::corruption},
+                                           Damage{"flags_marker", 0x18, 0xa5, ErrorKind::corruption},
+                                           Damage{"version_1", 0x19, 0x11, ErrorKind::unsupported},
+                                           Damage{"version_4", 0x19, 0x14, ErrorKind::unsupported},
+                                           Damage{"offsets_of_32_bits", 0x19, 0x02, ErrorKind::unsupported},
+                                           Damage{"type", 0x1a, 2, ErrorKind::corruption},
+                                           Damage{"nbytes_sign", 0x1e, 0x80, ErrorKind::corruption},
+                                           Damage{"cbytes_sign", 0x27, 0x80, ErrorKind::corruption},
+                                           Damage{"typesize_sign", 0x30, 0x80, ErrorKind::corruption},
+                                           Damage{"chunksize_sign", 0x3a, 0x80, ErrorKind::corruption},
+                                           Damage{"filters_marker", 0x45, 0xd7, ErrorKind::corruption}),
+                         [](const auto& instance) { return instance.param.what; });
 
 TEST(FrameHeader, NumbersThatContradictEachOtherAreRefused) {
   const Bytes bytes = sample().build();
@@ -206,17 +206,20 @@ TEST(Metalayers, EveryCutSectionIsReported) {
 
 TEST(Metalayers, ContentsThatOverlapDoNotMultiplyMemory) {
   FrameBuilder builder = sample();
-  for (int i = 0; i < 16; ++i) builder.metalayers.emplace_back(std::string(1, static_cast<char>('a' + i)), Bytes{});
+  for (int i = 0; i < 16; ++i)
+    builder.metalayers.emplace_back(std::string(1, static_cast<char>('a' + i)), Bytes{});
   builder.metalayers.back().second.assign(100000, 7);
   Bytes bytes = builder.build();
   // All entries point to the long one.
   const std::size_t entry = 1 + 1 + 5;
   const auto place = codec::load_be<std::int32_t>(&bytes[94 + 15 * entry + 3]);
-  for (std::size_t i = 0; i < 15; ++i) codec::store_be(&bytes[94 + i * entry + 3], place);
+  for (std::size_t i = 0; i < 15; ++i)
+    codec::store_be(&bytes[94 + i * entry + 3], place);
   const auto section = parse_metalayers(header_of(bytes, builder));
   EXPECT_TRUE(section.damage);
   std::size_t total = 0;
-  for (const frame::Metalayer& layer : section.layers) total += layer.content.size();
+  for (const frame::Metalayer& layer : section.layers)
+    total += layer.content.size();
   EXPECT_LE(total, builder.header_length());
 }
 

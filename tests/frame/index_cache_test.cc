@@ -28,7 +28,8 @@ struct Loader {
 TEST(IndexCache, ABlockIsLoadedOnce) {
   IndexCache cache;
   Loader loader{cache, cache.new_owner()};
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(loader.get(5), 5);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(loader.get(5), 5);
   EXPECT_EQ(loader.loads, 1);
 }
 
@@ -55,7 +56,8 @@ TEST(IndexCache, NeverHoldsMoreThanItsBound) {
 TEST(IndexCache, WhatWasUsedLastStaysLongest) {
   IndexCache cache(35000);  // four blocks
   Loader loader{cache, cache.new_owner()};
-  for (std::uint32_t block = 0; block < 4; ++block) loader.get(block);
+  for (std::uint32_t block = 0; block < 4; ++block)
+    loader.get(block);
   loader.get(0);
   loader.get(4);
   EXPECT_EQ(loader.loads, 5);
@@ -79,7 +81,8 @@ TEST(IndexCache, ForgettingAnOwnerFreesItsBlocksOnly) {
   IndexCache cache;
   Loader one{cache, cache.new_owner()};
   Loader two{cache, cache.new_owner()};
-  for (std::uint32_t block = 0; block < 10; ++block) one.get(block);
+  for (std::uint32_t block = 0; block < 10; ++block)
+    one.get(block);
   const std::size_t before = cache.bytes();
   two.get(0);
   cache.forget(one.owner);
@@ -93,7 +96,8 @@ TEST(IndexCache, ForgettingAnOwnerFreesItsBlocksOnly) {
 TEST(IndexCache, AFailedLoadIsNotRemembered) {
   IndexCache cache;
   const std::uint64_t owner = cache.new_owner();
-  const auto failed = cache.get(owner, 0, []() -> codec::Result<IndexCache::Block> { return codec::io_error(EIO, "x"); });
+  const auto failed =
+      cache.get(owner, 0, []() -> codec::Result<IndexCache::Block> { return codec::io_error(EIO, "x"); });
   EXPECT_FALSE(failed);
   Loader loader{cache, owner};
   EXPECT_EQ(loader.get(0), 0);
@@ -114,7 +118,8 @@ TEST(IndexCache, ManyThreadsGetWhatTheyAskFor) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_LE(cache.bytes(), 50000U);
 }

@@ -31,20 +31,26 @@ Opened open_index(Bytes chunk, std::uint64_t limit) {
   return opened;
 }
 
-Opened open_index(const Bytes& chunk) { return open_index(chunk, chunk.size()); }
+Opened open_index(const Bytes& chunk) {
+  return open_index(chunk, chunk.size());
+}
 
 Bytes as_bytes(const std::vector<std::int64_t>& entries) {
   Bytes bytes(entries.size() * 8);
-  for (std::size_t i = 0; i < entries.size(); ++i) codec::store_le(&bytes[i * 8], entries[i]);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    codec::store_le(&bytes[i * 8], entries[i]);
   return bytes;
 }
 
-Bytes value_bytes(std::int64_t value) { return as_bytes({value}); }
+Bytes value_bytes(std::int64_t value) {
+  return as_bytes({value});
+}
 
 TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
   EXPECT_TRUE(rc::check("each entry", [] {
     std::vector<std::int64_t> entries(*rc::gen::inRange<std::size_t>(1, 3000));
-    for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<std::int64_t>(i * i * 977);
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      entries[i] = static_cast<std::int64_t>(i * i * 977);
     // Blocks that hold whole entries, blocks that do not, blocks smaller than one.
     const auto blocksize = *rc::gen::inRange<std::uint32_t>(1, 5000);
     const Opened opened = open_index(test::raw_block_chunk(as_bytes(entries), blocksize));
@@ -60,7 +66,8 @@ TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
 
 TEST(OffsetIndex, PlainChunksAreReadInPieces) {
   std::vector<std::int64_t> entries(100000);
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<std::int64_t>(i) * 3;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    entries[i] = static_cast<std::int64_t>(i) * 3;
   const Opened opened = open_index(test::plain_index(entries));
   ASSERT_TRUE(opened.index);
   EXPECT_EQ((*opened.index)->entry(99999), 299997);
@@ -69,8 +76,8 @@ TEST(OffsetIndex, PlainChunksAreReadInPieces) {
 
 TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
   EXPECT_TRUE(rc::check("next hole and next data", [] {
-    const auto kinds = *rc::gen::container<std::vector<int>>(rc::gen::weightedElement<int>(
-        {{5, 0}, {5, 1}, {1, 2}, {1, 3}}));
+    const auto kinds =
+        *rc::gen::container<std::vector<int>>(rc::gen::weightedElement<int>({{5, 0}, {5, 1}, {1, 2}, {1, 3}}));
     std::vector<std::int64_t> entries;
     for (const int kind : kinds) {
       const std::size_t run = *rc::gen::inRange<std::size_t>(1, 900);
@@ -84,7 +91,8 @@ TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
     const auto from = *rc::gen::inRange<std::size_t>(0, entries.size() + 1);
     for (const bool hole : {true, false}) {
       std::size_t expected = from;
-      while (expected < entries.size() && is_hole(expected) != hole) ++expected;
+      while (expected < entries.size() && is_hole(expected) != hole)
+        ++expected;
       const auto found = (*opened.index)->next(static_cast<std::int64_t>(from), hole);
       RC_ASSERT(found.has_value());
       RC_ASSERT(*found == static_cast<std::int64_t>(expected));
@@ -134,7 +142,8 @@ TEST(OffsetIndex, ALengthThatIsNoMultipleOfEightIsRefused) {
 TEST(OffsetIndex, AChunkLongerThanItsPlaceIsRefused) {
   const Bytes chunk = test::plain_index({1, 2, 3});
   EXPECT_TRUE(open_index(chunk, chunk.size()).index);
-  for (std::size_t limit = 0; limit < chunk.size(); ++limit) EXPECT_FALSE(open_index(chunk, limit).index) << limit;
+  for (std::size_t limit = 0; limit < chunk.size(); ++limit)
+    EXPECT_FALSE(open_index(chunk, limit).index) << limit;
 }
 
 TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {

@@ -1,4 +1,5 @@
-// Variable-length metalayers: found from the end of the frame, decompressed when asked for, never at the cost of the data.
+// Variable-length metalayers: found from the end of the frame, decompressed when asked for, never at the cost of the
+// data.
 #include "frame/trailer.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,8 @@ using test::FrameBuilder;
 
 Bytes sequence(std::size_t length) {
   Bytes bytes(length);
-  for (std::size_t i = 0; i < length; ++i) bytes[i] = static_cast<std::uint8_t>(i * 7);
+  for (std::size_t i = 0; i < length; ++i)
+    bytes[i] = static_cast<std::uint8_t>(i * 7);
   return bytes;
 }
 
@@ -71,8 +73,8 @@ TEST(Trailer, AWrongLengthIsRefused) {
   const Bytes good = sample().build();
   const std::size_t at = good.size() - 22;
   const auto length = codec::load_be<std::uint32_t>(&good[at]);
-  for (const std::uint32_t wrong : {std::uint32_t{0}, std::uint32_t{24}, std::uint32_t{34},
-                                    static_cast<std::uint32_t>(good.size()), UINT32_MAX}) {
+  for (const std::uint32_t wrong :
+       {std::uint32_t{0}, std::uint32_t{24}, std::uint32_t{34}, static_cast<std::uint32_t>(good.size()), UINT32_MAX}) {
     Bytes bytes = good;
     codec::store_be(&bytes[at], wrong);
     EXPECT_FALSE(test::open_frame(bytes)) << wrong << " for " << length;
@@ -104,7 +106,8 @@ TEST(Trailer, ContentsOutsideTheTrailerAreRefused) {
   const FrameBuilder builder = sample();
   const Bytes good = builder.build();
   const std::size_t begin = good.size() - builder.trailer().size();
-  for (const std::int32_t offset : {-1, 0, INT32_MAX, INT32_MAX - 4, static_cast<std::int32_t>(builder.trailer().size())}) {
+  for (const std::int32_t offset :
+       {-1, 0, INT32_MAX, INT32_MAX - 4, static_cast<std::int32_t>(builder.trailer().size())}) {
     Bytes bytes = good;
     codec::store_be(&bytes[begin + 9 + 1 + 3 + 1], offset);
     const auto opened = test::open_frame(bytes);
