@@ -101,6 +101,25 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const std::uint8_t* lower, const std::uin
   }
 }
 
+// Rows of the first block, then those of the next; v[i] has the 16/n rows from i * 16/n on of every block.
+template <std::size_t n, bool exact>
+HWY_INLINE void store_rows(const Vector (&v)[n], std::size_t width, std::uint8_t* rows) {
+  if constexpr (exact && n == kBlock && kBlocks == 2) {
+    // With so many vectors the stores are what takes time, so two rows go with each.
+    const Bytes d;
+    for (std::size_t i = 0; i < n; i += 2) {
+      hn::StoreU(hn::ConcatLowerLower(d, v[i + 1], v[i]), d, rows + i * kBlock);
+      hn::StoreU(hn::ConcatUpperUpper(d, v[i + 1], v[i]), d, rows + (n + i) * kBlock);
+    }
+  } else {
+    for (std::size_t block = 0; block < kBlocks; ++block) {
+      std::uint8_t* const to = rows + block * kBlock * width;
+      for (std::size_t i = 0; i < n; ++i)
+        store_block(v[i], block, to + i * (kBlock / n) * width);
+    }
+  }
+}
+
 // Planes to rows for `width` in (n/2, n], n in {2, 4, 8, 16}; `exact`: width is n. Rows lie `width` bytes apart.
 // Returns how many rows were made, from the first on: as many whole groups as can be while nothing is written past the
 // last of `count` rows.
@@ -109,6 +128,7 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY
                                       std::size_t plane_stride, std::uint8_t* HWY_RESTRICT rows, std::size_t count) {
   const Bytes d;
   if constexpr (exact) width = n;
+  constexpr bool packed = !exact && n < kBlock;  // a block of one row needs no packing
   const RowTables tables = row_tables(n, width);
   const auto pack = hn::LoadDup128(d, tables.pack);
   // Packed blocks are stored whole; what they write too much is the place of the rows that follow.
@@ -119,13 +139,9 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY
     for (std::size_t j = 0; j < n; ++j)
       v[j] = hn::LoadU(d, planes + (exact || j < width ? j : 0) * plane_stride + done);
     interleave<log2_of(n)>(v);
-    for (std::size_t i = 0; i < n && !exact; ++i)
+    for (std::size_t i = 0; i < n && packed; ++i)
       v[i] = hn::TableLookupBytes(v[i], pack);
-    for (std::size_t block = 0; block < kBlocks; ++block) {
-      std::uint8_t* const to = rows + (done + block * kBlock) * width;
-      for (std::size_t i = 0; i < n; ++i)
-        store_block(v[i], block, to + i * (kBlock / n) * width);
-    }
+    store_rows<n, exact>(v, width, rows + done * width);
   }
   return done;
 }
@@ -146,7 +162,7 @@ HWY_INLINE std::size_t rows_to_planes(std::size_t width, const std::uint8_t* HWY
     for (std::size_t i = 0; i < n; ++i) {
       const std::uint8_t* const from = rows + (done + i * (kBlock / n)) * width;
       v[i] = load_blocks(d, from, from + kBlock * width);
-      if constexpr (!exact) v[i] = hn::TableLookupBytes(v[i], spread);
+      if constexpr (!exact && n < kBlock) v[i] = hn::TableLookupBytes(v[i], spread);
     }
     interleave<4>(v);
     for (std::size_t j = 0; j < n; ++j) {
