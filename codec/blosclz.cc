@@ -53,30 +53,9 @@ inline std::uint64_t repeated(std::uint64_t word, std::size_t distance) {
   return (word & ((std::uint64_t{1} << (8 * distance)) - 1)) * kFactors[distance];
 }
 
-// The match repeats bytes that it is writing itself. REQUIRES: 1 <= distance < kWord, length >= 1, room for
-// length + kWord bytes.
-inline void copy_near(std::uint8_t* out, std::size_t distance, std::size_t length) {
-  const std::uint8_t* const from = out - distance;
-  if (distance >= kHalf) {
-    std::memcpy(out, from, kHalf);
-    if (length <= kHalf) return;
-    std::memcpy(out + kHalf, from + kHalf, kHalf);
-    if (length <= kWord) return;
-  } else {
-    // The pattern is put together in a register: reading back what was just written would mean to wait for it.
-    const std::uint64_t pattern = repeated(load_le<std::uint64_t>(from), distance);
-    const std::size_t step = kHalf - kHalf % distance;
-    store_le(out, pattern);
-    store_le(out + step, pattern);
-    for (std::size_t done = 2 * step; done < length && done < 2 * kWord; done += step)
-      store_le(out + done, pattern);
-    if (length <= 2 * kWord) return;
-  }
-  if (distance == 1) {
-    std::memset(out, *from, length);
-    return;
-  }
-  // Words of the pattern may be laid down at any multiple of the distance.
+// A match of more than a word that repeats bytes which it is writing itself. The first word stands. Further words may
+// be laid down at any multiple of the distance. REQUIRES: 2 <= distance < kWord.
+inline void repeat_word(std::uint8_t* out, std::size_t distance, std::size_t length) {
   std::uint8_t word[kWord];
   std::memcpy(word, out, kWord);
   const std::size_t step = kWord - kWord % distance;
@@ -84,14 +63,33 @@ inline void copy_near(std::uint8_t* out, std::size_t distance, std::size_t lengt
     std::memcpy(out + done, word, kWord);
 }
 
-// REQUIRES: length >= 1, room for length + kWord bytes.
-inline void copy_far(std::uint8_t* out, std::size_t distance, std::size_t length) {
+// A match that repeats less than half a word. The pattern is put together in a register: reading back what was just
+// written would mean to wait for it.
+inline void copy_pattern(std::uint8_t* out, std::size_t distance, std::size_t length) {
   const std::uint8_t* const from = out - distance;
-  if (length <= kHalf) {
-    std::memcpy(out, from, kHalf);
-    return;
+  const std::uint64_t pattern = repeated(load_le<std::uint64_t>(from), distance);
+  const std::size_t step = kHalf - kHalf % distance;
+  store_le(out, pattern);
+  store_le(out + step, pattern);
+  for (std::size_t done = 2 * step; done < length && done < 2 * kWord; done += step)
+    store_le(out + done, pattern);
+  if (length <= 2 * kWord) return;
+  if (distance == 1) {
+    std::memset(out, *from, length);
+  } else {
+    repeat_word(out, distance, length);
   }
-  for (std::size_t done = 0; done < length; done += kWord)
+}
+
+// REQUIRES: length >= 1, room for length + kWord bytes.
+inline void copy_wide(std::uint8_t* out, std::size_t distance, std::size_t length) {
+  if (distance < kHalf) return copy_pattern(out, distance, length);
+  const std::uint8_t* const from = out - distance;
+  std::memcpy(out, from, kHalf);
+  std::memcpy(out + kHalf, from + kHalf, kHalf);
+  if (length <= kWord) return;
+  if (distance < kWord) return repeat_word(out, distance, length);
+  for (std::size_t done = kWord; done < length; done += kWord)
     std::memcpy(out + done, from + done, kWord);
 }
 
@@ -101,14 +99,8 @@ inline void copy_match(Cursor& at, std::size_t distance, std::size_t length) {
   const std::size_t room = at.out_left() - length;
   const std::size_t exact = room >= kWord ? 0 : std::min(length, kWord - room);
   const std::size_t wide = length - exact;
-  if (wide > 0) {
-    if (distance >= kWord) {
-      copy_far(at.out, distance, wide);
-    } else {
-      copy_near(at.out, distance, wide);
-    }
-    at.out += wide;
-  }
+  if (wide > 0) copy_wide(at.out, distance, wide);
+  at.out += wide;
   const std::uint8_t* const from = at.out - distance;
   for (std::size_t i = 0; i < exact; ++i)
     at.out[i] = from[i];

@@ -101,25 +101,6 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const std::uint8_t* lower, const std::uin
   }
 }
 
-// Rows of the first block, then those of the next; v[i] has the 16/n rows from i * 16/n on of every block.
-template <std::size_t n, bool exact>
-HWY_INLINE void store_rows(const Vector (&v)[n], std::size_t width, std::uint8_t* rows) {
-  if constexpr (exact && n == kBlock && kBlocks == 2) {
-    // With so many vectors the stores are what takes time, so two rows go with each.
-    const Bytes d;
-    for (std::size_t i = 0; i < n; i += 2) {
-      hn::StoreU(hn::ConcatLowerLower(d, v[i + 1], v[i]), d, rows + i * kBlock);
-      hn::StoreU(hn::ConcatUpperUpper(d, v[i + 1], v[i]), d, rows + (n + i) * kBlock);
-    }
-  } else {
-    for (std::size_t block = 0; block < kBlocks; ++block) {
-      std::uint8_t* const to = rows + block * kBlock * width;
-      for (std::size_t i = 0; i < n; ++i)
-        store_block(v[i], block, to + i * (kBlock / n) * width);
-    }
-  }
-}
-
 // Planes to rows for `width` in (n/2, n], n in {2, 4, 8, 16}; `exact`: width is n. Rows lie `width` bytes apart.
 // Returns how many rows were made, from the first on: as many whole groups as can be while nothing is written past the
 // last of `count` rows.
@@ -141,7 +122,11 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY
     interleave<log2_of(n)>(v);
     for (std::size_t i = 0; i < n && packed; ++i)
       v[i] = hn::TableLookupBytes(v[i], pack);
-    store_rows<n, exact>(v, width, rows + done * width);
+    for (std::size_t block = 0; block < kBlocks; ++block) {
+      std::uint8_t* const to = rows + (done + block * kBlock) * width;
+      for (std::size_t i = 0; i < n; ++i)
+        store_block(v[i], block, to + i * (kBlock / n) * width);
+    }
   }
   return done;
 }
@@ -185,6 +170,20 @@ HWY_INLINE void tile_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_
   }
 }
 
+// Two groups of rows. Planes that lie a power of two apart share one place in the first cache: what is not read of a
+// line at once has to be fetched again.
+HWY_INLINE void tiles_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride,
+                              std::uint8_t* HWY_RESTRICT rows, std::size_t row_stride) {
+  alignas(64) std::uint8_t lines[16 * 2 * kGroup];
+  const Bytes d;
+  for (std::size_t j = 0; j < 16; ++j) {
+    hn::Store(hn::LoadU(d, planes + j * plane_stride), d, lines + 2 * j * kGroup);
+    hn::Store(hn::LoadU(d, planes + j * plane_stride + kGroup), d, lines + (2 * j + 1) * kGroup);
+  }
+  tile_to_rows(lines, 2 * kGroup, rows, row_stride);
+  tile_to_rows(lines + kGroup, 2 * kGroup, rows + kGroup * row_stride, row_stride);
+}
+
 HWY_INLINE void tile_to_planes(const std::uint8_t* HWY_RESTRICT rows, std::size_t row_stride,
                                std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride) {
   Vector v[16];
@@ -201,10 +200,15 @@ HWY_INLINE std::size_t wide_planes_to_rows(std::size_t width, const std::uint8_t
                                            std::size_t plane_stride, std::uint8_t* HWY_RESTRICT rows,
                                            std::size_t count) {
   const std::size_t whole = count / kGroup * kGroup;
-  for (std::size_t i = 0; i < whole; i += kGroup) {
+  for (std::size_t i = 0; i < whole; i += 2 * kGroup) {
     for (std::size_t j = 0; j < width; j += kBlock) {
       const std::size_t from = j + kBlock <= width ? j : width - kBlock;
-      tile_to_rows(planes + from * plane_stride + i, plane_stride, rows + i * width + from, width);
+      const std::uint8_t* const tile = planes + from * plane_stride + i;
+      if (i + kGroup < whole) {
+        tiles_to_rows(tile, plane_stride, rows + i * width + from, width);
+      } else {
+        tile_to_rows(tile, plane_stride, rows + i * width + from, width);
+      }
     }
   }
   return whole;
