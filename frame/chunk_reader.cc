@@ -183,7 +183,7 @@ std::uint64_t ChunkReader::scratch_bytes(std::uint32_t first, std::uint32_t coun
   }
   // A group is one block, or at most kBatchBytes of which half is useful.
   const std::uint64_t group = std::max(largest_stored, std::min(kBatchBytes, 2 * total));
-  return group + 2 * largest_plain;
+  return group + largest_plain;
 }
 
 Error ChunkReader::located(Error error) const {

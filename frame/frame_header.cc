@@ -185,7 +185,8 @@ MetalayerMap parse_map(ByteView bytes, std::size_t max_entries) {
     if (at >= bytes.size()) return damaged("metalayer map is cut off");
     const std::uint8_t marker = bytes[at];
     const std::size_t length = marker & 0x1f;
-    if ((marker & 0xe0) != kFixString || length == 0) return damaged("metalayer name is not a short string");
+    // The reference library writes empty names, too.
+    if ((marker & 0xe0) != kFixString) return damaged("metalayer name is not a short string");
     if (bytes.size() - at < 1 + length + 5) return damaged("metalayer map is cut off");
     if (bytes[at + 1 + length] != kInt32) return damaged("metalayer offset is not an int32");
     MapEntry entry;

@@ -34,6 +34,11 @@ bool has_page_sized_chunks(const frame::FrameParameters& parameters) {
   return parameters.chunksize > 0 && static_cast<std::uint64_t>(parameters.chunksize) % kPage == 0;
 }
 
+/// It can be changed under a name in a folder that nobody watches.
+bool has_other_names(const Probe& probe) {
+  return S_ISREG(probe.status.st_mode) && probe.status.st_nlink > 1;
+}
+
 bool changed_just_now(const frame::Identity& identity) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
@@ -80,7 +85,7 @@ void Filesystem::start(KernelCaches& kernel) {
   kernel_ = &kernel;
   watcher_.start();
   const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-  if (options_.readahead > 0) workers_.start(options_.workers != 0 ? options_.workers : processors);
+  workers_.start(options_.workers != 0 ? options_.workers : processors);
 }
 
 void Filesystem::stop() {
@@ -99,7 +104,7 @@ codec::Result<std::string> Filesystem::path_of(NodeId node) const {
 
 void Filesystem::watch(Node& folder, const std::string& path) {
   if (folder.watched.load(std::memory_order_acquire)) return;
-  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return;
   const frame::Descriptor opened(files_, *fd);
   if (watcher_.watch(opened.fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
@@ -107,13 +112,15 @@ void Filesystem::watch(Node& folder, const std::string& path) {
 
 void Filesystem::changed(const Watcher::Change& change) {
   if (change.everything) {
-    for (const NodeId node : nodes_.all()) kernel_->forget_node(node);
+    for (const NodeId node : nodes_.all())
+      kernel_->forget_node(node);
     return;
   }
   // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
   kernel_->forget_node(change.folder);
   if (change.name.empty()) return;
-  for (const auto& node : nodes_.at_place(change.folder, change.name)) kernel_->forget_node(node->id);
+  for (const auto& node : nodes_.at_place(change.folder, change.name))
+    kernel_->forget_node(node->id);
   if (!change.entry) return;
   kernel_->forget_name(change.folder, change.name);
   const std::string short_name = tree_.rules().short_name_of(change.name);
@@ -132,6 +139,11 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
   auto probe = tree_.probe_again(*path, known);
   if (!probe) return probe;
+  if (has_other_names(*probe) && !node.watched.load(std::memory_order_acquire)) {
+    watch(node, *path);
+    probe = tree_.probe_again(*path, known);
+    if (!probe) return probe;
+  }
   const bool is_root = node.id == kRootNode;
   if (!is_root &&
       (probe->status.st_dev != node.device || probe->entry_inode != node.inode || probe->kind != node.kind)) {
@@ -157,11 +169,8 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
   const bool is_folder = probe.kind == EntryKind::directory;
-  // A file with several names can change under one that nobody watches.
-  const bool watched =
-      is_folder ? node.watched.load(std::memory_order_acquire)
-                : name_watched && probe.status.st_nlink == 1 &&
-                      (probe.kind != EntryKind::sparse_frame || node.watched.load(std::memory_order_acquire));
+  const bool by_itself = is_folder || probe.kind == EntryKind::sparse_frame || has_other_names(probe);
+  const bool watched = (is_folder || name_watched) && (!by_itself || node.watched.load(std::memory_order_acquire));
   attributes.attr_timeout = watched ? options_.attr_timeout : 0;
   attributes.entry_timeout = name_watched ? options_.entry_timeout : 0;
   if (is_container(probe.kind)) {
@@ -366,6 +375,9 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   auto fresh = generation_of(*handle.node, generation->path(), handle.file);
   if (!fresh) return fresh;
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
+  // serves are locked until it answers.
+  workers_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
   codec::MutexLock lock(handle.mutex);
   handle.generation = *fresh;
   return fresh;

@@ -40,6 +40,7 @@ void Reply::add_zeros(std::uint64_t length) {
 
 void Reply::add(BlockCache::Pin pin, codec::ByteView bytes) {
   add_part(bytes);
+  pin.note_served(bytes.size());
   pins_.push_back(std::move(pin));
 }
 

@@ -18,9 +18,7 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
     return system_.open_at(dir, path, flags);
   }
-  codec::Result<int> open_named(const std::string& path, int flags) override {
-    return system_.open_named(path, flags);
-  }
+  codec::Result<int> open_named(const std::string& path, int flags) override { return system_.open_named(path, flags); }
   void close(int fd) override { system_.close(fd); }
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
     return system_.pread(fd, into, at);

@@ -17,9 +17,13 @@ namespace {
 
 }  // namespace
 
-std::filesystem::path golden_dir() { return CFRAMEFS_GOLDEN_DIR; }
+std::filesystem::path golden_dir() {
+  return CFRAMEFS_GOLDEN_DIR;
+}
 
-std::filesystem::path shared_golden_dir() { return CFRAMEFS_SHARED_GOLDEN_DIR; }
+std::filesystem::path shared_golden_dir() {
+  return CFRAMEFS_SHARED_GOLDEN_DIR;
+}
 
 const std::string& Row::operator[](const std::string& column) const {
   const auto found = fields_.find(column);
@@ -27,7 +31,13 @@ const std::string& Row::operator[](const std::string& column) const {
   return found->second;
 }
 
-std::int64_t Row::number(const std::string& column) const { return std::stoll((*this)[column]); }
+std::int64_t Row::number(const std::string& column) const {
+  return std::stoll((*this)[column]);
+}
+
+void PrintTo(const Row& row, std::ostream* out) {
+  *out << row["path"];
+}
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -51,7 +61,8 @@ std::vector<Row> read_manifest(const std::filesystem::path& manifest) {
     const std::vector<std::string> values = split(line, '\t');
     if (values.size() != columns.size()) give_up(manifest.string() + ": row of the wrong length: " + line);
     std::map<std::string, std::string> fields;
-    for (std::size_t i = 0; i < columns.size(); ++i) fields[columns[i]] = values[i];
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      fields[columns[i]] = values[i];
     rows.emplace_back(manifest.parent_path(), std::move(fields));
   }
   if (rows.empty()) give_up(manifest.string() + " has no rows");
@@ -76,7 +87,10 @@ std::vector<GoldenRange> parse_ranges(const std::string& text) {
 
 std::string test_name(const std::string& text) {
   std::string name;
-  for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  for (const char c : text) {
+    // "x+1" and "x-1" are two names.
+    name += c == '+' ? 'p' : std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
   return name;
 }
 

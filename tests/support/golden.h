@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ class Row {
   std::filesystem::path folder_;
   std::map<std::string, std::string> fields_;
 };
+
+/// For GoogleTest's messages.
+void PrintTo(const Row& row, std::ostream* out);
 
 std::vector<Row> read_manifest(const std::filesystem::path& manifest);
 

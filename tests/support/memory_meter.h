@@ -1,7 +1,7 @@
 // How much memory operator new handed out at most, so that a test can say what a file may cost.
 //
-// Linking memory_meter.cc into a test program replaces the global operator new and delete. What C libraries allocate is not
-// counted; limit_address_space() bounds that, too.
+// Linking memory_meter.cc into a test program replaces the global operator new and delete. What C libraries allocate is
+// not counted; limit_address_space() bounds that, too.
 //
 // Thread safety: all functions may be called at once; the peak is that of all threads.
 #pragma once

@@ -62,8 +62,7 @@ Result<void> read_piece(codec::DecodeContext& context, const frame::Container& c
 
 }  // namespace
 
-Result<std::vector<std::uint8_t>> read_range(const frame::FlatView& view, std::uint64_t offset,
-                                             std::uint64_t length) {
+Result<std::vector<std::uint8_t>> read_range(const frame::FlatView& view, std::uint64_t offset, std::uint64_t length) {
   std::vector<frame::Piece> pieces;
   if (auto done = view.map(frame::FlatOffset{offset}, length, pieces); !done) return Failure(done.error());
   std::vector<std::uint8_t> plain(length);

@@ -31,7 +31,8 @@ class TempDir {
   std::filesystem::path write(const std::string& name, codec::ByteView bytes) const {
     const std::filesystem::path file = path_ / name;
     std::ofstream out(file, std::ios::binary | std::ios::trunc);
-    for (const std::uint8_t byte : bytes) out.put(static_cast<char>(byte));
+    for (const std::uint8_t byte : bytes)
+      out.put(static_cast<char>(byte));
     return file;
   }
 

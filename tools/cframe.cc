@@ -1,0 +1,83 @@
+#include "tools/cframe.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "tools/sizes.h"
+#include "tools/text.h"
+#include "tools/version.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+constexpr const char* kFooter = "Exit status: 0 done, 1 the data is at fault, 2 the call is at fault, 3 the system is.";
+
+int complain(Io& io, const std::string& message) {
+  // CLI11 explains some errors on several lines; ours take one.
+  std::string line = message;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  io.err.print("cframe: " + printable(line) + "\n");
+  return call_at_fault;
+}
+
+}  // namespace
+
+int cframe_main(const std::vector<std::string>& arguments, Io& io) {
+  CLI::App program("Looks into Blosc2 frames.", "cframe");
+  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.set_version_flag("-V,--version", std::string("cframe ") + kVersion, "Print the version and exit");
+  program.require_subcommand(1);
+  program.footer(kFooter);
+  const std::vector<Subcommand> subcommands = {add_info(program), add_cat(program), add_verify(program)};
+  for (const auto& subcommand : subcommands)
+    subcommand.app->footer(kFooter);
+  try {
+    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return emit(io, program.help());
+  } catch (const CLI::CallForVersion& version) {
+    return emit(io, std::string(version.what()) + "\n");
+  } catch (const CLI::ParseError& error) {
+    return complain(io, std::string(error.what()) + " (--help shows the usage)");
+  }
+  const auto chosen = std::find_if(subcommands.begin(), subcommands.end(),
+                                   [](const auto& subcommand) { return subcommand.app->parsed(); });
+  return chosen == subcommands.end() ? call_at_fault : chosen->run(io);
+}
+
+CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&into, name](const std::string& text) {
+            const auto size = parse_size(text);
+            if (!size) throw CLI::ValidationError(name, "'" + text + "' " + size.error().reason);
+            into = *size;
+          },
+          help)
+      ->type_name("SIZE");
+}
+
+codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset) {
+  auto opened =
+      frame::open_path(frame::system_files(), path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset});
+  if (!opened && opened.error().path.empty()) opened.error().path = path;
+  return opened;
+}
+
+ExitStatus emit(Io& io, const std::string& text) {
+  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  const auto written = io.out.write(bytes);
+  if (written || written.error().sys == EPIPE) return done;
+  codec::Error error = written.error();
+  error.reason = "standard output: " + error.reason;
+  return report(io, error);
+}
+
+ExitStatus report(Io& io, const codec::Error& error) {
+  io.err.print("cframe: " + printable(codec::describe(error)) + "\n");
+  return status_of(error);
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,46 @@
+// The program cframe: looks into frames without mounting them.
+//
+// cframe_main() is the whole program but for signals, so that tests run it in process. Each subcommand is a file of its
+// own; add_NAME() declares its options to the parser and returns what runs it.
+//
+// Thread safety: one program at a time for each Io. Errors: messages on io.err, and the exit status (io.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "frame/open.h"
+#include "tools/io.h"
+
+namespace cframefs::tools {
+
+/// `arguments`: without the program's name.
+int cframe_main(const std::vector<std::string>& arguments, Io& io);
+
+struct Subcommand {
+  CLI::App* app = nullptr;
+  std::function<int(Io&)> run;
+};
+
+Subcommand add_info(CLI::App& program);
+Subcommand add_cat(CLI::App& program);
+Subcommand add_verify(CLI::App& program);
+
+/// Declares an option whose value is a size (sizes.h).
+CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help);
+
+/// Opens the container at `path`, with the path in every error.
+codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset);
+
+/// Prints a result. Its loss is the system's fault, unless the reader has gone.
+ExitStatus emit(Io& io, const std::string& text);
+
+/// "cframe: PATH: chunk 3 at file offset 1234: REASON" on io.err. Returns whose fault it is.
+ExitStatus report(Io& io, const codec::Error& error);
+
+}  // namespace cframefs::tools

@@ -1,0 +1,49 @@
+// The program cframe: signals and descriptors around cframe_main().
+#include <atomic>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "tools/cframe.h"
+
+namespace {
+
+std::atomic<bool> stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
+void request_stop(int /*signal*/) {
+  stop_requested.store(true);
+}
+
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = request_stop;
+  sigemptyset(&action.sa_mask);
+  // Interrupted writes return (no SA_RESTART), and a second Ctrl-C ends the program at once.
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  // A reader that has gone shows as EPIPE.
+  action.sa_handler = SIG_IGN;
+  action.sa_flags = 0;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace cframefs::tools;
+  catch_signals();
+  DescriptorOutput out(STDOUT_FILENO, stop_requested);
+  DescriptorOutput err(STDERR_FILENO, stop_requested);
+  Io io{out, err, isatty(STDERR_FILENO) == 1, stop_requested};
+  const int status = cframe_main({argv + 1, argv + argc}, io);
+  if (status == interrupted) {
+    // The shell that started us wants to see that Ctrl-C ended it.
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
+  return status;
+}

@@ -1,0 +1,192 @@
+#include "tools/frame_checker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "frame/chunk_reader.h"
+#include "tools/cframe.h"
+#include "tools/chunk_blocks.h"
+
+namespace cframefs::tools {
+
+using codec::Error;
+using frame::ChunkNumber;
+
+namespace {
+
+constexpr std::uint64_t kTaskBytes = std::uint64_t{4} << 20;
+constexpr std::int64_t kTaskChunks = 256;
+constexpr std::size_t kTasksPerWorker = 4;
+constexpr auto kIdleInterval = std::chrono::milliseconds(100);
+
+std::int64_t chunks_per_task(const frame::FrameParameters& parameters) {
+  if (parameters.chunksize <= 0) return 16;
+  const auto fitting = static_cast<std::int64_t>(kTaskBytes) / parameters.chunksize;
+  return std::clamp<std::int64_t>(fitting, 1, kTaskChunks);
+}
+
+}  // namespace
+
+/// One frame while it is worked on. The container goes as soon as the last task is done, and with it the open file.
+struct FrameChecker::File {
+  CheckReport report;
+  std::shared_ptr<const frame::Container> container;
+  std::uint64_t stored_bytes = 0;
+  std::atomic<std::uint64_t> counted_bytes = 0;
+  std::atomic<std::int64_t> pending = 1;  // tasks; and the one who adds them
+  std::atomic<bool> complete = false;
+  std::mutex mutex;  // guards report.errors and further_errors until complete
+
+  void note(Error error, std::optional<std::int64_t> chunk) {
+    if (error.path.empty()) error.path = report.path;
+    if (chunk && !error.chunk) error.chunk = chunk;
+    const std::lock_guard lock(mutex);
+    if (report.errors.size() < CheckReport::kMostErrors) {
+      report.errors.push_back(std::move(error));
+    } else {
+      ++report.further_errors;
+    }
+  }
+};
+
+FrameChecker::FrameChecker(unsigned workers, const std::atomic<bool>& stop, std::function<void()> idle)
+    : stop_(stop), idle_(std::move(idle)), queue_bound_(kTasksPerWorker * std::max(workers, 1U)) {
+  for (unsigned i = 0; i < std::max(workers, 1U); ++i)
+    threads_.emplace_back([this] { work(); });
+}
+
+FrameChecker::~FrameChecker() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    queue_.clear();
+  }
+  wanted_.notify_all();
+  for (auto& thread : threads_)
+    thread.join();
+}
+
+void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
+  auto file = std::make_shared<File>();
+  file->report.path = input.path;
+  file->stored_bytes = input.stored_bytes;
+  files_.push_back(file);
+  auto container = open_frame(input.path, offset);
+  if (container) {
+    file->container = *container;
+    const auto& parameters = (*container)->parameters();
+    file->report.kind = parameters.kind;
+    file->report.nbytes = parameters.nbytes;
+    file->report.chunks = (*container)->chunk_count();
+    push({file, 0, 0, true});
+    const std::int64_t step = chunks_per_task(parameters);
+    for (std::int64_t begin = 0; begin < file->report.chunks && !stop_.load(); begin += step) {
+      push({file, begin, std::min(begin + step, file->report.chunks), false});
+    }
+  } else {
+    file->note(container.error(), std::nullopt);
+  }
+  if (--file->pending == 0) complete(*file);
+}
+
+void FrameChecker::finish() {
+  std::unique_lock lock(mutex_);
+  wait(lock, [this] { return queue_.empty() && running_ == 0; });
+}
+
+std::vector<CheckReport> FrameChecker::take_reports() {
+  std::vector<CheckReport> reports;
+  while (!files_.empty() && files_.front()->complete.load()) {
+    reports.push_back(std::move(files_.front()->report));
+    files_.pop_front();
+  }
+  return reports;
+}
+
+template <class Condition>
+void FrameChecker::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
+  while (!stop_.load() && !progressed_.wait_for(lock, kIdleInterval, condition)) {
+    lock.unlock();
+    idle_();
+    lock.lock();
+  }
+}
+
+void FrameChecker::push(Task task) {
+  ++task.file->pending;
+  {
+    std::unique_lock lock(mutex_);
+    wait(lock, [this] { return queue_.size() < queue_bound_; });
+    queue_.push_back(std::move(task));
+  }
+  wanted_.notify_one();
+}
+
+void FrameChecker::work() {
+  BlockDecoder decoder;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wanted_.wait(lock, [this] { return closed_ || !queue_.empty(); });
+    if (closed_) return;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    ++running_;
+    lock.unlock();
+    run(decoder, task);
+    if (--task.file->pending == 0) complete(*task.file);
+    task.file.reset();
+    lock.lock();
+    --running_;
+    progressed_.notify_one();
+  }
+}
+
+void FrameChecker::run(BlockDecoder& decoder, const Task& task) {
+  File& file = *task.file;
+  if (task.metalayers) {
+    for (const auto& name : file.container->vlmetalayer_names()) {
+      if (const auto content = file.container->vlmetalayer(name); !content) {
+        Error error = content.error();
+        error.reason = "variable-length metalayer '" + name + "': " + error.reason;
+        file.note(std::move(error), std::nullopt);
+      }
+    }
+    return;
+  }
+  for (std::int64_t chunk = task.begin; chunk < task.end && !stop_.load(std::memory_order_relaxed); ++chunk) {
+    check_chunk(decoder, file, ChunkNumber{chunk});
+  }
+}
+
+void FrameChecker::check_chunk(BlockDecoder& decoder, File& file, ChunkNumber chunk) {
+  const auto reader = frame::ChunkReader::open(*file.container, chunk);
+  if (!reader) {
+    file.note(reader.error(), chunk.value);
+    return;
+  }
+  if (auto checked = decoder.check(**reader); !checked) file.note(checked.error(), chunk.value);
+  // Progress counts what the file holds, whatever the chunks claim.
+  const auto& header = (*reader)->decoder().header();
+  const std::uint64_t before = file.counted_bytes.fetch_add(static_cast<std::uint64_t>(header.cbytes));
+  if (before < file.stored_bytes) {
+    bytes_done_ += std::min(static_cast<std::uint64_t>(header.cbytes), file.stored_bytes - before);
+  }
+}
+
+void FrameChecker::complete(File& file) {
+  if (file.container && file.report.errors.empty() && file.container->parameters().chunksize == 0 &&
+      file.report.nbytes > 0 && !stop_.load()) {
+    // Chunks of different sizes: that they add up to the frame's length is known only now.
+    const auto last = file.container->locate(frame::FlatOffset{file.report.nbytes - 1});
+    if (!last) file.note(last.error(), std::nullopt);
+  }
+  file.container.reset();
+  auto& errors = file.report.errors;
+  std::stable_sort(errors.begin(), errors.end(), [](const Error& a, const Error& b) { return a.chunk < b.chunk; });
+  const std::uint64_t counted = std::min(file.counted_bytes.load(), file.stored_bytes);
+  bytes_done_ += file.stored_bytes - counted;
+  file.complete.store(true);
+}
+
+}  // namespace cframefs::tools

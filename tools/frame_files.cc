@@ -1,0 +1,105 @@
+#include "tools/frame_files.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <boost/filesystem.hpp>
+
+namespace cframefs::tools {
+
+namespace filesystem = boost::filesystem;
+using boost::system::error_code;
+using filesystem::path;
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kSuffixes = {".b2frame", ".b2f", ".b2", ".b2nd"};
+
+bool has_frame_suffix(const path& name) {
+  return std::find(kSuffixes.begin(), kSuffixes.end(), name.extension().string()) != kSuffixes.end();
+}
+
+/// The entries of a folder, by name.
+std::vector<path> list(const path& folder, error_code& error) {
+  std::vector<path> entries;
+  filesystem::directory_iterator entry(folder, error);
+  while (!error && entry != filesystem::directory_iterator()) {
+    entries.push_back(entry->path());
+    entry.increment(error);
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// Its index file tells a sparse frame; where that was lost, the chunks beside it do.
+bool is_sparse_frame(const path& folder) {
+  error_code ignored;
+  if (filesystem::exists(folder / "chunks.b2frame", ignored)) return true;
+  if (!has_frame_suffix(folder)) return false;
+  const auto entries = list(folder, ignored);
+  return std::any_of(entries.begin(), entries.end(), [](const path& entry) { return entry.extension() == ".chunk"; });
+}
+
+void add(FoundFrames& found, const path& frame) {
+  found.frames.push_back({frame.string(), stored_bytes(frame.string())});
+}
+
+void walk(FoundFrames& found, const path& top) {
+  // A list of our own instead of recursion: how deep folders are nested is not ours to say.
+  std::vector<path> pending = {top};
+  while (!pending.empty()) {
+    const path folder = pending.back();
+    pending.pop_back();
+    error_code error;
+    std::vector<path> folders;
+    for (const path& entry : list(folder, error)) {
+      error_code gone;
+      const auto type = filesystem::symlink_status(entry, gone).type();
+      if (type == filesystem::directory_file && !is_sparse_frame(entry)) {
+        folders.push_back(entry);
+      } else if (type == filesystem::directory_file || (type == filesystem::regular_file && has_frame_suffix(entry))) {
+        add(found, entry);
+      }
+    }
+    if (error) {
+      auto failure = codec::io_error(error.value(), "read the folder").value();
+      failure.path = folder.string();
+      found.errors.push_back(failure);
+    }
+    pending.insert(pending.end(), folders.rbegin(), folders.rend());
+  }
+}
+
+}  // namespace
+
+FoundFrames find_frames(const std::vector<std::string>& arguments) {
+  FoundFrames found;
+  for (const auto& argument : arguments) {
+    error_code error;
+    // What is not there, or is no file, shows when it is opened.
+    if (filesystem::is_directory(argument, error) && !is_sparse_frame(argument)) {
+      walk(found, argument);
+    } else {
+      add(found, argument);
+    }
+  }
+  return found;
+}
+
+std::uint64_t stored_bytes(const std::string& name) {
+  error_code error;
+  if (!filesystem::is_directory(name, error)) {
+    const auto size = filesystem::file_size(name, error);
+    return error ? 0 : size;
+  }
+  std::uint64_t sum = 0;
+  for (const path& entry : list(name, error)) {
+    error_code odd;
+    const auto size = filesystem::file_size(entry, odd);
+    if (!odd) sum += size;
+  }
+  return sum;
+}
+
+}  // namespace cframefs::tools

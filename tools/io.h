@@ -1,0 +1,58 @@
+// What a program reads from and writes to, passed in so that tests run the programs in process.
+//
+// Ownership: Io refers to its outputs and does not own them. Thread safety: an Output serves one thread at a time; the
+// stop flag may be set from a signal handler.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "codec/bytes.h"
+#include "codec/error.h"
+
+namespace cframefs::tools {
+
+class Output {
+ public:
+  virtual ~Output() = default;
+  /// All of `bytes`, or kind io: EPIPE when the reader has gone, EINTR when the program was told to stop.
+  virtual codec::Result<void> write(codec::ByteView bytes) = 0;
+
+  /// Text whose loss nobody could act on: messages and progress.
+  void print(std::string_view text);
+};
+
+/// Writes to a descriptor, which the caller keeps open. `stop`: looked at when a write is interrupted by a signal.
+class DescriptorOutput final : public Output {
+ public:
+  DescriptorOutput(int fd, const std::atomic<bool>& stop) : fd_(fd), stop_(stop) {}
+  codec::Result<void> write(codec::ByteView bytes) override;
+
+ private:
+  const int fd_;
+  const std::atomic<bool>& stop_;
+};
+
+/// Keeps everything in memory.
+class StringOutput final : public Output {
+ public:
+  codec::Result<void> write(codec::ByteView bytes) override;
+  std::string text;
+};
+
+struct Io {
+  Output& out;
+  Output& err;
+  bool err_is_terminal = false;
+  const std::atomic<bool>& stop;  // set by Ctrl-C: end soon and cleanly
+};
+
+/// DESIGN: what the exit status of every program says. `interrupted` never leaves the process as a status: main ends by
+/// the signal itself.
+enum ExitStatus : int { done = 0, data_at_fault = 1, call_at_fault = 2, system_at_fault = 3, interrupted = 130 };
+
+/// Whose fault an error is.
+ExitStatus status_of(const codec::Error& error);
+
+}  // namespace cframefs::tools
