@@ -13,7 +13,9 @@ using namespace cframefs::frame;
 
 constexpr std::int64_t kEntries = 4096;
 
-bool is_hole(std::int64_t entry) { return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry; }
+bool is_hole(std::int64_t entry) {
+  return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry;
+}
 
 }  // namespace
 
