@@ -1,12 +1,10 @@
 // Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it.
 //
-// Buffers of 64 KiB to 1 MiB are cut from slabs of 2 MiB, for which the system is asked for huge pages (one fault where
-// there would be hundreds); a slab goes back to the system when all its buffers lie idle. Larger buffers are mapped one
-// by one, smaller ones come from the heap.
-//
-// Thread safety: the pool is synchronised, a Buffer belongs to one thread at a time. Ownership: a Buffer returns to its
-// pool when destroyed and must not outlive it. Units: bytes. Errors: running out of memory throws std::bad_alloc, as
-// everywhere in the process.
+// Buffers of 64 KiB and more are mapped one by one and really go back to the system when trimmed; smaller ones come
+// from the heap. Huge pages are not asked for: in a virtual machine whose host takes free memory back, the first touch
+// of one was measured at 15 ms. Thread safety: the pool is synchronised, a Buffer belongs to one thread at a time.
+// Ownership: a Buffer returns to its pool when destroyed and must not outlive it. Units: bytes. Errors: running out of
+// memory throws std::bad_alloc, as everywhere in the process.
 #pragma once
 
 #include <cstddef>
@@ -25,28 +23,37 @@ class BufferPool;
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
-  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(Buffer&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(other.size_),
+        capacity_(other.capacity_) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    if (this != &other) {
+      reset();
+      pool_ = std::exchange(other.pool_, nullptr);
+      data_ = std::exchange(other.data_, nullptr);
+      size_ = other.size_;
+      capacity_ = other.capacity_;
+    }
+    return *this;
+  }
   ~Buffer() { reset(); }
 
-  codec::ByteSpan bytes() const { return {memory_.data, size_}; }
+  codec::ByteSpan bytes() const { return {data_, size_}; }
   /// What the buffer takes of the memory, at least its size.
-  std::size_t capacity() const { return memory_.capacity; }
+  std::size_t capacity() const { return capacity_; }
   void reset();
 
  private:
   friend class BufferPool;
-  struct Slab;
-  struct Memory {
-    std::uint8_t* data = nullptr;
-    std::size_t capacity = 0;
-    Slab* slab = nullptr;  // null: mapped or allocated on its own
-  };
-  Buffer(BufferPool* pool, Memory memory, std::size_t size) : pool_(pool), memory_(memory), size_(size) {}
+  Buffer(BufferPool* pool, std::uint8_t* data, std::size_t size, std::size_t capacity)
+      : pool_(pool), data_(data), size_(size), capacity_(capacity) {}
 
   BufferPool* pool_ = nullptr;
-  Memory memory_;
+  std::uint8_t* data_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
 };
 
 class BufferPool {
@@ -56,29 +63,23 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  static constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
-
   /// Contents are unspecified.
   Buffer get(std::size_t size);
+  /// What a buffer of `size` takes of the memory.
+  static std::size_t capacity_for(std::size_t size);
   /// What get(size) would have to ask of the system: 0 if a buffer lies idle.
   std::size_t fresh_bytes(std::size_t size) const;
   /// Bytes held by buffers that nobody uses.
   std::size_t idle_bytes() const;
-  /// Gives idle memory back to the system, as far as whole slabs are idle, until at most `keep` bytes are idle. Returns
-  /// how much was given back.
-  std::size_t trim(std::size_t keep);
+  /// Gives idle buffers back to the system, largest first, until at most `keep` bytes are idle.
+  void trim(std::size_t keep);
 
  private:
   friend class Buffer;
-  using Memory = Buffer::Memory;
-
-  static std::size_t capacity_for(std::size_t size);
-  Memory allocate(std::size_t capacity);
-  Memory cut_slab(std::size_t capacity);
-  void put(const Memory& memory);
+  void put(std::uint8_t* data, std::size_t capacity);
 
   mutable codec::Mutex mutex_;
-  std::map<std::size_t, std::vector<Memory>> idle_ GUARDED_BY(mutex_);  // by capacity, the warmest last
+  std::map<std::size_t, std::vector<std::uint8_t*>> idle_ GUARDED_BY(mutex_);  // by capacity
   std::size_t idle_bytes_ GUARDED_BY(mutex_) = 0;
 };
 

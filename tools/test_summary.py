@@ -3,9 +3,9 @@
 
 Usage: test_summary.py BUILD_DIR
 
-Reads meson-logs/testlog.json and, for each GoogleTest program, the XML file that it left in BUILD_DIR. Prints what
-failed and what was skipped, with the reason, on standard error; and on standard output one line
-"PASSED FAILED SKIPPED".
+Reads meson-logs/testlog.json, with the output of each program in it. The cases of GoogleTest programs are counted one
+by one, any other program as one case. Prints what failed and what was skipped, with the reason, on standard error; and
+on standard output one line "PASSED FAILED SKIPPED".
 
 A program that ended badly without naming a failed case (a crash, a time-out, a sanitizer's report at exit) counts as
 one failure, whatever its cases say.
@@ -14,29 +14,18 @@ one failure, whatever its cases say.
 import collections
 import json
 import pathlib
+import re
 import sys
-import xml.etree.ElementTree
+
+CASE = re.compile(r'^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$')
+SKIPPED_AT = re.compile(r'^.*: Skipped$')
 
 
 class Counts:
     def __init__(self):
         self.passed = 0
         self.failures = []
-        self.skips = collections.Counter()  # by reason
-
-    def add_case(self, program, case):
-        name = f'{program}: {case.get("classname")}.{case.get("name")}'
-        skipped = case.find('skipped')
-        if case.find('failure') is not None or case.find('error') is not None:
-            self.failures.append(name)
-            return False
-        if skipped is not None or case.get('status') == 'notrun':
-            reason = 'disabled' if skipped is None else skipped.get('message') or 'no reason given'
-            # GoogleTest puts the place in the source before what was said.
-            self.skips[f'{program}: {reason.strip().splitlines()[-1]}'] += 1
-            return True
-        self.passed += 1
-        return True
+        self.skips = collections.Counter()  # by program and reason
 
 
 def last_line(test):
@@ -45,34 +34,47 @@ def last_line(test):
     return lines[-1] if lines else 'no reason given'
 
 
-def add_program(counts, build, test):
-    name = test['name'].split(' / ')[-1]
-    name = name.split(':', 1)[-1]
+def add_cases(counts, name, output):
+    """Adds the cases of a GoogleTest program; returns how many there were."""
+    found = 0
+    reason = None
+    lines = output.splitlines()
+    for number, line in enumerate(lines):
+        if SKIPPED_AT.match(line) and number + 1 < len(lines):
+            reason = lines[number + 1].strip()
+        case = CASE.match(line)
+        if not case:
+            continue
+        found += 1
+        if case.group(1) == 'OK':
+            counts.passed += 1
+        elif case.group(1) == 'FAILED':
+            counts.failures.append(f'{name}: {case.group(2)}')
+        else:
+            counts.skips[f'{name}: {reason or "no reason given"}'] += 1
+        reason = None
+    return found
+
+
+def add_program(counts, test):
+    name = re.split(r'[ /:]+', test['name'])[-1]
     good = test['result'] in ('OK', 'EXPECTEDFAIL')
-    report = build / f'{name}.xml'
-    if report.exists():
-        before = len(counts.failures)
-        try:
-            for case in xml.etree.ElementTree.parse(report).iter('testcase'):
-                counts.add_case(name, case)
-        except xml.etree.ElementTree.ParseError:
-            good = False
-        if not good and len(counts.failures) == before:
-            counts.failures.append(f'{name}: {test["result"]}: {last_line(test)}')
-    elif test['result'] == 'SKIP':
-        counts.skips[f'{name}: {last_line(test)}'] += 1
-    elif good:
-        counts.passed += 1
-    else:
+    before = len(counts.failures)
+    found = add_cases(counts, name, test.get('stdout') or '')
+    if test['result'] == 'SKIP':
+        if found == 0:
+            counts.skips[f'{name}: {last_line(test)}'] += 1
+    elif not good and len(counts.failures) == before:
         counts.failures.append(f'{name}: {test["result"]}: {last_line(test)}')
+    elif good and found == 0:
+        counts.passed += 1
 
 
 def main():
-    build = pathlib.Path(sys.argv[1])
     counts = Counts()
-    with open(build / 'meson-logs' / 'testlog.json', encoding='utf-8') as log:
+    with open(pathlib.Path(sys.argv[1]) / 'meson-logs' / 'testlog.json', encoding='utf-8') as log:
         for line in log:
-            add_program(counts, build, json.loads(line))
+            add_program(counts, json.loads(line))
     for failure in counts.failures:
         print(f'   FAILED  {failure}', file=sys.stderr)
     for reason, number in sorted(counts.skips.items()):
