@@ -19,10 +19,10 @@ constexpr std::uint32_t kEntry = sizeof(std::int64_t);
 /// Entries of a unit where the index has no blocks that hold whole entries.
 constexpr std::uint32_t kDefaultUnit = 2048;
 
-/// A block of the index is decoded whole. This plain length is always allowed …
-constexpr std::uint64_t kFreeBlock = std::uint64_t{16} << 20;
+/// A block of the index is decoded whole. This plain length is always allowed; it fits into the cache …
+constexpr std::uint64_t kFreeBlock = std::uint64_t{4} << 20;
 /// … and this many times what the block takes in the file. Beyond, a few bytes would be made to claim gigabytes.
-constexpr std::uint64_t kMaxExpansion = 1024;
+constexpr std::uint64_t kMaxExpansion = 256;
 
 bool is_hole(std::int64_t entry) {
   return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry;
