@@ -142,6 +142,7 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   if (probe->damage) {
     codec::Error error = *probe->damage;
     error.path = *path;
+    if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
     once_.error(error);
   }
   codec::MutexLock lock(node.mutex);
@@ -275,7 +276,8 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
   handle->file = std::move(*file);
   auto status = files_.status(handle->file->fd());
   if (!status) return codec::Failure(status.error());
-  if (status->st_dev != node.device || status->st_ino != node.inode) {
+  // The root has no name that the kernel could look up again: there, whatever the source is now is opened.
+  if (id != kRootNode && (status->st_dev != node.device || status->st_ino != node.inode)) {
     return codec::stale("another file has taken its place");
   }
   if (is_container(node.kind)) return open_frame(std::move(handle), *path);
@@ -331,8 +333,13 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
   return opened;
 }
 
+bool Filesystem::is_known_damaged(Node& node, const frame::Identity& identity) {
+  codec::MutexLock lock(node.mutex);
+  return node.known.damage && node.known.identity == identity;
+}
+
 codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
-    const Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
   for (int attempt = 1;; ++attempt) {
     auto before = tree_.identity(file->fd(), node.kind);
     if (!before) return codec::Failure(before.error());
@@ -349,7 +356,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (attempt == kOpenAttempts || settled) {
       codec::Error error = container ? codec::stale("it kept changing while it was opened").value() : container.error();
       if (error.path.empty()) error.path = path;
-      once_.error(error);
+      if (!is_known_damaged(node, *after)) once_.error(error);
       return codec::Failure(std::move(error));
     }
     std::this_thread::sleep_for(kOpenPause);

@@ -103,7 +103,9 @@ class Filesystem {
   codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node, const std::string& path,
                                                                  const std::shared_ptr<const frame::Descriptor>& file);
   codec::Result<std::shared_ptr<const Generation>> open_generation(
-      const Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file);
+      Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file);
+  /// This state of the file was found damaged, and that was logged, when it was looked at.
+  static bool is_known_damaged(Node& node, const frame::Identity& identity);
   codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle);
   codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, const std::string& path);
   bool is_damaged_small(const Generation& generation);
