@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -22,6 +23,8 @@ constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
 constexpr int kOpenAttempts = 20;
 constexpr auto kOpenPause = std::chrono::milliseconds(1);
 constexpr int kReadAttempts = 5;
+// How long an answer may wait until the kernel has dropped the pages of an older state.
+constexpr auto kDropPatience = std::chrono::seconds(1);
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
 constexpr std::uint64_t kPage = 4096;
@@ -78,6 +81,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
 
 void Filesystem::start(KernelCaches& kernel) {
   kernel_ = &kernel;
+  notifier_.start(1);
   watcher_.start();
   const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
   if (options_.readahead > 0) workers_.start(options_.workers != 0 ? options_.workers : processors);
@@ -85,6 +89,7 @@ void Filesystem::start(KernelCaches& kernel) {
 
 void Filesystem::stop() {
   watcher_.stop();
+  notifier_.stop();
   workers_.stop();
 }
 
@@ -145,12 +150,32 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
     once_.error(error);
   }
-  codec::MutexLock lock(node.mutex);
-  if (node.known.kind != EntryKind::none && !(node.known.identity == probe->identity)) {
-    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  bool stale_pages = false;
+  {
+    codec::MutexLock lock(node.mutex);
+    const bool changed = known.kind != EntryKind::none && !(node.known.identity == probe->identity);
+    if (changed) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+    // Where the size has changed too, the kernel itself drops the pages when it is told.
+    stale_pages =
+        changed && node.known.size == probe->size && node.cached != frame::Identity{} && node.cached != probe->identity;
+    if (stale_pages) node.cached = {};
+    node.known = *probe;
   }
-  node.known = *probe;
+  if (stale_pages) drop_pages(node.id);
   return probe;
+}
+
+void Filesystem::drop_pages(NodeId node) {
+  if (kernel_ == nullptr) return;
+  // Dropping a page waits for a read of it that is under way, which may need this very thread: hence another thread,
+  // and an end to the patience.
+  auto dropped = std::make_shared<std::promise<void>>();
+  const std::future<void> done = dropped->get_future();
+  notifier_.post([kernel = kernel_, node, dropped] {
+    kernel->forget_node(node);
+    dropped->set_value();
+  });
+  done.wait_for(kDropPatience);
 }
 
 Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
@@ -159,13 +184,10 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   attributes.status = probe.status;
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
-  const bool is_folder = probe.kind == EntryKind::directory;
-  // A file with several names can change under one that nobody watches.
-  const bool watched =
-      is_folder ? node.watched.load(std::memory_order_acquire)
-                : name_watched && probe.status.st_nlink == 1 &&
-                      (probe.kind != EntryKind::sparse_frame || node.watched.load(std::memory_order_acquire));
-  attributes.attr_timeout = watched ? options_.attr_timeout : 0;
+  // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
+  // having changed it must see the change.
+  const bool is_watched_folder = probe.kind == EntryKind::directory && node.watched.load(std::memory_order_acquire);
+  attributes.attr_timeout = is_watched_folder ? options_.attr_timeout : 0;
   attributes.entry_timeout = name_watched ? options_.entry_timeout : 0;
   if (is_container(probe.kind)) {
     attributes.status.st_ino = probe.entry_inode | kViewInode;
