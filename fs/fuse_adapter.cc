@@ -56,6 +56,8 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // dropped at open, at stat, and when the watcher tells.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
   connection->max_read = kMaxRequest;
+  // The kernel takes the lower of this and of what is set for the mount, which the daemon raises where it may.
+  connection->max_readahead = kMaxRequest;
   connection->max_write = kMaxRequest;
   connection->max_background = kMaxBackground;
   connection->congestion_threshold = kMaxBackground * 3 / 4;

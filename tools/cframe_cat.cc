@@ -63,13 +63,16 @@ int run_cat(const CatOptions& options, Io& io) {
 Subcommand add_cat(CLI::App& program) {
   auto options = std::make_shared<CatOptions>();
   CLI::App* app = program.add_subcommand("cat", "Write the plain bytes of a frame to standard output");
-  app->add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required();
+  app->add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
   add_size_option(*app, "--offset", options->offset, "First plain byte (0); past the end there is nothing");
   add_size_option(*app, "--length", options->length, "Plain bytes at most (all)");
   add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
   app->add_option("--b2nd", options->b2nd, "Write an n-d array as stored: chunk order, padding included")
-      ->check(CLI::IsMember({"chunks"}));
-  app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")->check(CLI::Range(1, 1024));
+      ->check(CLI::IsMember({"chunks"}))
+      ->type_name("chunks");
+  app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
   return {app, [options](Io& io) { return run_cat(*options, io); }};
 }
 

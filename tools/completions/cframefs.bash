@@ -1,0 +1,35 @@
+# bash completion for cframefs(1)
+
+_cframefs() {
+  # shellcheck disable=SC2034 # _init_completion sets them all
+  local cur prev words cword
+  _init_completion -n = || return
+
+  if [[ $prev == -o ]]; then
+    local last=${cur##*,} done=''
+    [[ $cur == *,* ]] && done=${cur%,*},
+    local choices
+    case $last in
+      names=*) choices='names=strip names=keep' ;;
+      b2nd=*) choices='b2nd=npy b2nd=flat b2nd=chunks' ;;
+      detect=*) choices='detect=suffix detect=content' ;;
+      codec=*) choices='codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd' ;;
+      filter=*) choices='filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
+      stats=*) choices='stats=off stats=on' ;;
+      writeback=*) choices='writeback=off writeback=on' ;;
+      *)
+        choices='ro rw names= b2nd= detect= offset= cache_size= readahead= workers= codec= clevel= filter= typesize=
+          chunksize= blocksize= dirty_limit= commit_interval= writeback= stats= attr_timeout= entry_timeout=
+          allow_other allow_root default_permissions'
+        ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -P "$done" -W "$choices" -- "$last")
+    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+    return
+  fi
+  if [[ $cur == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W '-o -f -d -s -h -V --help --version' -- "$cur")
+  else
+    _filedir
+  fi
+} && complete -F _cframefs cframefs

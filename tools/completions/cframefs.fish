@@ -1,0 +1,14 @@
+# fish completion for cframefs(1)
+
+set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detect=suffix detect=content offset= \
+    cache_size= readahead= workers= codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd clevel= filter=none \
+    filter=shuffle filter=bitshuffle filter=delta filter=bytedelta typesize= chunksize= blocksize= dirty_limit= \
+    commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= allow_other allow_root \
+    default_permissions
+
+complete -c cframefs -x -s o -d 'Mount options' -a "(__fish_append , $options)"
+complete -c cframefs -s f -d 'Stay in the foreground'
+complete -c cframefs -s d -d 'Debug output'
+complete -c cframefs -s s -d 'One thread'
+complete -c cframefs -s h -l help -d 'Print the options'
+complete -c cframefs -s V -l version -d 'Print the version'

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""Counts what a `meson test` run did, case by case, for tools/check.
+
+Usage: test_summary.py BUILD_DIR
+
+Reads meson-logs/testlog.json, with the output of each program in it. The cases of GoogleTest programs are counted one
+by one, any other program as one case. Prints what failed and what was skipped, with the reason, on standard error; and
+on standard output one line "PASSED FAILED SKIPPED".
+
+A program that ended badly without naming a failed case (a crash, a time-out, a sanitizer's report at exit) counts as
+one failure, whatever its cases say.
+"""
+
+import collections
+import json
+import pathlib
+import re
+import sys
+
+CASE = re.compile(r'^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$')
+SKIPPED_AT = re.compile(r'^.*: Skipped$')
+
+
+class Counts:
+    def __init__(self):
+        self.passed = 0
+        self.failures = []
+        self.skips = collections.Counter()  # by program and reason
+
+
+def last_line(test):
+    text = (test.get('stdout') or '') + '\n' + (test.get('stderr') or '')
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else 'no reason given'
+
+
+def add_cases(counts, name, output):
+    """Adds the cases of a GoogleTest program; returns how many there were."""
+    found = 0
+    reason = None
+    lines = output.splitlines()
+    for number, line in enumerate(lines):
+        if SKIPPED_AT.match(line) and number + 1 < len(lines):
+            reason = lines[number + 1].strip()
+        case = CASE.match(line)
+        if not case:
+            continue
+        found += 1
+        if case.group(1) == 'OK':
+            counts.passed += 1
+        elif case.group(1) == 'FAILED':
+            counts.failures.append(f'{name}: {case.group(2)}')
+        else:
+            counts.skips[f'{name}: {reason or "no reason given"}'] += 1
+        reason = None
+    return found
+
+
+def add_program(counts, test):
+    name = re.split(r'[ /:]+', test['name'])[-1]
+    good = test['result'] in ('OK', 'EXPECTEDFAIL')
+    before = len(counts.failures)
+    found = add_cases(counts, name, test.get('stdout') or '')
+    if test['result'] == 'SKIP':
+        if found == 0:
+            counts.skips[f'{name}: {last_line(test)}'] += 1
+    elif not good and len(counts.failures) == before:
+        counts.failures.append(f'{name}: {test["result"]}: {last_line(test)}')
+    elif good and found == 0:
+        counts.passed += 1
+
+
+def main():
+    counts = Counts()
+    with open(pathlib.Path(sys.argv[1]) / 'meson-logs' / 'testlog.json', encoding='utf-8') as log:
+        for line in log:
+            add_program(counts, json.loads(line))
+    for failure in counts.failures:
+        print(f'   FAILED  {failure}', file=sys.stderr)
+    for reason, number in sorted(counts.skips.items()):
+        print(f'   skipped {number} of {reason}', file=sys.stderr)
+    print(counts.passed, len(counts.failures), sum(counts.skips.values()))
+
+
+if __name__ == '__main__':
+    main()
