@@ -172,6 +172,16 @@ class ReadyPipe {
   int ends_[2] = {-1, -1};
 };
 
+/// A program may be started with its standard streams closed. What is opened next would take their numbers, and be lost
+/// when the daemon leaves the terminal.
+void fill_standard_streams() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= 2);
+  if (fd > 2) ::close(fd);
+}
+
 void detach_from_terminal() {
   setsid();
   static_cast<void>(chdir("/"));
@@ -199,6 +209,7 @@ codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const Mo
 }  // namespace
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
+  fill_standard_streams();
   const bool foreground = options.foreground || options.debug;
   log_to(LogTarget::standard_error, options.debug);
   auto is_file = check_mountpoint(options.mountpoint);

@@ -71,7 +71,7 @@ def is_mounted(mountpoint):
 
 
 def children_of(name, mountpoint):
-    """Process ids of running daemons for this mount point, by their command line."""
+    """Process ids of programs of this name that have the mount point on their command line."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -106,6 +106,31 @@ def on_hang():
         os.kill(pid, signal.SIGKILL)
 
 
+def daemons_of(mountpoint):
+    """Process ids of the daemons that were called with this mount point."""
+    return [pid for pid in children_of("cframefs", mountpoint) if pid != os.getpid()]
+
+
+def background(source, mountpoint, *options, **how):
+    """Mounts in the background: the completed call. What it leaves behind is cleaned up at the end of the program."""
+    _mountpoints.add(str(mountpoint))
+    command = [CFRAMEFS]
+    for option in options:
+        command += ["-o", option]
+    done = subprocess.run(
+        command + [str(source), str(mountpoint)], capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL, **how
+    )
+    _daemons.update(daemons_of(mountpoint))
+    return done
+
+
+def unmount(mountpoint):
+    """Unmounts as a user does, and requires that nothing is left: no mount, no process."""
+    output("fusermount3", "-u", mountpoint)
+    wait_for(lambda: not is_mounted(mountpoint) and not daemons_of(mountpoint), what="the daemon to end")
+    _mountpoints.discard(str(mountpoint))
+
+
 class Mount:
     """A mount in the foreground, with what it says on standard error. A context manager."""
 
@@ -123,10 +148,16 @@ class Mount:
         self.daemon = subprocess.Popen(command + [str(source), self.path], stderr=self.log)
         _daemons.add(self.daemon.pid)
         _mountpoints.add(self.path)
-        wait_for(lambda: is_mounted(self.path) or self.daemon.poll() is not None, what="the mount")
+        wait_for(lambda: self.serves() or self.daemon.poll() is not None, what="the mount")
         if self.daemon.poll() is not None:
             raise AssertionError(f"the daemon ended with {self.daemon.returncode}: {self.lines()}")
-        os.stat(self.path)
+
+    def serves(self):
+        """Whether it is there and answers; a mount that a dead daemon has left is there, but does not."""
+        try:
+            return is_mounted(self.path) and os.stat(self.path)
+        except OSError:
+            return False
 
     def __enter__(self):
         return self
@@ -210,6 +241,20 @@ def shown(path):
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
+
+
+def golden_frames(*paths):
+    """[(stored path, plain bytes)] of good golden frames, confirmed by the manifest's hashes."""
+    digests = {row["path"]: row["sha256"] for row in manifest("cframe/MANIFEST.tsv")}
+    frames = []
+    with Mount(GOLDEN + "/cframe") as mount:
+        for path in paths:
+            with open(mount / shown(path), "rb") as file:
+                content = file.read()
+            if sha256(content) != digests[path]:
+                raise AssertionError(path)
+            frames.append((os.path.join(GOLDEN, "cframe", path), content))
+    return frames
 
 
 def pread(path, offset, length):
