@@ -87,14 +87,14 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
   return found;
 }
 
-std::uint64_t stored_bytes(const std::string& name) {
+std::uint64_t stored_bytes(const std::string& path) {
   error_code error;
-  if (!filesystem::is_directory(name, error)) {
-    const auto size = filesystem::file_size(name, error);
+  if (!filesystem::is_directory(path, error)) {
+    const auto size = filesystem::file_size(path, error);
     return error ? 0 : size;
   }
   std::uint64_t sum = 0;
-  for (const path& entry : list(name, error)) {
+  for (const filesystem::path& entry : list(path, error)) {
     error_code odd;
     const auto size = filesystem::file_size(entry, odd);
     if (!odd) sum += size;
