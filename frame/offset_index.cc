@@ -38,6 +38,11 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
     if (!error.file_offset) error.file_offset = source->place().value + at.value;
     return Failure(std::move(error));
   };
+  // Header and block starts of indexes up to a million chunks, with one read.
+  constexpr std::size_t kWindow = 4096;
+  if (auto done = windows.load(at, static_cast<std::size_t>(std::min<std::uint64_t>(limit, kWindow))); !done) {
+    return fail(done.error());
+  }
   const auto first = static_cast<std::size_t>(std::min<std::uint64_t>(limit, codec::kExtendedHeaderLength));
   const auto start = windows.get(at, first);
   if (!start) return fail(start.error());

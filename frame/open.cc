@@ -63,7 +63,9 @@ Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, Fil
       header = *read;
     }
     auto opened = attempt(*before);
-    if (!opened && opened.error().kind != ErrorKind::corruption) return opened;
+    const bool torn =
+        !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
+    if (!opened && !torn) return opened;
     if (!recent || tries == kTries) return opened;
     if (opened) {
       const auto after = files.status(fd);

@@ -15,7 +15,8 @@ struct BlockCache::Cell : intrusive::list_base_hook<>, intrusive::unordered_set_
   // Guarded by the shard's mutex.
   std::uint32_t pins = 0;
   State state = State::loading;
-  bool is_spent = false;  // in the list of spent cells
+  List home = kProbation;  // where it goes when nobody holds it
+  List list = kLists;      // where it is; kLists: in none
   std::optional<codec::Error> error;
 
   std::atomic<std::uint64_t> served{0};  // bytes
@@ -23,8 +24,11 @@ struct BlockCache::Cell : intrusive::list_base_hook<>, intrusive::unordered_set_
 
 namespace {
 
-// Spent cells that are kept for a reader who comes right after; small enough for the processor's own cache.
+// Small enough for the processor's own cache.
 constexpr std::uint64_t kSpentBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
+// Cells that have left probation and are remembered, for each shard.
+constexpr std::size_t kGhosts = 4096;
 
 std::size_t hash_key(const CellKey& key) {
   std::uint64_t mixed = key.generation * 0x9e3779b97f4a7c15U;
@@ -46,7 +50,7 @@ struct BlockCache::Shard {
   using Table = intrusive::unordered_set<Cell, intrusive::key_of_value<KeyOf>, intrusive::hash<Hash>,
                                          intrusive::power_2_buckets<true>>;
 
-  Shard() : buckets(64), table(Table::bucket_traits(buckets.data(), buckets.size())) {}
+  Shard() : buckets(64), table(Table::bucket_traits(buckets.data(), buckets.size())), ghosts(kGhosts) {}
 
   void add(Cell& cell) REQUIRES(mutex) {
     if (table.size() >= buckets.size()) {
@@ -58,27 +62,41 @@ struct BlockCache::Shard {
   }
 
   /// Adds a pin to a cell of the table. True if its bytes are there.
-  bool hold(Cell& cell, std::atomic<std::uint64_t>& spent_bytes) REQUIRES(mutex) {
+  bool hold(Cell& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
     if (cell.pins++ == 0) {
-      if (cell.is_spent) {
-        // Wanted again after all: it starts anew as an ordinary cell.
-        spent.erase(spent.iterator_to(cell));
-        spent_bytes.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
-        cell.is_spent = false;
-        cell.served.store(0, std::memory_order_relaxed);
-      } else {
-        recent.erase(recent.iterator_to(cell));
-      }
+      // A spent one that is wanted again after all starts anew.
+      if (cell.list == kSpent) cell.served.store(0, std::memory_order_relaxed);
+      remove(cell, list_bytes);
     }
     return cell.state == Cell::State::ready;
+  }
+  void append(Cell& cell, List list, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+    cell.list = list;
+    lists[list].push_back(cell);
+    list_bytes[list].fetch_add(cell.buffer.capacity(), std::memory_order_relaxed);
+  }
+  void remove(Cell& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+    lists[cell.list].erase(lists[cell.list].iterator_to(cell));
+    list_bytes[cell.list].fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
+    cell.list = kLists;
+  }
+  /// Whether the cell was in probation not long ago; it is forgotten then.
+  bool take_ghost(const CellKey& key) REQUIRES(mutex) {
+    const std::size_t hash = hash_key(key);
+    std::size_t& slot = ghosts[hash / kShards % kGhosts];
+    return slot == hash && std::exchange(slot, 0) != 0;
+  }
+  void leave_ghost(const CellKey& key) REQUIRES(mutex) {
+    const std::size_t hash = hash_key(key);
+    ghosts[hash / kShards % kGhosts] = hash;
   }
 
   codec::Mutex mutex;
   codec::Condition loaded;  // some cell of this shard left the state loading
   std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
   Table table GUARDED_BY(mutex);
-  intrusive::list<Cell> recent GUARDED_BY(mutex);  // evictable cells, least recently used first
-  intrusive::list<Cell> spent GUARDED_BY(mutex);   // evictable cells that were served whole, oldest first
+  std::array<intrusive::list<Cell>, kLists> lists GUARDED_BY(mutex);  // least recently used first
+  std::vector<std::size_t> ghosts GUARDED_BY(mutex);                  // hashes, in the slot that the hash itself names
 };
 
 void BlockCache::Pin::reset() {
@@ -102,8 +120,8 @@ BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statis
 BlockCache::~BlockCache() {
   for (auto& shard : shards_) {
     codec::MutexLock lock(shard->mutex);
-    shard->recent.clear();
-    shard->spent.clear();
+    for (auto& list : shard->lists)
+      list.clear();
     shard->table.clear_and_dispose([](Cell* cell) { delete cell; });
   }
 }
@@ -118,7 +136,7 @@ BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size) {
     codec::MutexLock lock(shard.mutex);
     auto found = shard.table.find(key);
     if (found != shard.table.end()) {
-      return {Pin(this, &*found), shard.hold(*found, spent_bytes_) ? Found::ready : Found::busy};
+      return {Pin(this, &*found), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
     }
   }
   return insert(shard, key, size);
@@ -145,10 +163,11 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::siz
   codec::MutexLock lock(shard.mutex);
   auto found = shard.table.find(key);
   if (found != shard.table.end()) {
-    return {Pin(this, &*found), shard.hold(*found, spent_bytes_) ? Found::ready : Found::busy};
+    return {Pin(this, &*found), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
   }
   bytes_.fetch_add(fresh->buffer.capacity(), std::memory_order_relaxed);
   Cell* cell = fresh.release();
+  if (shard.take_ghost(key)) cell->home = kMain;
   shard.add(*cell);
   return {Pin(this, cell), Found::load};
 }
@@ -191,76 +210,66 @@ void BlockCache::unpin(Cell* cell) {
     if (--cell->pins != 0) return;
     if (cell->state != Cell::State::ready) {
       dead.reset(cell);  // failed, and already out of the table
-    } else if (cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size()) {
-      cell->is_spent = true;
-      shard.spent.push_back(*cell);
-      spent_bytes_.fetch_add(cell->buffer.capacity(), std::memory_order_relaxed);
     } else {
-      shard.recent.push_back(*cell);
+      const bool is_spent = cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size();
+      shard.append(*cell, is_spent ? kSpent : cell->home, list_bytes_);
     }
   }
   if (dead) bytes_.fetch_sub(dead->buffer.capacity(), std::memory_order_relaxed);
-  while (spent_bytes_.load(std::memory_order_relaxed) > kSpentBytes && evict_spent()) {
-  }
+  keep_lists_small();
   // Pinned cells may have pushed the cache over its bound.
   if (bytes_.load(std::memory_order_relaxed) > bound_) make_room(0);
 }
 
 void BlockCache::make_room(std::size_t size) {
-  const std::uint64_t wanted = size == 0 ? 0 : BufferPool::capacity_for(size);
   for (;;) {
+    const std::uint64_t fresh = size == 0 ? 0 : pool_.fresh_bytes(size);
     const std::uint64_t idle = pool_.idle_bytes();
-    // A buffer of the right size that lies idle is counted already, and is worth keeping.
-    const std::uint64_t reusable = wanted != 0 && pool_.has_idle(size) ? wanted : 0;
-    const std::uint64_t needed = bytes_.load(std::memory_order_relaxed) + idle + (wanted - reusable);
-    if (needed <= bound_) return;
+    const std::uint64_t total = bytes_.load(std::memory_order_relaxed) + idle + fresh;
+    if (total <= bound_) return;
+    // A buffer that lies idle and fits is counted already, and worth keeping.
+    const std::uint64_t reusable =
+        size != 0 && fresh == 0 ? std::min<std::uint64_t>(BufferPool::capacity_for(size), idle) : 0;
     if (idle > reusable) {
-      pool_.trim(idle - std::min(needed - bound_, idle - reusable));
+      pool_.trim(idle - std::min(total - bound_, idle - reusable));
     } else if (!evict_one()) {
       return;
     }
   }
 }
 
-void BlockCache::dispose(std::unique_ptr<Cell> victim) {
-  bytes_.fetch_sub(victim->buffer.capacity(), std::memory_order_relaxed);
-  statistics_.evictions.fetch_add(1, std::memory_order_relaxed);
+std::uint64_t BlockCache::staging_bytes() const {
+  return std::min(bound_ / 2, kMaxStagingBytes);
 }
 
-bool BlockCache::evict_spent() {
+void BlockCache::keep_lists_small() {
+  while (list_bytes(kSpent) > kSpentBytes && evict(kSpent)) {
+  }
+  while (list_bytes(kProbation) > staging_bytes() && evict(kProbation)) {
+  }
+}
+
+bool BlockCache::evict(List list) {
   for (std::size_t tried = 0; tried < kShards; ++tried) {
     Shard& shard = *shards_[next_victim_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
     std::unique_ptr<Cell> victim;
     {
       codec::MutexLock lock(shard.mutex);
-      if (shard.spent.empty()) continue;
-      victim.reset(&shard.spent.front());
-      shard.spent.pop_front();
+      if (shard.lists[list].empty()) continue;
+      victim.reset(&shard.lists[list].front());
+      shard.remove(*victim, list_bytes_);
       shard.table.erase(shard.table.iterator_to(*victim));
-      spent_bytes_.fetch_sub(victim->buffer.capacity(), std::memory_order_relaxed);
+      if (list == kProbation) shard.leave_ghost(victim->key);
     }
-    dispose(std::move(victim));
+    bytes_.fetch_sub(victim->buffer.capacity(), std::memory_order_relaxed);
+    statistics_.evictions.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
   return false;
 }
 
 bool BlockCache::evict_one() {
-  if (evict_spent()) return true;
-  for (std::size_t tried = 0; tried < kShards; ++tried) {
-    Shard& shard = *shards_[next_victim_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
-    std::unique_ptr<Cell> victim;
-    {
-      codec::MutexLock lock(shard.mutex);
-      if (shard.recent.empty()) continue;
-      victim.reset(&shard.recent.front());
-      shard.recent.pop_front();
-      shard.table.erase(shard.table.iterator_to(*victim));
-    }
-    dispose(std::move(victim));
-    return true;
-  }
-  return false;
+  return evict(kSpent) || evict(kMain) || evict(kProbation);
 }
 
 }  // namespace cframefs::fs

@@ -7,16 +7,22 @@
 //   absent --find()--> loading --publish()--> ready --evicted--> absent
 //                         \---fail()-------> absent   (those who wait get the error)
 //
-// A cell whose every byte has been served is spent: the kernel's page cache holds those bytes now, and keeping them
-// here too would double the memory and, worse, make every new cell a fresh page to fault in. Only a few MiB of spent
-// cells are kept, so a sequential reader of a large file turns the same warm buffers over and leaves the cache to
-// random readers.
+// What is kept, and why. Memory that was never touched costs as much as decoding, and the kernel's page cache keeps
+// what programs have read. So this cache does not grow for data that is wanted once:
+//   spent      a cell whose every byte has been served: the kernel has it now. A few MiB stay for a reader close
+//   behind. probation  a cell that was decoded for the first time, for decode-ahead or for part of it; at most
+//   staging_bytes(). main       a cell that was wanted again after it had left probation (its ghost was still
+//   remembered). Only these make
+//              the cache grow to its bound.
+// A sequential reader, or one that jumps about in a file far larger than the cache, so turns the same warm buffers
+// over, and what is really reused is not pushed out by either.
 //
 // Invariants, guarded by the shard's mutex:
-//   1. a cell is in one of the two lists, `recent` or `spent`, if and only if it is ready and nobody holds a Pin on it;
-//      only such cells are evicted, spent ones first
+//   1. a cell is in one of the three lists if and only if it is ready and nobody holds a Pin on it; only such cells are
+//      evicted: spent ones first, then probation beyond its share, then main, each least recently used first
 //   2. a loading cell is pinned by its loader, so it is never evicted and its memory never moves
-//   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction
+//   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction; list_bytes_ that of each list's
+//   cells
 // The bound covers cells and the pool's idle buffers together. It is exceeded only by cells that are pinned, which are
 // at most one request or one decode-ahead task for each thread.
 //
@@ -104,25 +110,30 @@ class BlockCache {
   codec::Result<void> wait(const Pin& pin);
 
   std::uint64_t bound() const { return bound_; }
+  /// How much may be decoded before it is wanted without being pushed out again.
+  std::uint64_t staging_bytes() const;
   /// Bytes held by cells (idle buffers not counted).
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t kShards = 16;
+  /// The lists of evictable cells.
+  enum List : std::uint8_t { kSpent, kProbation, kMain, kLists };
 
   Shard& shard_of(const CellKey& key) const;
   Lookup insert(Shard& shard, const CellKey& key, std::size_t size);
   void make_room(std::size_t size);
+  bool evict(List list);
   bool evict_one();
-  bool evict_spent();
-  void dispose(std::unique_ptr<Cell> victim);
+  void keep_lists_small();
   void unpin(Cell* cell);
+  std::uint64_t list_bytes(List list) const { return list_bytes_[list].load(std::memory_order_relaxed); }
 
   const std::uint64_t bound_;
   BufferPool& pool_;
   Statistics& statistics_;
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> spent_bytes_{0};
+  std::array<std::atomic<std::uint64_t>, kLists> list_bytes_{};
   std::atomic<std::uint32_t> next_victim_shard_{0};
   std::array<std::unique_ptr<Shard>, kShards> shards_;
 };

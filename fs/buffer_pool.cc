@@ -67,9 +67,10 @@ std::size_t BufferPool::idle_bytes() const {
   return idle_bytes_;
 }
 
-bool BufferPool::has_idle(std::size_t size) const {
+std::size_t BufferPool::fresh_bytes(std::size_t size) const {
+  const std::size_t capacity = capacity_for(size);
   codec::MutexLock lock(mutex_);
-  return idle_.contains(capacity_for(size));
+  return idle_.contains(capacity) ? 0 : capacity;
 }
 
 void BufferPool::trim(std::size_t keep) {

@@ -1,9 +1,10 @@
 // Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it.
 //
-// Buffers of 64 KiB and more are mapped one by one and really go back to the system when released; smaller ones come
-// from the heap. Thread safety: the pool is synchronised, a Buffer belongs to one thread at a time. Ownership: a Buffer
-// returns to its pool when destroyed and must not outlive it. Units: bytes. Errors: running out of memory throws
-// std::bad_alloc, as everywhere in the process.
+// Buffers of 64 KiB and more are mapped one by one and really go back to the system when trimmed; smaller ones come
+// from the heap. Huge pages are not asked for: in a virtual machine whose host takes free memory back, the first touch
+// of one was measured at 15 ms. Thread safety: the pool is synchronised, a Buffer belongs to one thread at a time.
+// Ownership: a Buffer returns to its pool when destroyed and must not outlive it. Units: bytes. Errors: running out of
+// memory throws std::bad_alloc, as everywhere in the process.
 #pragma once
 
 #include <cstddef>
@@ -64,12 +65,13 @@ class BufferPool {
 
   /// Contents are unspecified.
   Buffer get(std::size_t size);
-  /// What get(size) would take.
+  /// What a buffer of `size` takes of the memory.
   static std::size_t capacity_for(std::size_t size);
+  /// What get(size) would have to ask of the system: 0 if a buffer lies idle.
+  std::size_t fresh_bytes(std::size_t size) const;
   /// Bytes held by buffers that nobody uses.
   std::size_t idle_bytes() const;
-  bool has_idle(std::size_t size) const;
-  /// Gives idle buffers back to the system until at most `keep` bytes are idle.
+  /// Gives idle buffers back to the system, largest first, until at most `keep` bytes are idle.
   void trim(std::size_t keep);
 
  private:

@@ -80,7 +80,7 @@ void Filesystem::start(KernelCaches& kernel) {
   kernel_ = &kernel;
   watcher_.start();
   const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-  if (options_.readahead > 0) workers_.start(options_.workers != 0 ? options_.workers : processors);
+  workers_.start(options_.workers != 0 ? options_.workers : processors);
 }
 
 void Filesystem::stop() {
@@ -368,6 +368,9 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   auto fresh = generation_of(*handle.node, generation->path(), handle.file);
   if (!fresh) return fresh;
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
+  // serves are locked until it answers.
+  workers_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
   codec::MutexLock lock(handle.mutex);
   handle.generation = *fresh;
   return fresh;

@@ -53,6 +53,8 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // Replies go from our buffers with one writev; splicing them through a pipe is slower.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
   connection->max_read = kMaxRequest;
+  // The kernel takes the lower of this and of what is set for the mount, which the daemon raises where it may.
+  connection->max_readahead = kMaxRequest;
   connection->max_write = kMaxRequest;
   connection->max_background = kMaxBackground;
   connection->congestion_threshold = kMaxBackground * 3 / 4;

@@ -10,21 +10,19 @@ namespace cframefs::fs {
 namespace {
 
 // In the order in which they get a short name that several want.
-constexpr std::array<std::string_view, 3> kFrameSuffixes = {".b2", ".b2f", ".b2frame"};
+constexpr std::string_view kArraySuffix = ".b2nd";
+constexpr std::array<std::string_view, 4> kSuffixes = {".b2", ".b2f", kArraySuffix, ".b2frame"};
 constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";
 
-std::string_view suffix_of(std::string_view name) {
-  for (std::string_view suffix : kFrameSuffixes) {
+}  // namespace
+
+std::string_view NameRules::suffix_of(std::string_view name) const {
+  for (std::string_view suffix : kSuffixes) {
+    if (suffix == kArraySuffix && !arrays_) continue;
     if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
   }
   return {};
-}
-
-}  // namespace
-
-bool NameRules::has_container_suffix(std::string_view name) {
-  return !suffix_of(name).empty();
 }
 
 bool NameRules::is_temporary(std::string_view name) {
@@ -94,7 +92,8 @@ codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const K
     if (owner->name != shown) return itself;
   }
   if (names_ == Names::keep) return StoredEntry{};
-  for (std::string_view suffix : kFrameSuffixes) {
+  for (std::string_view suffix : kSuffixes) {
+    if (suffix == kArraySuffix && !arrays_) continue;
     StoredEntry candidate{shown + std::string(suffix), EntryKind::none};
     auto candidate_kind = kind_of(candidate.name);
     if (!candidate_kind) return codec::Failure(candidate_kind.error());

@@ -46,10 +46,11 @@ struct ShownEntry {
 
 class NameRules {
  public:
-  explicit NameRules(Names names) : names_(names) {}
+  /// `arrays`: .b2nd files show as the bytes of their chunks; else they are passed through as they are.
+  explicit NameRules(Names names, bool arrays = false) : names_(names), arrays_(arrays) {}
 
-  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2).
-  static bool has_container_suffix(std::string_view name);
+  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2; .b2nd with `arrays`).
+  bool has_container_suffix(std::string_view name) const { return !suffix_of(name).empty(); }
   /// Our own temporary files; never shown.
   static bool is_temporary(std::string_view name);
   /// "x.b2lock" is the lock side-car of "x"; empty if `name` is none.
@@ -69,9 +70,11 @@ class NameRules {
   std::string shown_target(const std::string& target) const;
 
  private:
+  std::string_view suffix_of(std::string_view name) const;
   std::string short_name(const StoredEntry& entry) const;
 
   const Names names_;
+  const bool arrays_;
 };
 
 }  // namespace cframefs::fs

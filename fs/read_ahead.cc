@@ -65,9 +65,10 @@ void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::u
     }
     const std::uint64_t readers =
         std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
-    const std::uint64_t most = std::min(shared_.readahead, shared_.route.cache().bound() / (2 * readers));
-    window_ = std::max<std::uint64_t>(1, std::min(window_ * 2, most));
+    const std::uint64_t most = std::min(shared_.readahead, shared_.route.cache().staging_bytes() / (2 * readers));
     const std::uint64_t step = task_bytes(*generation);
+    if (most < step) return;  // what is decoded now would be gone before it is read
+    window_ = std::min(window_ * 2, most);
     begin = std::max(scheduled_, end);
     // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
     target = std::min((end + window_) / step * step, generation->view().size());

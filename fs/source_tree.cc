@@ -37,7 +37,7 @@ EntryKind kind_of_mode(mode_t mode) {
 }  // namespace
 
 SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
-    : files_(files), options_(options), rules_(options.names) {}
+    : files_(files), options_(options), rules_(options.names, options.b2nd == ArrayView::chunks) {}
 
 std::string SourceTree::join(const std::string& directory, const std::string& name) {
   return directory.empty() ? name : directory + "/" + name;
@@ -59,8 +59,8 @@ codec::Result<void> SourceTree::open() {
   auto status = files_.status(opened.fd());
   if (!status) return at_path<void>(codec::Failure(status.error()), root_path_);
   const bool is_folder = S_ISDIR(status->st_mode);
-  const bool is_sparse = is_folder && NameRules::has_container_suffix(root_path_) &&
-                         files_.status_at(opened.fd(), kSparseIndex).has_value();
+  const bool is_sparse =
+      is_folder && rules_.has_container_suffix(root_path_) && files_.status_at(opened.fd(), kSparseIndex).has_value();
   if (is_folder && !is_sparse) {
     if (options_.offset == 0) {
       root_ = std::move(opened);
@@ -80,7 +80,7 @@ codec::Result<void> SourceTree::open() {
 
 bool SourceTree::may_be_container(const std::string& path) const {
   if (is_single_file()) return path == single_name_;
-  return options_.detect == Detect::content || NameRules::has_container_suffix(path);
+  return options_.detect == Detect::content || rules_.has_container_suffix(path);
 }
 
 codec::Result<EntryKind> SourceTree::kind_of(const std::string& path) const {
@@ -191,7 +191,7 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(const std::string& direc
   for (frame::DirectoryEntry& entry : *entries) {
     // Names need the kind only where the name could be shortened; the rest is told by the folder itself.
     EntryKind kind = kind_of_mode(DTTOIF(entry.type));
-    if (NameRules::has_container_suffix(entry.name)) {
+    if (rules_.has_container_suffix(entry.name)) {
       auto looked = kind_from(join(directory, entry.name), DTTOIF(entry.type));
       if (looked) kind = *looked;
     }

@@ -67,12 +67,12 @@ FrameChecker::~FrameChecker() {
     thread.join();
 }
 
-void FrameChecker::add(const FrameFile& frame, std::uint64_t offset) {
+void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
   auto file = std::make_shared<File>();
-  file->report.path = frame.path;
-  file->stored_bytes = frame.stored_bytes;
+  file->report.path = input.path;
+  file->stored_bytes = input.stored_bytes;
   files_.push_back(file);
-  auto container = open_frame(frame.path, offset);
+  auto container = open_frame(input.path, offset);
   if (container) {
     file->container = *container;
     const auto& parameters = (*container)->parameters();

@@ -79,7 +79,8 @@ Bytes plain_chunk(codec::ByteView plain, std::uint8_t typesize) {
 }
 
 Bytes repeated_chunk(codec::ByteView value, std::int32_t nbytes, std::uint8_t typesize) {
-  Bytes chunk = chunk_header(0x05, typesize, nbytes, std::max(nbytes, 1), static_cast<std::int32_t>(32 + value.size()));
+  const std::int32_t blocksize = std::clamp(nbytes, 1, 1 << 20);
+  Bytes chunk = chunk_header(0x05, typesize, nbytes, blocksize, static_cast<std::int32_t>(32 + value.size()));
   chunk[31] = 3 << 4;
   append(chunk, value);
   return chunk;

@@ -1,0 +1,24 @@
+// Runs a test once for every vector instruction set that this machine has, and once without any.
+#pragma once
+
+#include <cstdint>
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+namespace cframefs {
+
+template <class Test>
+void for_each_vector_target(const Test& test) {
+  // 0: nothing but the plain code, which every table of functions ends with.
+  for (std::int64_t left = hwy::SupportedTargets(), target = 0;; left &= left - 1) {
+    hwy::GetChosenTarget().Update(target);
+    SCOPED_TRACE(target == 0 ? "no vectors" : hwy::TargetName(target));
+    test();
+    if (left == 0) break;
+    target = left & -left;
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace cframefs

@@ -1,0 +1,72 @@
+// Frames of other writers and releases, which are not part of the project: read where the option shared_golden says
+// where they are; else the program says that it skips them.
+#include <filesystem>
+#include <iostream>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/digest.h"
+#include "tests/support/golden.h"
+#include "tests/support/reading.h"
+
+namespace cframefs {
+namespace {
+
+/// What makes the fields of the manifest's `details`: "key=value key=value …".
+std::string detail(const std::string& details, const std::string& key) {
+  for (const std::string& field : test::split(details, ' ')) {
+    if (field.starts_with(key + "=")) return field.substr(key.size() + 1);
+  }
+  return {};
+}
+
+TEST(GoldenUpstream, FramesReadAsTheirManifestSays) {
+  int frames = 0;
+  for (const test::Row& row : test::read_manifest(test::shared_golden_dir() / "upstream" / "MANIFEST.tsv")) {
+    if (!row["variant"].starts_with("CFrame")) continue;
+    SCOPED_TRACE(row["file"]);
+    const auto opened = test::open_frame(row.file("file").string());
+    ASSERT_TRUE(opened) << describe(opened.error());
+    EXPECT_EQ(std::to_string((*opened)->chunk_count()), detail(row["details"], "nchunks"));
+    EXPECT_EQ(std::to_string((*opened)->parameters().chunksize), detail(row["details"], "chunksize"));
+    const auto view = frame::chunk_order_view(*opened);
+    EXPECT_EQ(std::to_string(view->size()), detail(row["details"], "nbytes"));
+    test::Sha256 digest;
+    const auto done = test::read_all(*view, [&digest](codec::ByteView bytes) { digest.add(bytes); });
+    ASSERT_TRUE(done) << describe(done.error());
+    // For arrays the hash is of the items in C order, which is not the order of the chunks.
+    if (row["variant"].find("b2nd") == std::string::npos) {
+      EXPECT_EQ(digest.hex(), row["sha256_of_decoded"]);
+    }
+    ++frames;
+  }
+  EXPECT_EQ(frames, 11);
+}
+
+TEST(GoldenUpstream, SeedsOfTheReferenceFuzzerReadOrFailInOrder) {
+  int frames = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::shared_golden_dir() / "fuzz-seeds")) {
+    const auto opened = test::open_frame(entry.path().string());
+    ASSERT_TRUE(opened) << entry.path() << describe(opened.error());
+    std::uint64_t length = 0;
+    const auto done =
+        test::read_all(*frame::chunk_order_view(*opened), [&length](codec::ByteView bytes) { length += bytes.size(); });
+    ASSERT_TRUE(done) << entry.path() << describe(done.error());
+    EXPECT_EQ(length, (*opened)->parameters().nbytes);
+    ++frames;
+  }
+  EXPECT_EQ(frames, 5);
+}
+
+}  // namespace
+}  // namespace cframefs
+
+int main(int argc, char** argv) {
+  constexpr int kSkipped = 77;  // meson's word for it
+  if (cframefs::test::shared_golden_dir().empty()) {
+    std::cout << "skipped: the upstream frames are not part of the project; configure with -Dshared_golden=FOLDER\n";
+    return kSkipped;
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

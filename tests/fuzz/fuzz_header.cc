@@ -1,0 +1,26 @@
+// The fixed header of a frame and the metalayers behind it.
+#include <cstdint>
+
+#include "frame/frame_header.h"
+#include "tests/fuzz/fuzz_check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace cframefs::frame;
+  const ByteView bytes(data, size);
+  if (const auto header = parse_fixed_header(bytes)) {
+    const FrameParameters& parameters = header->parameters;
+    FUZZ_CHECK(has_frame_magic(bytes) && parameters.typesize > 0);
+    FUZZ_CHECK(header->chunk_count <= INT32_MAX / 8);
+    FUZZ_CHECK(parameters.nbytes == 0 || parameters.variable_chunks || header->chunk_count > 0);
+    if (check_extent(*header, size)) {
+      FUZZ_CHECK(parameters.header_length < parameters.frame_length && parameters.frame_length <= size);
+    }
+  }
+  // Metalayers do not wait for a header that is right.
+  const MetalayerSection section = parse_metalayers(bytes);
+  std::size_t total = 0;
+  for (const Metalayer& layer : section.layers) total += layer.content.size();
+  FUZZ_CHECK(total <= size);
+  FUZZ_CHECK(section.layers.size() <= layout::kMaxMetalayers);
+  return 0;
+}

@@ -1,0 +1,38 @@
+// An index chunk: every entry, and the search for holes against the entries.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "frame/frame_layout.h"
+#include "frame/offset_index.h"
+#include "tests/fuzz/fuzz_check.h"
+
+namespace {
+
+using namespace cframefs::frame;
+
+constexpr std::int64_t kEntries = 4096;
+
+bool is_hole(std::int64_t entry) { return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry; }
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::shared_ptr<const ByteSource> source = memory_source({data, data + size});
+  Windows windows(*source);
+  const auto cache = std::make_shared<IndexCache>();
+  const auto index = OffsetIndex::open(source, FileOffset{0}, size, windows, cache);
+  if (!index) return 0;
+  const std::int64_t count = (*index)->count();
+  FUZZ_CHECK(count >= 0);
+  for (std::int64_t chunk = 0; chunk < std::min(count, kEntries); ++chunk) {
+    const auto entry = (*index)->entry(chunk);
+    if (!entry) continue;
+    const auto next = (*index)->next(chunk, is_hole(*entry));
+    FUZZ_CHECK(next && *next == chunk);
+    const auto other = (*index)->next(chunk, !is_hole(*entry));
+    if (other) FUZZ_CHECK(*other > chunk && *other <= count);
+  }
+  if (count > 0) static_cast<void>((*index)->entry(count - 1));
+  return 0;
+}

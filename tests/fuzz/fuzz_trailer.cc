@@ -1,0 +1,26 @@
+// A trailer and the variable-length metalayers in it; the input is all that follows a frame's header.
+#include <cstdint>
+#include <memory>
+
+#include "frame/trailer.h"
+#include "tests/fuzz/fuzz_check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace cframefs::frame;
+  if (size < layout::kMinTrailerLength) return 0;
+  const std::shared_ptr<const ByteSource> source = memory_source({data, data + size});
+  FrameHeader header;
+  header.parameters.frame_length = size;
+  Windows windows(*source);
+  const auto trailer = read_trailer(windows, header);
+  if (!trailer) return 0;
+  FUZZ_CHECK(trailer->begin + trailer->length == size);
+  FUZZ_CHECK(trailer->map.entries.size() <= layout::kMaxVlmetalayers);
+  std::size_t read = 0;
+  for (const MapEntry& entry : trailer->map.entries) {
+    if (++read > 32) break;
+    const auto content = read_vlmetalayer(*source, *trailer, entry);
+    if (content) FUZZ_CHECK(content->size() <= (std::size_t{1} << 20) + 1024 * size);
+  }
+  return 0;
+}
