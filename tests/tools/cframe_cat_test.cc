@@ -64,8 +64,9 @@ TEST(CframeCat, WritesRangesOfTheHugeFrames) {
 }
 
 TEST(CframeCat, AnyRangeIsThatPartOfTheWhole) {
-  for (const char* name : {"large/zstd.b2frame", "matrix/132-lz4hc-c5-delta-delta-t1.b2frame",
-                           "variable/vlblocks-lz4-0.b2frame", "special/mixed-t4-d.b2frame", "count/many-tiny.b2frame"}) {
+  for (const char* name :
+       {"large/zstd.b2frame", "matrix/132-lz4hc-c5-delta-delta-t1.b2frame", "variable/vlblocks-lz4-0.b2frame",
+        "special/mixed-t4-d.b2frame", "count/many-tiny.b2frame"}) {
     const Ran whole = run_cframe({"cat", golden(name)});
     ASSERT_EQ(whole.status, tools::done) << name;
     rc::check(std::string("a range of ") + name, [&] {

@@ -120,8 +120,8 @@ TEST(CframeInfo, PrintsTextForPeople) {
 }
 
 TEST(CframeInfo, GivesAListForSeveralFilesAndGoesOnAfterABadOne) {
-  const Ran ran = run_cframe({"info", "--json", golden("large/zstd.b2frame"), golden("MANIFEST.tsv"),
-                              golden("large/lz4.b2frame")});
+  const Ran ran =
+      run_cframe({"info", "--json", golden("large/zstd.b2frame"), golden("MANIFEST.tsv"), golden("large/lz4.b2frame")});
   EXPECT_EQ(ran.status, tools::data_at_fault);
   const json list = json::parse(ran.out);
   ASSERT_EQ(list.size(), 3U);

@@ -36,7 +36,8 @@ TEST(CframeVerify, PassesEveryGoldenFrame) {
   const json report = json::parse(ran.out);
   EXPECT_EQ(report["checked"], files.size());
   EXPECT_EQ(report["ok"], files.size());
-  for (const json& file : report["files"]) EXPECT_EQ(file["verdict"], "ok") << file.dump();
+  for (const json& file : report["files"])
+    EXPECT_EQ(file["verdict"], "ok") << file.dump();
   EXPECT_GE(files.size(), 390U);
 }
 

@@ -66,11 +66,13 @@ TEST(Documents, TheManualOfCframeNamesTheOptions) {
     Words wanted = help_options(subcommand);
     EXPECT_GT(wanted.size(), 2U);
     wanted.erase("--help");  // described once, for all
-    EXPECT_EQ(matches(part(manual, "\n# " + upper(subcommand) + "\n", "\n# "), "\n(?:\\*-\\w\\*, )?\\*(--[a-z0-9-]+)\\*"),
-              wanted)
+    EXPECT_EQ(
+        matches(part(manual, "\n# " + upper(subcommand) + "\n", "\n# "), "\n(?:\\*-\\w\\*, )?\\*(--[a-z0-9-]+)\\*"),
+        wanted)
         << subcommand;
   }
-  EXPECT_EQ(matches(part(manual, "\n# COMMON OPTIONS", "\n# INFO"), "\\*(--[a-z-]+)\\*"), (Words{"--help", "--version"}));
+  EXPECT_EQ(matches(part(manual, "\n# COMMON OPTIONS", "\n# INFO"), "\\*(--[a-z-]+)\\*"),
+            (Words{"--help", "--version"}));
   EXPECT_EQ(matches(part(manual, "\n# EXIT STATUS", "\n# EXAMPLES"), "\n\\*(\\d)\\*"), (Words{"0", "1", "2", "3"}));
 }
 
@@ -81,7 +83,8 @@ TEST(Documents, TheCompletionsOfCframeNameTheOptions) {
   for (const std::string& subcommand : kSubcommands) {
     const Words wanted = help_options(subcommand);
     EXPECT_EQ(matches(part(bash, "    " + subcommand + ") options='", ";;"), "(--[a-z0-9-]+)"), wanted) << subcommand;
-    EXPECT_EQ(matches(part(zsh, "_cframe_" + subcommand + "() {", "\n}"), "(--[a-z0-9-]+)[\\[}]"), wanted) << subcommand;
+    EXPECT_EQ(matches(part(zsh, "_cframe_" + subcommand + "() {", "\n}"), "(--[a-z0-9-]+)[\\[}]"), wanted)
+        << subcommand;
     Words in_fish = {"--help"};
     for (const auto& name : matches(fish, "subcommand_from " + subcommand + "'[^\n]* -l ([a-z0-9-]+)")) {
       in_fish.insert("--" + name);
@@ -100,7 +103,8 @@ Words mount_options() {
 
 /// What is passed on to FUSE has no place in the comparison.
 Words without_fuse(Words names) {
-  for (const char* name : {"allow_other", "allow_root", "default_permissions"}) names.erase(name);
+  for (const char* name : {"allow_other", "allow_root", "default_permissions"})
+    names.erase(name);
   return names;
 }
 
@@ -122,7 +126,8 @@ TEST(Documents, TheManualAndHelpOfCframefsNameTheSwitches) {
   EXPECT_EQ(matches(document("tools/completions/cframefs.bash"), "[' ](-\\w)(?= -|')"), wanted);
   EXPECT_EQ(matches(document("tools/completions/_cframefs"), "(-\\w)(?:\\[|,--)"), wanted);
   Words fish;
-  for (const auto& name : matches(document("tools/completions/cframefs.fish"), " -s (\\w) ")) fish.insert("-" + name);
+  for (const auto& name : matches(document("tools/completions/cframefs.fish"), " -s (\\w) "))
+    fish.insert("-" + name);
   EXPECT_EQ(fish, wanted);
 }
 
@@ -140,7 +145,8 @@ TEST(Documents, TheReadmeNamesWhatThereIs) {
   for (const auto& name : mount_options()) {
     EXPECT_NE(readme.find("`" + name), std::string::npos) << name;
   }
-  for (const auto& name : kSubcommands) EXPECT_NE(readme.find("cframe " + name), std::string::npos) << name;
+  for (const auto& name : kSubcommands)
+    EXPECT_NE(readme.find("cframe " + name), std::string::npos) << name;
 }
 
 }  // namespace

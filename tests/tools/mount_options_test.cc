@@ -45,7 +45,8 @@ TEST(MountOptions, DefaultsAreThoseOfTheStruct) {
 TEST(MountOptions, ComeInAnyPlaceAndForm) {
   for (const Arguments& arguments :
        {Arguments{"-o", "ro,workers=3", "src", "mnt", "-f"}, Arguments{"src", "mnt", "-f", "-oro,workers=3"},
-        Arguments{"src", "-o", "workers=3", "mnt", "-o", "ro", "-f"}, Arguments{"-f", "-oro", "-oworkers=3", "--", "src", "mnt"},
+        Arguments{"src", "-o", "workers=3", "mnt", "-o", "ro", "-f"},
+        Arguments{"-f", "-oro", "-oworkers=3", "--", "src", "mnt"},
         Arguments{"-f", "-o", "rw,,workers=7", "-o", "ro,workers=3,", "src", "mnt"}}) {
     const MountOptions options = parse(arguments);
     EXPECT_EQ(options.source, "src");
@@ -62,8 +63,10 @@ TEST(MountOptions, SwitchesWork) {
   EXPECT_TRUE(parse({"-d", "src", "mnt"}).debug);
   EXPECT_TRUE(parse({"-d", "src", "mnt"}).foreground);
   EXPECT_TRUE(with("debug").debug);
-  for (const char* word : {"-h", "--help"}) EXPECT_EQ(parse_mount_command({word})->action, MountAction::show_help);
-  for (const char* word : {"-V", "--version"}) EXPECT_EQ(parse_mount_command({"x", word})->action, MountAction::show_version);
+  for (const char* word : {"-h", "--help"})
+    EXPECT_EQ(parse_mount_command({word})->action, MountAction::show_help);
+  for (const char* word : {"-V", "--version"})
+    EXPECT_EQ(parse_mount_command({"x", word})->action, MountAction::show_version);
 }
 
 TEST(MountOptions, EveryValueArrives) {
@@ -96,11 +99,11 @@ TEST(MountOptions, EveryValueArrives) {
 
 TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {"names", "x"},         {"b2nd", "x"},         {"detect", "x"},           {"offset", "-1"},
-      {"cache_size", "1023K"}, {"readahead", "x"},   {"workers", "0"},          {"codec", "snappy"},
-      {"clevel", "10"},       {"filter", "shuffel"}, {"typesize", "0"},         {"chunksize", "2G"},
-      {"blocksize", "1G"},    {"dirty_limit", "0"},  {"commit_interval", "-1"}, {"writeback", "maybe"},
-      {"stats", "yes"},       {"attr_timeout", "x"}, {"entry_timeout", "inf"}};
+      {"names", "x"},          {"b2nd", "x"},         {"detect", "x"},           {"offset", "-1"},
+      {"cache_size", "1023K"}, {"readahead", "x"},    {"workers", "0"},          {"codec", "snappy"},
+      {"clevel", "10"},        {"filter", "shuffel"}, {"typesize", "0"},         {"chunksize", "2G"},
+      {"blocksize", "1G"},     {"dirty_limit", "0"},  {"commit_interval", "-1"}, {"writeback", "maybe"},
+      {"stats", "yes"},        {"attr_timeout", "x"}, {"entry_timeout", "inf"}};
   std::vector<std::string> tried = {"ro", "rw"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
@@ -114,12 +117,33 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
 }
 
 TEST(MountOptions, BadValuesOfAllKinds) {
-  for (const char* option :
-       {"cache_size=", "cache_size=1MB", "cache_size=1 M", "cache_size=0x10M", "cache_size=99999999999999999999",
-        "cache_size=17179869184G", "cache_size=-1M", "cache_size=M", "cache_size=iB", "cache_size=5iB", "workers=1025",
-        "workers=1K", "clevel=-1", "clevel=5.5", "filter=", "filter=+", "filter=none+shuffle",
-        "filter=delta+delta+delta+delta+delta+delta+shuffle", "filter=trunc_prec()", "filter=trunc_prec(99)",
-        "commit_interval=nan", "commit_interval=1e", "ro=1", "rw=", "names", "Names=keep", "offset=9223372036854775808"}) {
+  for (const char* option : {"cache_size=",
+                             "cache_size=1MB",
+                             "cache_size=1 M",
+                             "cache_size=0x10M",
+                             "cache_size=99999999999999999999",
+                             "cache_size=17179869184G",
+                             "cache_size=-1M",
+                             "cache_size=M",
+                             "cache_size=iB",
+                             "cache_size=5iB",
+                             "workers=1025",
+                             "workers=1K",
+                             "clevel=-1",
+                             "clevel=5.5",
+                             "filter=",
+                             "filter=+",
+                             "filter=none+shuffle",
+                             "filter=delta+delta+delta+delta+delta+delta+shuffle",
+                             "filter=trunc_prec()",
+                             "filter=trunc_prec(99)",
+                             "commit_interval=nan",
+                             "commit_interval=1e",
+                             "ro=1",
+                             "rw=",
+                             "names",
+                             "Names=keep",
+                             "offset=9223372036854775808"}) {
     EXPECT_NE(error_of({"-o", option, "src", "mnt"}), "") << option;
   }
   EXPECT_NE(error_of({"-o", "chunksize=1M,blocksize=2M", "src", "mnt"}).find("blocksize"), std::string::npos);
@@ -134,8 +158,9 @@ TEST(MountOptions, WhatFstabAddsIsIgnored) {
 }
 
 TEST(MountOptions, WhatFuseUnderstandsIsPassedOn) {
-  EXPECT_EQ(with("allow_other,nosuid,nodev,fsname=x,ro,subtype=y,max_read=65536,default_permissions").fuse_options,
-            (Arguments{"allow_other", "nosuid", "nodev", "fsname=x", "subtype=y", "max_read=65536", "default_permissions"}));
+  EXPECT_EQ(
+      with("allow_other,nosuid,nodev,fsname=x,ro,subtype=y,max_read=65536,default_permissions").fuse_options,
+      (Arguments{"allow_other", "nosuid", "nodev", "fsname=x", "subtype=y", "max_read=65536", "default_permissions"}));
   EXPECT_EQ(with("fsname=a\\,b,ro").fuse_options, (Arguments{"fsname=a,b"}));
 }
 

@@ -50,7 +50,7 @@ TEST(Text, NothingThatSteersATerminalGetsThrough) {
   EXPECT_EQ(tools::printable("\xc2\x9b"), "\\xc2\\x9b");  // the one-character form of ESC [
   EXPECT_EQ(tools::printable("\xff\xc3"), "\\xff\\xc3");
   EXPECT_EQ(tools::printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
-  EXPECT_EQ(tools::printable("\xc0\xaf"), "\\xc0\\xaf");          // overlong
+  EXPECT_EQ(tools::printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
 }
 
 RC_GTEST_PROP(Text, PrintableIsAlwaysPlainText, (const std::string& text)) {
@@ -94,9 +94,12 @@ Bytes array_header(const std::vector<std::int64_t>& shape, std::int32_t chunk, s
       }
     }
   };
-  list(0xd3, [&](std::size_t i) { return shape[i]; }, 8);
-  list(0xd2, [&](std::size_t) { return chunk; }, 4);
-  list(0xd2, [&](std::size_t) { return block; }, 4);
+  list(
+      0xd3, [&](std::size_t i) { return shape[i]; }, 8);
+  list(
+      0xd2, [&](std::size_t) { return chunk; }, 4);
+  list(
+      0xd2, [&](std::size_t) { return block; }, 4);
   for (const int byte : {0x00, 0xdb, 0x00, 0x00, 0x00, static_cast<int>(dtype.size())}) {
     bytes.push_back(static_cast<std::uint8_t>(byte));
   }
