@@ -77,8 +77,8 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
   FoundFrames found;
   for (const auto& argument : arguments) {
     error_code error;
-    // What is not there, or is no file, shows when it is opened.
-    if (filesystem::is_directory(argument, error) && !is_sparse_frame(argument)) {
+    // What is not there, or is no frame although it is named like one, shows when it is opened.
+    if (filesystem::is_directory(argument, error) && !has_frame_suffix(argument) && !is_sparse_frame(argument)) {
       walk(found, argument);
     } else {
       add(found, argument);

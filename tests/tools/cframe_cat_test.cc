@@ -29,10 +29,6 @@ std::string golden(const std::string& name) {
   return (golden_dir() / "cframe" / name).string();
 }
 
-const Row& row_of(const std::vector<Row>& rows, const std::string& path) {
-  return *std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row["path"] == path; });
-}
-
 TEST(CframeCat, WritesEveryGoldenFrame) {
   std::size_t compared = 0;
   for (const Row& row : golden_frames()) {
@@ -121,7 +117,7 @@ TEST(CframeCat, SaysWhatIsWrongWithTheCall) {
 
 TEST(CframeCat, AReaderThatHasGoneIsNobodysFault) {
   const std::atomic<bool> stop = false;
-  StringOutput err;
+  tools::StringOutput err;
   BrokenOutput gone(EPIPE);
   tools::Io io{gone, err, false, stop};
   EXPECT_EQ(tools::cframe_main({"cat", golden("large/lz4.b2frame")}, io), tools::done);
@@ -130,7 +126,7 @@ TEST(CframeCat, AReaderThatHasGoneIsNobodysFault) {
 
 TEST(CframeCat, AFullDiskIsTheSystemsFault) {
   const std::atomic<bool> stop = false;
-  StringOutput err;
+  tools::StringOutput err;
   BrokenOutput full(ENOSPC);
   tools::Io io{full, err, false, stop};
   EXPECT_EQ(tools::cframe_main({"cat", golden("large/lz4.b2frame")}, io), tools::system_at_fault);
@@ -139,8 +135,8 @@ TEST(CframeCat, AFullDiskIsTheSystemsFault) {
 
 TEST(CframeCat, StopsWhenTold) {
   const std::atomic<bool> stop = true;
-  StringOutput out;
-  StringOutput err;
+  tools::StringOutput out;
+  tools::StringOutput err;
   tools::Io io{out, err, false, stop};
   EXPECT_EQ(tools::cframe_main({"cat", golden("huge/zeros-1TiB.b2frame")}, io), tools::interrupted);
 }

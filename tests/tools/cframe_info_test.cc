@@ -82,7 +82,9 @@ TEST(CframeInfo, NamesEveryMetalayer) {
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         const auto parts = split(wanted[i], ':');
         EXPECT_EQ(shown[i]["bytes"], std::stoull(parts[1])) << wanted[i];
-        if (parts[0].find('%') == std::string::npos) EXPECT_EQ(shown[i]["name"], parts[0]);
+        if (parts[0].find('%') == std::string::npos) {
+          EXPECT_EQ(shown[i]["name"], parts[0]);
+        }
         ++layers;
       }
     }
@@ -154,8 +156,12 @@ TEST(CframeInfo, SurvivesEveryMalformedFrame) {
     const Ran ran = run_cframe({"info", "--json", row.file("path").string()});
     EXPECT_TRUE(ran.status == tools::done || ran.status == tools::data_at_fault) << row["path"] << ": " << ran.err;
     EXPECT_TRUE(json::accept(ran.out)) << row["path"];
-    if (row["policy"] == "same") EXPECT_EQ(ran.status, tools::done) << row["path"] << ": " << ran.err;
-    if (row["policy"] == "open-error") EXPECT_EQ(ran.status, tools::data_at_fault) << row["path"];
+    if (row["policy"] == "same") {
+      EXPECT_EQ(ran.status, tools::done) << row["path"] << ": " << ran.err;
+    }
+    if (row["policy"] == "open-error") {
+      EXPECT_EQ(ran.status, tools::data_at_fault) << row["path"];
+    }
   }
 }
 

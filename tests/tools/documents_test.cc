@@ -137,7 +137,8 @@ TEST(Documents, TheCompletionsOfCframefsNameTheMountOptions) {
   const std::string zsh = part(document("tools/completions/_cframefs"), "_values", "\n}");
   EXPECT_EQ(without_fuse(matches(zsh, "\n +'(\\w+)\\[")), mount_options());
   const std::string fish = part(document("tools/completions/cframefs.fish"), "set -l options", "\n\n");
-  EXPECT_EQ(without_fuse(matches(fish.substr(15), "[ \n](\\w+)(?==|[ \n]|$)")), mount_options());
+  EXPECT_EQ(without_fuse(matches(fish.substr(std::string("set -l options").size()), "[ \n](\\w+)(?==|[ \n]|$)")),
+            mount_options());
 }
 
 TEST(Documents, TheReadmeNamesWhatThereIs) {
