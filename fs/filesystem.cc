@@ -34,6 +34,11 @@ bool has_page_sized_chunks(const frame::FrameParameters& parameters) {
   return parameters.chunksize > 0 && static_cast<std::uint64_t>(parameters.chunksize) % kPage == 0;
 }
 
+/// It can be changed under a name in a folder that nobody watches.
+bool has_other_names(const Probe& probe) {
+  return S_ISREG(probe.status.st_mode) && probe.status.st_nlink > 1;
+}
+
 bool changed_just_now(const frame::Identity& identity) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
@@ -99,7 +104,7 @@ codec::Result<std::string> Filesystem::path_of(NodeId node) const {
 
 void Filesystem::watch(Node& folder, const std::string& path) {
   if (folder.watched.load(std::memory_order_acquire)) return;
-  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return;
   const frame::Descriptor opened(files_, *fd);
   if (watcher_.watch(opened.fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
@@ -134,6 +139,11 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
   auto probe = tree_.probe_again(*path, known);
   if (!probe) return probe;
+  if (has_other_names(*probe) && !node.watched.load(std::memory_order_acquire)) {
+    watch(node, *path);
+    probe = tree_.probe_again(*path, known);
+    if (!probe) return probe;
+  }
   const bool is_root = node.id == kRootNode;
   if (!is_root &&
       (probe->status.st_dev != node.device || probe->entry_inode != node.inode || probe->kind != node.kind)) {
@@ -159,11 +169,8 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
   const bool is_folder = probe.kind == EntryKind::directory;
-  // A file with several names can change under one that nobody watches.
-  const bool watched =
-      is_folder ? node.watched.load(std::memory_order_acquire)
-                : name_watched && probe.status.st_nlink == 1 &&
-                      (probe.kind != EntryKind::sparse_frame || node.watched.load(std::memory_order_acquire));
+  const bool by_itself = is_folder || probe.kind == EntryKind::sparse_frame || has_other_names(probe);
+  const bool watched = (is_folder || name_watched) && (!by_itself || node.watched.load(std::memory_order_acquire));
   attributes.attr_timeout = watched ? options_.attr_timeout : 0;
   attributes.entry_timeout = name_watched ? options_.entry_timeout : 0;
   if (is_container(probe.kind)) {
