@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxLiterals = 32;
 constexpr std::size_t kWord = 16;
+constexpr std::size_t kLongMatch = 128;       // where a call costs less than the loop that it saves
 constexpr std::size_t kNearDistances = 8192;  // far distances start here
 
 struct Cursor {
@@ -58,15 +59,23 @@ inline void copy_match(Cursor& at, std::size_t distance, std::size_t length) {
   at.out += length;
   if (distance == 1) {
     std::memset(out, out[-1], length);
-  } else if (at.out_left() < kWord) {
-    for (std::size_t i = 0; i < length; ++i)
-      out[i] = from[i];
-  } else if (distance < kWord) {
-    repeat_pattern(out, distance, length);
-  } else {
-    for (std::size_t done = 0; done < length; done += kWord)
-      std::memcpy(out + done, from + done, kWord);
+    return;
   }
+  if (length > kLongMatch && distance >= length) {
+    std::memcpy(out, from, length);
+    return;
+  }
+  // A long match often ends the buffer: only its last bytes, where a word would not fit, are copied one by one.
+  const std::size_t exact = at.out_left() >= kWord ? 0 : std::min(length, kWord - at.out_left());
+  const std::size_t in_words = length - exact;
+  if (distance >= kWord) {
+    for (std::size_t done = 0; done < in_words; done += kWord)
+      std::memcpy(out + done, from + done, kWord);
+  } else if (in_words > 0) {
+    repeat_pattern(out, distance, in_words);
+  }
+  for (std::size_t i = in_words; i < length; ++i)
+    out[i] = from[i];
 }
 
 // Length and distance of the match whose control byte has been read. False: the input ends too early.
