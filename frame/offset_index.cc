@@ -136,12 +136,12 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
   for (std::uint32_t block = decoder_.block_at(begin); block <= decoder_.block_at(end - 1); ++block) {
     if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
   }
-  std::vector<std::uint8_t> bytes(entries * kEntry);
-  const auto context = cache_->contexts().acquire();
-  if (auto done = decode_bytes(*context, begin, bytes); !done) return Failure(located(done.error()));
+  // Decoded where it will stay: for a large block the first touch of its pages costs more than the decoding.
   auto values = std::make_shared<std::vector<std::int64_t>>(entries);
-  for (std::size_t i = 0; i < entries; ++i)
-    (*values)[i] = codec::load_le<std::int64_t>(&bytes[i * kEntry]);
+  const auto context = cache_->contexts().acquire();
+  if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(*values))); !done)
+    return Failure(located(done.error()));
+  codec::from_little_endian(std::span(*values));
   return IndexCache::Block(std::move(values));
 }
 
