@@ -59,19 +59,19 @@ Result<void> Pipeline::add(const ChunkHeader& header, const ChunkEnvironment& en
       const bool repeats = header.version <= 4;
       const std::size_t times = repeats ? meta + std::size_t{1} : 1;
       const std::size_t width = repeats || meta == 0 ? typesize : meta;
-      if (width > 1) steps_.insert(steps_.end(), times, {id, width, false});
+      if (width > 1) steps_.push_back({id, width, times, false});
       return {};
     }
     case FilterId::bitshuffle:
-      steps_.push_back({id, typesize, old_bitshuffle(header, environment)});
+      steps_.push_back({id, typesize, 1, old_bitshuffle(header, environment)});
       return {};
     case FilterId::delta:
-      steps_.push_back({id, delta_unit(typesize), false});
+      steps_.push_back({id, delta_unit(typesize), 1, false});
       needs_reference_ = true;
       return {};
     case FilterId::bytedelta:
     case FilterId::bytedelta_old:
-      steps_.push_back({id, bytedelta_planes(header, environment, meta), false});
+      steps_.push_back({id, bytedelta_planes(header, environment, meta), 1, false});
       return {};
     case FilterId::ndcell:
       return unsupported("filter 32 (ndcell)");
@@ -123,10 +123,12 @@ Result<void> Pipeline::undo(ByteSpan out, ByteSpan other, ByteView reference) co
       case FilterId::shuffle:
       case FilterId::bitshuffle:
         if (!moves_bytes(step, length)) break;
-        if (step.id == FilterId::shuffle) {
+        if (step.id == FilterId::bitshuffle) {
+          bitunshuffle(step.width, now, next);
+        } else if (step.times == 1) {
           unshuffle(step.width, now, next);
         } else {
-          bitunshuffle(step.width, now, next);
+          unshuffle_repeatedly(step.width, step.times, now, next);
         }
         std::swap(now, next);
         break;

@@ -53,6 +53,7 @@ class Pipeline {
   struct Step {
     FilterId id;
     std::size_t width;  // of the items (shuffle, bitshuffle, delta); number of planes (bytedelta)
+    std::size_t times;  // shuffle: how often it was applied
     bool old_layout;    // bitshuffle of Blosc1
   };
 

@@ -105,6 +105,28 @@ void unshuffle(std::size_t width, ByteView in, ByteSpan out) {
   finish_unshuffle(width, in, out, done);
 }
 
+void unshuffle_repeatedly(std::size_t width, std::size_t times, ByteView in, ByteSpan out) {
+  const std::size_t items = in.size() / width;
+  const std::size_t bytes = items * width;
+  std::copy(in.begin() + static_cast<std::ptrdiff_t>(bytes), in.end(),
+            out.begin() + static_cast<std::ptrdiff_t>(bytes));
+  if (bytes == 0) return;
+  // A shuffle takes byte p = width * i + j to items * j + i, which is p * items modulo bytes - 1, and leaves the last
+  // byte where it is. So a number of shuffles is one multiplication by a power of items.
+  const std::size_t last = bytes - 1;
+  out[last] = in[last];
+  if (last == 0) return;
+  std::size_t factor = 1 % last;
+  for (std::size_t i = 0; i < times; ++i)
+    factor = factor * items % last;
+  std::size_t from = 0;
+  for (std::size_t p = 0; p < last; ++p) {
+    out[p] = in[from];
+    from += factor;
+    if (from >= last) from -= last;
+  }
+}
+
 namespace plain {
 void shuffle(std::size_t width, ByteView in, ByteSpan out) {
   finish_shuffle(width, in, out, 0);

@@ -16,6 +16,10 @@ namespace cframefs::codec {
 void shuffle(std::size_t width, ByteView in, ByteSpan out);
 void unshuffle(std::size_t width, ByteView in, ByteSpan out);
 
+/// Undoes `times` shuffles one on top of the other, in one pass, so that a large number costs no more than a small one.
+/// (Early releases did that; filters.md section 1.)
+void unshuffle_repeatedly(std::size_t width, std::size_t times, ByteView in, ByteSpan out);
+
 namespace plain {
 void shuffle(std::size_t width, ByteView in, ByteSpan out);
 void unshuffle(std::size_t width, ByteView in, ByteSpan out);

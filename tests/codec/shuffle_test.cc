@@ -71,6 +71,21 @@ TEST(Shuffle, LaysBytesOutAsDescribed) {
   EXPECT_EQ(run(codec::unshuffle, 3, planes), in);
 }
 
+TEST(Shuffle, SeveralTimesAtOnce) {
+  for (const std::size_t width : {1, 2, 3, 4, 16, 255}) {
+    for (const std::size_t length : {0, 1, 2, 3, 255, 256, 1000, 4096}) {
+      const Bytes plain = random_bytes(length, 1);
+      Bytes shuffled = plain;
+      for (std::size_t times = 0; times <= 12; ++times) {
+        Bytes out(length, 0xa5);
+        codec::unshuffle_repeatedly(width, times, shuffled, out);
+        ASSERT_EQ(out, plain) << "width " << width << ", length " << length << ", times " << times;
+        shuffled = apply_shuffle(width, shuffled);
+      }
+    }
+  }
+}
+
 TEST(Bitshuffle, LaysBitsOutAsDescribed) {
   // Eight items of two bytes and one item too many.
   const Bytes in{1, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x80, 0xee, 0xff};
