@@ -1,6 +1,7 @@
 #include "frame/offset_index.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,7 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
   if (!decoder) return fail(decoder.error());
   auto index = std::make_unique<OffsetIndex>(Private{}, source, at, std::move(*decoder), std::move(cache));
   index->choose_unit();
-  if (auto done = index->detect_uniform(); !done) return Failure(done.error());
+  if (auto done = index->detect_period(); !done) return Failure(done.error());
   return index;
 }
 
@@ -82,13 +83,16 @@ void OffsetIndex::choose_unit() {
   if (block % kEntry == 0) unit_entries_ = static_cast<std::uint32_t>(block / kEntry);
 }
 
-/// Special chunks that repeat a value of 1, 2, 4 or 8 bytes hold one entry over and over.
-Result<void> OffsetIndex::detect_uniform() {
+/// Special chunks repeat themselves: those of a value of 1, 2, 4 or 8 bytes with every entry, those of a longer one
+/// with the least number of entries that is a whole number of values.
+Result<void> OffsetIndex::detect_period() {
   if (count_ == 0 || decoder_.header().special == SpecialValue::none) return {};
+  period_ = 1;
   if (decoder_.header().special == SpecialValue::repeated) {
     const std::uint32_t width = static_cast<std::uint32_t>(decoder_.header().cbytes) - codec::kExtendedHeaderLength;
-    if (width == 0 || kEntry % width != 0) return {};
+    period_ = width / std::gcd(width, kEntry);
   }
+  if (period_ != 1) return {};
   const auto first = entry(0);
   if (!first) return Failure(first.error());
   uniform_ = *first;
@@ -106,7 +110,9 @@ Result<std::int64_t> OffsetIndex::entry(std::int64_t chunk) const {
 Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
   if (from >= count_) return count_;
   if (uniform_) return is_hole(*uniform_) == hole ? from : count_;
-  while (from < count_) {
+  // What is not found within a period is nowhere.
+  const std::int64_t end = period_ > 0 && period_ < count_ - from ? from + period_ : count_;
+  while (from < end) {
     const auto number = static_cast<std::uint64_t>(from);
     const auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
     if (!block) return Failure(block.error());

@@ -48,7 +48,7 @@ class OffsetIndex {
 
  private:
   void choose_unit();
-  Result<void> detect_uniform();
+  Result<void> detect_period();
   Result<IndexCache::Block> unit(std::uint32_t number) const;
   Result<IndexCache::Block> load_unit(std::uint32_t number) const;
   Result<void> check_size(std::uint32_t block) const;
@@ -63,6 +63,7 @@ class OffsetIndex {
   const std::uint64_t owner_;
   std::int64_t count_ = 0;
   std::uint32_t unit_entries_ = 1;
+  std::int64_t period_ = 0;              // after so many entries the index repeats itself; 0: not known to
   std::optional<std::int64_t> uniform_;  // every entry is this one
 };
 

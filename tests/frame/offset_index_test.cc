@@ -123,6 +123,19 @@ TEST(OffsetIndex, ARepeatedPatternOfSeveralEntriesIsNotOneEntry) {
   EXPECT_EQ((*opened.index)->next(1, false), 2);
 }
 
+TEST(OffsetIndex, ALongPatternIsSearchedOnceAndNotForItsMillionsOfRepetitions) {
+  for (const std::size_t width : {std::size_t{3}, std::size_t{24}, std::size_t{4099}}) {
+    const auto repetitions = static_cast<std::int32_t>((std::size_t{1} << 30) / width / 8 * 8);
+    const Bytes value(width, 1);  // entries 0x0101010101010101, none of them a hole
+    const Opened opened = open_index(test::repeated_chunk(value, repetitions * static_cast<std::int32_t>(width)));
+    ASSERT_TRUE(opened.index) << describe(opened.index.error());
+    const OffsetIndex& index = **opened.index;
+    for (int i = 0; i < 100; ++i)
+      ASSERT_EQ(index.next(i, true), index.count());
+    EXPECT_LT(opened.cache->bytes(), std::size_t{1} << 20);
+  }
+}
+
 TEST(OffsetIndex, SpecialZerosMeanOffsetZero) {
   Bytes chunk = test::plain_chunk({}, 8);
   codec::store_le(&chunk[4], std::int32_t{800});

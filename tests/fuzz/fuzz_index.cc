@@ -27,9 +27,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!index) return 0;
   const std::int64_t count = (*index)->count();
   FUZZ_CHECK(count >= 0);
+  int failures = 0;
   for (std::int64_t chunk = 0; chunk < std::min(count, kEntries); ++chunk) {
     const auto entry = (*index)->entry(chunk);
-    if (!entry) continue;
+    if (!entry) {
+      if (++failures > 8) break;
+      continue;
+    }
     // Units that do not fit into the cache are decoded again for each entry.
     if (chunk > 8 && cache->bytes() == 0) break;
     const auto next = (*index)->next(chunk, is_hole(*entry));
