@@ -26,6 +26,7 @@ namespace {
 
 // Small enough for the processor's own cache.
 constexpr std::uint64_t kSpentBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kProbationBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
 // Cells that have left probation and are remembered, for each shard.
 constexpr std::size_t kGhosts = 4096;
@@ -66,6 +67,7 @@ struct BlockCache::Shard {
     if (cell.pins++ == 0) {
       // A spent one that is wanted again after all starts anew.
       if (cell.list == kSpent) cell.served.store(0, std::memory_order_relaxed);
+      if (cell.list == kAhead) cell.home = kProbation;
       remove(cell, list_bytes);
     }
     return cell.state == Cell::State::ready;
@@ -139,7 +141,7 @@ BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size) {
       return {Pin(this, &*found), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
     }
   }
-  return insert(shard, key, size);
+  return insert(shard, key, size, kProbation);
 }
 
 BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size) {
@@ -148,11 +150,11 @@ BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size) {
     codec::MutexLock lock(shard.mutex);
     if (shard.table.find(key) != shard.table.end()) return {};
   }
-  Lookup inserted = insert(shard, key, size);
+  Lookup inserted = insert(shard, key, size, kAhead);
   return inserted.found == Found::load ? std::move(inserted.pin) : Pin();
 }
 
-BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::size_t size) {
+BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::size_t size, List home) {
   // Memory is found without the lock; another thread may insert the cell meanwhile, then ours goes back to the pool.
   make_room(size);
   auto fresh = std::make_unique<Cell>();
@@ -167,7 +169,7 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::siz
   }
   bytes_.fetch_add(fresh->buffer.capacity(), std::memory_order_relaxed);
   Cell* cell = fresh.release();
-  if (shard.take_ghost(key)) cell->home = kMain;
+  cell->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
   shard.add(*cell);
   return {Pin(this, cell), Found::load};
 }
@@ -245,7 +247,9 @@ std::uint64_t BlockCache::staging_bytes() const {
 void BlockCache::keep_lists_small() {
   while (list_bytes(kSpent) > kSpentBytes && evict(kSpent)) {
   }
-  while (list_bytes(kProbation) > staging_bytes() && evict(kProbation)) {
+  while (list_bytes(kProbation) > kProbationBytes && evict(kProbation)) {
+  }
+  while (list_bytes(kAhead) > staging_bytes() && evict(kAhead)) {
   }
 }
 

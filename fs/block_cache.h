@@ -10,16 +10,16 @@
 // What is kept, and why. Memory that was never touched costs as much as decoding, and the kernel's page cache keeps
 // what programs have read. So this cache does not grow for data that is wanted once:
 //   spent      a cell whose every byte has been served: the kernel has it now. A few MiB stay for a reader close
-//   behind. probation  a cell that was decoded for the first time, for decode-ahead or for part of it; at most
-//   staging_bytes(). main       a cell that was wanted again after it had left probation (its ghost was still
-//   remembered). Only these make
+//   behind. ahead      a cell that was decoded ahead and not read yet; at most staging_bytes(). probation  a cell of
+//   which a part was read, for the first time; a few MiB that stay warm in the processor's cache. main       a cell
+//   that was wanted again after it had left probation (its ghost was still remembered). Only these make
 //              the cache grow to its bound.
 // A sequential reader, or one that jumps about in a file far larger than the cache, so turns the same warm buffers
 // over, and what is really reused is not pushed out by either.
 //
 // Invariants, guarded by the shard's mutex:
-//   1. a cell is in one of the three lists if and only if it is ready and nobody holds a Pin on it; only such cells are
-//      evicted: spent ones first, then probation beyond its share, then main, each least recently used first
+//   1. a cell is in one of the four lists if and only if it is ready and nobody holds a Pin on it; only such cells are
+//      evicted, of each list the least recently used first
 //   2. a loading cell is pinned by its loader, so it is never evicted and its memory never moves
 //   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction; list_bytes_ that of each list's
 //   cells
@@ -118,10 +118,10 @@ class BlockCache {
  private:
   static constexpr std::size_t kShards = 16;
   /// The lists of evictable cells.
-  enum List : std::uint8_t { kSpent, kProbation, kMain, kLists };
+  enum List : std::uint8_t { kSpent, kAhead, kProbation, kMain, kLists };
 
   Shard& shard_of(const CellKey& key) const;
-  Lookup insert(Shard& shard, const CellKey& key, std::size_t size);
+  Lookup insert(Shard& shard, const CellKey& key, std::size_t size, List home);
   void make_room(std::size_t size);
   bool evict(List list);
   bool evict_one();

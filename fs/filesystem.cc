@@ -104,7 +104,7 @@ codec::Result<std::string> Filesystem::path_of(NodeId node) const {
 
 void Filesystem::watch(Node& folder, const std::string& path) {
   if (folder.watched.load(std::memory_order_acquire)) return;
-  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return;
   const frame::Descriptor opened(files_, *fd);
   if (watcher_.watch(opened.fd(), folder.id)) folder.watched.store(true, std::memory_order_release);

@@ -48,7 +48,7 @@ bool Watcher::watch(int fd, std::uint64_t folder) {
   if (watches_.contains(folder)) return true;
   // By descriptor, so that the folder cannot be another one than the caller has checked.
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  const int watch = inotify_add_watch(inotify_, path.c_str(), kContent | kEntries | IN_ONLYDIR);
+  const int watch = inotify_add_watch(inotify_, path.c_str(), kContent | kEntries);
   if (watch < 0) return false;
   folders_[watch] = folder;
   watches_[folder] = watch;

@@ -136,7 +136,8 @@ Outcome decode_job(const Container& container, const Job& job, BlockDecoder& dec
 /// The ring between the calling thread, which plans and consumes, and the workers.
 class Ring {
  public:
-  Ring(const Container& container, unsigned workers) : container_(container), slots_(workers * kJobsPerWorker) {
+  Ring(const Container& container, unsigned workers)
+      : container_(container), slots_(std::size_t{workers} * kJobsPerWorker) {
     for (unsigned i = 0; i < workers; ++i)
       threads_.emplace_back([this] { work(); });
   }

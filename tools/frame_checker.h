@@ -41,7 +41,7 @@ class FrameChecker {
   FrameChecker(const FrameChecker&) = delete;
   FrameChecker& operator=(const FrameChecker&) = delete;
 
-  void add(const FrameFile& file, std::uint64_t offset);
+  void add(const FrameFile& input, std::uint64_t offset);
   /// Waits until everything is decoded.
   void finish();
   /// The reports that are complete, as far as all before them are.

@@ -77,8 +77,8 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
   FoundFrames found;
   for (const auto& argument : arguments) {
     error_code error;
-    // What is not there, or is no file, shows when it is opened.
-    if (filesystem::is_directory(argument, error) && !is_sparse_frame(argument)) {
+    // What is not there, or is no frame although it is named like one, shows when it is opened.
+    if (filesystem::is_directory(argument, error) && !has_frame_suffix(argument) && !is_sparse_frame(argument)) {
       walk(found, argument);
     } else {
       add(found, argument);
@@ -87,14 +87,14 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
   return found;
 }
 
-std::uint64_t stored_bytes(const std::string& name) {
+std::uint64_t stored_bytes(const std::string& path) {
   error_code error;
-  if (!filesystem::is_directory(name, error)) {
-    const auto size = filesystem::file_size(name, error);
+  if (!filesystem::is_directory(path, error)) {
+    const auto size = filesystem::file_size(path, error);
     return error ? 0 : size;
   }
   std::uint64_t sum = 0;
-  for (const path& entry : list(name, error)) {
+  for (const filesystem::path& entry : list(path, error)) {
     error_code odd;
     const auto size = filesystem::file_size(entry, odd);
     if (!odd) sum += size;

@@ -414,6 +414,7 @@ std::string mount_usage() {
 
 std::vector<std::string> mount_option_names() {
   std::vector<std::string> names;
+  names.reserve(kOptions.size());
   for (const auto& spec : kOptions)
     names.emplace_back(spec.name);
   return names;

@@ -7,7 +7,7 @@
 build_packages=(
   g++ meson ninja-build pkg-config scdoc
   fuse3 libfuse3-dev libspdlog-dev libfmt-dev
-  libzstd-dev liblz4-dev libdeflate-dev zlib1g-dev libsnappy-dev libhwy-dev
+  libzstd-dev liblz4-dev libdeflate-dev libsnappy-dev libhwy-dev
   libboost-dev libboost-filesystem-dev libexpected-dev libcli11-dev nlohmann-json3-dev
 )
 
