@@ -155,11 +155,15 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     codec::MutexLock lock(node.mutex);
     const bool changed = known.kind != EntryKind::none && !(node.known.identity == probe->identity);
     if (changed) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+    node.known = *probe;
+    // Whoever has a file open that is damaged now must get errors, not a clean end where there was none.
+    const auto current = probe->damage ? node.current.lock() : nullptr;
+    if (current) probe->size = current->view().size();
     // Where the size has changed too, the kernel itself drops the pages when it is told.
     stale_pages =
-        changed && node.known.size == probe->size && node.cached != frame::Identity{} && node.cached != probe->identity;
+        changed && node.shown_size == probe->size && node.cached != frame::Identity{} && node.cached != probe->identity;
     if (stale_pages) node.cached = {};
-    node.known = *probe;
+    node.shown_size = probe->size;
   }
   if (stale_pages) drop_pages(node.id);
   return probe;
@@ -185,10 +189,10 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
   // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
-  // having changed it must see the change.
+  // having changed, removed or replaced it must see that.
   const bool is_watched_folder = probe.kind == EntryKind::directory && node.watched.load(std::memory_order_acquire);
   attributes.attr_timeout = is_watched_folder ? options_.attr_timeout : 0;
-  attributes.entry_timeout = name_watched ? options_.entry_timeout : 0;
+  attributes.entry_timeout = probe.kind == EntryKind::directory && name_watched ? options_.entry_timeout : 0;
   if (is_container(probe.kind)) {
     attributes.status.st_ino = probe.entry_inode | kViewInode;
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
@@ -241,9 +245,16 @@ codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) 
   }
   auto probe = probe_node(*node);
   if (probe) return describe(*node, *probe);
-  if (handle == nullptr || !handle->file) return codec::Failure(probe.error());
-  // Removed or replaced on disk, but still open: the descriptor knows.
-  auto status = files_.status(handle->file->fd());
+  // Removed or replaced on disk, but still open: a descriptor knows. (For fstat(2) the kernel does not say which.)
+  std::shared_ptr<const frame::Descriptor> file = handle != nullptr ? handle->file : nullptr;
+  if (!file) {
+    codec::MutexLock lock(node->mutex);
+    for (const auto& opened : node->opened) {
+      if ((file = opened.lock())) break;
+    }
+  }
+  if (!file) return codec::Failure(probe.error());
+  auto status = files_.status(file->fd());
   if (!status) return codec::Failure(status.error());
   Probe open;
   {
@@ -296,6 +307,11 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
   auto file = tree_.open_entry(*path);
   if (!file) return codec::Failure(file.error());
   handle->file = std::move(*file);
+  {
+    codec::MutexLock lock(node.mutex);
+    std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
+    node.opened.push_back(handle->file);
+  }
   auto status = files_.status(handle->file->fd());
   if (!status) return codec::Failure(status.error());
   // The root has no name that the kernel could look up again: there, whatever the source is now is opened.

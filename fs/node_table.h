@@ -39,10 +39,12 @@ struct Node {
   std::atomic<bool> watched{false};  // folders: changes of what it holds are reported
 
   codec::Mutex mutex;
-  Probe known GUARDED_BY(mutex);                              // what the last stat saw
-  std::weak_ptr<const Generation> current GUARDED_BY(mutex);  // what the last open opened
-  frame::Identity cached GUARDED_BY(mutex);                   // the state whose pages the kernel may hold
-  bool damaged GUARDED_BY(mutex) = false;                     // a read of the state `cached` has failed
+  Probe known GUARDED_BY(mutex);                                                 // what the last stat saw
+  std::uint64_t shown_size GUARDED_BY(mutex) = 0;                                // what the kernel was told last
+  std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // by handles
+  std::weak_ptr<const Generation> current GUARDED_BY(mutex);                     // what the last open opened
+  frame::Identity cached GUARDED_BY(mutex);  // the state whose pages the kernel may hold
+  bool damaged GUARDED_BY(mutex) = false;    // a read of the state `cached` has failed
 };
 
 class NodeTable {

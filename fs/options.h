@@ -39,7 +39,8 @@ struct MountOptions {
   double commit_interval = 5.0;  // seconds
   bool writeback = false;        // the kernel's write-back cache
 
-  // How long, in seconds, the kernel may believe names and attributes of folders that are watched for changes.
+  // How long, in seconds, the kernel may believe names and attributes of folders that are watched for changes. Those of
+  // files it asks for each time.
   double attr_timeout = 1.0;
   double entry_timeout = 1.0;
 
