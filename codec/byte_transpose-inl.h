@@ -109,6 +109,7 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY
                                       std::size_t plane_stride, std::uint8_t* HWY_RESTRICT rows, std::size_t count) {
   const Bytes d;
   if constexpr (exact) width = n;
+  constexpr bool packed = !exact && n < kBlock;  // a block of one row needs no packing
   const RowTables tables = row_tables(n, width);
   const auto pack = hn::LoadDup128(d, tables.pack);
   // Packed blocks are stored whole; what they write too much is the place of the rows that follow.
@@ -119,7 +120,7 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY
     for (std::size_t j = 0; j < n; ++j)
       v[j] = hn::LoadU(d, planes + (exact || j < width ? j : 0) * plane_stride + done);
     interleave<log2_of(n)>(v);
-    for (std::size_t i = 0; i < n && !exact; ++i)
+    for (std::size_t i = 0; i < n && packed; ++i)
       v[i] = hn::TableLookupBytes(v[i], pack);
     for (std::size_t block = 0; block < kBlocks; ++block) {
       std::uint8_t* const to = rows + (done + block * kBlock) * width;
@@ -146,7 +147,7 @@ HWY_INLINE std::size_t rows_to_planes(std::size_t width, const std::uint8_t* HWY
     for (std::size_t i = 0; i < n; ++i) {
       const std::uint8_t* const from = rows + (done + i * (kBlock / n)) * width;
       v[i] = load_blocks(d, from, from + kBlock * width);
-      if constexpr (!exact) v[i] = hn::TableLookupBytes(v[i], spread);
+      if constexpr (!exact && n < kBlock) v[i] = hn::TableLookupBytes(v[i], spread);
     }
     interleave<4>(v);
     for (std::size_t j = 0; j < n; ++j) {
@@ -169,6 +170,20 @@ HWY_INLINE void tile_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_
   }
 }
 
+// Two groups of rows. Planes that lie a power of two apart share one place in the first cache: what is not read of a
+// line at once has to be fetched again.
+HWY_INLINE void tiles_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride,
+                              std::uint8_t* HWY_RESTRICT rows, std::size_t row_stride) {
+  alignas(64) std::uint8_t lines[16 * 2 * kGroup];
+  const Bytes d;
+  for (std::size_t j = 0; j < 16; ++j) {
+    hn::Store(hn::LoadU(d, planes + j * plane_stride), d, lines + 2 * j * kGroup);
+    hn::Store(hn::LoadU(d, planes + j * plane_stride + kGroup), d, lines + (2 * j + 1) * kGroup);
+  }
+  tile_to_rows(lines, 2 * kGroup, rows, row_stride);
+  tile_to_rows(lines + kGroup, 2 * kGroup, rows + kGroup * row_stride, row_stride);
+}
+
 HWY_INLINE void tile_to_planes(const std::uint8_t* HWY_RESTRICT rows, std::size_t row_stride,
                                std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride) {
   Vector v[16];
@@ -185,10 +200,15 @@ HWY_INLINE std::size_t wide_planes_to_rows(std::size_t width, const std::uint8_t
                                            std::size_t plane_stride, std::uint8_t* HWY_RESTRICT rows,
                                            std::size_t count) {
   const std::size_t whole = count / kGroup * kGroup;
-  for (std::size_t i = 0; i < whole; i += kGroup) {
+  for (std::size_t i = 0; i < whole; i += 2 * kGroup) {
     for (std::size_t j = 0; j < width; j += kBlock) {
       const std::size_t from = j + kBlock <= width ? j : width - kBlock;
-      tile_to_rows(planes + from * plane_stride + i, plane_stride, rows + i * width + from, width);
+      const std::uint8_t* const tile = planes + from * plane_stride + i;
+      if (i + kGroup < whole) {
+        tiles_to_rows(tile, plane_stride, rows + i * width + from, width);
+      } else {
+        tile_to_rows(tile, plane_stride, rows + i * width + from, width);
+      }
     }
   }
   return whole;

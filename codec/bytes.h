@@ -54,4 +54,19 @@ void store_be(std::uint8_t* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
+/// The memory of integers, to have their bytes decoded into it.
+template <std::integral T>
+ByteSpan bytes_of(std::span<T> values) {
+  return {reinterpret_cast<std::uint8_t*>(values.data()), values.size_bytes()};
+}
+
+/// Makes integers of what was stored as little-endian bytes.
+template <std::integral T>
+void from_little_endian(std::span<T> values) {
+  if constexpr (std::endian::native == std::endian::big) {
+    for (T& value : values)
+      value = swap_bytes(value);
+  }
+}
+
 }  // namespace cframefs::codec

@@ -41,16 +41,16 @@ std::size_t narrow_to_planes(std::size_t width, const std::uint8_t* rows, std::u
 }
 
 std::size_t vector_unshuffle(std::size_t width, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
-  if (width > 16) return wide_planes_to_rows(width, in, count, out, count);
-  if (width > 8) return narrow_to_rows<16>(width, in, out, count);
+  if (width >= 16) return wide_planes_to_rows(width, in, count, out, count);
+  if (width > 8) return planes_to_rows<16, false>(width, in, count, out, count);
   if (width > 4) return narrow_to_rows<8>(width, in, out, count);
   if (width > 2) return narrow_to_rows<4>(width, in, out, count);
   return narrow_to_rows<2>(width, in, out, count);
 }
 
 std::size_t vector_shuffle(std::size_t width, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
-  if (width > 16) return wide_rows_to_planes(width, in, out, count, count);
-  if (width > 8) return narrow_to_planes<16>(width, in, out, count);
+  if (width >= 16) return wide_rows_to_planes(width, in, out, count, count);
+  if (width > 8) return rows_to_planes<16, false>(width, in, out, count, count);
   if (width > 4) return narrow_to_planes<8>(width, in, out, count);
   if (width > 2) return narrow_to_planes<4>(width, in, out, count);
   return narrow_to_planes<2>(width, in, out, count);

@@ -19,10 +19,10 @@ constexpr std::uint32_t kEntry = sizeof(std::int64_t);
 /// Entries of a unit where the index has no blocks that hold whole entries.
 constexpr std::uint32_t kDefaultUnit = 2048;
 
-/// A block of the index is decoded whole. This plain length is always allowed …
-constexpr std::uint64_t kFreeBlock = std::uint64_t{16} << 20;
+/// A block of the index is decoded whole. This plain length is always allowed; it fits into the cache …
+constexpr std::uint64_t kFreeBlock = std::uint64_t{4} << 20;
 /// … and this many times what the block takes in the file. Beyond, a few bytes would be made to claim gigabytes.
-constexpr std::uint64_t kMaxExpansion = 1024;
+constexpr std::uint64_t kMaxExpansion = 256;
 
 bool is_hole(std::int64_t entry) {
   return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry;
@@ -136,12 +136,12 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
   for (std::uint32_t block = decoder_.block_at(begin); block <= decoder_.block_at(end - 1); ++block) {
     if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
   }
-  std::vector<std::uint8_t> bytes(entries * kEntry);
-  const auto context = cache_->contexts().acquire();
-  if (auto done = decode_bytes(*context, begin, bytes); !done) return Failure(located(done.error()));
+  // Decoded where it will stay: for a large block the first touch of its pages costs more than the decoding.
   auto values = std::make_shared<std::vector<std::int64_t>>(entries);
-  for (std::size_t i = 0; i < entries; ++i)
-    (*values)[i] = codec::load_le<std::int64_t>(&bytes[i * kEntry]);
+  const auto context = cache_->contexts().acquire();
+  if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(*values))); !done)
+    return Failure(located(done.error()));
+  codec::from_little_endian(std::span(*values));
   return IndexCache::Block(std::move(values));
 }
 

@@ -65,15 +65,17 @@ codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
   return at(mountpoint, codec::invalid("the mount point is neither a folder nor a regular file"));
 }
 
-/// A mount point beneath the source would make the mount look into itself.
-codec::Result<void> check_not_beneath(const std::string& source, const std::string& mountpoint) {
+/// The mount must not look into itself: its mount point must neither lie beneath the source nor, unless the source is
+/// a folder that stays open underneath, be the source. `mountpoint`: resolved.
+codec::Result<void> check_apart(const SourceTree& tree, const std::string& source, const std::string& mountpoint) {
   auto real_source = real_path(source);
   if (!real_source) return codec::Failure(real_source.error());
-  auto real_mountpoint = real_path(mountpoint);
-  if (!real_mountpoint) return codec::Failure(real_mountpoint.error());
   const std::string prefix = *real_source == "/" ? "/" : *real_source + "/";
-  if (real_mountpoint->starts_with(prefix)) {
+  if (mountpoint.starts_with(prefix)) {
     return at(mountpoint, codec::invalid("the mount point lies inside the source " + *real_source));
+  }
+  if (tree.is_single_file() && mountpoint == *real_source) {
+    return at(mountpoint, codec::invalid("the mount point is the source itself"));
   }
   return {};
 }
@@ -101,18 +103,41 @@ std::vector<std::string> mount_arguments(const MountOptions& options) {
   return arguments;
 }
 
+/// A path as mountinfo(5) writes it.
+std::string escape_blanks(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) {
+    switch (c) {
+      case ' ':
+        escaped += "\\040";
+        break;
+      case '\t':
+        escaped += "\\011";
+        break;
+      case '\n':
+        escaped += "\\012";
+        break;
+      case '\\':
+        escaped += "\\134";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
 /// Raises the kernel's readahead for the mount, where the rights are there. The mount is found in mountinfo rather than
-/// by stat(2), which would have to be answered by this very process.
+/// by stat(2), which would have to be answered by this very process. `mountpoint`: resolved.
 void raise_readahead(const std::string& mountpoint) {
-  auto real = real_path(mountpoint);
+  const std::string wanted = escape_blanks(mountpoint);
   std::ifstream mounts("/proc/self/mountinfo");
   std::string device;
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream fields(line);
     std::string id, parent, numbers, root, place;
     fields >> id >> parent >> numbers >> root >> place;
-    if (line.find(" - fuse.cframefs ") != std::string::npos && (place == mountpoint || (real && place == *real)))
-      device = numbers;
+    if (line.find(" - fuse.cframefs ") != std::string::npos && place == wanted) device = numbers;
   }
   if (device.empty()) return;
   std::ofstream setting("/sys/class/bdi/" + device + "/read_ahead_kb");
@@ -147,6 +172,16 @@ class ReadyPipe {
   int ends_[2] = {-1, -1};
 };
 
+/// A program may be started with its standard streams closed. What is opened next would take their numbers, and be lost
+/// when the daemon leaves the terminal.
+void fill_standard_streams() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= 2);
+  if (fd > 2) ::close(fd);
+}
+
 void detach_from_terminal() {
   setsid();
   static_cast<void>(chdir("/"));
@@ -174,21 +209,23 @@ codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const Mo
 }  // namespace
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
+  fill_standard_streams();
   const bool foreground = options.foreground || options.debug;
   log_to(LogTarget::standard_error, options.debug);
   auto is_file = check_mountpoint(options.mountpoint);
   if (!is_file) return codec::Failure(is_file.error());
   Filesystem filesystem(frame::system_files(), options);
   if (auto opened = filesystem.open_source(*is_file); !opened) return opened;
-  if (!*is_file) {
-    if (auto checked = check_not_beneath(options.source, options.mountpoint); !checked) return checked;
-  }
+  // Resolved while it can be: in the background the working folder is another one, and once it is mounted, looking at
+  // it would wait for an answer from ourselves.
+  auto mountpoint = real_path(options.mountpoint);
+  if (!mountpoint) return codec::Failure(mountpoint.error());
+  if (auto checked = check_apart(filesystem.tree(), options.source, *mountpoint); !checked) return checked;
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
   FuseAdapter adapter(filesystem, [&ready] { ready.tell_ready(); });
-  if (auto mounted = adapter.mount(options.mountpoint, mount_arguments(options), options.debug); !mounted)
-    return mounted;
-  raise_readahead(options.mountpoint);
+  if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options), options.debug); !mounted) return mounted;
+  raise_readahead(*mountpoint);
   if (foreground) return serve(filesystem, adapter, options);
 
   const pid_t child = fork();

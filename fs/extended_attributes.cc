@@ -51,11 +51,16 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   auto generation = generation_of(*node, *path, *file);
   if (!generation) return names;  // damaged: the file's own attributes are all there is
   names->emplace_back(kInfo);
+  // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the
+  // list.
+  const auto add = [&names](std::string_view prefix, const std::string& layer) {
+    if (layer.find('\0') == std::string::npos) names->push_back(std::string(prefix) + layer);
+  };
   const frame::Container& container = (*generation)->container();
   for (const frame::Metalayer& layer : container.metalayers())
-    names->push_back(std::string(kMeta) + layer.name);
+    add(kMeta, layer.name);
   for (const std::string& name : container.vlmetalayer_names())
-    names->push_back(std::string(kVlmeta) + name);
+    add(kVlmeta, name);
   return names;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -22,6 +23,8 @@ constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
 constexpr int kOpenAttempts = 20;
 constexpr auto kOpenPause = std::chrono::milliseconds(1);
 constexpr int kReadAttempts = 5;
+// How long an answer may wait until the kernel has dropped the pages of an older state.
+constexpr auto kDropPatience = std::chrono::seconds(1);
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
 constexpr std::uint64_t kPage = 4096;
@@ -32,11 +35,6 @@ codec::Failure no_such_node() {
 
 bool has_page_sized_chunks(const frame::FrameParameters& parameters) {
   return parameters.chunksize > 0 && static_cast<std::uint64_t>(parameters.chunksize) % kPage == 0;
-}
-
-/// It can be changed under a name in a folder that nobody watches.
-bool has_other_names(const Probe& probe) {
-  return S_ISREG(probe.status.st_mode) && probe.status.st_nlink > 1;
 }
 
 bool changed_just_now(const frame::Identity& identity) {
@@ -83,6 +81,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
 
 void Filesystem::start(KernelCaches& kernel) {
   kernel_ = &kernel;
+  notifier_.start(1);
   watcher_.start();
   const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
   workers_.start(options_.workers != 0 ? options_.workers : processors);
@@ -90,6 +89,7 @@ void Filesystem::start(KernelCaches& kernel) {
 
 void Filesystem::stop() {
   watcher_.stop();
+  notifier_.stop();
   workers_.stop();
 }
 
@@ -139,11 +139,6 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
   auto probe = tree_.probe_again(*path, known);
   if (!probe) return probe;
-  if (has_other_names(*probe) && !node.watched.load(std::memory_order_acquire)) {
-    watch(node, *path);
-    probe = tree_.probe_again(*path, known);
-    if (!probe) return probe;
-  }
   const bool is_root = node.id == kRootNode;
   if (!is_root &&
       (probe->status.st_dev != node.device || probe->entry_inode != node.inode || probe->kind != node.kind)) {
@@ -152,14 +147,35 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   if (probe->damage) {
     codec::Error error = *probe->damage;
     error.path = *path;
+    if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
     once_.error(error);
   }
-  codec::MutexLock lock(node.mutex);
-  if (node.known.kind != EntryKind::none && !(node.known.identity == probe->identity)) {
-    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  bool stale_pages = false;
+  {
+    codec::MutexLock lock(node.mutex);
+    const bool changed = known.kind != EntryKind::none && !(node.known.identity == probe->identity);
+    if (changed) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+    // Where the size has changed too, the kernel itself drops the pages when it is told.
+    stale_pages =
+        changed && node.known.size == probe->size && node.cached != frame::Identity{} && node.cached != probe->identity;
+    if (stale_pages) node.cached = {};
+    node.known = *probe;
   }
-  node.known = *probe;
+  if (stale_pages) drop_pages(node.id);
   return probe;
+}
+
+void Filesystem::drop_pages(NodeId node) {
+  if (kernel_ == nullptr) return;
+  // Dropping a page waits for a read of it that is under way, which may need this very thread: hence another thread,
+  // and an end to the patience.
+  auto dropped = std::make_shared<std::promise<void>>();
+  const std::future<void> done = dropped->get_future();
+  notifier_.post([kernel = kernel_, node, dropped] {
+    kernel->forget_node(node);
+    dropped->set_value();
+  });
+  done.wait_for(kDropPatience);
 }
 
 Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
@@ -168,10 +184,10 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   attributes.status = probe.status;
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
-  const bool is_folder = probe.kind == EntryKind::directory;
-  const bool by_itself = is_folder || probe.kind == EntryKind::sparse_frame || has_other_names(probe);
-  const bool watched = (is_folder || name_watched) && (!by_itself || node.watched.load(std::memory_order_acquire));
-  attributes.attr_timeout = watched ? options_.attr_timeout : 0;
+  // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
+  // having changed it must see the change.
+  const bool is_watched_folder = probe.kind == EntryKind::directory && node.watched.load(std::memory_order_acquire);
+  attributes.attr_timeout = is_watched_folder ? options_.attr_timeout : 0;
   attributes.entry_timeout = name_watched ? options_.entry_timeout : 0;
   if (is_container(probe.kind)) {
     attributes.status.st_ino = probe.entry_inode | kViewInode;
@@ -282,7 +298,8 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
   handle->file = std::move(*file);
   auto status = files_.status(handle->file->fd());
   if (!status) return codec::Failure(status.error());
-  if (status->st_dev != node.device || status->st_ino != node.inode) {
+  // The root has no name that the kernel could look up again: there, whatever the source is now is opened.
+  if (id != kRootNode && (status->st_dev != node.device || status->st_ino != node.inode)) {
     return codec::stale("another file has taken its place");
   }
   if (is_container(node.kind)) return open_frame(std::move(handle), *path);
@@ -338,8 +355,13 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
   return opened;
 }
 
+bool Filesystem::is_known_damaged(Node& node, const frame::Identity& identity) {
+  codec::MutexLock lock(node.mutex);
+  return node.known.damage && node.known.identity == identity;
+}
+
 codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
-    const Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
   for (int attempt = 1;; ++attempt) {
     auto before = tree_.identity(file->fd(), node.kind);
     if (!before) return codec::Failure(before.error());
@@ -356,7 +378,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (attempt == kOpenAttempts || settled) {
       codec::Error error = container ? codec::stale("it kept changing while it was opened").value() : container.error();
       if (error.path.empty()) error.path = path;
-      once_.error(error);
+      if (!is_known_damaged(node, *after)) once_.error(error);
       return codec::Failure(std::move(error));
     }
     std::this_thread::sleep_for(kOpenPause);
@@ -377,7 +399,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
   // serves are locked until it answers.
-  workers_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
   codec::MutexLock lock(handle.mutex);
   handle.generation = *fresh;
   return fresh;

@@ -99,11 +99,15 @@ class Filesystem {
   codec::Result<std::string> path_of(NodeId node) const;
   void watch(Node& folder, const std::string& path);
   void changed(const Watcher::Change& change);
+  /// Waits until the kernel holds no page of the node, as far as that can be waited for.
+  void drop_pages(NodeId node);
   Attributes describe(const Node& node, const Probe& probe) const;
   codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node, const std::string& path,
                                                                  const std::shared_ptr<const frame::Descriptor>& file);
   codec::Result<std::shared_ptr<const Generation>> open_generation(
-      const Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file);
+      Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file);
+  /// This state of the file was found damaged, and that was logged, when it was looked at.
+  static bool is_known_damaged(Node& node, const frame::Identity& identity);
   codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle);
   codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, const std::string& path);
   bool is_damaged_small(const Generation& generation);
@@ -122,6 +126,7 @@ class Filesystem {
   std::shared_ptr<frame::IndexCache> index_cache_;
   ReadRoute route_;
   WorkerPool workers_;
+  WorkerPool notifier_;  // one thread that tells the kernel what to drop
   ReadAhead::Shared ahead_;
   bool root_is_file_ = false;
   std::atomic<std::uint64_t> next_generation_{1};

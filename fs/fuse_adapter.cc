@@ -52,6 +52,9 @@ fuse_entry_param entry_of(const Attributes& attributes) {
 void on_init(void* userdata, fuse_conn_info* connection) {
   // Replies go from our buffers with one writev; splicing them through a pipe is slower.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+  // Otherwise the kernel would ask for the attributes at every read, also of what it holds. Pages of an older state are
+  // dropped at open, at stat, and when the watcher tells.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
   connection->max_read = kMaxRequest;
   // The kernel takes the lower of this and of what is set for the mount, which the daemon raises where it may.
   connection->max_readahead = kMaxRequest;

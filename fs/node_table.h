@@ -36,7 +36,7 @@ struct Node {
   const EntryKind kind;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;           // of the entry on disk; set before the node is shared
-  std::atomic<bool> watched{false};  // its changes are reported: of a folder, those of what it holds
+  std::atomic<bool> watched{false};  // folders: changes of what it holds are reported
 
   codec::Mutex mutex;
   Probe known GUARDED_BY(mutex);                              // what the last stat saw

@@ -68,6 +68,9 @@ codec::Result<void> SourceTree::open() {
     }
     return at_path<void>(codec::invalid("offset= is for a source that is one file, and this is a folder"), root_path_);
   }
+  if (!is_folder && !S_ISREG(status->st_mode)) {
+    return at_path<void>(codec::invalid("the source is neither a folder nor a regular file"), root_path_);
+  }
   // One file: the tree is the folder that holds it, with nothing else in it.
   const std::size_t slash = root_path_.rfind('/');
   single_name_ = root_path_.substr(slash + 1);

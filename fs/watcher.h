@@ -1,7 +1,6 @@
 // Notices changes of backing files made behind the mount, so that the kernel need not ask before each use of a name.
 //
-// One inotify watch for each folder that the kernel has looked into, and for each file with several names, which may be
-// changed under one that lies in a folder nobody watches. What cannot be watched (the limit on
+// One inotify watch for each folder that the kernel has looked into. A folder that cannot be watched (the limit on
 // watches, a filesystem that does not tell) is simply not: watch() says so, and the kernel is then told to ask every
 // time. Changes are reported from a thread of its own, which holds no lock meanwhile: the kernel may make the reporter
 // wait for requests that are being served.
@@ -37,7 +36,7 @@ class Watcher {
 
   void start();
   void stop();
-  /// Watches the open folder or file `fd`, to be reported as `folder`. False if it cannot be.
+  /// Watches the open folder `fd`, to be reported as `folder`. False if it cannot be.
   bool watch(int fd, std::uint64_t folder);
   void forget(std::uint64_t folder);
 

@@ -14,6 +14,8 @@ Data. DIR holds one file presented in many ways (those that are missing are left
     a-lz4-1m.b2frame  a-zstd5-1m.b2frame    frames of it, shuffle, typesize 4, chunks of 1 MiB; -16m: of 16 MiB
     a-lz4-1m.sqfs a-lz4-128k.sqfs a-zstd5-1m.sqfs a-zstd5-128k.sqfs a-lz4.erofs   images with a.f32 in them
     many-1k.b2frame  many-1m.b2frame        frames of 1,000 and of 1,000,000 chunks of 4 KiB
+No frame may have a second name (hard link): such a file could change unnoticed, so that the kernel must ask for its
+attributes before each read.
 
 Exit status: 0 all demands met, 1 one is not met or a measurement failed, 77 one could not be judged.
 """

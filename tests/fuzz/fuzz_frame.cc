@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "frame/cframe.h"
 #include "frame/chunk_reader.h"
 #include "frame/flat_view.h"
@@ -24,7 +26,8 @@ constexpr std::int64_t kChunks = 64;
 void check_metalayers(const frame::Container& container) {
   static_cast<void>(frame::summary_json(container));
   static_cast<void>(container.metalayers());
-  for (const std::string& name : container.vlmetalayer_names()) static_cast<void>(container.vlmetalayer(name));
+  for (const std::string& name : container.vlmetalayer_names())
+    static_cast<void>(container.vlmetalayer(name));
 }
 
 void check_holes(const frame::Container& container) {

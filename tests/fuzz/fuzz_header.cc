@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Metalayers do not wait for a header that is right.
   const MetalayerSection section = parse_metalayers(bytes);
   std::size_t total = 0;
-  for (const Metalayer& layer : section.layers) total += layer.content.size();
+  for (const Metalayer& layer : section.layers)
+    total += layer.content.size();
   FUZZ_CHECK(total <= size);
   FUZZ_CHECK(section.layers.size() <= layout::kMaxMetalayers);
   return 0;
