@@ -259,6 +259,16 @@ bool is_passed_on(std::string_view option) {
   });
 }
 
+/// As libfuse wants it in its own list: what split_options() takes apart again.
+std::string escaped(std::string_view option) {
+  std::string text;
+  for (const char c : option) {
+    if (c == ',' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text;
+}
+
 Applied apply_option(MountOptions& options, const std::string& option) {
   if (option.empty() || is_ignored(option)) return {};
   if (option == "debug") {
@@ -271,7 +281,7 @@ Applied apply_option(MountOptions& options, const std::string& option) {
       std::find_if(kOptions.begin(), kOptions.end(), [&](const auto& known) { return known.name == name; });
   if (spec == kOptions.end()) {
     if (!is_passed_on(option)) return invalid("unknown option '" + option + "' (-h lists the options)");
-    options.fuse_options.push_back(option);
+    options.fuse_options.push_back(escaped(option));
     return {};
   }
   if (spec->values.empty() != (equals == std::string::npos)) {

@@ -161,7 +161,7 @@ TEST(MountOptions, WhatFuseUnderstandsIsPassedOn) {
   EXPECT_EQ(
       with("allow_other,nosuid,nodev,fsname=x,ro,subtype=y,max_read=65536,default_permissions").fuse_options,
       (Arguments{"allow_other", "nosuid", "nodev", "fsname=x", "subtype=y", "max_read=65536", "default_permissions"}));
-  EXPECT_EQ(with("fsname=a\\,b,ro").fuse_options, (Arguments{"fsname=a,b"}));
+  EXPECT_EQ(with("fsname=a\\,b,ro").fuse_options, (Arguments{"fsname=a\\,b"}));
 }
 
 TEST(MountOptions, AnythingElseIsNamed) {

@@ -1,0 +1,129 @@
+"""The scripts of tools/: what they count, what they refuse, and what the mount helper makes of mount(8)'s call."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / 'tools'
+
+
+def run(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='cframefs-test-'))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding='utf-8')
+        return path
+
+
+class TestSummary(Folder):
+    def summary(self, *programs):
+        self.write('meson-logs/testlog.json', '\n'.join(json.dumps(program) for program in programs))
+        ran = run([sys.executable, TOOLS / 'test_summary.py', self.folder])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stdout.split(), ran.stderr
+
+    def test_counts_the_cases_of_googletest(self):
+        output = ('[ RUN      ] A.One\n[       OK ] A.One (3 ms)\n'
+                  '[ RUN      ] A.Two\nfoo.cc:1: Failure\n[  FAILED  ] A.Two (0 ms)\n'
+                  '[ RUN      ] A.Three\nfoo.cc:9: Skipped\nno /dev/fuse\n\n[  SKIPPED ] A.Three (0 ms)\n'
+                  '[ RUN      ] P/A.Four/0\n[  FAILED  ] P/A.Four/0, where GetParam() = "x y" (0 ms)\n'
+                  '[  PASSED  ] 1 test.\n[  FAILED  ] 2 tests, listed below:\n[  FAILED  ] A.Two\n')
+        counts, text = self.summary({'name': 'cframefs:codec / a_test', 'result': 'FAIL', 'stdout': output})
+        self.assertEqual(counts, ['1', '2', '1'])
+        self.assertIn('FAILED  a_test: A.Two', text)
+        self.assertIn('skipped 1 of a_test: no /dev/fuse', text)
+
+    def test_a_crash_is_a_failure_whatever_passed_before(self):
+        counts, text = self.summary(
+            {'name': 'a', 'result': 'FAIL', 'stdout': '[       OK ] A.One (3 ms)\n', 'stderr': 'SUMMARY: leak\n'},
+            {'name': 'b', 'result': 'TIMEOUT', 'stdout': ''},
+            {'name': 'c', 'result': 'ERROR'})
+        self.assertEqual(counts, ['1', '3', '0'])
+        self.assertIn('a: FAIL: SUMMARY: leak', text)
+
+    def test_other_programs_count_once(self):
+        counts, text = self.summary(
+            {'name': 'a', 'result': 'OK', 'stdout': 'fine\n'},
+            {'name': 'b', 'result': 'SKIP', 'stdout': 'no seeds here\n'})
+        self.assertEqual(counts, ['1', '0', '1'])
+        self.assertIn('b: no seeds here', text)
+
+    def test_no_log_is_an_error(self):
+        self.assertNotEqual(run([sys.executable, TOOLS / 'test_summary.py', self.folder]).returncode, 0)
+
+
+class CheckLayout(Folder):
+    def offences(self, name, text):
+        path = self.write(name, text)
+        ran = run([sys.executable, TOOLS / 'check_layout.py'], cwd=self.folder)
+        path.unlink()
+        self.assertEqual(ran.returncode != 0, bool(ran.stdout))
+        return ran.stdout
+
+    def test_good_source_passes(self):
+        table = 'constexpr std::array kTable = {\n' + '  1,\n' * 80 + '};\n'
+        members = 'class A {\n' + '  int a = 1;\n' * 80 + '};\n'
+        self.assertEqual(self.offences('codec/a.cc', '#include "codec/a.h"\n' + table + members), '')
+
+    def test_long_functions(self):
+        body = '  a += 1;\n' * 59
+        self.assertEqual(self.offences('fs/a.cc', 'int f(int a) {\n' + body[10:] + '}\n'), '')
+        self.assertIn('fs/a.cc:2: a function of 62 lines',
+                      self.offences('fs/a.cc', 'namespace a {\nint f(int a,\n      char b = \'{\') {\n' + body + '}\n}\n'))
+        self.assertIn('function', self.offences('fs/a.h', 'class A {\n  int f() {\n' + body + '  }\n};\n'))
+
+    def test_long_files(self):
+        self.assertIn('601 lines', self.offences('frame/a.h', '// x\n' * 601))
+
+    def test_layers(self):
+        self.assertIn('stands above', self.offences('codec/a.cc', '#include "frame/container.h"\n'))
+        self.assertIn('stands above', self.offences('frame/a.cc', '#include "fs/options.h"\n'))
+        self.assertIn('FUSE', self.offences('tools/a.cc', '#include <fuse_lowlevel.h>\n'))
+        self.assertEqual(self.offences('fs/a.cc', '#include <fuse_lowlevel.h>\n#include "frame/open.h"\n'), '')
+
+    def test_casts(self):
+        self.assertIn('reinterpret_cast', self.offences('codec/a.cc', 'auto x = reinterpret_cast<int*>(y);\n'))
+        self.assertEqual(self.offences('codec/a.cc', 'auto x = reinterpret_cast<const char*>(y);\n'), '')
+
+
+class MountHelper(Folder):
+    def mount(self, *arguments):
+        program = self.write('cframefs', '#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        program.chmod(0o755)
+        helper = self.folder / 'mount.cframefs'
+        shutil.copy(TOOLS / 'mount.cframefs', helper)
+        return run([helper, *arguments])
+
+    def test_hands_options_over(self):
+        ran = self.mount('/a b', '/mnt', '-n', '-o', 'ro,names=keep', '-v', '-o', 'nofail')
+        self.assertEqual(ran.stdout.splitlines(), ['-o', 'ro,names=keep,nofail', '--', '/a b', '/mnt'])
+
+    def test_needs_no_options(self):
+        self.assertEqual(self.mount('a', 'm').stdout.splitlines(), ['--', 'a', 'm'])
+        self.assertEqual(self.mount('a', 'm', '-t', 'cframefs', '-s').stdout.splitlines(), ['--', 'a', 'm'])
+
+    def test_fake_mounts_nothing(self):
+        ran = self.mount('a', 'm', '-f')
+        self.assertEqual((ran.returncode, ran.stdout), (0, ''))
+
+    def test_refuses_what_it_does_not_know(self):
+        self.assertNotEqual(self.mount('a').returncode, 0)
+        self.assertNotEqual(self.mount('a', 'm', '-x').returncode, 0)
+
+
+if __name__ == '__main__':
+    os.environ['LC_ALL'] = 'C'
+    unittest.main()
