@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "codec/codec_states.h"
+#include "codec/page_memory.h"
 
 namespace cframefs::codec {
 namespace {
@@ -33,6 +34,7 @@ ByteSpan DecodeContext::scratch(Slot slot, std::size_t size) {
     const std::size_t rounded = (size + kGranularity - 1) / kGranularity * kGranularity;
     buffer.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(rounded);
     buffer.size = rounded;
+    fault_in(buffer.bytes.get(), size);
   }
   return {buffer.bytes.get(), buffer.size};
 }

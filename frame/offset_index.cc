@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/page_memory.h"
 #include "frame/frame_layout.h"
 
 namespace cframefs::frame {
@@ -143,7 +144,10 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
     if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
   }
   // Decoded where it will stay: for a large block the first touch of its pages costs more than the decoding.
-  auto values = std::make_shared<std::vector<std::int64_t>>(entries);
+  auto values = std::make_shared<std::vector<std::int64_t>>();
+  values->reserve(entries);
+  codec::fault_in(values->data(), entries * kEntry);
+  values->resize(entries);
   const auto context = cache_->contexts().acquire();
   if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(*values))); !done)
     return Failure(located(done.error()));

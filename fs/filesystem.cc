@@ -28,9 +28,18 @@ constexpr auto kDropPatience = std::chrono::seconds(1);
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
 constexpr std::uint64_t kPage = 4096;
+// What each thread is given to decode ahead. More would leave the processor's cache before it is read.
+constexpr std::uint64_t kTaskShare = std::uint64_t{1} << 20;
 
 codec::Failure no_such_node() {
   return codec::stale("the kernel asked for a file that it had forgotten");
+}
+
+/// The thread that serves a reader decodes, too: with one fewer ahead of it, two processors were measured to read a
+/// quarter faster than with as many.
+unsigned ahead_threads(const MountOptions& options) {
+  const unsigned threads = options.workers != 0 ? options.workers : std::thread::hardware_concurrency();
+  return std::max(2U, threads) - 1;
 }
 
 bool has_page_sized_chunks(const frame::FrameParameters& parameters) {
@@ -57,7 +66,7 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
       tree_(files, options),
       index_cache_(std::make_shared<frame::IndexCache>()),
       route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
-      ahead_(route_, workers_, options.readahead),
+      ahead_(route_, workers_, options.readahead.value_or((ahead_threads(options) + 2) * kTaskShare)),
       watcher_([this](const Watcher::Change& change) { changed(change); }) {}
 
 Filesystem::~Filesystem() {
@@ -81,10 +90,9 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
 
 void Filesystem::start(KernelCaches& kernel) {
   kernel_ = &kernel;
-  notifier_.start(1);
   watcher_.start();
-  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-  workers_.start(options_.workers != 0 ? options_.workers : processors);
+  notifier_.start(1);
+  workers_.start(ahead_threads(options_));
 }
 
 void Filesystem::stop() {

@@ -22,11 +22,11 @@ struct MountOptions {
   Names names = Names::strip;
   ArrayView b2nd = ArrayView::npy;
   Detect detect = Detect::suffix;
-  std::uint64_t offset = 0;                          // where the frame starts in a single-file source
-  std::optional<std::uint64_t> cache_size;           // bound on decoded bytes held; none: default_cache_size()
-  std::uint64_t readahead = std::uint64_t{8} << 20;  // how far ahead a sequential reader is decoded; 0: not at all
-  unsigned workers = 0;                              // decoding threads; 0: one per CPU
-  bool statistics = false;                           // serve the folder .cframefs
+  std::uint64_t offset = 0;                 // where the frame starts in a single-file source
+  std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: default_cache_size()
+  std::optional<std::uint64_t> readahead;   // how far ahead a sequential reader is decoded; none: by workers; 0: off
+  unsigned workers = 0;                     // decoding threads, that of the reader among them; 0: one per CPU
+  bool statistics = false;                  // serve the folder .cframefs
 
   // For files created in the mount.
   std::string codec = "zstd";

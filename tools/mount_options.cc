@@ -215,7 +215,7 @@ constexpr std::array kOptions = {
     OptionSpec{"detect", "suffix|content", "which files are looked into (suffix)", set_detect},
     OptionSpec{"offset", "BYTES", "where the frame starts in a single-file SOURCE (0)", set_offset},
     OptionSpec{"cache_size", "SIZE", "bound on decoded bytes held (1/8 of RAM, 64M to 1G)", set_cache_size},
-    OptionSpec{"readahead", "SIZE", "how far ahead a sequential reader is decoded, 0 = off (8M)", set_readahead},
+    OptionSpec{"readahead", "SIZE", "how far ahead a sequential reader is decoded, 0 = off (1M per CPU and 1M)", set_readahead},
     OptionSpec{"workers", "N", "decoding threads (one per CPU)", set_workers},
     OptionSpec{"codec", "NAME", "blosclz, lz4, lz4hc, zlib or zstd, for files created (zstd)", set_codec},
     OptionSpec{"clevel", "0..9", "compression level for files created (5)", set_clevel},
