@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -187,7 +188,148 @@ class SystemFiles final : public FileOps {
                       [&](char* into, std::size_t size) { return ::fgetxattr(fd, name.c_str(), into, size); });
   }
 
+  Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    return with_parent<int>(dir, path, "create", [&](int folder, const char* name) -> Result<int> {
+      const int fd =
+          uninterrupted([&] { return ::openat(folder, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode); });
+      if (fd < 0) return io_error(errno, "create");
+      return fd;
+    });
+  }
+
+  Result<void> pwrite(int fd, ByteView from, FileOffset at) override {
+    std::size_t done = 0;
+    while (done < from.size()) {
+      const std::uint64_t place = at.value + done;
+      if (place < done || place > std::numeric_limits<off_t>::max()) return io_error(EFBIG, "pwrite");
+      const ssize_t put = uninterrupted(
+          [&] { return ::pwrite(fd, from.data() + done, from.size() - done, static_cast<off_t>(place)); });
+      if (put < 0) return io_error(errno, "pwrite");
+      if (put == 0) return io_error(EIO, "pwrite");
+      done += static_cast<std::size_t>(put);
+    }
+    return {};
+  }
+
+  Result<void> truncate(int fd, std::uint64_t size) override {
+    if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return io_error(EFBIG, "ftruncate");
+    return answer("ftruncate", uninterrupted([&] { return ::ftruncate(fd, static_cast<off_t>(size)); }));
+  }
+
+  Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) override {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+    if (at.value > kMost || length > kMost - at.value) return io_error(EFBIG, "fallocate");
+    return answer("fallocate", uninterrupted([&] {
+                    return ::fallocate(fd, mode, static_cast<off_t>(at.value), static_cast<off_t>(length));
+                  }));
+  }
+
+  // Not repeated on EINTR: the kernel forgets an error of writing back once it has told it.
+  Result<void> sync(int fd, bool data_only) override {
+    return answer(data_only ? "fdatasync" : "fsync", data_only ? ::fdatasync(fd) : ::fsync(fd));
+  }
+
+  Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                         unsigned flags) override {
+    return with_parent<void>(from_dir, from, "rename", [&](int from_folder, const char* from_name) {
+      return with_parent<void>(to_dir, to, "rename", [&](int to_folder, const char* to_name) {
+        return answer("rename", ::renameat2(from_folder, from_name, to_folder, to_name, flags));
+      });
+    });
+  }
+
+  Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+    return with_parent<void>(dir, path, "unlink", [&](int parent, const char* name) {
+      return answer(folder ? "rmdir" : "unlink", ::unlinkat(parent, name, folder ? AT_REMOVEDIR : 0));
+    });
+  }
+
+  Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
+    return with_parent<void>(dir, path, "mkdir", [&](int parent, const char* name) {
+      return answer("mkdir", ::mkdirat(parent, name, mode));
+    });
+  }
+
+  Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override {
+    return with_parent<void>(dir, path, "mknod", [&](int parent, const char* name) {
+      return answer("mknod", ::mknodat(parent, name, mode, device));
+    });
+  }
+
+  Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) override {
+    return with_parent<void>(from_dir, from, "link", [&](int from_folder, const char* from_name) {
+      return with_parent<void>(to_dir, to, "link", [&](int to_folder, const char* to_name) {
+        return answer("link", ::linkat(from_folder, from_name, to_folder, to_name, 0));
+      });
+    });
+  }
+
+  Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override {
+    if (has_nul(target)) return io_error(EINVAL, "symlink");
+    return with_parent<void>(dir, path, "symlink", [&](int parent, const char* name) {
+      return answer("symlink", ::symlinkat(target.c_str(), parent, name));
+    });
+  }
+
+  Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override {
+    const auto fd = open_at(dir, path, O_PATH | O_NOFOLLOW);
+    if (!fd) return codec::Failure(fd.error());
+    const Descriptor entry(*this, *fd);
+    const auto found = status(entry.fd());
+    if (!found) return codec::Failure(found.error());
+    if (S_ISLNK(found->st_mode)) return io_error(EOPNOTSUPP, "chmod");
+    // fchmod(2) does not take a descriptor that was opened without the right to read.
+    return answer("chmod", ::chmod(("/proc/self/fd/" + std::to_string(entry.fd())).c_str(), mode));
+  }
+
+  Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override {
+    return with_parent<void>(dir, path, "chown", [&](int parent, const char* name) {
+      return answer("chown", ::fchownat(parent, name, user, group, AT_SYMLINK_NOFOLLOW));
+    });
+  }
+
+  Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) override {
+    return with_parent<void>(dir, path, "utimens", [&](int parent, const char* name) {
+      return answer("utimens", ::utimensat(parent, name, times.data(), AT_SYMLINK_NOFOLLOW));
+    });
+  }
+
+  Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
+    if (has_nul(name)) return io_error(EINVAL, "setxattr");
+    return answer("setxattr", ::fsetxattr(fd, name.c_str(), value.data(), value.size(), flags));
+  }
+
+  Result<void> remove_attribute(int fd, const std::string& name) override {
+    if (has_nul(name)) return io_error(EINVAL, "removexattr");
+    return answer("removexattr", ::fremovexattr(fd, name.c_str()));
+  }
+
+  Result<bool> try_lock(int fd, int operation) override {
+    if (uninterrupted([&] { return ::flock(fd, operation | LOCK_NB); }) == 0) return true;
+    if (errno == EWOULDBLOCK) return false;
+    return io_error(errno, "flock");
+  }
+
  private:
+  static Result<void> answer(const char* doing, int result) {
+    if (result < 0) return io_error(errno, doing);
+    return {};
+  }
+
+  /// Calls `call(folder, name)` with the folder that holds the entry, opened beneath `dir`, and the entry's name there.
+  template <class T, class Call>
+  Result<T> with_parent(int dir, const std::string& path, const char* doing, Call call) {
+    if (has_nul(path)) return io_error(EINVAL, doing);
+    const std::size_t slash = path.rfind('/');
+    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    if (name == "..") return io_error(EXDEV, doing);
+    if (slash == std::string::npos) return call(dir, name.c_str());
+    auto folder = open_at(dir, path.substr(0, slash), O_PATH | O_DIRECTORY);
+    if (!folder) return codec::Failure(folder.error());
+    const Descriptor parent(*this, *folder);
+    return call(parent.fd(), name.c_str());
+  }
+
   /// openat2(2), by number: the C library of Debian 12 has no wrapper.
   static int open_beneath(int dir, const std::string& path, int flags) {
     struct open_how how {};

@@ -8,6 +8,7 @@
 // Errors: kind io with the system's errno.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -59,6 +60,39 @@ class FileOps {
 
   virtual Result<std::vector<std::string>> list_attributes(int fd) = 0;
   virtual Result<std::string> get_attribute(int fd, const std::string& name) = 0;
+
+  // From here on: what changes something.
+
+  /// As open_at(), with O_CREAT. `flags`: O_EXCL makes an existing file EEXIST.
+  virtual Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) = 0;
+  /// All of `from`, or an error after which any part of it may have been written.
+  virtual Result<void> pwrite(int fd, ByteView from, FileOffset at) = 0;
+  virtual Result<void> truncate(int fd, std::uint64_t size) = 0;
+  /// fallocate(2).
+  virtual Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) = 0;
+  /// fsync(2), or fdatasync(2) with `data_only`; of a folder: the names in it.
+  virtual Result<void> sync(int fd, bool data_only) = 0;
+  /// renameat2(2). `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
+  virtual Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                                 unsigned flags) = 0;
+  /// unlink(2), or rmdir(2) with `folder`.
+  virtual Result<void> remove_at(int dir, const std::string& path, bool folder) = 0;
+  virtual Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) = 0;
+  /// mknod(2): pipes, sockets, devices.
+  virtual Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) = 0;
+  virtual Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) = 0;
+  virtual Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) = 0;
+  /// Of the entry itself: a final symbolic link is not followed (its mode cannot be changed: EOPNOTSUPP).
+  virtual Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) = 0;
+  /// `user`, `group`: -1 leaves it as it is.
+  virtual Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) = 0;
+  /// Access and modification time; UTIME_NOW and UTIME_OMIT as utimensat(2).
+  virtual Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) = 0;
+  /// `flags`: 0, XATTR_CREATE, XATTR_REPLACE.
+  virtual Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) = 0;
+  virtual Result<void> remove_attribute(int fd, const std::string& name) = 0;
+  /// flock(2) with LOCK_NB: false if somebody else holds a lock in the way. `operation`: LOCK_SH, LOCK_EX or LOCK_UN.
+  virtual Result<bool> try_lock(int fd, int operation) = 0;
 };
 
 /// The operating system's.

@@ -3,6 +3,7 @@
 // Thread safety: as the system's; what a double adds must see to its own.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -39,6 +40,54 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<std::string> get_attribute(int fd, const std::string& name) override {
     return system_.get_attribute(fd, name);
   }
+
+  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    return system_.create_at(dir, path, flags, mode);
+  }
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+    return system_.pwrite(fd, from, at);
+  }
+  codec::Result<void> truncate(int fd, std::uint64_t size) override { return system_.truncate(fd, size); }
+  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override {
+    return system_.allocate(fd, mode, at, length);
+  }
+  codec::Result<void> sync(int fd, bool data_only) override { return system_.sync(fd, data_only); }
+  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                                unsigned flags) override {
+    return system_.rename_at(from_dir, from, to_dir, to, flags);
+  }
+  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+    return system_.remove_at(dir, path, folder);
+  }
+  codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
+    return system_.make_folder_at(dir, path, mode);
+  }
+  codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override {
+    return system_.make_node_at(dir, path, mode, device);
+  }
+  codec::Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) override {
+    return system_.link_at(from_dir, from, to_dir, to);
+  }
+  codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override {
+    return system_.make_symlink_at(target, dir, path);
+  }
+  codec::Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override {
+    return system_.change_mode_at(dir, path, mode);
+  }
+  codec::Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override {
+    return system_.change_owner_at(dir, path, user, group);
+  }
+  codec::Result<void> set_times_at(int dir, const std::string& path,
+                                   const std::array<struct timespec, 2>& times) override {
+    return system_.set_times_at(dir, path, times);
+  }
+  codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
+    return system_.set_attribute(fd, name, value, flags);
+  }
+  codec::Result<void> remove_attribute(int fd, const std::string& name) override {
+    return system_.remove_attribute(fd, name);
+  }
+  codec::Result<bool> try_lock(int fd, int operation) override { return system_.try_lock(fd, operation); }
 
  private:
   frame::FileOps& system_ = frame::system_files();
