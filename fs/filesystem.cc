@@ -395,7 +395,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
   for (int attempt = 1;; ++attempt) {
     auto before = tree_.identity(file->fd(), node.kind);
     if (!before) return codec::Failure(before.error());
-    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin());
+    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle);
     auto after = tree_.identity(file->fd(), node.kind);
     if (!after) return codec::Failure(after.error());
     const bool steady = *before == *after;

@@ -11,7 +11,8 @@ namespace {
 
 // In the order in which they get a short name that several want.
 constexpr std::string_view kArraySuffix = ".b2nd";
-constexpr std::array<std::string_view, 4> kSuffixes = {".b2", ".b2f", kArraySuffix, ".b2frame"};
+constexpr std::array<std::string_view, 7> kSuffixes = {".b2",    ".b2f",   ".blp",    kArraySuffix,
+                                                       ".blosc", ".cdata", ".b2frame"};
 constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";
 

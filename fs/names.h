@@ -26,7 +26,7 @@ enum class EntryKind : std::uint8_t {
   plain,  // a file passed through as it is
   symlink,
   other,         // a device, socket or pipe
-  frame,         // a contiguous frame, shown as its plain bytes
+  frame,         // a file that holds a container of any kind, shown as its plain bytes
   sparse_frame,  // a folder that is a sparse frame, shown as one file of its plain bytes
 };
 
@@ -49,7 +49,7 @@ class NameRules {
   /// `arrays`: .b2nd files show as the bytes of their chunks; else they are passed through as they are.
   explicit NameRules(Names names, bool arrays = false) : names_(names), arrays_(arrays) {}
 
-  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2; .b2nd with `arrays`).
+  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2, .blp, .blosc, .cdata; .b2nd with `arrays`).
   bool has_container_suffix(std::string_view name) const { return !suffix_of(name).empty(); }
   /// Our own temporary files; never shown.
   static bool is_temporary(std::string_view name);

@@ -156,7 +156,7 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
   if (!summary) {
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
-    probe.damage = codec::corrupt("no Blosc2 frame, in spite of its name").value();
+    probe.damage = codec::corrupt("neither a frame nor a Bloscpack file nor a chunk, in spite of its name").value();
   } else {
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;
