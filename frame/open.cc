@@ -93,6 +93,7 @@ Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::ui
   summary.kind = kind;
   summary.nbytes = header->parameters.nbytes;
   summary.chunksize = header->parameters.chunksize;
+  summary.has_metalayers = header->parameters.header_length > layout::kMinHeaderLength;
   return summary;
 }
 
