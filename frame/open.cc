@@ -96,6 +96,7 @@ Result<Summary> summarise_frame(ByteView bytes, std::uint64_t available, Contain
   summary.kind = kind;
   summary.nbytes = header->parameters.nbytes;
   summary.chunksize = header->parameters.chunksize;
+  summary.has_metalayers = header->parameters.header_length > layout::kMinHeaderLength;
   return summary;
 }
 

@@ -21,6 +21,7 @@ struct Summary {
   ContainerKind kind = ContainerKind::none;
   std::uint64_t nbytes = 0;
   std::int32_t chunksize = 0;
+  bool has_metalayers = false;  // one of them may say that this is an array
 };
 
 /// Looks at the open file or folder `fd`. kind none: not a container. corruption: a container whose header is damaged.

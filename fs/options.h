@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "frame/array_view.h"
+
 namespace cframefs::fs {
 
 enum class Names : std::uint8_t { strip, keep };
-enum class ArrayView : std::uint8_t { npy, flat, chunks };
+using ArrayView = frame::ArrayForm;
 enum class Detect : std::uint8_t { suffix, content };
 
 struct MountOptions {
