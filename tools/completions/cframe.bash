@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify)
+      info | cat | verify | compact | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -15,7 +15,7 @@ _cframe() {
   done
 
   case $prev in
-    --offset | --length | --frame-offset | --workers) return ;;
+    --offset | --length | --frame-offset | --workers | --wait) return ;;
     --b2nd)
       mapfile -t COMPREPLY < <(compgen -W 'chunks' -- "$cur")
       return
@@ -24,10 +24,14 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='info cat verify --help --version' ;;
+    '') options='info cat verify compact repair get-meta set-meta --help --version' ;;
     info) options='--help --json --all --offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --offset --workers' ;;
+    compact) options='--help --quiet --wait' ;;
+    repair) options='--help --quiet --wait' ;;
+    get-meta) options='--help --fixed --json --offset' ;;
+    set-meta) options='--help --from --remove --fixed --wait' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
