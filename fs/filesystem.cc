@@ -83,8 +83,12 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (!probe) return codec::Failure(probe.error());
   auto root = std::make_shared<Node>(kRootNode, NodeRole::stored, probe->kind);
   root->device = probe->status.st_dev;
+  root->shown_inode = probe->entry_inode;
   root->inode = probe->entry_inode;
   nodes_.set_root(std::move(root));
+  auto beneath = files_.filesystem_status(tree_.root_fd());
+  const bool source_is_read_only = beneath && (beneath->f_flag & ST_RDONLY) != 0;
+  read_only_ = options_.read_only || options_.offset != 0 || source_is_read_only;
   return {};
 }
 
@@ -127,8 +131,9 @@ void Filesystem::changed(const Watcher::Change& change) {
   // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
   kernel_->forget_node(change.folder);
   if (change.name.empty()) return;
-  for (const auto& node : nodes_.at_place(change.folder, change.name))
-    kernel_->forget_node(node->id);
+  for (const auto& node : nodes_.at_place(change.folder, change.name)) {
+    if (!is_own_state(*node)) kernel_->forget_node(node->id);
+  }
   if (!change.entry) return;
   kernel_->forget_name(change.folder, change.name);
   const std::string short_name = tree_.rules().short_name_of(change.name);
@@ -202,7 +207,7 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   attributes.attr_timeout = is_watched_folder ? options_.attr_timeout : 0;
   attributes.entry_timeout = probe.kind == EntryKind::directory && name_watched ? options_.entry_timeout : 0;
   if (is_container(probe.kind)) {
-    attributes.status.st_ino = probe.entry_inode | kViewInode;
+    attributes.status.st_ino = node.shown_inode | kViewInode;
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
     attributes.status.st_nlink = 1;
     attributes.status.st_size = static_cast<off_t>(probe.size);
@@ -299,12 +304,14 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeI
   return handle;
 }
 
-codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags) {
   statistics_.opens.fetch_add(1, std::memory_order_relaxed);
   auto handle = std::make_unique<FileHandle>();
   handle->node = nodes_.find(id);
   if (!handle->node) return no_such_node();
   Node& node = *handle->node;
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+  if (writes && (read_only_ || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
   auto path = path_of(id);
   if (!path) return codec::Failure(path.error());
   if (node.role == NodeRole::control_file) {
@@ -312,6 +319,9 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
     handle->direct = true;
     return handle;
   }
+  if (!is_container(node.kind)) return open_plain(std::move(handle), *path, flags);
+
+  if (writes) return codec::io_error(EROFS, "open");
   auto file = tree_.open_entry(*path);
   if (!file) return codec::Failure(file.error());
   handle->file = std::move(*file);
@@ -326,13 +336,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
   if (id != kRootNode && (status->st_dev != node.device || status->st_ino != node.inode)) {
     return codec::stale("another file has taken its place");
   }
-  if (is_container(node.kind)) return open_frame(std::move(handle), *path);
-
-  const frame::Identity identity = frame::Identity::of(*status);
-  codec::MutexLock lock(node.mutex);
-  handle->keep_pages = node.cached == identity;
-  node.cached = identity;
-  return handle;
+  return open_frame(std::move(handle), *path);
 }
 
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_ptr<FileHandle> handle,
@@ -423,7 +427,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
   // serves are locked until it answers.
-  notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  if (!is_own_state(*handle.node)) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
   codec::MutexLock lock(handle.mutex);
   handle.generation = *fresh;
   return fresh;

@@ -12,6 +12,7 @@ namespace {
 // In the order in which they get a short name that several want.
 constexpr std::string_view kArraySuffix = ".b2nd";
 constexpr std::array<std::string_view, 4> kSuffixes = {".b2", ".b2f", kArraySuffix, ".b2frame"};
+constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";
 
@@ -101,6 +102,22 @@ codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const K
     if (is_container(candidate.kind)) return candidate;
   }
   return StoredEntry{};
+}
+
+std::string NameRules::new_name(const std::string& shown) const {
+  return names_ == Names::keep ? shown : shown + std::string(kNewSuffix);
+}
+
+std::string NameRules::renamed_container(const std::string& stored, const std::string& shown) const {
+  if (names_ == Names::keep) return shown;
+  const std::string_view suffix = suffix_of(stored);
+  if (!suffix.empty()) return shown + std::string(suffix);
+  // Known by its content alone: it needs no suffix, unless its new name would lose one.
+  return suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix);
+}
+
+std::string NameRules::stored_target(const std::string& target) const {
+  return shown_target(target) == target ? target : target + std::string(kNewSuffix);
 }
 
 std::string NameRules::shown_target(const std::string& target) const {

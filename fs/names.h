@@ -56,6 +56,15 @@ class NameRules {
   /// "x.b2lock" is the lock side-car of "x"; empty if `name` is none.
   static std::string_view locked_name(std::string_view name);
 
+  /// The container suffix of a name on disk; empty if it has none.
+  std::string_view suffix_of(std::string_view name) const;
+  /// The name on disk of a file that is created as `shown`.
+  std::string new_name(const std::string& shown) const;
+  /// The name on disk that a container called `stored` takes when it is renamed to `shown`.
+  std::string renamed_container(const std::string& stored, const std::string& shown) const;
+  /// What to store so that shown_target() gives `target`.
+  std::string stored_target(const std::string& target) const;
+
   /// The short name that a container of this name may show under; `name` itself if it has none.
   std::string short_name_of(const std::string& name) const;
 
@@ -70,7 +79,6 @@ class NameRules {
   std::string shown_target(const std::string& target) const;
 
  private:
-  std::string_view suffix_of(std::string_view name) const;
   std::string short_name(const StoredEntry& entry) const;
 
   const Names names_;
