@@ -1,5 +1,7 @@
 #include "codec/bytedelta.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/bytedelta.cc"
 #include <hwy/foreach_target.h>
@@ -57,6 +59,18 @@ void running_sum(std::uint8_t sum, ByteSpan bytes) {
 }
 
 }  // namespace
+
+void bytedelta(std::size_t planes, ByteView in, ByteSpan out) {
+  const std::size_t length = in.size() / planes;
+  for (std::size_t plane = 0; plane < planes && length > 0; ++plane) {
+    const std::uint8_t* const from = in.data() + plane * length;
+    std::uint8_t* const to = out.data() + plane * length;
+    to[0] = from[0];
+    for (std::size_t i = 1; i < length; ++i)
+      to[i] = static_cast<std::uint8_t>(from[i] - from[i - 1]);
+  }
+  std::copy(in.begin() + static_cast<std::ptrdiff_t>(planes * length), in.end(), out.data() + planes * length);
+}
 
 void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block) {
   const std::size_t length = block.size() / planes;

@@ -14,6 +14,10 @@ enum class BytedeltaKind {
   restarted,  // filter 34, an early form: it starts again behind the last whole 16 bytes of the plane
 };
 
+/// Applies filter 35. What does not fill the `planes` planes is copied. REQUIRES: planes >= 1; in and out of equal
+/// length, not overlapping.
+void bytedelta(std::size_t planes, ByteView in, ByteSpan out);
+
 /// Undoes bytedelta in place. The block is `planes` planes of equal length; what is left over stays as it is.
 /// REQUIRES: planes >= 1.
 void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block);

@@ -1,15 +1,16 @@
 // What a thread needs to decode: codec states and scratch memory, kept from one block to the next.
 //
-// A DecodeContext serves one thread at a time. A ContextPool is thread-safe and hands contexts out; its leases must not
-// outlive it. Scratch memory is returned to the system by trim(), so that one huge block does not stay resident.
+// A DecodeContext serves one thread at a time; a ContextPool hands contexts out. Scratch memory is returned to the
+// system by trim().
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
-#include <mutex>
-#include <vector>
 
 #include "codec/bytes.h"
+#include "codec/context_pool.h"
+#include "codec/scratch.h"
 
 namespace cframefs::codec {
 
@@ -34,39 +35,11 @@ class DecodeContext {
   CodecStates& states() { return *states_; }
 
  private:
-  struct Scratch;
-  std::unique_ptr<Scratch> scratch_;
+  static constexpr std::size_t kSlots = 4;
+  std::array<Scratch, kSlots> scratch_;
   std::unique_ptr<CodecStates> states_;
 };
 
-class ContextPool {
- public:
-  class Lease {
-   public:
-    Lease(ContextPool& pool, std::unique_ptr<DecodeContext> context) : pool_(&pool), context_(std::move(context)) {}
-    Lease(Lease&&) = default;
-    Lease& operator=(Lease&&) = delete;
-    ~Lease();
-    DecodeContext& operator*() const { return *context_; }
-    DecodeContext* operator->() const { return context_.get(); }
-
-   private:
-    ContextPool* pool_;
-    std::unique_ptr<DecodeContext> context_;
-  };
-
-  /// `keep`: scratch bytes per slot that a context may hold while nobody uses it.
-  explicit ContextPool(std::size_t keep = std::size_t{2} << 20) : keep_(keep) {}
-
-  Lease acquire();
-
- private:
-  friend class Lease;
-  void release(std::unique_ptr<DecodeContext> context);
-
-  const std::size_t keep_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<DecodeContext>> idle_;
-};
+using ContextPool = LeasePool<DecodeContext>;
 
 }  // namespace cframefs::codec

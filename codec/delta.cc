@@ -1,5 +1,7 @@
 #include "codec/delta.h"
 
+#include <algorithm>
+
 namespace cframefs::codec {
 namespace {
 
@@ -46,6 +48,27 @@ void undo_within(ByteSpan block) {
 std::size_t delta_unit(std::size_t typesize) {
   if (typesize == 1 || typesize == 2 || typesize == 4 || typesize == 8) return typesize;
   return typesize % 8 == 0 ? 8 : 1;
+}
+
+void delta_within(std::size_t unit, ByteView in, ByteSpan out) {
+  const std::size_t first = std::min(unit, in.size());
+  const std::size_t whole = std::max(in.size() / unit * unit, first);
+  std::copy_n(in.begin(), first, out.begin());
+  const std::uint8_t* const from = in.data();
+  std::uint8_t* const to = out.data();
+  for (std::size_t i = first; i < whole; ++i)
+    to[i] = from[i] ^ from[i - unit];
+  std::copy(in.begin() + static_cast<std::ptrdiff_t>(whole), in.end(), to + whole);
+}
+
+void delta_against(std::size_t unit, ByteView reference, ByteView in, ByteSpan out) {
+  const std::size_t whole = in.size() / unit * unit;
+  const std::uint8_t* const base = reference.data();
+  const std::uint8_t* const from = in.data();
+  std::uint8_t* const to = out.data();
+  for (std::size_t i = 0; i < whole; ++i)
+    to[i] = from[i] ^ base[i];
+  std::copy(in.begin() + static_cast<std::ptrdiff_t>(whole), in.end(), to + whole);
 }
 
 void undo_delta_within(std::size_t unit, ByteSpan block) {

@@ -30,8 +30,8 @@ class CFrame final : public FrameContainer {
 
 }  // namespace
 
-Result<std::shared_ptr<const Container>> open_cframe(std::shared_ptr<const ByteSource> source,
-                                                     std::shared_ptr<IndexCache> index_cache) {
+Result<std::shared_ptr<const FrameContainer>> open_cframe(std::shared_ptr<const ByteSource> source,
+                                                          std::shared_ptr<IndexCache> index_cache) {
   auto parts = read_frame_parts(std::move(source), layout::kContiguous, std::move(index_cache));
   if (!parts) return codec::Failure(parts.error());
   return std::make_shared<const CFrame>(std::move(*parts));

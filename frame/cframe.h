@@ -8,13 +8,12 @@
 
 #include <memory>
 
-#include "frame/container.h"
-#include "frame/index_cache.h"
+#include "frame/frame_container.h"
 
 namespace cframefs::frame {
 
 /// `source`: from the first byte of the frame; bytes behind the frame are ignored.
-Result<std::shared_ptr<const Container>> open_cframe(std::shared_ptr<const ByteSource> source,
-                                                     std::shared_ptr<IndexCache> index_cache);
+Result<std::shared_ptr<const FrameContainer>> open_cframe(std::shared_ptr<const ByteSource> source,
+                                                          std::shared_ptr<IndexCache> index_cache);
 
 }  // namespace cframefs::frame

@@ -51,6 +51,10 @@ class FrameContainer : public Container {
   const std::optional<Error>& vlmetalayer_damage() const override { return parts_.trailer.map.damage; }
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;
 
+  /// What the index says of a chunk, as it is stored. REQUIRES: 0 <= chunk < chunk_count().
+  Result<std::int64_t> index_entry(ChunkNumber chunk) const { return parts_.index->entry(chunk.value); }
+  const Trailer& trailer() const { return parts_.trailer; }
+
  protected:
   explicit FrameContainer(FrameParts parts);
 

@@ -16,8 +16,11 @@ namespace cframefs::frame::layout {
 // msgpack markers.
 inline constexpr std::uint8_t kFixArray3 = 0x93;
 inline constexpr std::uint8_t kFixArray4 = 0x94;
+inline constexpr std::uint8_t kFixArray14 = 0x9e;
 inline constexpr std::uint8_t kFixString = 0xa0;  // low five bits: length
 inline constexpr std::uint8_t kFixString4 = 0xa4;
+inline constexpr std::uint8_t kFalse = 0xc2;
+inline constexpr std::uint8_t kTrue = 0xc3;
 inline constexpr std::uint8_t kBin32 = 0xc6;
 inline constexpr std::uint8_t kUint16 = 0xcd;
 inline constexpr std::uint8_t kUint32 = 0xce;

@@ -1,0 +1,325 @@
+#include "codec/chunk_encoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "codec/block_sizes.h"
+#include "codec/forward_filters.h"
+#include "codec/stream_encoders.h"
+
+namespace cframefs::codec {
+namespace {
+
+constexpr std::uint8_t kVersion = 5;
+constexpr std::uint8_t kFormatVersion = 1;
+constexpr std::uint8_t kExtendedMark = 0x05;
+constexpr std::uint8_t kMemcpyed = 0x02;
+constexpr std::uint8_t kDontSplit = 0x10;
+constexpr std::uint8_t kDictionary = 0x01;
+constexpr std::uint8_t kRunToken = 0x01;
+
+constexpr std::size_t kLeastCompressed = 32;  // shorter chunks are always stored as they are
+constexpr std::size_t kLeastDictionary = 256;
+constexpr std::size_t kDictionaryPiece = 1024;   // of every four are looked at
+constexpr std::size_t kPlainPerDictionary = 64;  // a longer one costs more than it saves
+constexpr std::int32_t kWidestHeaderTypesize = 255;
+
+using Slot = EncodeContext::Slot;
+
+CodecFormat format_of(std::uint8_t compcode) {
+  switch (compcode) {
+    case kBlosclz:
+      return CodecFormat::blosclz;
+    case kZlib:
+      return CodecFormat::zlib;
+    case kZstd:
+      return CodecFormat::zstd;
+    default:
+      return CodecFormat::lz4;
+  }
+}
+
+bool knows_dictionaries(std::uint8_t compcode) {
+  return compcode == kLz4 || compcode == kLz4hc || compcode == kZstd;
+}
+
+// The same `width` bytes over and over.
+bool repeats(ByteView bytes, std::size_t width) {
+  return bytes.size() <= width || std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) == 0;
+}
+
+bool is_quiet_nan(std::int32_t typesize, ByteView item) {
+  if (typesize == 4) return load_le<std::uint32_t>(item.data()) == 0x7fc00000;
+  return typesize == 8 && load_le<std::uint64_t>(item.data()) == 0x7ff8000000000000;
+}
+
+SpecialValue special_value(std::int32_t typesize, ByteView plain) {
+  const auto width = static_cast<std::size_t>(typesize);
+  if (plain.empty() || plain.size() % width != 0) return SpecialValue::none;
+  if (plain[0] == 0 && repeats(plain, 1)) return SpecialValue::zeros;
+  if (is_quiet_nan(typesize, plain) && repeats(plain, width)) return SpecialValue::nan;
+  return SpecialValue::none;
+}
+
+// The first 32 bytes of a chunk; the caller gives what differs from chunk to chunk.
+struct HeaderFields {
+  std::uint8_t flags = 0;  // without the mark of a long header
+  std::int32_t nbytes = 0;
+  std::int32_t blocksize = 1;
+  std::int32_t cbytes = 0;
+  bool dictionary = false;
+};
+
+void write_header(const EncodeParameters& parameters, const ForwardPipeline& pipeline, const HeaderFields& fields,
+                  ByteSpan out) {
+  std::fill_n(out.begin(), kExtendedHeaderLength, std::uint8_t{0});
+  out[0x00] = kVersion;
+  out[0x01] = kFormatVersion;
+  out[0x02] = fields.flags | kExtendedMark;
+  out[0x03] = static_cast<std::uint8_t>(header_typesize(parameters));
+  store_le(&out[0x04], fields.nbytes);
+  store_le(&out[0x08], fields.blocksize);
+  store_le(&out[0x0c], fields.cbytes);
+  std::copy(pipeline.filters().begin(), pipeline.filters().end(), out.begin() + 0x10);
+  out[0x16] = parameters.compcode;
+  out[0x17] = parameters.compcode_meta;
+  std::copy(pipeline.metas().begin(), pipeline.metas().end(), out.begin() + 0x18);
+  out[0x1f] = fields.dictionary ? kDictionary : 0;
+}
+
+// A chunk in the making: blocks are filtered, cut into streams and encoded one behind the other.
+class ChunkBuilder {
+ public:
+  ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
+
+  /// The finished chunk, in the context's memory; nothing if it would be no shorter than the plain bytes are.
+  Result<std::optional<ByteView>> build();
+
+  const ForwardPipeline& pipeline() const { return pipeline_; }
+  std::int32_t blocksize() const { return blocksize_; }
+
+ private:
+  ByteView plain_block(std::size_t block) const;
+  ByteView filtered_block(std::size_t block) const;
+  Result<void> make_dictionary();
+  std::vector<std::uint8_t> train() const;
+  Result<bool> add_block(std::size_t block);
+  Result<bool> add_stream(ByteView stream);
+  bool fits(std::size_t more) const { return more <= out_.size() - at_; }
+  void put_length(std::int32_t length);
+  void finish();
+
+  EncodeContext& context_;
+  const EncodeParameters& parameters_;
+  const ByteView plain_;
+  const std::int32_t blocksize_;
+  const ForwardPipeline pipeline_;
+  const std::size_t blocks_;
+  const bool split_;
+  std::optional<EncodeDictionary> dictionary_;
+  StreamEncoder encoder_;
+  ByteSpan first_, second_;  // for the filters
+  ByteSpan out_;             // as long as a chunk may get that is worth it
+  std::size_t at_ = 0;       // how much of it there is
+};
+
+std::int32_t length_of(ByteView plain) {
+  return static_cast<std::int32_t>(plain.size());
+}
+
+// REQUIRES: plain is not empty.
+ChunkBuilder::ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain)
+    : context_(context),
+      parameters_(parameters),
+      plain_(plain),
+      blocksize_(choose_blocksize(parameters, length_of(plain))),
+      pipeline_(parameters, length_of(plain), blocksize_),
+      blocks_((plain.size() + static_cast<std::size_t>(blocksize_) - 1) / static_cast<std::size_t>(blocksize_)),
+      split_(choose_split(parameters, blocksize_)) {
+  encoder_.compcode = parameters.compcode;
+  encoder_.clevel = parameters.clevel;
+}
+
+ByteView ChunkBuilder::plain_block(std::size_t block) const {
+  const std::size_t begin = block * static_cast<std::size_t>(blocksize_);
+  return plain_.subspan(begin, std::min(static_cast<std::size_t>(blocksize_), plain_.size() - begin));
+}
+
+ByteView ChunkBuilder::filtered_block(std::size_t block) const {
+  return pipeline_.apply(plain_block(block), block == 0 ? ByteView() : plain_block(0), first_, second_);
+}
+
+Result<std::optional<ByteView>> ChunkBuilder::build() {
+  const std::size_t starts = kExtendedHeaderLength + 4 * blocks_;
+  const std::size_t most = plain_.size() + kExtendedHeaderLength - 1;
+  if (starts > most) return std::nullopt;
+  const auto block_length = static_cast<std::size_t>(blocksize_);
+  if (pipeline_.buffers() > 0) first_ = context_.scratch(Slot::filtered, block_length);
+  if (pipeline_.buffers() > 1) second_ = context_.scratch(Slot::other, block_length);
+  out_ = context_.scratch(Slot::chunk, most).first(most);
+  at_ = starts;
+  if (parameters_.use_dict && knows_dictionaries(parameters_.compcode)) {
+    if (Result<void> made = make_dictionary(); !made) return Failure(made.error());
+  }
+  for (std::size_t block = 0; block < blocks_; ++block) {
+    const Result<bool> added = add_block(block);
+    if (!added) return Failure(added.error());
+    if (!*added) return std::nullopt;
+  }
+  finish();
+  return out_.first(at_);
+}
+
+// Pieces from all over the filtered blocks, or for lz4 just the beginning (chunk.md section 3).
+std::vector<std::uint8_t> ChunkBuilder::train() const {
+  const std::size_t most = std::min<std::size_t>(kMaxDictionaryBytes, plain_.size() / kPlainPerDictionary);
+  if (most < kLeastDictionary) return {};
+  const bool pieces = parameters_.compcode == kZstd;
+  const ByteSpan samples = context_.scratch(Slot::samples, plain_.size());
+  std::vector<std::size_t> sizes;
+  std::size_t taken = 0;
+  for (std::size_t block = 0; block < blocks_ && (pieces || taken < most); ++block) {
+    const ByteView filtered = filtered_block(block);
+    const std::size_t piece = pieces ? std::min(kDictionaryPiece, filtered.size()) : filtered.size();
+    for (std::size_t at = 0; at < filtered.size(); at += 4 * piece) {
+      const std::size_t length = std::min(piece, filtered.size() - at);
+      std::copy_n(filtered.data() + at, length, samples.data() + taken);
+      taken += length;
+      sizes.push_back(length);
+    }
+  }
+  return train_dictionary(parameters_.compcode, samples.first(taken), sizes, most);
+}
+
+// Puts a dictionary behind the block starts, if one can be made.
+Result<void> ChunkBuilder::make_dictionary() {
+  const std::vector<std::uint8_t> bytes = train();
+  if (bytes.empty() || !fits(4 + bytes.size())) return {};
+  Result<EncodeDictionary> made = EncodeDictionary::create(parameters_.compcode, parameters_.clevel, bytes);
+  if (!made) return Failure(made.error());
+  dictionary_ = *std::move(made);
+  encoder_.dictionary = &*dictionary_;
+  put_length(static_cast<std::int32_t>(bytes.size()));
+  std::copy(bytes.begin(), bytes.end(), out_.begin() + static_cast<std::ptrdiff_t>(at_));
+  at_ += bytes.size();
+  return {};
+}
+
+void ChunkBuilder::put_length(std::int32_t length) {
+  store_le(&out_[at_], length);
+  at_ += 4;
+}
+
+// False: the chunk gets too long.
+Result<bool> ChunkBuilder::add_block(std::size_t block) {
+  store_le(&out_[kExtendedHeaderLength + 4 * block], static_cast<std::int32_t>(at_));
+  const ByteView filtered = filtered_block(block);
+  const bool whole = filtered.size() == static_cast<std::size_t>(blocksize_);
+  const std::size_t count = split_ && whole ? static_cast<std::size_t>(parameters_.typesize) : 1;
+  const std::size_t length = filtered.size() / count;
+  for (std::size_t stream = 0; stream < count; ++stream) {
+    Result<bool> added = add_stream(filtered.subspan(stream * length, length));
+    if (!added || !*added) return added;
+  }
+  return true;
+}
+
+Result<bool> ChunkBuilder::add_stream(ByteView stream) {
+  if (!fits(5)) return false;
+  if (repeats(stream, 1)) {
+    put_length(-std::int32_t{stream[0]});
+    if (stream[0] != 0) out_[at_++] = kRunToken;
+    return true;
+  }
+  // A stream as long as the plain bytes would be taken for them.
+  const std::size_t room = std::min(stream.size() - 1, out_.size() - at_ - 4);
+  const Result<std::size_t> encoded = encode_stream(context_.states(), encoder_, stream, out_.subspan(at_ + 4, room));
+  if (!encoded) return Failure(encoded.error());
+  std::size_t length = *encoded;
+  if (length == 0) {
+    length = stream.size();
+    if (!fits(4 + length)) return false;
+    std::copy(stream.begin(), stream.end(), out_.begin() + static_cast<std::ptrdiff_t>(at_ + 4));
+  }
+  put_length(static_cast<std::int32_t>(length));
+  at_ += length;
+  return true;
+}
+
+void ChunkBuilder::finish() {
+  HeaderFields fields;
+  fields.flags = static_cast<std::uint8_t>(static_cast<unsigned>(format_of(parameters_.compcode)) << 5);
+  if (!split_) fields.flags |= kDontSplit;
+  fields.nbytes = length_of(plain_);
+  fields.blocksize = blocksize_;
+  fields.cbytes = static_cast<std::int32_t>(at_);
+  fields.dictionary = dictionary_.has_value();
+  write_header(parameters_, pipeline_, fields, out_);
+}
+
+// The plain bytes behind a header.
+std::vector<std::uint8_t> memcpyed(const EncodeParameters& parameters, ByteView plain) {
+  HeaderFields fields;
+  fields.flags = kMemcpyed;
+  fields.nbytes = length_of(plain);
+  if (!plain.empty()) fields.blocksize = choose_blocksize(parameters, fields.nbytes);
+  fields.cbytes = fields.nbytes + static_cast<std::int32_t>(kExtendedHeaderLength);
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(kExtendedHeaderLength + plain.size());
+  bytes.resize(kExtendedHeaderLength);
+  write_header(parameters, ForwardPipeline(parameters, fields.nbytes, fields.blocksize), fields, bytes);
+  bytes.insert(bytes.end(), plain.begin(), plain.end());
+  return bytes;
+}
+
+}  // namespace
+
+std::int32_t header_typesize(const EncodeParameters& parameters) {
+  return parameters.typesize <= kWidestHeaderTypesize ? parameters.typesize : 1;
+}
+
+Result<void> check_encodable(const EncodeParameters& parameters) {
+  switch (parameters.compcode) {
+    case kBlosclz:
+    case kLz4:
+    case kLz4hc:
+    case kZlib:
+    case kZstd:
+      break;
+    default:
+      return unsupported("codec " + std::to_string(parameters.compcode) + " cannot be written");
+  }
+  if (parameters.clevel < 0 || parameters.clevel > 9) {
+    return invalid("clevel " + std::to_string(parameters.clevel) + " is not 0 to 9");
+  }
+  if (parameters.typesize < 1) return invalid("typesize " + std::to_string(parameters.typesize));
+  if (parameters.blocksize < 0 || parameters.blocksize > kMaxBlockBytes) {
+    return invalid("blocksize " + std::to_string(parameters.blocksize) + " is out of range");
+  }
+  if (parameters.split_mode > 4) return invalid("split mode " + std::to_string(parameters.split_mode));
+  return ForwardPipeline::check(parameters);
+}
+
+Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain) {
+  if (Result<void> checked = check_encodable(parameters); !checked) return Failure(checked.error());
+  if (plain.size() > static_cast<std::size_t>(kMaxChunkBytes)) {
+    return invalid("a chunk of " + std::to_string(plain.size()) + " bytes");
+  }
+  EncodedChunk chunk;
+  chunk.nbytes = length_of(plain);
+  chunk.special = special_value(parameters.typesize, plain);
+  if (chunk.special != SpecialValue::none) return chunk;
+  if (parameters.clevel > 0 && plain.size() >= kLeastCompressed) {
+    ChunkBuilder builder(context, parameters, plain);
+    const Result<std::optional<ByteView>> built = builder.build();
+    if (!built) return Failure(built.error());
+    if (*built) chunk.bytes.assign((*built)->begin(), (*built)->end());
+  }
+  if (chunk.bytes.empty()) chunk.bytes = memcpyed(parameters, plain);
+  return chunk;
+}
+
+}  // namespace cframefs::codec

@@ -1,0 +1,52 @@
+// The bytes of a frame's header and trailer, for those who write them.
+//
+// Format: frame_layout.h. Thread safety: functions and plain values. Units: bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codec/chunk_encoder.h"
+#include "frame/container.h"
+#include "frame/frame_layout.h"
+
+namespace cframefs::frame {
+
+/// What a frame that does not exist yet is to be like.
+struct NewFrame {
+  codec::EncodeParameters encode;
+  std::int32_t chunksize = 0;  // > 0
+  std::vector<Metalayer> metalayers;
+};
+
+/// The bytes of a valid frame without chunks. REQUIRES: at most 16 metalayers, names of 1 to 31 bytes.
+std::vector<std::uint8_t> empty_frame(const NewFrame& frame);
+
+/// How chunks to come of an existing frame are encoded.
+codec::EncodeParameters encode_parameters(const FrameParameters& parameters);
+
+/// The fields that a commit changes. All lie in [kSwitchBegin, kSwitchEnd) of the header.
+struct HeaderSwitch {
+  std::uint64_t frame_length = 0;
+  std::uint64_t nbytes = 0;
+  std::uint64_t cbytes = 0;
+  std::int32_t chunksize = 0;
+  bool has_vlmetalayers = false;
+};
+inline constexpr std::size_t kSwitchBegin = layout::kFrameLengthAt;
+inline constexpr std::size_t kSwitchEnd = layout::kHasVlmetaAt + 1;
+
+/// Puts the fields into a header. REQUIRES: header.size() >= kFixedHeaderLength.
+void put_switch(const HeaderSwitch& fields, ByteSpan header);
+
+/// A header like `header`, but with these metalayers. REQUIRES: header.size() >= kFixedHeaderLength; as empty_frame().
+std::vector<std::uint8_t> with_metalayers(ByteView header, const std::vector<Metalayer>& layers);
+
+/// A trailer with these variable-length metalayers. `content`: the chunk that holds the plain bytes.
+std::vector<std::uint8_t> trailer_image(const std::vector<Metalayer>& stored);
+
+/// The chunk that holds the content of a variable-length metalayer.
+std::vector<std::uint8_t> metalayer_chunk(ByteView plain);
+
+}  // namespace cframefs::frame

@@ -1,0 +1,161 @@
+// Changes a frame: chunks replaced, appended, dropped, metalayers set; then commit(), which makes all of it or nothing
+// of it the frame's new state.
+//
+// What store(), resize() and the metalayer calls are told is held in memory (pending_bytes() tells how much). commit()
+// writes it behind the frame's end, where no reader looks, then switches to it with one write of the header's fields
+// (DESIGN section 5). Nothing that the header reaches is overwritten before that. What cannot be switched to so (the
+// last chunk goes, the header's length changes) becomes a new file beside, renamed over the old one.
+//
+// States: after a failed sync nothing is known of what is on disk, so every later commit() fails until the frame is
+// opened again. After any other error what is pending is still pending, the disk holds the committed state, and
+// commit() can be tried again.
+//
+// Thread safety: one thread at a time. Ownership: owns its descriptor of the frame; borrows the file operations and
+// `dir`, which must outlive it. Readers share container(), which stays readable for as long as they hold it.
+// Errors: unsupported (the frame cannot be written safely), stale (somebody else changed the frame; the disk is left
+// alone), invalid (what no frame can hold), io, corruption.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/chunk_encoder.h"
+#include "frame/frame_container.h"
+#include "frame/frame_image.h"
+#include "frame/index_cache.h"
+#include "frame/index_encoder.h"
+#include "frame/pending_changes.h"
+
+namespace cframefs::frame {
+
+class AdvisoryLock;
+class TailWriter;
+
+enum class Durability : std::uint8_t {
+  ordered,  // after a crash: the state before or the state after, whole
+  durable,  // and once commit() has answered: the state after
+};
+
+struct WriterOptions {
+  /// The file was made just now and nothing of it or of its name was ever synced: until the first durable commit it
+  /// need not survive a crash, so ordered commits do not wait for the disk.
+  bool fresh = false;
+  /// How long to wait for a lock that somebody else holds.
+  std::chrono::milliseconds lock_patience{5000};
+};
+
+class FrameWriter {
+ public:
+  /// Opens the frame at `path` beneath `dir` to change it. Nothing is written before the first commit.
+  static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& path,
+                                                   std::shared_ptr<IndexCache> cache,
+                                                   const WriterOptions& options = {});
+  FrameWriter(const FrameWriter&) = delete;
+  FrameWriter& operator=(const FrameWriter&) = delete;
+
+  /// As committed.
+  const FrameParameters& parameters() const { return container_->parameters(); }
+  /// The committed state, to read from. Another object after each commit.
+  std::shared_ptr<const Container> container() const { return container_; }
+  /// The file that holds it; another one after a commit that made a new file.
+  std::shared_ptr<const Descriptor> file() const { return file_; }
+
+  // What is pending is included:
+  std::uint64_t nbytes() const { return pending_.nbytes(); }
+  std::int64_t chunk_count() const { return pending_.chunk_count(); }
+  std::int32_t chunksize() const { return pending_.chunksize(); }
+
+  /// Bytes of encoded chunks that wait for a commit.
+  std::uint64_t pending_bytes() const { return pending_.bytes(); }
+  /// A chunk that waits for a commit; null if it is as committed (or a zero chunk that resize() made).
+  const codec::EncodedChunk* pending_chunk(ChunkNumber chunk) const;
+  bool has_changes() const;
+
+  /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All but the last have chunksize() bytes; a last one
+  /// that is short must be stored again, whole, before a commit that has chunks behind it.
+  Result<void> store(ChunkNumber chunk, codec::EncodedChunk encoded);
+  /// Longer: zero chunks, which take 8 bytes of index each. Shorter: chunks go. A stored chunk whose length changes
+  /// with it (the last one, before or after) must be stored again before the commit.
+  Result<void> resize(std::uint64_t nbytes);
+
+  /// Metalayers have names of 1 to 31 bytes; at most 16 of each kind.
+  Result<void> set_vlmetalayer(const std::string& name, ByteView content);
+  Result<void> remove_vlmetalayer(const std::string& name);
+  Result<void> set_metalayer(const std::string& name, ByteView content);
+
+  /// Makes what is pending the frame's state. `durable` also makes earlier ordered commits so.
+  Result<void> commit(Durability durability);
+  /// Forgets what is pending.
+  void abandon();
+
+  /// Writes what is live, with what is pending, into a new file and renames it over the frame.
+  Result<void> compact();
+  /// Bytes of the frame that nothing refers to any more, as far as this writer made them so.
+  std::uint64_t dead_bytes() const { return dead_bytes_; }
+
+  /// The frame was renamed: where it is now.
+  void moved(int dir, std::string path);
+  /// The frame was unlinked: commits go on, to the file without a name.
+  void unlinked() { has_name_ = false; }
+
+ private:
+  struct Next;
+
+  FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache, WriterOptions options);
+
+  Result<void> load();
+  Result<void> commit_locked(Durability durability, bool anew);
+  Result<AdvisoryLock> lock();
+  Result<void> check_unchanged() const;
+  bool needs_new_file() const;
+  bool metalayers_need_new_file() const;
+  Result<std::vector<Metalayer>> stored_vlmetalayers() const;
+  Result<std::vector<std::uint8_t>> next_trailer() const;
+  std::vector<std::uint8_t> next_header() const;
+  bool next_has_vlmetalayers() const;
+
+  Result<std::uint64_t> bytes_killed() const;
+  Result<void> encode_index(Next& next, IndexEncoder& index) const;
+  Result<void> write_behind(Next& next);
+  Result<void> finish_image(Next& next, std::uint64_t section, IndexEncoder& index, TailWriter& out) const;
+  Result<void> open_next(Next& next) const;
+  Result<void> append_and_switch();
+  Result<void> switch_to(const Next& next);
+  Result<void> make_new_file();
+  void adopt(Next next);
+  Result<void> sync_all();
+
+  FileOps& files_;
+  int dir_;
+  std::string path_;
+  const std::shared_ptr<IndexCache> cache_;
+  const WriterOptions options_;
+  bool has_name_ = true;
+
+  // The committed state.
+  std::shared_ptr<const Descriptor> file_;
+  std::vector<std::uint8_t> header_;  // as it is on disk
+  std::shared_ptr<const FrameContainer> container_;
+  std::vector<IndexEncoder::Block> index_blocks_;  // those of its index that this writer made, from the first on
+
+  // What is pending.
+  PendingChanges pending_;
+  std::optional<std::vector<Metalayer>> vlmetalayers_;  // contents are chunks
+  std::optional<std::vector<Metalayer>> metalayers_;
+
+  bool unsynced_ = false;    // the switch to the committed state may not be durable
+  bool ever_synced_ = true;  // something in the file is
+  bool failed_ = false;      // a sync failed
+  std::uint64_t dead_bytes_ = 0;
+};
+
+/// Writes the live parts of the frame at `path` beneath `dir` into a new file and renames it over the frame, if no lock
+/// is in the way.
+Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
+                     const WriterOptions& options = {});
+
+}  // namespace cframefs::frame

@@ -1,0 +1,24 @@
+// Copies the live chunks of a frame, with what is pending, one behind the other.
+//
+// Thread safety: one thread. Errors: io; corruption of a chunk's header or the index; unsupported, for entries that
+// share bytes (a copy would be larger than the frame, without bound).
+#pragma once
+
+#include "frame/frame_container.h"
+#include "frame/index_encoder.h"
+#include "frame/pending_changes.h"
+#include "frame/tail_writer.h"
+
+namespace cframefs::frame {
+
+/// Appends the chunks to `out`, and their entries (counted from `section`, where the chunk section begins) to `index`.
+Result<void> copy_live_chunks(const FrameContainer& from, const PendingChanges& pending, std::uint64_t section,
+                              TailWriter& out, IndexEncoder& index);
+
+/// Stored length of the chunk at `place`, from its header.
+Result<std::uint64_t> stored_length(const ChunkPlace& place);
+
+/// The index entry of a chunk that is not stored.
+std::int64_t special_entry_of(codec::SpecialValue special);
+
+}  // namespace cframefs::frame

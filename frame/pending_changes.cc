@@ -1,0 +1,112 @@
+#include "frame/pending_changes.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "frame/index_encoder.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::invalid;
+using codec::SpecialValue;
+
+std::int64_t count_of(std::uint64_t nbytes, std::int32_t chunksize) {
+  if (nbytes == 0) return 0;
+  return static_cast<std::int64_t>((nbytes - 1) / static_cast<std::uint64_t>(chunksize) + 1);
+}
+
+std::int32_t length_of(std::int64_t chunk, std::uint64_t nbytes, std::int32_t chunksize) {
+  const std::uint64_t begin = static_cast<std::uint64_t>(chunk) * static_cast<std::uint64_t>(chunksize);
+  return static_cast<std::int32_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(chunksize), nbytes - begin));
+}
+
+}  // namespace
+
+PendingChanges::PendingChanges(const FrameContainer& committed)
+    : nbytes_(committed.parameters().nbytes),
+      chunksize_(committed.parameters().chunksize),
+      kept_(committed.chunk_count()) {}
+
+std::int64_t PendingChanges::chunk_count() const {
+  return count_of(nbytes_, chunksize_);
+}
+
+std::int32_t PendingChanges::chunk_nbytes(std::int64_t chunk) const {
+  return length_of(chunk, nbytes_, chunksize_);
+}
+
+void PendingChanges::put(std::int64_t chunk, codec::EncodedChunk encoded) {
+  const auto [place, added] = chunks_.try_emplace(chunk);
+  if (!added) bytes_ -= place->second.bytes.size();
+  bytes_ += encoded.bytes.size();
+  place->second = std::move(encoded);
+  changed_ = true;
+}
+
+Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encoded) {
+  const std::int64_t count = chunk_count();
+  const std::int64_t number = chunk.value;
+  if (number < 0 || number > count) return invalid("chunk " + std::to_string(number) + " of " + std::to_string(count));
+  if (number >= IndexEncoder::kMaxEntries) return invalid("more chunks than an index can hold");
+  if (encoded.nbytes <= 0) return invalid("chunk without bytes");
+  if (encoded.special == SpecialValue::none && encoded.bytes.size() < codec::kExtendedHeaderLength) {
+    return invalid("encoded chunk without a header");
+  }
+  // A frame that nothing was appended to has the size of chunks of its first one.
+  if (chunksize_ <= 0) chunksize_ = encoded.nbytes;
+  if (encoded.nbytes > chunksize_) {
+    return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes where a chunk has " +
+                   std::to_string(chunksize_));
+  }
+  if (number + 1 < count && encoded.nbytes != chunksize_) return invalid("a chunk before the last one must be whole");
+  if (number + 1 >= count) {
+    nbytes_ = static_cast<std::uint64_t>(number) * static_cast<std::uint64_t>(chunksize_) +
+              static_cast<std::uint64_t>(encoded.nbytes);
+  }
+  put(number, std::move(encoded));
+  return {};
+}
+
+Result<void> PendingChanges::resize(std::uint64_t nbytes) {
+  if (nbytes == nbytes_) return {};
+  if (nbytes > 0 && chunksize_ <= 0) return invalid("the size of chunks is not known yet");
+  if (nbytes > 0 && (nbytes - 1) / static_cast<std::uint64_t>(chunksize_) >= IndexEncoder::kMaxEntries) {
+    return invalid("more chunks than an index can hold");
+  }
+  const std::int64_t count = count_of(nbytes, chunksize_);
+  while (!chunks_.empty() && std::prev(chunks_.end())->first >= count) {
+    bytes_ -= std::prev(chunks_.end())->second.bytes.size();
+    chunks_.erase(std::prev(chunks_.end()));
+  }
+  kept_ = std::min(kept_, count);
+  nbytes_ = nbytes;
+  changed_ = true;
+  return {};
+}
+
+Result<void> PendingChanges::check_length(const FrameContainer& committed, std::int64_t chunk) const {
+  if (chunk < 0 || chunk >= std::min(kept_, chunk_count()) || chunks_.contains(chunk)) return {};
+  const std::int32_t was = length_of(chunk, committed.parameters().nbytes, committed.parameters().chunksize);
+  if (was == chunk_nbytes(chunk)) return {};
+  const auto entry = committed.index_entry(ChunkNumber{chunk});
+  if (!entry) return codec::Failure(entry.error());
+  if (*entry < 0) return {};  // not stored: as long as is wanted
+  return invalid("chunk " + std::to_string(chunk) + " changes its length and was not stored again");
+}
+
+Result<void> PendingChanges::check(const FrameContainer& committed) const {
+  for (const auto& [number, encoded] : chunks_) {
+    if (encoded.special == SpecialValue::none && encoded.nbytes != chunk_nbytes(number)) {
+      return invalid("chunk " + std::to_string(number) + " was stored with " + std::to_string(encoded.nbytes) +
+                     " bytes and has " + std::to_string(chunk_nbytes(number)));
+    }
+  }
+  // Only a last chunk can be short, so only the old one and the new one can differ from what is stored.
+  if (auto same = check_length(committed, committed.chunk_count() - 1); !same) return same;
+  return check_length(committed, chunk_count() - 1);
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,54 @@
+// What a writer has been told to change and has not committed yet, held in memory.
+//
+// Thread safety: one thread. Ownership: owns the encoded chunks. Units: bytes, chunk numbers.
+// Errors: invalid, for what no frame can hold.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "codec/chunk_encoder.h"
+#include "frame/frame_container.h"
+
+namespace cframefs::frame {
+
+class PendingChanges {
+ public:
+  PendingChanges() = default;
+  /// None yet, beside what is committed.
+  explicit PendingChanges(const FrameContainer& committed);
+
+  std::uint64_t nbytes() const { return nbytes_; }
+  std::int32_t chunksize() const { return chunksize_; }
+  std::int64_t chunk_count() const;
+  /// Plain length that a chunk has. REQUIRES: 0 <= chunk < chunk_count().
+  std::int32_t chunk_nbytes(std::int64_t chunk) const;
+  /// Bytes held.
+  std::uint64_t bytes() const { return bytes_; }
+  bool any_chunks() const { return changed_; }
+
+  Result<void> store(ChunkNumber chunk, codec::EncodedChunk encoded);
+  Result<void> resize(std::uint64_t nbytes);
+  /// Whether all chunks have the lengths that the whole wants; if not, which one must be stored again.
+  Result<void> check(const FrameContainer& committed) const;
+
+  /// Stored or special, by number.
+  const std::map<std::int64_t, codec::EncodedChunk>& chunks() const { return chunks_; }
+  /// Chunks from here on that are not in chunks() are zeros, whatever the committed state says of them.
+  std::int64_t kept() const { return kept_; }
+
+ private:
+  void put(std::int64_t chunk, codec::EncodedChunk encoded);
+  Result<void> check_length(const FrameContainer& committed, std::int64_t chunk) const;
+
+  std::map<std::int64_t, codec::EncodedChunk> chunks_;
+  std::uint64_t nbytes_ = 0;
+  std::int32_t chunksize_ = 0;
+  std::int64_t kept_ = 0;
+  std::uint64_t bytes_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace cframefs::frame

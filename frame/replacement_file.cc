@@ -1,0 +1,119 @@
+#include "frame/replacement_file.h"
+
+#include <cerrno>
+#include <functional>
+#include <utility>
+
+#include <fcntl.h>
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+
+/// Longer names do not fit into a folder; the end of such a one is replaced by a digest of it.
+constexpr std::size_t kMaxName = 255;
+
+std::string temporary_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  std::string name = kTemporaryPrefix + path.substr(begin);
+  if (name.size() > kMaxName) {
+    const std::string digest = std::to_string(std::hash<std::string>{}(name));
+    name.resize(kMaxName - digest.size());
+    name += digest;
+  }
+  return path.substr(0, begin) + name;
+}
+
+/// What others may not do, the copy does without: attributes of the system, owners that only root may give.
+bool may_be_missing(const Error& error) {
+  return error.sys == EPERM || error.sys == EACCES || error.sys == EOPNOTSUPP || error.sys == ENODATA;
+}
+
+}  // namespace
+
+ReplacementFile::ReplacementFile(FileOps& files, int dir, std::string path, std::string temporary,
+                                 const struct stat& original)
+    : files_(&files), dir_(dir), path_(std::move(path)), temporary_(std::move(temporary)), original_(original) {}
+
+ReplacementFile::ReplacementFile(ReplacementFile&& other) noexcept
+    : files_(other.files_),
+      dir_(other.dir_),
+      path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, std::string())),
+      original_(other.original_),
+      file_(std::move(other.file_)) {}
+
+ReplacementFile::~ReplacementFile() {
+  if (!temporary_.empty()) static_cast<void>(files_->remove_at(dir_, temporary_, false));
+}
+
+Result<ReplacementFile> ReplacementFile::create(FileOps& files, int dir, const std::string& path, int original) {
+  const auto status = files.status(original);
+  if (!status) return Failure(status.error());
+  const std::string temporary = temporary_path(path);
+  const int flags = O_RDWR | O_EXCL;
+  auto fd = files.create_at(dir, temporary, flags, 0600);
+  if (!fd && fd.error().sys == EEXIST) {
+    // Left by a crash: whoever is at work on this frame holds its lock, and that is us.
+    if (auto gone = files.remove_at(dir, temporary, false); !gone) return Failure(gone.error());
+    fd = files.create_at(dir, temporary, flags, 0600);
+  }
+  if (!fd) return Failure(fd.error());
+  ReplacementFile made(files, dir, path, temporary, *status);
+  made.file_ = std::make_shared<const Descriptor>(files, *fd);
+  if (auto taken = made.take_attributes(original); !taken) return Failure(taken.error());
+  return made;
+}
+
+Result<void> ReplacementFile::take_attributes(int original) {
+  mode_t mode = original_.st_mode & 07777;
+  if (auto owned = files_->change_owner_at(dir_, temporary_, original_.st_uid, original_.st_gid); !owned) {
+    if (!may_be_missing(owned.error())) return owned;
+    mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
+  }
+  if (auto set = files_->change_mode_at(dir_, temporary_, mode); !set) return set;
+  const auto names = files_->list_attributes(original);
+  if (!names) {
+    if (may_be_missing(names.error())) return {};
+    return Failure(names.error());
+  }
+  for (const std::string& name : *names) {
+    const auto value = files_->get_attribute(original, name);
+    if (!value) {
+      if (may_be_missing(value.error())) continue;
+      return Failure(value.error());
+    }
+    auto set = files_->set_attribute(fd(), name, *value, 0);
+    if (!set && !may_be_missing(set.error())) return set;
+  }
+  return {};
+}
+
+Result<void> ReplacementFile::keep_times() {
+  return files_->set_times_at(dir_, temporary_, {original_.st_atim, original_.st_mtim});
+}
+
+Result<void> ReplacementFile::publish() {
+  if (auto renamed = files_->rename_at(dir_, temporary_, dir_, path_, 0); !renamed) return renamed;
+  temporary_.clear();
+  return {};
+}
+
+Result<void> ReplacementFile::drop_name() {
+  if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
+  temporary_.clear();
+  return {};
+}
+
+Result<void> sync_folder_of(FileOps& files, int dir, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const auto fd = files.open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
+  if (!fd) return Failure(fd.error());
+  const Descriptor folder(files, *fd);
+  return files.sync(folder.fd(), false);
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,54 @@
+// A file that is written beside another and takes its place, or never is seen.
+//
+// Its name is made from the other's, so that what a crash leaves is overwritten the next time; fs never shows it. Mode,
+// owner and extended attributes are taken from the file that it replaces.
+//
+// Thread safety: one thread. Ownership: the descriptor is shared; the file is removed on destruction if it was not
+// published. Errors: io.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "frame/file_ops.h"
+
+namespace cframefs::frame {
+
+/// Names that begin so are ours: files that are being written, or that a crash left.
+inline constexpr const char* kTemporaryPrefix = ".cframefs-tmp.";
+
+class ReplacementFile {
+ public:
+  /// Makes an empty file beside `path` (beneath `dir`), which `original` is open on.
+  static Result<ReplacementFile> create(FileOps& files, int dir, const std::string& path, int original);
+  ReplacementFile(ReplacementFile&& other) noexcept;
+  ReplacementFile& operator=(ReplacementFile&&) = delete;
+  ~ReplacementFile();
+
+  int fd() const { return file_->fd(); }
+  std::shared_ptr<const Descriptor> file() const { return file_; }
+
+  /// Gives it the times of the file that it replaces.
+  Result<void> keep_times();
+  Result<void> sync() { return files_->sync(fd(), false); }
+  /// Renames it over the other. The name is durable once the folder is synced.
+  Result<void> publish();
+  /// Takes its name away: the file goes on without.
+  Result<void> drop_name();
+
+ private:
+  ReplacementFile(FileOps& files, int dir, std::string path, std::string temporary, const struct stat& original);
+  Result<void> take_attributes(int original);
+
+  FileOps* files_;
+  int dir_;
+  std::string path_;
+  std::string temporary_;  // empty: nothing to remove
+  struct stat original_;
+  std::shared_ptr<const Descriptor> file_;
+};
+
+/// Syncs the folder that holds `path`.
+Result<void> sync_folder_of(FileOps& files, int dir, const std::string& path);
+
+}  // namespace cframefs::frame

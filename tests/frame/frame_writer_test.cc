@@ -1,0 +1,458 @@
+// Every change that a writer makes, read again by the reader; what others do to the file meanwhile is noticed.
+#include "frame/frame_writer.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "tests/support/frame_builder.h"
+#include "tests/support/frame_model.h"
+#include "tests/support/reading.h"
+#include "tests/support/temp_dir.h"
+
+namespace cframefs {
+namespace {
+
+using codec::ErrorKind;
+using frame::ChunkNumber;
+using frame::Durability;
+using frame::FrameWriter;
+using test::Bytes;
+using test::FrameModel;
+using test::pattern;
+
+constexpr std::int32_t kChunk = 100;
+
+class FrameWriterTest : public ::testing::Test {
+ protected:
+  FrameWriterTest() : files_(frame::system_files()) {
+    const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
+    EXPECT_TRUE(fd);
+    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
+  }
+
+  static frame::NewFrame new_frame() {
+    frame::NewFrame made;
+    made.chunksize = kChunk;
+    return made;
+  }
+
+  std::string path() const { return (temp_.path() / name_).string(); }
+
+  /// A file of this name with these bytes, and the model of an empty one.
+  void make(const Bytes& bytes) {
+    temp_.write(name_, bytes);
+    model_ = FrameModel{};
+    model_.chunksize = kChunk;
+  }
+  void make_empty() { make(frame::empty_frame(new_frame())); }
+  /// `size` bytes in chunks.
+  void make_filled(std::size_t size) {
+    make(test::plain_frame(pattern(size, 1), kChunk).build());
+    model_.plain = pattern(size, 1);
+  }
+
+  std::unique_ptr<FrameWriter> open(const frame::WriterOptions& options = {}) {
+    auto writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr, options);
+    EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
+    return writer ? std::move(*writer) : nullptr;
+  }
+
+  /// What the file holds is what the model says, for a reader that opens it now and for the writer's own container.
+  void check(const FrameWriter* writer = nullptr) {
+    const auto opened = test::open_frame(path());
+    ASSERT_TRUE(opened) << codec::describe(opened.error());
+    const auto read = test::read_model(**opened);
+    ASSERT_TRUE(read) << codec::describe(read.error());
+    EXPECT_TRUE(read->plain == model_.plain) << read->plain.size() << " bytes, " << model_.plain.size() << " expected";
+    EXPECT_EQ(read->vlmetalayers, model_.vlmetalayers);
+    EXPECT_EQ(read->metalayers, model_.metalayers);
+    if (writer == nullptr) return;
+    const auto own = test::read_model(*writer->container());
+    ASSERT_TRUE(own) << codec::describe(own.error());
+    EXPECT_TRUE(own->plain == model_.plain);
+    EXPECT_EQ(writer->nbytes(), model_.plain.size());
+  }
+
+  static void expect_ok(const codec::Result<void>& result) { EXPECT_TRUE(result) << codec::describe(result.error()); }
+
+  test::TempDir temp_;
+  const std::string name_ = "frame.b2frame";
+  frame::FileOps& files_;
+  frame::Descriptor dir_;
+  FrameModel model_;
+};
+
+TEST_F(FrameWriterTest, AnEmptyFrameIsOne) {
+  make_empty();
+  const auto opened = test::open_frame(path());
+  ASSERT_TRUE(opened) << codec::describe(opened.error());
+  EXPECT_EQ((*opened)->chunk_count(), 0);
+  EXPECT_EQ((*opened)->parameters().chunksize, kChunk);
+  EXPECT_EQ((*opened)->parameters().compcode, 5);
+  EXPECT_EQ(test::file_bytes(path()).size(), 132U);
+}
+
+TEST_F(FrameWriterTest, ChunksAreAppendedToAnEmptyFrame) {
+  make_empty();
+  const auto writer = open();
+  expect_ok(model_.write(*writer, 0, pattern(250, 7)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+}
+
+TEST_F(FrameWriterTest, AppendingInManyCommits) {
+  make_empty();
+  const auto writer = open();
+  for (unsigned i = 0; i < 60; ++i) {
+    expect_ok(model_.write(*writer, model_.plain.size(), pattern(37, i)));
+    expect_ok(writer->commit(i % 2 == 0 ? Durability::durable : Durability::ordered));
+    check(writer.get());
+  }
+}
+
+TEST_F(FrameWriterTest, ChunksAreReplaced) {
+  make_filled(550);
+  const auto writer = open();
+  expect_ok(model_.write(*writer, 120, pattern(200, 9)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  EXPECT_GT(writer->dead_bytes(), 3 * 132U);
+}
+
+TEST_F(FrameWriterTest, ZerosAreNotStored) {
+  make_filled(550);
+  const auto writer = open();
+  expect_ok(model_.write(*writer, 100, Bytes(300, 0)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  const auto place = writer->container()->place(ChunkNumber{2});
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->special, codec::SpecialValue::zeros);
+}
+
+TEST_F(FrameWriterTest, ShrinkingDropsChunks) {
+  make_filled(550);
+  const auto writer = open();
+  for (const std::size_t size : {501U, 450U, 400U, 37U}) {
+    expect_ok(model_.resize(*writer, size));
+    expect_ok(writer->commit(Durability::durable));
+    check(writer.get());
+  }
+}
+
+TEST_F(FrameWriterTest, GrowingMakesZeroChunks) {
+  make_filled(550);
+  const auto writer = open();
+  const std::uint64_t before = test::file_bytes(path()).size();
+  expect_ok(model_.resize(*writer, 100'030));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  EXPECT_LT(test::file_bytes(path()).size(), before + 12'000);
+  expect_ok(model_.resize(*writer, 100'090));  // the last chunk is not stored, and grows as it is
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+}
+
+TEST_F(FrameWriterTest, ShrinkingAndGrowingInOneCommitLeavesZeros) {
+  make_filled(550);
+  const auto writer = open();
+  expect_ok(model_.resize(*writer, 200));
+  expect_ok(model_.resize(*writer, 550));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+}
+
+TEST_F(FrameWriterTest, TheLastChunkGoesAndComesBack) {
+  make_filled(250);
+  const auto writer = open();
+  expect_ok(model_.resize(*writer, 0));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  EXPECT_EQ(test::file_bytes(path()).size(), 132U);
+  expect_ok(model_.write(*writer, 0, pattern(130, 4)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+}
+
+TEST_F(FrameWriterTest, AHoleOfManyChunksIsAShortIndex) {
+  make_empty();
+  const auto writer = open();
+  model_.plain.resize(std::size_t{kChunk} * 1'000'000);
+  expect_ok(writer->resize(model_.plain.size()));
+  expect_ok(writer->commit(Durability::durable));
+  EXPECT_LT(test::file_bytes(path()).size(), 400U);
+  EXPECT_EQ(writer->container()->chunk_count(), 1'000'000);
+  expect_ok(model_.write(*writer, std::size_t{kChunk} * 500'000, pattern(kChunk, 3)));
+  expect_ok(writer->commit(Durability::durable));
+  EXPECT_LT(test::file_bytes(path()).size(), 100'000U);
+  const auto chunk = test::read_chunk(*writer->container(), 500'000);
+  ASSERT_TRUE(chunk);
+  EXPECT_EQ(*chunk, pattern(kChunk, 3));
+}
+
+TEST_F(FrameWriterTest, MetalayersOfBothKinds) {
+  make_filled(250);
+  const auto writer = open();
+  expect_ok(model_.set_vlmetalayer(*writer, "notes", pattern(90, 2)));
+  expect_ok(model_.set_vlmetalayer(*writer, "none", {}));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  expect_ok(model_.set_vlmetalayer(*writer, "notes", pattern(9, 3)));
+  expect_ok(model_.remove_vlmetalayer(*writer, "none"));
+  expect_ok(model_.set_metalayer(*writer, "units", pattern(20, 3)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  const auto inode = files_.status_at(dir_.fd(), name_)->st_ino;
+  expect_ok(model_.set_metalayer(*writer, "units", pattern(20, 4)));
+  expect_ok(model_.write(*writer, 240, pattern(40, 4)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  EXPECT_EQ(files_.status_at(dir_.fd(), name_)->st_ino, inode) << "the length is the same: switched to in place";
+}
+
+TEST_F(FrameWriterTest, MetalayersOfAFrameWithoutChunks) {
+  make_empty();
+  const auto writer = open();
+  expect_ok(model_.set_vlmetalayer(*writer, "notes", pattern(90, 2)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  expect_ok(model_.set_metalayer(*writer, "units", pattern(900, 2)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  expect_ok(model_.set_metalayer(*writer, "units", pattern(900, 3)));
+  expect_ok(model_.write(*writer, 0, pattern(250, 4)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+}
+
+TEST_F(FrameWriterTest, WhatNoFrameCanHoldIsRefused) {
+  make_filled(250);
+  const auto writer = open();
+  for (int i = 0; i < 16; ++i)
+    expect_ok(model_.set_vlmetalayer(*writer, "layer" + std::to_string(i), pattern(9, 3)));
+  EXPECT_EQ(writer->set_vlmetalayer("one too many", {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->set_vlmetalayer("", {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->set_vlmetalayer(std::string(32, 'n'), {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->remove_vlmetalayer("not there").error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->store(ChunkNumber{4}, test::encoded(pattern(kChunk, 1))).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->store(ChunkNumber{1}, test::encoded(pattern(kChunk - 1, 1))).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->store(ChunkNumber{2}, test::encoded(pattern(kChunk + 1, 1))).error().kind, ErrorKind::invalid);
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+}
+
+TEST_F(FrameWriterTest, AShortChunkThatIsNotTheLastAnyMoreMustBeStoredAgain) {
+  make_filled(250);
+  const auto writer = open();
+  expect_ok(writer->store(ChunkNumber{3}, test::encoded(pattern(kChunk, 1))));
+  EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::invalid);
+  writer->abandon();
+  expect_ok(writer->resize(220));
+  EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::invalid);
+  writer->abandon();
+  EXPECT_FALSE(writer->has_changes());
+  check(writer.get());
+}
+
+TEST_F(FrameWriterTest, AnUnfinishedCommitIsCutOff) {
+  make_filled(250);
+  Bytes bytes = test::file_bytes(path());
+  const std::size_t whole = bytes.size();
+  bytes.insert(bytes.end(), 100'000, 0xaa);
+  temp_.write(name_, bytes);
+  const auto writer = open();
+  expect_ok(model_.write(*writer, 0, pattern(10, 3)));
+  EXPECT_EQ(test::file_bytes(path()).size(), bytes.size()) << "nothing is written before the commit";
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  EXPECT_LT(test::file_bytes(path()).size(), whole + 400);
+}
+
+TEST_F(FrameWriterTest, SomebodyElsesChangeIsNotOverwritten) {
+  make_filled(250);
+  const auto writer = open();
+  const auto other = open();
+  expect_ok(model_.write(*other, 10, pattern(50, 3)));
+  expect_ok(other->commit(Durability::durable));
+  const Bytes theirs = test::file_bytes(path());
+  expect_ok(writer->store(ChunkNumber{0}, test::encoded(pattern(kChunk, 1))));
+  EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::stale);
+  EXPECT_EQ(test::file_bytes(path()), theirs);
+  check();
+}
+
+TEST_F(FrameWriterTest, AFileThatTookThePlaceOfTheFrameIsNotOverwritten) {
+  make_filled(250);
+  const auto writer = open();
+  std::filesystem::rename(temp_.path() / name_, temp_.path() / "aside");
+  make_filled(350);
+  expect_ok(writer->resize(0));
+  EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::stale);
+  check();
+}
+
+TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
+  make_filled(250);
+  temp_.write(name_ + ".b2lock", {});
+  const auto side_car = files_.open_named(path() + ".b2lock", O_RDWR);
+  ASSERT_TRUE(side_car);
+  const frame::Descriptor lock(files_, *side_car);
+  ASSERT_EQ(::flock(lock.fd(), LOCK_SH), 0);
+  const auto writer = open({.fresh = false, .lock_patience = std::chrono::milliseconds(20)});
+  expect_ok(model_.write(*writer, 10, pattern(50, 3)));
+  EXPECT_EQ(writer->commit(Durability::durable).error().sys, EBUSY);
+  ASSERT_EQ(::flock(lock.fd(), LOCK_UN), 0);
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  const Bytes counter = test::file_bytes(path() + ".b2lock");
+  ASSERT_EQ(counter.size(), 16U);
+  EXPECT_EQ(counter[8], 1) << "raised once, when the lock was held";
+}
+
+TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
+  make_filled(250);
+  const auto writer = open();
+  ::unsetenv("BLOSC_LOCKING");
+  expect_ok(model_.write(*writer, 10, pattern(50, 3)));
+  expect_ok(writer->commit(Durability::durable));
+  EXPECT_FALSE(std::filesystem::exists(path() + ".b2lock"));
+  ::setenv("BLOSC_LOCKING", "1", 1);
+  expect_ok(model_.write(*writer, 10, pattern(50, 4)));
+  expect_ok(writer->commit(Durability::durable));
+  ::unsetenv("BLOSC_LOCKING");
+  EXPECT_EQ(test::file_bytes(path() + ".b2lock").size(), 16U);
+}
+
+TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {
+  make_filled(550);
+  ASSERT_EQ(::chmod(path().c_str(), 0640), 0);
+  const bool attributes = ::setxattr(path().c_str(), "user.colour", "blue", 4, 0) == 0;
+  const auto writer = open();
+  expect_ok(model_.set_vlmetalayer(*writer, "notes", pattern(90, 2)));
+  for (unsigned i = 0; i < 20; ++i) {
+    expect_ok(model_.write(*writer, i * 20, pattern(100, i)));
+    expect_ok(writer->commit(Durability::durable));
+  }
+  const auto before = *files_.status_at(dir_.fd(), name_);
+  expect_ok(writer->compact());
+  check(writer.get());
+  EXPECT_EQ(writer->dead_bytes(), 0U);
+  const auto after = *files_.status_at(dir_.fd(), name_);
+  EXPECT_LT(after.st_size, before.st_size / 3);
+  EXPECT_EQ(after.st_mode, before.st_mode);
+  EXPECT_EQ(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
+  EXPECT_EQ(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+  if (attributes) {
+    char value[8] = {};
+    EXPECT_EQ(::getxattr(path().c_str(), "user.colour", value, sizeof value), 4);
+  }
+  expect_ok(model_.write(*writer, 500, pattern(300, 8)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  for (const auto& entry : std::filesystem::directory_iterator(temp_.path()))
+    EXPECT_EQ(entry.path().filename(), name_) << "left behind";
+}
+
+TEST_F(FrameWriterTest, AReaderOfAnOldStateGoesOnReadingIt) {
+  make_filled(550);
+  const auto writer = open();
+  const auto old_state = writer->container();
+  const FrameModel old_model = model_;
+  for (unsigned i = 0; i < 5; ++i) {
+    expect_ok(model_.write(*writer, 0, pattern(600, i)));
+    expect_ok(writer->commit(Durability::durable));
+  }
+  expect_ok(writer->compact());
+  const auto read = test::read_model(*old_state);
+  ASSERT_TRUE(read) << codec::describe(read.error());
+  EXPECT_TRUE(read->plain == old_model.plain);
+}
+
+TEST_F(FrameWriterTest, AnUnlinkedFrameGoesOnWithoutAName) {
+  make_filled(550);
+  const auto writer = open();
+  std::filesystem::remove(temp_.path() / name_);
+  writer->unlinked();
+  expect_ok(model_.write(*writer, 0, pattern(600, 3)));
+  expect_ok(writer->commit(Durability::durable));
+  EXPECT_EQ(test::read_model(*writer->container())->plain, model_.plain);
+  expect_ok(writer->resize(0));
+  expect_ok(writer->commit(Durability::durable));
+  EXPECT_EQ(writer->container()->chunk_count(), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(temp_.path()));
+}
+
+TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
+  auto builder = test::plain_frame(pattern(250, 1), kChunk);
+  builder.chunksize = 0;
+  builder.general_flags = 0x53;
+  temp_.write(name_, builder.build());
+  auto writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
+  builder = test::plain_frame(pattern(250, 1), kChunk);
+  builder.general_flags = 0x93;
+  temp_.write(name_, builder.build());
+  writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
+}
+
+TEST_F(FrameWriterTest, RandomChangesAreWhatIsRead) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&random](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
+    make_empty();
+    auto writer = open();
+    for (int step = 0; step < 60; ++step) {
+      const std::size_t size = model_.plain.size();
+      switch (below(8)) {
+        case 0:
+          expect_ok(model_.write(*writer, size, pattern(1 + below(400), random())));
+          break;
+        case 1:
+          expect_ok(model_.write(*writer, below(size + 1), pattern(1 + below(300), random())));
+          break;
+        case 2:
+          expect_ok(model_.write(*writer, below(size + 1), Bytes(1 + below(300), 0)));
+          break;
+        case 3:
+          expect_ok(model_.resize(*writer, below(size + 1)));
+          break;
+        case 4:
+          expect_ok(model_.resize(*writer, size + below(1000)));
+          break;
+        case 5:
+          expect_ok(model_.set_vlmetalayer(*writer, "v" + std::to_string(below(3)), pattern(below(90), random())));
+          break;
+        case 6:
+          expect_ok(model_.set_metalayer(*writer, "m" + std::to_string(below(2)), pattern(8, random())));
+          break;
+        default:
+          if (below(3) == 0) {
+            expect_ok(writer->compact());
+          } else {
+            expect_ok(writer->commit(below(2) == 0 ? Durability::durable : Durability::ordered));
+          }
+          check(writer.get());
+          if (below(4) == 0) writer = open();
+          break;
+      }
+    }
+    expect_ok(writer->commit(Durability::durable));
+    check(writer.get());
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace cframefs

@@ -1,0 +1,98 @@
+#include "tests/support/frame_model.h"
+
+#include <algorithm>
+
+#include "tests/support/frame_builder.h"
+#include "tests/support/reading.h"
+
+namespace cframefs::test {
+
+using codec::ByteView;
+using codec::Result;
+
+codec::EncodedChunk encoded(ByteView plain) {
+  codec::EncodedChunk chunk;
+  chunk.nbytes = static_cast<std::int32_t>(plain.size());
+  if (std::all_of(plain.begin(), plain.end(), [](std::uint8_t byte) { return byte == 0; })) {
+    chunk.special = codec::SpecialValue::zeros;
+  } else {
+    chunk.bytes = plain_chunk(plain);
+  }
+  return chunk;
+}
+
+std::vector<std::uint8_t> pattern(std::size_t size, unsigned seed) {
+  std::vector<std::uint8_t> bytes(size);
+  std::uint32_t state = seed * 2654435761U + 1;
+  for (std::uint8_t& byte : bytes) {
+    state = state * 1664525U + 1013904223U;
+    byte = static_cast<std::uint8_t>(state >> 24);
+  }
+  return bytes;
+}
+
+Result<void> FrameModel::store(frame::FrameWriter& writer, std::size_t chunk) {
+  const auto size = static_cast<std::size_t>(chunksize);
+  const std::size_t begin = chunk * size;
+  const auto piece = ByteView(plain).subspan(begin, std::min(size, plain.size() - begin));
+  return writer.store(frame::ChunkNumber{static_cast<std::int64_t>(chunk)}, encoded(piece));
+}
+
+Result<void> FrameModel::write(frame::FrameWriter& writer, std::size_t at, ByteView bytes) {
+  if (bytes.empty()) return {};
+  plain.resize(std::max(plain.size(), at + bytes.size()));
+  std::copy(bytes.begin(), bytes.end(), plain.begin() + static_cast<std::ptrdiff_t>(at));
+  const auto size = static_cast<std::size_t>(chunksize);
+  for (std::size_t chunk = at / size; chunk <= (at + bytes.size() - 1) / size; ++chunk) {
+    if (auto stored = store(writer, chunk); !stored) return stored;
+  }
+  return {};
+}
+
+Result<void> FrameModel::resize(frame::FrameWriter& writer, std::size_t new_size) {
+  const std::size_t before = plain.size();
+  plain.resize(new_size);
+  if (auto done = writer.resize(new_size); !done) return done;
+  // The last chunk of the shorter of the two changes its length, unless it is whole.
+  const std::size_t shorter = std::min(before, new_size);
+  const auto size = static_cast<std::size_t>(chunksize);
+  if (shorter == 0 || shorter % size == 0) return {};
+  return store(writer, (shorter - 1) / size);
+}
+
+Result<void> FrameModel::set_vlmetalayer(frame::FrameWriter& writer, const std::string& name, ByteView content) {
+  vlmetalayers[name] = {content.begin(), content.end()};
+  return writer.set_vlmetalayer(name, content);
+}
+
+Result<void> FrameModel::remove_vlmetalayer(frame::FrameWriter& writer, const std::string& name) {
+  vlmetalayers.erase(name);
+  return writer.remove_vlmetalayer(name);
+}
+
+Result<void> FrameModel::set_metalayer(frame::FrameWriter& writer, const std::string& name, ByteView content) {
+  metalayers[name] = {content.begin(), content.end()};
+  return writer.set_metalayer(name, content);
+}
+
+Result<FrameModel> read_model(const frame::Container& container) {
+  FrameModel model;
+  model.chunksize = container.parameters().chunksize;
+  for (std::int64_t chunk = 0; chunk < container.chunk_count(); ++chunk) {
+    const auto plain = read_chunk(container, chunk);
+    if (!plain) return codec::Failure(plain.error());
+    model.plain.insert(model.plain.end(), plain->begin(), plain->end());
+  }
+  if (container.metalayer_damage()) return codec::Failure(*container.metalayer_damage());
+  for (const frame::Metalayer& layer : container.metalayers())
+    model.metalayers[layer.name] = layer.content;
+  if (container.vlmetalayer_damage()) return codec::Failure(*container.vlmetalayer_damage());
+  for (const std::string& name : container.vlmetalayer_names()) {
+    auto content = container.vlmetalayer(name);
+    if (!content) return codec::Failure(content.error());
+    model.vlmetalayers[name] = std::move(*content);
+  }
+  return model;
+}
+
+}  // namespace cframefs::test
