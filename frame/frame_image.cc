@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
+#include <utility>
 
 #include "codec/chunk_header.h"
 
@@ -90,6 +90,21 @@ Bytes fixed_header(const NewFrame& frame) {
   return header;
 }
 
+/// A chunk whose payload is the plain bytes.
+Bytes stored_chunk(ByteView plain) {
+  Bytes chunk(codec::kExtendedHeaderLength);
+  const auto nbytes = static_cast<std::int32_t>(plain.size());
+  chunk[0x00] = 5;
+  chunk[0x01] = 1;
+  chunk[0x02] = 0x07;
+  chunk[0x03] = 1;
+  store_le(&chunk[0x04], nbytes);
+  store_le(&chunk[0x08], std::max(nbytes, 1));
+  store_le(&chunk[0x0c], static_cast<std::int32_t>(nbytes + static_cast<std::int32_t>(chunk.size())));
+  put(chunk, plain);
+  return chunk;
+}
+
 }  // namespace
 
 void put_switch(const HeaderSwitch& fields, ByteSpan header) {
@@ -118,17 +133,14 @@ Bytes trailer_image(const std::vector<Metalayer>& stored) {
 }
 
 Bytes metalayer_chunk(ByteView plain) {
-  Bytes chunk(codec::kExtendedHeaderLength);
-  const auto nbytes = static_cast<std::int32_t>(plain.size());
-  chunk[0x00] = 5;
-  chunk[0x01] = 1;
-  chunk[0x02] = 0x07;
-  chunk[0x03] = 1;
-  store_le(&chunk[0x04], nbytes);
-  store_le(&chunk[0x08], std::max(nbytes, 1));
-  store_le(&chunk[0x0c], static_cast<std::int32_t>(nbytes + static_cast<std::int32_t>(chunk.size())));
-  put(chunk, plain);
-  return chunk;
+  codec::EncodeContext context;
+  codec::EncodeParameters parameters;
+  parameters.compcode = codec::kLz4;
+  // Zeros would make a chunk that is not stored, and there is no index here to say so.
+  if (auto encoded = codec::encode_chunk(context, parameters, plain); encoded && !encoded->bytes.empty()) {
+    return std::move(encoded->bytes);
+  }
+  return stored_chunk(plain);
 }
 
 Bytes empty_frame(const NewFrame& frame) {

@@ -43,7 +43,7 @@ Result<Bytes> read_bytes(FileOps& files, int fd, FileOffset at, std::uint64_t le
 }
 
 /// Whether chunks can be added to and replaced in such a frame.
-Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_flags) {
+Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_flags, bool stores_chunks) {
   const FrameParameters& parameters = frame.parameters();
   if (parameters.kind != "cframe") return unsupported("sparse frames are not written");
   const bool variable = (general_flags & layout::kVariableChunksFlag) != 0;
@@ -51,6 +51,7 @@ Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_fl
     return unsupported("frames whose chunks vary in size are not written");
   }
   if (parameters.vl_blocks) return unsupported("frames whose blocks vary in size are not written");
+  if (stores_chunks) return codec::check_encodable(encode_parameters(parameters));
   return {};
 }
 
@@ -126,7 +127,7 @@ Result<void> FrameWriter::load() {
     return stale("the frame was changed while it was opened");
   }
   pending_ = PendingChanges(*container_);
-  return check_writable(*container_, header_[layout::kGeneralFlagsAt]);
+  return check_writable(*container_, header_[layout::kGeneralFlagsAt], options_.stores_chunks);
 }
 
 const codec::EncodedChunk* FrameWriter::pending_chunk(ChunkNumber chunk) const {

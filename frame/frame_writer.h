@@ -44,6 +44,8 @@ struct WriterOptions {
   /// The file was made just now and nothing of it or of its name was ever synced: until the first durable commit it
   /// need not survive a crash, so ordered commits do not wait for the disk.
   bool fresh = false;
+  /// Chunks will be stored: a frame whose codec or filters cannot be encoded with, or lose bits, is refused.
+  bool stores_chunks = true;
   /// How long to wait for a lock that somebody else holds.
   std::chrono::milliseconds lock_patience{5000};
 };

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "codec/chunk_header.h"
+#include "codec/chunk_encoder.h"
+#include "codec/stream_encoders.h"
 
 namespace cframefs::frame {
 
@@ -15,8 +16,6 @@ using codec::store_le;
 
 constexpr std::size_t kEntry = sizeof(std::int64_t);
 constexpr std::size_t kBlockBytes = IndexEncoder::kBlockEntries * kEntry;
-/// Streams of entries begin with their stored length.
-constexpr std::size_t kStreamPrefix = 4;
 /// Shorter chunks are stored as they are.
 constexpr std::size_t kLeastCompressed = 32;
 
@@ -24,7 +23,8 @@ constexpr std::uint8_t kVersion = 5;
 constexpr std::uint8_t kExtended = 0x05;
 constexpr std::uint8_t kMemcpyed = 0x02;
 constexpr std::uint8_t kLz4Format = 1 << 5;
-constexpr std::uint8_t kLz4Code = 1;
+/// LZ4 at its slowest, which still is faster than the disk.
+constexpr int kLevel = 9;
 
 void put(std::vector<std::uint8_t>& to, ByteView bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
@@ -45,7 +45,7 @@ std::vector<std::uint8_t> chunk_header(std::uint8_t flags, std::size_t nbytes, s
   store_le(&header[0x04], static_cast<std::int32_t>(nbytes));
   store_le(&header[0x08], static_cast<std::int32_t>(blocksize));
   header[0x10 + codec::kFilterSlots - 1] = static_cast<std::uint8_t>(codec::FilterId::shuffle);
-  header[0x16] = kLz4Code;
+  header[0x16] = codec::kLz4;
   return header;
 }
 
@@ -53,40 +53,53 @@ void set_cbytes(std::vector<std::uint8_t>& chunk) {
   store_le(&chunk[0x0c], static_cast<std::int32_t>(chunk.size()));
 }
 
-/// Byte `plane` of each entry, as a stream: a run where they are alike, else as they are.
-void put_plane(std::vector<std::uint8_t>& to, const std::vector<std::int64_t>& entries, unsigned plane) {
-  std::vector<std::uint8_t> bytes(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    bytes[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(entries[i]) >> (8 * plane));
-  const std::uint8_t first = bytes.front();
-  if (std::all_of(bytes.begin(), bytes.end(), [first](std::uint8_t byte) { return byte == first; })) {
+/// Entries with their bytes of the same weight side by side.
+std::vector<std::uint8_t> shuffled(const std::vector<std::int64_t>& entries) {
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(entries.size() * kEntry);
+  for (unsigned plane = 0; plane < kEntry; ++plane) {
+    for (const std::int64_t entry : entries)
+      bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(entry) >> (8 * plane)));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+/// A run where all bytes are alike; else compressed, or as they are where that is no longer.
+void IndexEncoder::put_stream(std::vector<std::uint8_t>& to, ByteView plain) {
+  const std::uint8_t first = plain.front();
+  if (std::all_of(plain.begin(), plain.end(), [first](std::uint8_t byte) { return byte == first; })) {
     put_i32(to, -static_cast<std::int32_t>(first));
     if (first != 0) to.push_back(1);  // the token that says: a run
     return;
   }
-  put_i32(to, static_cast<std::int32_t>(bytes.size()));
-  put(to, bytes);
+  const ByteSpan room = context_.scratch(codec::EncodeContext::Slot::chunk, plain.size()).first(plain.size());
+  const codec::StreamEncoder encoder{.compcode = codec::kLz4, .clevel = kLevel, .dictionary = nullptr};
+  const auto length = codec::encode_stream(context_.states(), encoder, plain, room);
+  if (length && *length > 0 && *length < plain.size()) {
+    put_i32(to, static_cast<std::int32_t>(*length));
+    put(to, room.first(*length));
+    return;
+  }
+  put_i32(to, static_cast<std::int32_t>(plain.size()));
+  put(to, plain);
 }
 
-std::vector<std::uint8_t> split_streams(const std::vector<std::int64_t>& entries) {
+std::vector<std::uint8_t> IndexEncoder::split_streams() {
+  const auto bytes = shuffled(open_);
   std::vector<std::uint8_t> streams;
   for (unsigned plane = 0; plane < kEntry; ++plane)
-    put_plane(streams, entries, plane);
+    put_stream(streams, ByteView(bytes).subspan(plane * open_.size(), open_.size()));
   return streams;
 }
 
 /// The last block of a chunk, if it is short, is one stream.
-std::vector<std::uint8_t> leftover_stream(const std::vector<std::int64_t>& entries) {
-  std::vector<std::uint8_t> stream;
-  put_i32(stream, static_cast<std::int32_t>(entries.size() * kEntry));
-  for (unsigned plane = 0; plane < kEntry; ++plane) {
-    for (const std::int64_t entry : entries)
-      stream.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(entry) >> (8 * plane)));
-  }
-  return stream;
+std::vector<std::uint8_t> IndexEncoder::leftover_stream() {
+  std::vector<std::uint8_t> streams;
+  put_stream(streams, shuffled(open_));
+  return streams;
 }
-
-}  // namespace
 
 std::int64_t IndexEncoder::count() const {
   return static_cast<std::int64_t>(blocks_.size()) * kBlockEntries + static_cast<std::int64_t>(open_.size());
@@ -126,7 +139,7 @@ void IndexEncoder::append_block(const Block& block) {
 
 void IndexEncoder::close_block() {
   auto block = std::make_shared<EncodedBlock>();
-  block->streams = split_streams(open_);
+  block->streams = split_streams();
   const std::int64_t first = open_.front();
   if (std::all_of(open_.begin(), open_.end(), [first](std::int64_t entry) { return entry == first; })) {
     block->uniform = first;
@@ -169,12 +182,12 @@ std::vector<std::uint8_t> IndexEncoder::memcpyed() const {
   return chunk;
 }
 
-std::vector<std::uint8_t> IndexEncoder::compressed() const {
+std::vector<std::uint8_t> IndexEncoder::compressed() {
   const std::size_t plain = static_cast<std::size_t>(count()) * kEntry;
   // A chunk of one block has the block's size: it is no short last one then, and is split.
   const std::size_t blocksize = std::min(plain, kBlockBytes);
   std::vector<std::uint8_t> tail;
-  if (!open_.empty()) tail = blocks_.empty() ? split_streams(open_) : leftover_stream(open_);
+  if (!open_.empty()) tail = blocks_.empty() ? split_streams() : leftover_stream();
 
   const std::size_t starts = blocks_.size() + (tail.empty() ? 0 : 1);
   std::size_t place = codec::kExtendedHeaderLength + starts * sizeof(std::int32_t);

@@ -1,8 +1,8 @@
 // Makes the index chunk of a frame from its entries, in order, a block at a time.
 //
-// A block is 2,048 entries, shuffled and stored as eight streams, one for each byte of an entry. Blocks do not depend
-// on each other: a commit that changes few entries of a large index takes the other blocks as they were made before.
-// Entries that are all alike (a file that is one hole) make a chunk of 40 bytes, however many they are.
+// A block is 2,048 entries, shuffled and made into eight streams of LZ4, one for each byte of an entry. Blocks do not
+// depend on each other: a commit that changes few entries of a large index takes the other blocks as they were made
+// before. Entries that are all alike (a file that is one hole) make a chunk of 40 bytes, however many they are.
 //
 // Thread safety: one thread. Ownership: encoded blocks are shared with whoever keeps them for the next commit.
 // Units: entries. Memory: that of the encoded blocks.
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codec/bytes.h"
+#include "codec/encode_context.h"
 
 namespace cframefs::frame {
 
@@ -46,8 +47,12 @@ class IndexEncoder {
   void note(std::int64_t entry);
   std::vector<std::uint8_t> repeated() const;
   std::vector<std::uint8_t> memcpyed() const;
-  std::vector<std::uint8_t> compressed() const;
+  std::vector<std::uint8_t> compressed();
+  void put_stream(std::vector<std::uint8_t>& to, codec::ByteView plain);
+  std::vector<std::uint8_t> split_streams();
+  std::vector<std::uint8_t> leftover_stream();
 
+  codec::EncodeContext context_;
   std::vector<Block> blocks_;
   std::vector<std::int64_t> open_;  // entries of the block that is not full
   Block last_uniform_;              // shared by all blocks like it

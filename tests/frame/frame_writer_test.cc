@@ -307,7 +307,7 @@ TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
   ASSERT_TRUE(side_car);
   const frame::Descriptor lock(files_, *side_car);
   ASSERT_EQ(::flock(lock.fd(), LOCK_SH), 0);
-  const auto writer = open({.fresh = false, .lock_patience = std::chrono::milliseconds(20)});
+  const auto writer = open({.fresh = false, .stores_chunks = true, .lock_patience = std::chrono::milliseconds(20)});
   expect_ok(model_.write(*writer, 10, pattern(50, 3)));
   EXPECT_EQ(writer->commit(Durability::durable).error().sys, EBUSY);
   ASSERT_EQ(::flock(lock.fd(), LOCK_UN), 0);
@@ -405,6 +405,20 @@ TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
   writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
+}
+
+TEST_F(FrameWriterTest, LossyFramesAreRefusedToThoseWhoStoreChunks) {
+  Bytes bytes = frame::empty_frame(new_frame());
+  bytes[frame::layout::kFiltersAt] = static_cast<std::uint8_t>(codec::FilterId::trunc_prec);
+  bytes[frame::layout::kFiltersMetaAt] = 10;
+  make(bytes);
+  const auto refused = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
+  const auto writer = open({.fresh = false, .stores_chunks = false});
+  expect_ok(model_.set_vlmetalayer(*writer, "notes", pattern(90, 2)));
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
 }
 
 TEST_F(FrameWriterTest, RandomChangesAreWhatIsRead) {
