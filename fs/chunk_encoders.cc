@@ -27,14 +27,16 @@ struct ChunkEncoders::Work {
   codec::Mutex mutex;
   codec::Condition done;
   std::vector<Encoded> results GUARDED_BY(mutex);
-  std::size_t next GUARDED_BY(mutex) = 0;   // the first that nobody has claimed
-  std::size_t taken GUARDED_BY(mutex) = 0;  // how many have been handed over
+  std::size_t next GUARDED_BY(mutex) = 0;    // the first that nobody has claimed
+  std::size_t taken GUARDED_BY(mutex) = 0;   // how many have been handed over
+  std::size_t active GUARDED_BY(mutex) = 0;  // chunks that are being encoded
   bool stopped GUARDED_BY(mutex) = false;
 
   /// A chunk to encode, or none if there is nothing to do as things are.
   std::optional<std::size_t> claim(std::size_t ahead) {
     codec::MutexLock lock(mutex);
     if (stopped || next >= chunks.size() || next > taken + ahead) return std::nullopt;
+    ++active;
     return next++;
   }
 
@@ -52,6 +54,7 @@ struct ChunkEncoders::Work {
     {
       codec::MutexLock lock(mutex);
       results[index] = std::move(result);
+      --active;
     }
     done.notify_all();
   }
@@ -97,6 +100,9 @@ codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters
   }
   codec::MutexLock lock(work->mutex);
   work->stopped = true;
+  // After an error the chunks are their owner's again, who may go on changing them.
+  while (work->active > 0)
+    work->done.wait(work->mutex);
   return result;
 }
 

@@ -26,6 +26,11 @@ void DirtyLayer::resize(std::uint64_t size) {
   size_ = size;
 }
 
+void DirtyLayer::resize_whole_chunks(std::uint64_t size) {
+  chunks_.erase(chunks_.lower_bound(static_cast<std::int64_t>(size / chunksize_)), chunks_.end());
+  size_ = size;
+}
+
 void DirtyLayer::merge_onto(DirtyLayer& below) const {
   below.resize(std::min(below.size_, kept_));
   for (const auto& [number, chunk] : chunks_)

@@ -4,9 +4,9 @@
 // part of the file's size, and how much of what lies below still counts: of the layer below, bytes from kept() on are
 // gone (the file was shorter once), so that what is not in this layer reads as zeros there.
 //
-// Invariants: kept() <= size(); kept() is at most the size of the layer below; the bytes of a chunk past size() are zero.
-// Thread safety: none; the file's mutex guards it. Ownership: buffers are shared, so that a commit can encode what
-// programs no longer change. Units: bytes; chunk numbers count from 0.
+// Invariants: kept() <= size(); kept() is at most the size of the layer below; the bytes of a chunk past size() are
+// zero. Thread safety: none; the file's mutex guards it. Ownership: buffers are shared, so that a commit can encode
+// what programs no longer change. Units: bytes; chunk numbers count from 0.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,8 @@ class DirtyLayer {
   using Chunks = std::map<std::int64_t, Chunk>;
 
   DirtyLayer() = default;
-  DirtyLayer(std::uint64_t chunksize, std::uint64_t size_below) : chunksize_(chunksize), kept_(size_below), size_(size_below) {}
+  DirtyLayer(std::uint64_t chunksize, std::uint64_t size_below)
+      : chunksize_(chunksize), kept_(size_below), size_(size_below) {}
 
   std::uint64_t chunksize() const { return chunksize_; }
   std::uint64_t kept() const { return kept_; }
@@ -61,9 +62,12 @@ class DirtyLayer {
   void put(std::int64_t number, Chunk chunk) { chunks_[number] = std::move(chunk); }
   void erase(std::int64_t number) { chunks_.erase(number); }
   void grow(std::uint64_t size) { size_ = std::max(size_, size); }
-  /// Longer: zeros. Shorter: what lay behind is gone, here and below. The chunk with the new end, if it is in the layer,
-  /// must not be shared.
+  /// Longer: zeros. Shorter: what lay behind is gone, here and below. The chunk with the new end, if it is in the
+  /// layer, must not be shared.
   void resize(std::uint64_t size);
+  /// Shorter by whole chunks that are nobody else's business: what is below stays. REQUIRES: kept() <= size, a multiple
+  /// of chunksize().
+  void resize_whole_chunks(std::uint64_t size);
   /// Plain bytes of a chunk as the layer's size has it.
   std::uint64_t length_of(std::int64_t number) const;
 

@@ -10,11 +10,11 @@
 // The frame on disk is watched by its identity (stat): if somebody else has changed it, a clean file follows, and a
 // dirty one is stale from then on: writes and commits fail with ESTALE until it is closed, and the disk is left alone.
 //
-// Lock order: Filesystem::changes_, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers), then
-// what the committed() callback takes (the open frame's, the node's, the node table's). mutex_ is held while a chunk is
-// read to be changed in part, but never while one is encoded or the disk is waited for.
-// Thread safety: all members may be called at once. Ownership: shared by the open frame and the flusher; must not
-// outlive the mount's caches. Errors: those of frame; stale; EFBIG.
+// Lock order: Filesystem::changes_, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
+// then what the committed() callback takes (the open frame's, the node's, the node table's). mutex_ is held while a
+// chunk is read to be changed in part, but never while one is encoded or the disk is waited for. Thread safety: all
+// members may be called at once. Ownership: shared by the open frame and the flusher; must not outlive the mount's
+// caches. Errors: those of frame; stale; EFBIG.
 #pragma once
 
 #include <chrono>
@@ -42,9 +42,9 @@ struct WriteBackShared {
   OnceLog& once;
   std::shared_ptr<frame::IndexCache> index_cache;
   std::function<std::uint64_t()> next_generation;
-  std::uint64_t dirty_limit = 0;           // bound on dirty_bytes
+  std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // plain chunks that are not committed
-  std::function<void()> wake;              // tells the flusher that there is something for it to do
+  std::function<void()> wake;                 // tells the flusher that there is something for it to do
 };
 
 /// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.
@@ -60,8 +60,9 @@ class WriteBack {
   struct Committed {
     std::shared_ptr<const Generation> generation;
     std::shared_ptr<const frame::Descriptor> file;
-    frame::Identity before;
+    frame::Identity before;  // none: it was only opened
     frame::Identity after;
+    bool own = false;  // not what somebody else has made of it
   };
   using OnCommitted = std::function<void(const Committed&)>;
 
@@ -73,8 +74,8 @@ class WriteBack {
     complete,  // not the last chunk, if it is still growing: a stream would encode it twice
   };
 
-  /// unsupported: the frame cannot be written. `fresh`: made just now. `choose`: parameters of a frame that is empty and
-  /// was made with preliminary ones; may be empty.
+  /// unsupported: the frame cannot be written. `fresh`: made just now. `choose`: parameters of a frame that is empty
+  /// and was made with preliminary ones; may be empty.
   static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FramePlace place, bool fresh,
                                                         Choose choose, OnCommitted committed);
   WriteBack(const WriteBack&) = delete;
@@ -117,6 +118,9 @@ class WriteBack {
   class Pause {
    public:
     explicit Pause(std::shared_ptr<WriteBack> file);
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
     /// The frame has this name now.
     void moved(FramePlace place);
     /// The frame has no name any more.
@@ -145,15 +149,14 @@ class WriteBack {
   WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed);
 
   codec::Result<void> open_writer(bool fresh);
-  codec::Result<frame::Identity> identity_on_disk() const;
+  codec::Result<frame::Identity> identity_on_disk() const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
   codec::Result<void> check_usable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
-  codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to)
-      REQUIRES(mutex_);
+  codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
   codec::Result<void> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
   /// The programs' view of [at, at + length), which must not go past its end.
@@ -167,7 +170,8 @@ class WriteBack {
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<std::vector<ChunkToEncode>> chunks_of(const Batch& batch);
   codec::Result<void> finish_commit(codec::Result<void> done);
-  codec::Result<void> adopt_state(bool layer_is_in) REQUIRES(mutex_);
+  codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
+  void refresh_identity(bool was_right) REQUIRES(mutex_);
 
   WriteBackShared& shared_;
   const OnCommitted committed_;
@@ -179,7 +183,7 @@ class WriteBack {
   codec::EncodeParameters encode_;              // commit_mutex_
   Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
   bool has_name_ = true;                        // commit_mutex_
-  bool may_be_undurable_ = false;               // commit_mutex_; an ordered commit was the last
+  bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
 
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
