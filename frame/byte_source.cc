@@ -1,6 +1,7 @@
 #include "frame/byte_source.h"
 
 #include <algorithm>
+#include <ctime>
 
 namespace cframefs::frame {
 
@@ -10,6 +11,20 @@ std::int64_t nanoseconds(const struct timespec& time) {
   // Wraps for times that no clock shows; only equality matters.
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
                                    static_cast<std::uint64_t>(time.tv_nsec));
+}
+
+// The kernel stamps files by its tick, at most 10 ms; filesystems without fractions of a second stamp them by the
+// second.
+constexpr std::int64_t kTickNs = 100'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+bool has_settled(std::int64_t changed_ns) {
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const std::int64_t age = nanoseconds(now) - changed_ns;
+  const std::int64_t step = changed_ns % kSecondNs == 0 ? 2 * kSecondNs : kTickNs;
+  // A stamp of the future is none that a change of now would get.
+  return age > step || age < -step;
 }
 
 codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
@@ -67,6 +82,7 @@ Identity Identity::of(const struct stat& status) {
   identity.size = static_cast<std::uint64_t>(status.st_size);
   identity.mtime_ns = nanoseconds(status.st_mtim);
   identity.ctime_ns = nanoseconds(status.st_ctim);
+  identity.settled = has_settled(identity.ctime_ns);
   return identity;
 }
 

@@ -13,15 +13,27 @@
 
 namespace cframefs::frame {
 
-/// Tells one state of a file from another. Two equal identities: the bytes have not changed as far as stat(2) can tell.
+/// Tells one state of a file from another, as far as stat(2) can.
 struct Identity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
   std::int64_t ctime_ns = 0;
-  bool operator==(const Identity&) const = default;
+  /// The clock that stamps files had moved on since the last change when this was taken. Otherwise one more change
+  /// could bear the same stamp.
+  bool settled = false;
 
+  /// As far as the stamps tell; says nothing of `settled`.
+  bool operator==(const Identity& other) const {
+    return device == other.device && inode == other.inode && size == other.size && mtime_ns == other.mtime_ns &&
+           ctime_ns == other.ctime_ns;
+  }
+  /// What was learnt at the time of this identity holds at the time of `now`, too. False once, for a file that was
+  /// looked at so soon after a change that a second change would not have shown.
+  bool is_still(const Identity& now) const { return *this == now && (settled || !now.settled); }
+
+  /// `status` has just been asked for.
   static Identity of(const struct stat& status);
 };
 

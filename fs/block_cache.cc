@@ -1,6 +1,7 @@
 #include "fs/block_cache.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace cframefs::fs {
@@ -102,7 +103,7 @@ struct BlockCache::Shard {
 };
 
 void BlockCache::Pin::reset() {
-  if (cell_ != nullptr) cache_->unpin(std::exchange(cell_, nullptr));
+  if (cell_ != nullptr) cache_->unpin(std::exchange(cell_, nullptr), loads_);
 }
 
 void BlockCache::Pin::note_served(std::size_t count) const {
@@ -138,7 +139,7 @@ BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size) {
     codec::MutexLock lock(shard.mutex);
     auto found = shard.table.find(key);
     if (found != shard.table.end()) {
-      return {Pin(this, &*found), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+      return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
     }
   }
   return insert(shard, key, size, kProbation);
@@ -165,13 +166,13 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::siz
   codec::MutexLock lock(shard.mutex);
   auto found = shard.table.find(key);
   if (found != shard.table.end()) {
-    return {Pin(this, &*found), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+    return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
   }
   bytes_.fetch_add(fresh->buffer.capacity(), std::memory_order_relaxed);
   Cell* cell = fresh.release();
   cell->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
   shard.add(*cell);
-  return {Pin(this, cell), Found::load};
+  return {Pin(this, cell, true), Found::load};
 }
 
 void BlockCache::publish(const Pin& pin) {
@@ -204,11 +205,17 @@ codec::Result<void> BlockCache::wait(const Pin& pin) {
   return {};
 }
 
-void BlockCache::unpin(Cell* cell) {
+void BlockCache::unpin(Cell* cell, bool loads) {
   Shard& shard = shard_of(cell->key);
   std::unique_ptr<Cell> dead;
   {
     codec::MutexLock lock(shard.mutex);
+    if (loads && cell->state == Cell::State::loading) {
+      cell->state = Cell::State::failed;
+      cell->error = codec::io_error(ENOMEM, "decoding").value();
+      shard.table.erase(shard.table.iterator_to(*cell));
+      shard.loaded.notify_all();
+    }
     if (--cell->pins != 0) return;
     if (cell->state != Cell::State::ready) {
       dead.reset(cell);  // failed, and already out of the table

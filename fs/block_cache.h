@@ -64,12 +64,14 @@ class BlockCache {
   class Pin {
    public:
     Pin() = default;
-    Pin(Pin&& other) noexcept : cache_(other.cache_), cell_(std::exchange(other.cell_, nullptr)) {}
+    Pin(Pin&& other) noexcept
+        : cache_(other.cache_), cell_(std::exchange(other.cell_, nullptr)), loads_(other.loads_) {}
     Pin& operator=(Pin&& other) noexcept {
       if (this != &other) {
         reset();
         cache_ = other.cache_;
         cell_ = std::exchange(other.cell_, nullptr);
+        loads_ = other.loads_;
       }
       return *this;
     }
@@ -83,15 +85,18 @@ class BlockCache {
 
    private:
     friend class BlockCache;
-    Pin(BlockCache* cache, Cell* cell) : cache_(cache), cell_(cell) {}
+    Pin(BlockCache* cache, Cell* cell, bool loads) : cache_(cache), cell_(cell), loads_(loads) {}
     BlockCache* cache_ = nullptr;
     Cell* cell_ = nullptr;
+    bool loads_ = false;  // of the loader
   };
 
   enum class Found : std::uint8_t {
     ready,  // the pin's bytes can be read
-    load,   // the caller is the loader: it fills the bytes and then calls publish() or fail(), always one of them
-    busy,   // somebody else is the loader: wait() before reading
+    load,   // the caller is the loader: it fills the bytes and then calls publish() or fail(). One that drops the pin
+            // instead (an exception) has failed
+
+    busy,  // somebody else is the loader: wait() before reading
   };
   struct Lookup {
     Pin pin;
@@ -126,7 +131,7 @@ class BlockCache {
   bool evict(List list);
   bool evict_one();
   void keep_lists_small();
-  void unpin(Cell* cell);
+  void unpin(Cell* cell, bool loads);
   std::uint64_t list_bytes(List list) const { return list_bytes_[list].load(std::memory_order_relaxed); }
 
   const std::uint64_t bound_;

@@ -12,6 +12,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMapped = std::size_t{64} << 10;  // from this capacity on, buffers are mapped
 constexpr std::size_t kPopulated = std::size_t{1} << 20;
 constexpr std::size_t kSmallStep = 64;
+// More than that is not turned over by readers who come and go; it would only lie there.
+constexpr std::size_t kMostIdle = std::size_t{32} << 20;
 
 std::uint8_t* allocate(std::size_t capacity) {
   if (capacity >= kMapped) {
@@ -95,9 +97,15 @@ void BufferPool::trim(std::size_t keep) {
 }
 
 void BufferPool::put(std::uint8_t* data, std::size_t capacity) {
-  codec::MutexLock lock(mutex_);
-  idle_[capacity].push_back(data);
-  idle_bytes_ += capacity;
+  {
+    codec::MutexLock lock(mutex_);
+    if (idle_bytes_ + capacity <= kMostIdle) {
+      idle_[capacity].push_back(data);
+      idle_bytes_ += capacity;
+      return;
+    }
+  }
+  release(data, capacity);
 }
 
 }  // namespace cframefs::fs

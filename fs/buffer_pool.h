@@ -1,4 +1,4 @@
-// Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it.
+// Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it. At most 32 MiB lie idle.
 //
 // Buffers of 64 KiB and more are mapped one by one and really go back to the system when trimmed; smaller ones come
 // from the heap. Huge pages are not asked for: in a virtual machine whose host takes free memory back, the first touch

@@ -166,15 +166,15 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   bool stale_pages = false;
   {
     codec::MutexLock lock(node.mutex);
-    const bool changed = known.kind != EntryKind::none && !(node.known.identity == probe->identity);
+    const bool changed = known.kind != EntryKind::none && !node.known.identity.is_still(probe->identity);
     if (changed) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
     node.known = *probe;
     // Whoever has a file open that is damaged now must get errors, not a clean end where there was none.
     const auto current = probe->damage ? node.current.lock() : nullptr;
     if (current) probe->size = current->view().size();
     // Where the size has changed too, the kernel itself drops the pages when it is told.
-    stale_pages =
-        changed && node.shown_size == probe->size && node.cached != frame::Identity{} && node.cached != probe->identity;
+    stale_pages = changed && node.shown_size == probe->size && node.cached != frame::Identity{} &&
+                  !node.cached.is_still(probe->identity);
     if (stale_pages) node.cached = {};
     node.shown_size = probe->size;
   }
@@ -347,7 +347,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   const bool damaged = is_damaged_small(**generation);
   {
     codec::MutexLock lock(node.mutex);
-    const bool same = node.cached == (*generation)->identity();
+    const bool same = node.cached.settled && node.cached == (*generation)->identity();
     node.damaged = damaged || (same && node.damaged);
     // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
     handle->direct = node.damaged && !has_page_sized_chunks((*generation)->container().parameters());
@@ -373,12 +373,18 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
   if (!identity) return codec::Failure(identity.error());
   {
     codec::MutexLock lock(node.mutex);
-    if (auto current = node.current.lock(); current && current->identity() == *identity) return current;
+    if (auto current = node.current.lock();
+        current && current->identity().settled && current->identity() == *identity) {
+      return current;
+    }
   }
   auto opened = open_generation(node, path, file);
   if (!opened) return opened;
   codec::MutexLock lock(node.mutex);
-  if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) return current;
+  if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) {
+    // Somebody else was quicker; his may be the older look at a file that was changing.
+    if (current->identity().settled) return current;
+  }
   node.current = *opened;
   return opened;
 }
@@ -421,7 +427,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   }
   auto identity = tree_.identity(handle.file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
-  if (*identity == generation->identity()) return generation;
+  if (generation->identity().is_still(*identity)) return generation;
   auto fresh = generation_of(*handle.node, generation->path(), handle.file);
   if (!fresh) return fresh;
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);

@@ -48,9 +48,9 @@ std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const 
   for (const StoredEntry& entry : entries) {
     if (is_container(entry.kind)) containers.insert(entry.name);
   }
+  const auto is_lock = [&](const std::string& name) { return containers.contains(std::string(locked_name(name))); };
   std::erase_if(entries, [&](const StoredEntry& entry) {
-    return entry.kind == EntryKind::none || is_temporary(entry.name) ||
-           containers.contains(std::string(locked_name(entry.name)));
+    return entry.kind == EntryKind::none || is_temporary(entry.name) || is_lock(entry.name);
   });
   std::sort(entries.begin(), entries.end(), [](const StoredEntry& a, const StoredEntry& b) {
     return std::pair(a.name.size(), std::string_view(a.name)) < std::pair(b.name.size(), std::string_view(b.name));
@@ -65,7 +65,8 @@ std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const 
   shown.reserve(entries.size());
   for (StoredEntry& entry : entries) {
     std::string name = short_name(entry);
-    if (name != entry.name && !taken.insert(name).second) {
+    // The name of a lock is not given away either: no look-up would find it.
+    if (name != entry.name && (is_lock(name) || !taken.insert(name).second)) {
       name = entry.name;
       taken.insert(name);
     }

@@ -117,7 +117,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
     node.opened.push_back(handle->file);
-    handle->keep_pages = node.cached == identity;
+    handle->keep_pages = node.cached.settled && node.cached == identity;
     node.cached = identity;
   }
   if (writes && (flags & O_TRUNC) != 0) {

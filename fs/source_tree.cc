@@ -147,7 +147,7 @@ codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Prob
     if (auto target = read_link(path)) probe.size = target->size();
   }
   if (!is_container(probe.kind)) return probe;
-  if (known.kind == probe.kind && known.identity == probe.identity) {
+  if (known.kind == probe.kind && known.identity.is_still(probe.identity)) {
     probe.size = known.size;
     probe.chunksize = known.chunksize;
     probe.damage = known.damage;
@@ -205,9 +205,11 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(const std::string& direc
   if (!entries) return at_path<std::vector<ShownEntry>>(codec::Failure(entries.error()), directory);
   stored.reserve(entries->size());
   for (frame::DirectoryEntry& entry : *entries) {
-    // Names need the kind only where the name could be shortened; the rest is told by the folder itself.
+    // Names need the kind only where the name could be shortened, and types where a folder may be a frame; the rest is
+    // told by the folder itself.
     EntryKind kind = kind_of_mode(DTTOIF(entry.type));
-    if (rules_.has_container_suffix(entry.name)) {
+    const bool by_content = options_.detect == Detect::content && kind == EntryKind::directory;
+    if (by_content || rules_.has_container_suffix(entry.name)) {
       auto looked = kind_from(join(directory, entry.name), DTTOIF(entry.type));
       if (looked) kind = *looked;
     }

@@ -1,0 +1,165 @@
+// The cache of decoded cells: who loads, who waits, what is kept and what the bound holds.
+#include "fs/block_cache.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::size_t kCell = 64 << 10;
+constexpr std::uint64_t kBound = std::uint64_t{64} << 20;
+using Found = BlockCache::Found;
+
+class BlockCacheTest : public ::testing::Test {
+ protected:
+  /// Loads a cell if need be, fills it with the low byte of its number, and serves it `times` times.
+  Found touch(std::uint32_t number, int times = 0) {
+    BlockCache::Lookup lookup = cache_.find({1, 0, number}, kCell);
+    if (lookup.found == Found::load) {
+      std::fill_n(lookup.pin.bytes().begin(), kCell, static_cast<std::uint8_t>(number));
+      cache_.publish(lookup.pin);
+    }
+    EXPECT_EQ(lookup.pin.bytes()[kCell - 1], static_cast<std::uint8_t>(number));
+    for (int i = 0; i < times; ++i)
+      lookup.pin.note_served(kCell);
+    return lookup.found;
+  }
+
+  BufferPool pool_;
+  Statistics statistics_;
+  BlockCache cache_{kBound, pool_, statistics_};
+};
+
+TEST_F(BlockCacheTest, TheFirstLoadsAndTheSecondFindsItReady) {
+  EXPECT_EQ(touch(1), Found::load);
+  EXPECT_EQ(touch(1), Found::ready);
+  EXPECT_EQ(touch(2), Found::load);
+}
+
+TEST_F(BlockCacheTest, OthersWaitForTheLoader) {
+  BlockCache::Lookup loader = cache_.find({1, 0, 0}, kCell);
+  ASSERT_EQ(loader.found, Found::load);
+  std::atomic<int> done{0};
+  std::vector<std::thread> waiters;
+  std::atomic<int> asked{0};
+  for (int i = 0; i < 4; ++i) {
+    waiters.emplace_back([&] {
+      const BlockCache::Lookup other = cache_.find({1, 0, 0}, kCell);
+      ++asked;
+      EXPECT_EQ(other.found, Found::busy);
+      EXPECT_TRUE(cache_.wait(other.pin));
+      EXPECT_EQ(other.pin.bytes()[5], 7);
+      ++done;
+    });
+  }
+  while (asked < 4)
+    std::this_thread::yield();
+  EXPECT_EQ(done, 0);
+  std::fill_n(loader.pin.bytes().begin(), kCell, std::uint8_t{7});
+  cache_.publish(loader.pin);
+  for (std::thread& waiter : waiters)
+    waiter.join();
+  EXPECT_EQ(done, 4);
+}
+
+TEST_F(BlockCacheTest, ThoseWhoWaitGetTheLoadersErrorAndTheNextTriesAgain) {
+  BlockCache::Lookup loader = cache_.find({1, 0, 0}, kCell);
+  const BlockCache::Lookup other = cache_.find({1, 0, 0}, kCell);
+  ASSERT_EQ(other.found, Found::busy);
+  cache_.fail(std::move(loader.pin), codec::corrupt("bad block").value());
+  const auto waited = cache_.wait(other.pin);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().reason, "bad block");
+  EXPECT_EQ(touch(0), Found::load);
+}
+
+TEST_F(BlockCacheTest, ALoaderThatDropsItsPinHasFailed) {
+  BlockCache::Lookup loader = cache_.find({1, 0, 0}, kCell);
+  const BlockCache::Lookup other = cache_.find({1, 0, 0}, kCell);
+  loader.pin.reset();
+  EXPECT_FALSE(cache_.wait(other.pin));
+  EXPECT_EQ(touch(0), Found::load);
+  EXPECT_EQ(cache_.find({1, 0, 5}, kCell).found, Found::load);  // nobody waits for this one
+  EXPECT_EQ(touch(5), Found::load);
+}
+
+TEST_F(BlockCacheTest, DecodingAheadDoesNotTouchWhatIsThereOrUnderWay) {
+  BlockCache::Pin pin = cache_.find_to_load({1, 0, 0}, kCell);
+  ASSERT_TRUE(pin);
+  EXPECT_FALSE(cache_.find_to_load({1, 0, 0}, kCell));
+  cache_.publish(pin);
+  EXPECT_FALSE(cache_.find_to_load({1, 0, 0}, kCell));
+  EXPECT_EQ(cache_.find({1, 0, 0}, kCell).found, Found::ready);
+}
+
+TEST_F(BlockCacheTest, AScanDoesNotMakeItGrow) {
+  for (std::uint32_t i = 0; i < 4000; ++i)
+    touch(i, 1);
+  EXPECT_LE(cache_.bytes(), std::uint64_t{16} << 20);
+}
+
+TEST_F(BlockCacheTest, WhatIsWantedAgainAndAgainStays) {
+  // 32 MiB, wanted over and over while a scan goes through.
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t i = 0; i < 512; ++i)
+      touch(i);
+  }
+  for (std::uint32_t i = 10'000; i < 14'000; ++i)
+    touch(i, 1);
+  int kept = 0;
+  for (std::uint32_t i = 0; i < 512; ++i)
+    kept += touch(i) == Found::ready ? 1 : 0;
+  EXPECT_GE(kept, 480);
+}
+
+TEST_F(BlockCacheTest, TheBoundHoldsWhateverIsWanted) {
+  for (int round = 0; round < 4; ++round) {
+    for (std::uint32_t i = 0; i < 3000; ++i) {
+      touch(i);
+      ASSERT_LE(cache_.bytes() + pool_.idle_bytes(), kBound);
+    }
+  }
+}
+
+TEST_F(BlockCacheTest, BuffersOfTheHighestTideAreGivenBack) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 100; ++i)
+    buffers.push_back(pool_.get(1 << 20));
+  buffers.clear();
+  EXPECT_LE(pool_.idle_bytes(), std::size_t{32} << 20);
+  EXPECT_GE(pool_.idle_bytes(), std::size_t{31} << 20);
+}
+
+TEST_F(BlockCacheTest, ManyThreadsDecodeEachCellOnceWhileItIsHeld) {
+  constexpr std::uint32_t kCells = 64;
+  std::vector<std::atomic<int>> loads(kCells);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint32_t i = 0; i < 20 * kCells; ++i) {
+        const std::uint32_t number = (i * 7 + t * 13) % kCells;
+        BlockCache::Lookup lookup = cache_.find({2, 0, number}, kCell);
+        if (lookup.found == Found::load) {
+          ++loads[number];
+          std::fill_n(lookup.pin.bytes().begin(), kCell, static_cast<std::uint8_t>(number));
+          cache_.publish(lookup.pin);
+        } else if (lookup.found == Found::busy) {
+          ASSERT_TRUE(cache_.wait(lookup.pin));
+        }
+        ASSERT_EQ(lookup.pin.bytes()[number], static_cast<std::uint8_t>(number));
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  // 4 MiB in all: fewer than probation holds, so nothing is ever decoded twice.
+  for (const std::atomic<int>& count : loads)
+    EXPECT_EQ(count, 1);
+}
+
+}  // namespace
+}  // namespace cframefs::fs

@@ -1,0 +1,136 @@
+// Changes of files behind the filesystem's back, told from one another by what stat(2) says. Without a mount.
+#include <ctime>
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "fs/filesystem.h"
+#include "tests/support/forwarding_files.h"
+#include "tests/support/frame_builder.h"
+#include "tests/support/temp_dir.h"
+
+namespace cframefs::fs {
+namespace {
+
+using test::Bytes;
+
+constexpr std::int64_t kTickNs = 50'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+/// A system whose files are stamped with a clock that ticks slowly, as older kernels do it.
+class SlowClockFiles final : public test::ForwardingFiles {
+ public:
+  codec::Result<struct stat> status(int fd) override { return ticked(ForwardingFiles::status(fd)); }
+  codec::Result<struct stat> status_at(int dir, const std::string& path) override {
+    return ticked(ForwardingFiles::status_at(dir, path));
+  }
+
+ private:
+  static codec::Result<struct stat> ticked(codec::Result<struct stat> status) {
+    if (status) {
+      status->st_mtim.tv_nsec -= status->st_mtim.tv_nsec % kTickNs;
+      status->st_ctim.tv_nsec -= status->st_ctim.tv_nsec % kTickNs;
+    }
+    return status;
+  }
+};
+
+class NoKernel final : public KernelCaches {
+ public:
+  void forget_node(NodeId /*node*/) override {}
+  void forget_name(NodeId /*parent*/, const std::string& /*name*/) override {}
+};
+
+/// Bytes of raw blocks: unlike plain chunks their decoded cells are kept.
+Bytes frame_of(std::uint8_t value) {
+  constexpr std::int32_t kSize = 256 << 10;
+  const Bytes plain(kSize, value);
+  const Bytes chunk = test::raw_block_chunk(plain, 64 << 10);
+  test::FrameBuilder frame;
+  frame.chunksize = kSize;
+  frame.nbytes = kSize;
+  frame.chunk_section = chunk;
+  frame.index = test::plain_index({0});
+  return frame.build();
+}
+
+void overwrite(const std::string& path, const Bytes& bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT, 0644);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::pwrite(fd, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  ::close(fd);
+}
+
+std::int64_t tick() {
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (now.tv_sec * kSecondNs + now.tv_nsec) / kTickNs;
+}
+
+class FilesystemChanges : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    options_.source = folder_.path();
+    filesystem_ = std::make_unique<Filesystem>(files_, options_);
+    ASSERT_TRUE(filesystem_->open_source(false));
+    filesystem_->start(kernel_);
+  }
+  void TearDown() override { filesystem_->stop(); }
+
+  std::unique_ptr<FileHandle> open() {
+    auto found = filesystem_->lookup(kRootNode, "x");
+    EXPECT_TRUE(found);
+    auto handle = filesystem_->open(found->node);
+    EXPECT_TRUE(handle);
+    return std::move(*handle);
+  }
+  int read(FileHandle& handle) {
+    Reply reply;
+    EXPECT_TRUE(filesystem_->read(handle, 70'000, 1000, reply));
+    Bytes bytes(reply.size());
+    reply.copy_to(bytes.data());
+    return bytes.empty() ? -1 : bytes.front();
+  }
+
+  test::TempDir folder_;
+  SlowClockFiles files_;
+  NoKernel kernel_;
+  MountOptions options_;
+  std::unique_ptr<Filesystem> filesystem_;
+};
+
+TEST_F(FilesystemChanges, ASecondChangeWithinOneTickOfTheClockIsSeen) {
+  const std::string path = folder_.path() / "x.b2frame";
+  std::unique_ptr<FileHandle> early;
+  // Both changes within one tick: tried until they were.
+  for (std::int64_t begun = -1; begun != tick();) {
+    begun = tick();
+    overwrite(path, frame_of('1'));
+    early = open();
+    ASSERT_EQ(read(*early), '1');
+    overwrite(path, frame_of('2'));
+  }
+  const std::int64_t end = tick() + 10;
+  while (tick() < end)
+    ::usleep(10'000);
+  const auto late = open();
+  EXPECT_FALSE(late->keep_pages);
+  EXPECT_EQ(read(*late), '2');
+  EXPECT_EQ(read(*early), '2');
+}
+
+TEST_F(FilesystemChanges, WhatHasSettledIsKept) {
+  overwrite(folder_.path() / "x.b2frame", frame_of('1'));
+  const std::int64_t end = tick() + 10;
+  while (tick() < end)
+    ::usleep(10'000);
+  const auto first = open();
+  EXPECT_EQ(read(*first), '1');
+  const auto second = open();
+  EXPECT_TRUE(second->keep_pages);
+}
+
+}  // namespace
+}  // namespace cframefs::fs
