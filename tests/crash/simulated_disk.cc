@@ -238,7 +238,8 @@ Result<void> SimulatedDisk::pwrite(int fd, codec::ByteView from, frame::FileOffs
   if (!file) return codec::Failure(file.error());
   auto fault = maybe_fail(DiskCall::write);
   if (!fault && fault_ != Fault::cut_short) return fault;
-  const std::size_t count = fault ? from.size() : from.size() / 2;
+  const std::uint64_t cut = (at.value + from.size() / 2) / kSector * kSector;
+  const auto count = fault ? from.size() : static_cast<std::size_t>(std::max(cut, at.value) - at.value);
   const codec::ByteView written = from.first(count);
   change(**file, {Change::Kind::write, at.value, {written.begin(), written.end()}});
   return fault;

@@ -29,7 +29,7 @@ enum class DiskCall : std::uint8_t { write, truncate, sync, rename, create, remo
 enum class Fault : std::uint8_t {
   io_error,   // EIO, nothing done
   no_space,   // ENOSPC, nothing done
-  cut_short,  // ENOSPC after half of the bytes
+  cut_short,  // ENOSPC after half of the bytes, rounded down to whole sectors: what lies in one is not torn
 };
 
 class SimulatedDisk final : public frame::FileOps {

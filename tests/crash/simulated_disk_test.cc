@@ -75,9 +75,12 @@ TEST(SimulatedDiskTest, FaultsComeWhenTheyAreDue) {
   disk.fail(2, test::Fault::cut_short);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{1, 2}, FileOffset{0}));
   EXPECT_FALSE(disk.failed());
-  EXPECT_EQ(disk.pwrite(fd, DiskBytes{3, 4, 5, 6}, FileOffset{2}).error().sys, ENOSPC);
+  EXPECT_EQ(disk.pwrite(fd, DiskBytes(2000, 3), FileOffset{2}).error().sys, ENOSPC);
   EXPECT_TRUE(disk.failed());
-  EXPECT_EQ(disk.now().at("a"), (DiskBytes{1, 2, 3, 4}));
+  EXPECT_EQ(disk.now().at("a").size(), 512U);
+  disk.fail(1, test::Fault::cut_short);
+  EXPECT_EQ(disk.pwrite(fd, DiskBytes(100, 4), FileOffset{100}).error().sys, ENOSPC);
+  EXPECT_EQ(disk.now().at("a")[100], 3) << "a sector is not torn";
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{3}, FileOffset{2}));
 }
 
