@@ -421,11 +421,14 @@ Result<void> FrameWriter::switch_to(const Next& next) {
   const ByteView fields = ByteView(next.header).first(end).subspan(kSwitchBegin);
   auto written = files_.pwrite(file_->fd(), fields, FileOffset{kSwitchBegin});
   if (written) return {};
-  // A part of it may be there. Unless the old fields can be brought back, nobody knows which state this is.
+  // A part of it may be there, and on its way to the disk. Unless the old fields are back, nobody knows which state
+  // this is.
   const ByteView old = ByteView(header_).first(end).subspan(kSwitchBegin);
-  auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
+  const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
   if (now && *now == header_) return written;
-  if (!files_.pwrite(file_->fd(), old, FileOffset{kSwitchBegin})) failed_ = true;
+  auto restored = files_.pwrite(file_->fd(), old, FileOffset{kSwitchBegin});
+  if (restored) restored = files_.sync(file_->fd(), true);
+  if (!restored) failed_ = true;
   return written;
 }
 
