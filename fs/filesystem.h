@@ -16,7 +16,9 @@
 
 #include <fcntl.h>
 
+#include "fs/flusher.h"
 #include "fs/node_table.h"
+#include "fs/open_frame.h"
 #include "fs/options.h"
 #include "fs/read_ahead.h"
 #include "fs/read_route.h"
@@ -24,6 +26,7 @@
 #include "fs/statistics.h"
 #include "fs/watcher.h"
 #include "fs/worker_pool.h"
+#include "fs/write_back.h"
 
 namespace cframefs::fs {
 
@@ -37,7 +40,8 @@ struct Attributes {
 
 struct FileHandle {
   std::shared_ptr<Node> node;
-  std::shared_ptr<const frame::Descriptor> file;  // none for control files
+  std::shared_ptr<const frame::Descriptor> file;  // of what is passed through
+  std::shared_ptr<OpenFrame> frame;               // frames only
   std::string content;                            // of a control file, as it was when opened
   bool writable = false;
   bool append = false;  // O_APPEND: what programs write goes to the end, wherever that is
@@ -180,7 +184,47 @@ class Filesystem {
   /// This state of the file was found damaged, and that was logged, when it was looked at.
   static bool is_known_damaged(Node& node, const frame::Identity& identity);
   codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle);
-  codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, const std::string& path);
+  /// A node and the state of its file.
+  struct Watched {
+    std::shared_ptr<Node> node;
+    frame::Identity identity;
+  };
+  /// Of the nodes at these places, if nobody writes them: for keep_states(), after they have been renamed.
+  std::vector<Watched> states_at(const std::vector<Entry>& entries);
+  /// A rename has left the content alone: what the kernel has cached is as right as it was.
+  void keep_states(const std::vector<Watched>& before);
+
+  /// A file that was made just now.
+  struct NewFile {
+    bool fresh = false;
+    WriteBack::Choose choose;
+  };
+
+  static std::shared_ptr<OpenFrame> open_frame_of(Node& node);
+  static std::shared_ptr<WriteBack> write_back_of(Node& node);
+  /// The write-back of the node at a place, if it is committing.
+  std::shared_ptr<Node> committing_at(const EntryPlace& place) const;
+  std::shared_ptr<WriteBack> write_back_at(const EntryPlace& place) const;
+  codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
+  codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags,
+                                                        const NewFile& made);
+  /// One more writer of the frame. `content`: it will change more than metalayers. EROFS: it cannot be written.
+  codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
+                                                          bool content, const NewFile& made) EXCLUDES(changes_);
+  /// One writer less; with the last one everything is committed.
+  void stop_writing(OpenFrame& frame);
+  /// start_writing(), `work`, a commit, stop_writing().
+  codec::Result<void> write_for_once(Node& node, bool content,
+                                     const std::function<codec::Result<void>(WriteBack&)>& work);
+  codec::Result<FramePlace> place_of(const std::string& path) const;
+  void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
+  codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);
+  codec::Result<std::uint64_t> seek_frame(FileHandle& handle, std::uint64_t from, bool hole);
+  codec::Result<void> create_frame(const std::string& folder, const std::string& path, mode_t mode) REQUIRES(changes_);
+  codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);
+  codec::Result<Probe> take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
+                                  const std::shared_ptr<WriteBack>& writer);
+  codec::Result<Attributes> lookup_stored(NodeId parent, const std::string& directory, const std::string& name);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
@@ -236,6 +280,12 @@ class Filesystem {
   std::atomic<std::uint64_t> next_generation_{1};
   KernelCaches* kernel_ = nullptr;
   Watcher watcher_;
+  ChunkEncoders encoders_;
+  WriteBackShared write_back_{
+      files_, route_,       encoders_,
+      once_,  index_cache_, [this] { return next_generation_.fetch_add(1, std::memory_order_relaxed); },
+      0,      {0},          [this] { flusher_.wake(); }};
+  Flusher flusher_;
 };
 
 }  // namespace cframefs::fs

@@ -1,7 +1,7 @@
 // Commits what has been dirty for too long, or is too much, from a thread of its own.
 //
-// Thread safety: all members may be called at once. Ownership: knows the write-backs weakly. Errors: the write-back keeps
-// what could not be committed, and tells the next fsync or close.
+// Thread safety: all members may be called at once. Ownership: knows the write-backs weakly. Errors: the write-back
+// keeps what could not be committed, and tells the next fsync or close.
 #pragma once
 
 #include <chrono>

@@ -177,9 +177,13 @@ codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
 codec::Result<void> Filesystem::remove_file(const Entry& entry) {
   auto status = files_.status_at(tree_.root_fd(), entry.path);
   if (!status) return codec::Failure(status.error());
+  // Programs that have it open go on with the file, which has no name then.
+  const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
+  const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
   auto done = entry.kind == EntryKind::sparse_frame ? discard_sparse_frame(entry.path)
                                                     : files_.remove_at(tree_.root_fd(), entry.path, false);
   if (!done) return done;
+  if (pause) pause->unlinked();
   nodes_.remove(entry.place, entry.kind != EntryKind::sparse_frame && status->st_nlink > 1);
   if (entry.kind == EntryKind::frame) {
     static_cast<void>(files_.remove_at(tree_.root_fd(), SourceTree::lock_path(entry.path, entry.kind), false));
@@ -232,6 +236,30 @@ codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& fr
   return move_entry(*from, replaced, to);
 }
 
+std::vector<Filesystem::Watched> Filesystem::states_at(const std::vector<Entry>& entries) {
+  std::vector<Watched> found;
+  for (const Entry& entry : entries) {
+    auto status = files_.status_at(tree_.root_fd(), SourceTree::attribute_path(entry.path, entry.kind));
+    if (!status) continue;
+    for (const auto& node : nodes_.at_place(entry.place.folder, entry.place.name)) {
+      if (!write_back_of(*node)) found.push_back({node, frame::Identity::of(*status)});
+    }
+  }
+  return found;
+}
+
+void Filesystem::keep_states(const std::vector<Watched>& before) {
+  for (const auto& [node, identity] : before) {
+    auto path = path_of(node->id);
+    if (!path) continue;
+    auto status = files_.status_at(tree_.root_fd(), SourceTree::attribute_path(*path, node->kind));
+    if (!status) continue;
+    codec::MutexLock lock(node->mutex);
+    if (node->cached != identity) continue;
+    node->cached = node->own = frame::Identity::of(*status);
+  }
+}
+
 codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to) {
   const int root = tree_.root_fd();
   bool aside = false;  // what is replaced has another name on disk, or cannot be renamed over
@@ -258,8 +286,20 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
   }
   // The new entry comes first: of two that want one name the old one keeps it until it goes, which is then one step.
   const unsigned flags = !replaced || aside ? RENAME_NOREPLACE : 0;
-  if (auto renamed = files_.rename_at(root, from.path, root, to.path, flags); !renamed) return renamed;
-  nodes_.move(from.place, to.place);
+  auto place = place_of(to.path);
+  if (!place) return codec::Failure(place.error());
+  {
+    const std::shared_ptr<WriteBack> writer = write_back_at(from.place);
+    const std::shared_ptr<WriteBack> old_writer = replaced && !aside ? write_back_at(replaced->place) : nullptr;
+    const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+    const auto old_pause = old_writer ? std::make_unique<WriteBack::Pause>(old_writer) : nullptr;
+    const std::vector<Watched> same = states_at({from});
+    if (auto renamed = files_.rename_at(root, from.path, root, to.path, flags); !renamed) return renamed;
+    if (pause) pause->moved(std::move(*place));
+    if (old_pause) old_pause->unlinked();
+    nodes_.move(from.place, to.place);
+    keep_states(same);
+  }
   if (is_container(from.kind)) move_lock(from, to);
   return aside ? remove_file(*replaced) : codec::Result<void>();
 }
@@ -282,9 +322,23 @@ codec::Result<void> Filesystem::exchange(const Entry& one, const Entry& other) {
     return refused(EINVAL, "rename", one.path);
   }
   const int root = tree_.root_fd();
-  auto done = files_.rename_at(root, one.path, root, other.path, RENAME_EXCHANGE);
-  if (!done) return done;
-  nodes_.exchange(one.place, other.place);
+  auto one_place = place_of(other.path);
+  auto other_place = place_of(one.path);
+  if (!one_place) return codec::Failure(one_place.error());
+  if (!other_place) return codec::Failure(other_place.error());
+  {
+    const std::shared_ptr<WriteBack> one_writer = write_back_at(one.place);
+    const std::shared_ptr<WriteBack> other_writer = write_back_at(other.place);
+    const auto one_pause = one_writer ? std::make_unique<WriteBack::Pause>(one_writer) : nullptr;
+    const auto other_pause = other_writer ? std::make_unique<WriteBack::Pause>(other_writer) : nullptr;
+    const std::vector<Watched> same = states_at({one, other});
+    auto done = files_.rename_at(root, one.path, root, other.path, RENAME_EXCHANGE);
+    if (!done) return done;
+    if (one_pause) one_pause->moved(std::move(*one_place));
+    if (other_pause) other_pause->moved(std::move(*other_place));
+    nodes_.exchange(one.place, other.place);
+    keep_states(same);
+  }
   if (one.kind == EntryKind::frame && other.kind == EntryKind::frame) {
     const std::string one_lock = SourceTree::lock_path(one.path, one.kind);
     const std::string other_lock = SourceTree::lock_path(other.path, other.kind);

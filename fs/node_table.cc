@@ -44,6 +44,14 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
   return place.node;
 }
 
+std::shared_ptr<Node> NodeTable::enter_again(NodeId id) {
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(id);
+  if (found == places_.end()) return nullptr;
+  ++found->second.lookups;
+  return found->second.node;
+}
+
 void NodeTable::unplace(const Place& place, NodeId id) {
   auto [begin, end] = by_place_.equal_range(std::pair(place.parent, place.name));
   for (auto entry = begin; entry != end; ++entry) {

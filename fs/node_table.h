@@ -23,6 +23,7 @@
 
 #include "codec/mutex.h"
 #include "fs/generation.h"
+#include "fs/open_frame.h"
 #include "fs/source_tree.h"
 
 namespace cframefs::fs {
@@ -50,6 +51,7 @@ struct Node {
   Probe known GUARDED_BY(mutex);                                                 // what the last stat saw
   std::uint64_t shown_size GUARDED_BY(mutex) = 0;                                // what the kernel was told last
   std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // by handles
+  std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);                         // what its handles share
   std::weak_ptr<const Generation> current GUARDED_BY(mutex);                     // what the last open opened
   frame::Identity cached GUARDED_BY(mutex);  // the state whose pages the kernel may hold
   frame::Identity own GUARDED_BY(mutex);     // the state that the last change by the mount itself has left
@@ -69,6 +71,8 @@ class NodeTable {
   std::shared_ptr<Node> find(NodeId id) const;
   /// The node for this file, made if need be, with its place brought up to date; counts one more look-up.
   std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const Probe& probe);
+  /// One more look-up of a node that is known to be the one; null if it is gone.
+  std::shared_ptr<Node> enter_again(NodeId id);
   /// True if the node is gone.
   bool forget(NodeId id, std::uint64_t lookups);
   /// 0 for the root and for nodes that are gone.

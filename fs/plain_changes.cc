@@ -36,6 +36,8 @@ codec::Result<void> Filesystem::change_own(Node& node, const std::function<codec
 }
 
 bool Filesystem::is_own_state(Node& node) {
+  const std::shared_ptr<WriteBack> writer = write_back_of(node);
+  if (writer && writer->is_committing()) return true;
   auto path = path_of(node.id);
   if (!path) return false;
   codec::MutexLock own(node.change_mutex);
@@ -74,15 +76,26 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
       if (done && changes.times) done = files_.set_times_at(root, file, *changes.times);
       return done;
     };
-    auto done = change_own(
-        *node, [&] { return files_.status_at(root, file); }, change);
+    codec::Result<void> done;
+    if (const auto writer = write_back_of(*node)) {
+      // The times that a program sets are to stay: what it has written before must not be committed after.
+      if (changes.times) done = writer->commit(frame::Durability::ordered);
+      if (done) done = writer->change_file(change);
+    } else {
+      done = change_own(
+          *node, [&] { return files_.status_at(root, file); }, change);
+    }
     if (!done) return codec::Failure(done.error());
   }
   return attributes(id, handle);
 }
 
 codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, const std::string& path, std::uint64_t size) {
-  if (is_container(node.kind)) return codec::io_error(EROFS, "truncate");
+  if (is_container(node.kind)) {
+    const auto writer = handle != nullptr && handle->writable ? handle->frame->write_back() : nullptr;
+    if (writer) return writer->resize(size);
+    return write_for_once(node, true, [size](WriteBack& file) { return file.resize(size); });
+  }
   std::shared_ptr<const frame::Descriptor> file;
   if (handle != nullptr && handle->writable) {
     file = handle->file;
@@ -134,44 +147,6 @@ codec::Result<void> Filesystem::create_plain(const std::string& path, mode_t mod
   return {};
 }
 
-codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& name, int flags, mode_t mode,
-                                              const Caller& caller) {
-  CreatedFile created;
-  {
-    codec::MutexLock lock(changes_);
-    auto folder = folder_for_new(parent, name);
-    if (!folder && (folder.error().sys != EEXIST || (flags & O_EXCL) != 0)) return codec::Failure(folder.error());
-    if (folder) {
-      const std::string stored = tree_.rules().new_name(name);
-      const std::string path = SourceTree::join(*folder, stored);
-      if (tree_.rules().has_container_suffix(stored)) return codec::io_error(EROFS, "create");
-      if (auto done = create_plain(path, mode); !done) return codec::Failure(done.error());
-      auto attributes = made(parent, name, path, caller);
-      if (!attributes) return codec::Failure(attributes.error());
-      created.attributes = *attributes;
-      flags &= ~O_TRUNC;
-    } else {
-      auto attributes = lookup(parent, name);
-      if (!attributes) return codec::Failure(attributes.error());
-      created.attributes = *attributes;
-    }
-  }
-  auto handle = open(created.attributes.node, flags & ~(O_CREAT | O_EXCL));
-  if (!handle) {
-    forget(created.attributes.node, 1);
-    return codec::Failure(handle.error());
-  }
-  created.handle = std::move(*handle);
-  return created;
-}
-
-codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes,
-                                      bool from_page_cache) {
-  if (!handle.writable) return codec::io_error(EBADF, "write");
-  const bool append = handle.append && !from_page_cache && !options_.writeback;
-  return write_plain(handle, at, bytes, append);
-}
-
 codec::Result<void> Filesystem::write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append) {
   const int fd = handle.file->fd();
   bool moved = false;
@@ -192,29 +167,11 @@ codec::Result<void> Filesystem::write_plain(FileHandle& handle, std::uint64_t at
   return done;
 }
 
-codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
-  if (!handle.writable) return codec::io_error(EBADF, "fallocate");
-  return allocate_plain(handle, mode, at, length);
-}
-
 codec::Result<void> Filesystem::allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
   const int fd = handle.file->fd();
   return change_own(
       *handle.node, [&] { return files_.status(fd); },
       [&] { return files_.allocate(fd, mode, frame::FileOffset{at}, length); });
-}
-
-codec::Result<void> Filesystem::flush(FileHandle& /*handle*/) {
-  return {};
-}
-
-void Filesystem::release(std::unique_ptr<FileHandle> handle) {
-  handle.reset();
-}
-
-codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
-  if (!handle.file) return {};
-  return files_.sync(handle.file->fd(), data_only);
 }
 
 codec::Result<void> Filesystem::sync_folder(NodeId id) {
@@ -231,7 +188,7 @@ codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "setxattr");
-  if (is_container(node->kind) && name.starts_with("user.blosc2.")) return codec::io_error(EPERM, "setxattr");
+  if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, &value, flags);
   auto path = path_of(id);
   if (!path) return codec::Failure(path.error());
   auto file = tree_.open_entry(*path);
@@ -247,7 +204,7 @@ codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& n
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "removexattr");
-  if (is_container(node->kind) && name.starts_with("user.blosc2.")) return codec::io_error(EPERM, "removexattr");
+  if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, nullptr, 0);
   auto path = path_of(id);
   if (!path) return codec::Failure(path.error());
   auto file = tree_.open_entry(*path);
