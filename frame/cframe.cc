@@ -1,6 +1,5 @@
 #include "frame/cframe.h"
 
-#include <string>
 #include <utility>
 
 #include "frame/frame_container.h"
@@ -15,16 +14,7 @@ class CFrame final : public FrameContainer {
 
  private:
   Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
-    const FrameParameters& parameters = this->parameters();
-    const auto offset = static_cast<std::uint64_t>(entry);
-    if (parameters.cbytes < codec::kExtendedHeaderLength || offset > parameters.cbytes - codec::kExtendedHeaderLength) {
-      return codec::corrupt("offset " + std::to_string(entry) + " lies outside the chunk section of " +
-                            std::to_string(parameters.cbytes) + " bytes");
-    }
-    place.source = parts().source;
-    place.offset = FileOffset{parameters.header_length + offset};
-    place.limit = parameters.cbytes - offset;
-    return {};
+    return find_in_section(entry, codec::kExtendedHeaderLength, place);
   }
 };
 

@@ -69,7 +69,12 @@ Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& co
                      ? codec::ChunkDecoder::special(place->special, place->nbytes, container.parameters().typesize)
                      : parse_stored(*place, container.environment());
   if (!decoder) return Failure(at_chunk(place->source.get(), chunk, place->offset, decoder.error()));
-  return std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*place), std::move(*decoder));
+  auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*place), std::move(*decoder));
+  // The plain bytes of these are never asked for: they are known from the header.
+  if (reader->decoder().header().special != SpecialValue::none) {
+    if (auto good = reader->verify(); !good) return Failure(good.error());
+  }
+  return reader;
 }
 
 ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkPlace place, codec::ChunkDecoder decoder)
@@ -91,6 +96,7 @@ Result<void> ChunkReader::decode(DecodeContext& context, std::uint32_t first, st
     }
   }
   if (outs.empty()) return {};
+  if (auto good = verify(); !good) return good;
   if (decoder_.header().memcpyed && place_.source) return decode_plain(first, outs);
   if (decoder_.needs_reference() && first > 0 && reference.empty()) {
     return codec::invalid("blocks of a delta chunk without block 0");
@@ -158,6 +164,7 @@ Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const Byte
 
 Result<void> ChunkReader::read_plain(std::uint32_t inner, ByteSpan out) const {
   if (out.empty()) return {};
+  if (auto good = verify(); !good) return good;
   const std::uint64_t at = decoder_.stored_range(0).begin + inner;
   return read_stored(ByteRange{at, at + out.size()}, out);
 }
@@ -184,6 +191,14 @@ std::uint64_t ChunkReader::scratch_bytes(std::uint32_t first, std::uint32_t coun
   // A group is one block, or at most kBatchBytes of which half is useful.
   const std::uint64_t group = std::max(largest_stored, std::min(kBatchBytes, 2 * total));
   return group + largest_plain;
+}
+
+/// Against the chunk's digest, if there is one.
+Result<void> ChunkReader::verify() const {
+  if (!place_.verifier) return {};
+  const auto good = place_.verifier->verify(chunk_, place_, static_cast<std::uint64_t>(decoder_.header().cbytes));
+  if (!good) return Failure(located(good.error()));
+  return {};
 }
 
 Error ChunkReader::located(Error error) const {

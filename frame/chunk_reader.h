@@ -48,6 +48,7 @@ class ChunkReader {
   Result<void> decode_plain(std::uint32_t first, std::span<const ByteSpan> outs) const;
   std::uint32_t group_end(std::uint32_t first, std::uint32_t end) const;
   Result<void> read_stored(const codec::ByteRange& range, ByteSpan into) const;
+  Result<void> verify() const;
   Error located(Error error) const;
 
   const ChunkNumber chunk_;

@@ -1,7 +1,8 @@
 // One container of chunks, whatever its format: which chunks there are, where they lie, what they are made of.
 //
 // A Container is one state ("generation") of one file: header, index and metalayers as they were when it was opened. It
-// never changes; when the file does, open it again. Implemented by CFrame (cframe.h), SparseFrame (sparse_frame.h).
+// never changes; when the file does, open it again. Implemented by CFrame (cframe.h), SparseFrame (sparse_frame.h),
+// LegacyFrame (legacy_frame.h), Bloscpack (bloscpack.h), BareChunk (bare_chunk.h).
 //
 // Thread safety: immutable, const members may run at once (what they keep inside is guarded).
 // Ownership: shared; views, readers and caches hold std::shared_ptr<const Container>.
@@ -24,7 +25,7 @@ namespace cframefs::frame {
 /// What the header says of the whole. The codec fields are defaults for chunks to come; every stored chunk describes
 /// itself. Bytes throughout.
 struct FrameParameters {
-  std::string kind;  // "cframe", "sframe"
+  std::string kind;  // "cframe", "sframe", "legacy", "bloscpack", "chunk"
   int frame_version = 0;
   std::uint8_t compcode = 0;  // compressor code (codecs.md section 1)
   std::uint8_t compcode_meta = 0;
@@ -44,13 +45,24 @@ struct FrameParameters {
   bool use_dict = false;
 };
 
+struct ChunkPlace;
+
+/// Holds stored chunks against the digests that some formats keep of them.
+class ChunkVerifier {
+ public:
+  virtual ~ChunkVerifier() = default;
+  /// `cbytes`: of the chunk, by its header. Chunks that were found good are remembered. corruption: the digests differ.
+  virtual Result<void> verify(ChunkNumber chunk, const ChunkPlace& place, std::uint64_t cbytes) const = 0;
+};
+
 /// Where a chunk lies, or what it is made of if it is not stored.
 struct ChunkPlace {
   codec::SpecialValue special = codec::SpecialValue::none;  // zeros, nan or uninitialised: not stored
-  std::int32_t nbytes = -1;                  // plain length the container expects; -1: only the chunk knows
-  std::shared_ptr<const ByteSource> source;  // stored chunks: where the bytes are
-  FileOffset offset;                         // of the chunk's header in `source`
-  std::uint64_t limit = 0;                   // bytes from there that may belong to the chunk
+  std::int32_t nbytes = -1;                       // plain length the container expects; -1: only the chunk knows
+  std::shared_ptr<const ByteSource> source;       // stored chunks: where the bytes are
+  FileOffset offset;                              // of the chunk's header in `source`
+  std::uint64_t limit = 0;                        // bytes from there that may belong to the chunk
+  std::shared_ptr<const ChunkVerifier> verifier;  // null: the format keeps no digests
 };
 
 /// A chunk and where it begins in chunk order.

@@ -104,7 +104,8 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
 }
 
 FrameContainer::FrameContainer(FrameParts parts)
-    : parts_(std::move(parts)), environment_{.frame_typesize = parts_.header.parameters.typesize} {}
+    : parts_(std::move(parts)),
+      environment_{.frame_typesize = parts_.header.parameters.typesize, .old_bitshuffle = parts_.old_bitshuffle} {}
 
 Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
   ChunkPlace place;
@@ -112,11 +113,24 @@ Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
     if (auto found = find_stored(entry, place); !found) return Failure(found.error());
     return place;
   }
-  place.special = special_of(entry);
+  if (!parts_.all_stored) place.special = special_of(entry);
   if (place.special == SpecialValue::none) {
     return corrupt("index entry " + std::to_string(entry) + " means no kind of chunk");
   }
   return place;
+}
+
+Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t least, ChunkPlace& place) const {
+  const FrameParameters& parameters = this->parameters();
+  const auto offset = static_cast<std::uint64_t>(entry);
+  if (parameters.cbytes < least || offset > parameters.cbytes - least) {
+    return corrupt("offset " + std::to_string(entry) + " lies outside the chunk section of " +
+                   std::to_string(parameters.cbytes) + " bytes");
+  }
+  place.source = parts_.source;
+  place.offset = FileOffset{parameters.header_length + offset};
+  place.limit = parameters.cbytes - offset;
+  return {};
 }
 
 Result<ChunkPlace> FrameContainer::place(ChunkNumber chunk) const {

@@ -30,6 +30,8 @@ struct FrameParts {
   MetalayerSection metalayers;
   Trailer trailer;
   std::unique_ptr<const OffsetIndex> index;  // null if there are no chunks
+  bool all_stored = false;                   // the format knows no entries for chunks that are not stored
+  bool old_bitshuffle = false;               // see codec::ChunkEnvironment
 };
 
 /// Reads and checks header, trailer and the start of the index of a frame of this type (layout::kContiguous or
@@ -62,6 +64,10 @@ class FrameContainer : public Container {
 
   /// Fills in source, offset and limit of the chunk that `entry` (not negative) of the index refers to.
   virtual Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const = 0;
+
+  /// The same where entries are offsets into the chunk section that follows the header. `least`: bytes that the header
+  /// of a chunk has at least.
+  Result<void> find_in_section(std::int64_t entry, std::uint64_t least, ChunkPlace& place) const;
 
  private:
   struct HeaderScan;

@@ -30,9 +30,8 @@ Result<void> check_generation(std::uint8_t marker) {
     switch (marker & 0x0f) {
       case 11:
       case 12:
-        return unsupported("frame of Blosc2 2.0.0-beta.1, a layout that is not read");
       case 13:
-        return unsupported("frame of Blosc2 2.0.0-beta.2 to beta.5, a layout that is not read");
+        return unsupported("frame of a beta of Blosc2 2.0, where one of a release must be");
       case 14:
         return {};
       default:
@@ -202,13 +201,13 @@ MetalayerMap parse_map(ByteView bytes, std::size_t max_entries) {
   return map;
 }
 
-MetalayerSection parse_metalayers(ByteView header) {
+MetalayerSection parse_metalayers(ByteView header, std::size_t map_at) {
   MetalayerSection section;
-  if (header.size() < kMinHeaderLength) {
+  if (header.size() < map_at) {
     section.damage = Error{ErrorKind::corruption, 0, "frame header has no metalayer section"};
     return section;
   }
-  MetalayerMap map = parse_map(header.subspan(kMetalayersAt), kMaxMetalayers);
+  MetalayerMap map = parse_map(header.subspan(map_at), kMaxMetalayers);
   section.damage = std::move(map.damage);
   // Contents that overlapped could claim more memory than the header has.
   std::size_t left = header.size();

@@ -36,8 +36,8 @@ struct MetalayerSection {
   std::optional<Error> damage;  // the first there was; `layers` holds what could be read
 };
 
-/// The metalayers of a whole header (header_length bytes).
-MetalayerSection parse_metalayers(ByteView header);
+/// The metalayers of a whole header (header_length bytes), whose map begins at `map_at`.
+MetalayerSection parse_metalayers(ByteView header, std::size_t map_at = layout::kMetalayersAt);
 
 /// One name of a map of metalayers, and where its content's C6 marker lies, as the map says (not checked).
 struct MapEntry {

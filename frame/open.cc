@@ -1,14 +1,21 @@
 #include "frame/open.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include <fcntl.h>
 
+#include "frame/bare_chunk.h"
+#include "frame/bloscpack.h"
+#include "frame/bloscpack_header.h"
 #include "frame/cframe.h"
 #include "frame/frame_header.h"
+#include "frame/legacy_frame.h"
+#include "frame/legacy_header.h"
 #include "frame/sparse_frame.h"
 
 namespace cframefs::frame {
@@ -78,12 +85,8 @@ Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, Fil
   }
 }
 
-Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::uint64_t available, ContainerKind kind) {
-  const auto read = read_fixed_header(files, fd, begin);
-  if (!read) return Failure(read.error());
-  const ByteView bytes = ByteView(read->bytes).first(read->length);
+Result<Summary> summarise_frame(ByteView bytes, std::uint64_t available, ContainerKind kind) {
   Summary summary;
-  if (!has_frame_magic(bytes)) return summary;
   const auto header = parse_fixed_header(bytes);
   if (!header) return Failure(header.error());
   // The index file of a sparse frame is no container without its folder, and a contiguous frame is none as a folder.
@@ -93,13 +96,87 @@ Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::ui
   summary.kind = kind;
   summary.nbytes = header->parameters.nbytes;
   summary.chunksize = header->parameters.chunksize;
+  summary.has_metalayers = header->parameters.header_length > layout::kMinHeaderLength;
   return summary;
 }
 
+Result<Summary> summarise_legacy(ByteView bytes, std::uint64_t available) {
+  const auto header = parse_legacy_header(bytes);
+  if (!header) return Failure(header.error());
+  if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
+  return Summary{ContainerKind::legacy, header->frame.parameters.nbytes, header->chunksize};
+}
+
+Summary summary_of(ContainerKind kind, const Container& container) {
+  return {kind, container.parameters().nbytes, container.parameters().chunksize};
+}
+
+/// The whole of an open file, for as long as somebody else keeps it open.
+class BorrowedFile final : public ByteSource {
+ public:
+  BorrowedFile(FileOps& files, int fd, FileOffset begin, std::uint64_t size)
+      : files_(files), fd_(fd), begin_(begin), size_(size) {}
+  std::uint64_t size() const override { return size_; }
+  FileOffset place() const override { return begin_; }
+  Result<void> read(FileOffset at, ByteSpan into) const override {
+    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the file ends too early");
+    const auto got = files_.pread(fd_, into, FileOffset{begin_.value + at.value});
+    if (!got) return Failure(got.error());
+    if (*got < into.size()) return corrupt("the file ends too early");
+    return {};
+  }
+
+ private:
+  FileOps& files_;
+  const int fd_;
+  const FileOffset begin_;
+  const std::uint64_t size_;
+};
+
+Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::uint64_t available) {
+  const auto read = read_fixed_header(files, fd, begin);
+  if (!read) return Failure(read.error());
+  const ByteView bytes = ByteView(read->bytes).first(read->length);
+  if (has_frame_magic(bytes)) {
+    return is_legacy_header(bytes) ? summarise_legacy(bytes, available)
+                                   : summarise_frame(bytes, available, ContainerKind::cframe);
+  }
+  if (has_bloscpack_magic(bytes)) {
+    const auto opened = open_bloscpack(std::make_shared<const BorrowedFile>(files, fd, begin, available));
+    if (!opened) return Failure(opened.error());
+    return summary_of(ContainerKind::bloscpack, **opened);
+  }
+  const auto chunk = parse_bare_chunk(bytes, available, begin.value == 0);
+  if (!chunk) return Summary{};
+  return Summary{ContainerKind::chunk, static_cast<std::uint64_t>(chunk->nbytes), chunk->nbytes};
+}
+
+/// `source` begins in its file where the container does, at `begin`.
+Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteSource> source,
+                                                     std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                     bool old_bitshuffle) {
+  // Nearly everything is a current frame, whose opening looks at the magic anyway: that saves a read.
+  auto frame = open_cframe(source, index_cache);
+  if (frame || frame.error().kind == ErrorKind::io) return frame;
+  std::array<std::uint8_t, layout::kMagicAt + layout::kMagic.size()> bytes{};
+  const auto first =
+      ByteSpan(bytes).first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), source->size())));
+  if (auto done = source->read(FileOffset{0}, first); !done) return Failure(done.error());
+  if (has_frame_magic(first)) {
+    if (!is_legacy_header(first)) return frame;
+    return open_legacy_frame(std::move(source), std::move(index_cache), old_bitshuffle);
+  }
+  if (has_bloscpack_magic(first)) return open_bloscpack(std::move(source));
+  auto chunk = open_bare_chunk(std::move(source), begin.value == 0);
+  if (chunk || chunk.error().kind == ErrorKind::io) return chunk;
+  return corrupt("the magic of a frame or of Bloscpack is missing, and it is no chunk: " + chunk.error().reason);
+}
+
 Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_ptr<const Descriptor> file,
-                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin) {
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                   bool old_bitshuffle) {
   return open_steady(files, file->fd(), begin, [&](const struct stat& status) {
-    return open_cframe(file_source(files, file, begin, bytes_from(status, begin)), index_cache);
+    return open_source(file_source(files, file, begin, bytes_from(status, begin)), index_cache, begin, old_bitshuffle);
   });
 }
 
@@ -118,7 +195,7 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
   const auto status = files.status(fd);
   if (!status) return Failure(status.error());
   if (S_ISREG(status->st_mode)) {
-    return summarise_file(files, fd, begin, bytes_from(*status, begin), ContainerKind::cframe);
+    return summarise_file(files, fd, begin, bytes_from(*status, begin));
   }
   if (!S_ISDIR(status->st_mode)) return Summary{};
   const auto index = open_sparse_index(files, fd);
@@ -128,27 +205,35 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
   }
   const auto index_status = files.status(index->fd());
   if (!index_status) return Failure(index_status.error());
-  return summarise_file(files, index->fd(), FileOffset{0}, bytes_from(*index_status, FileOffset{0}),
-                        ContainerKind::sframe);
+  const auto read = read_fixed_header(files, index->fd(), FileOffset{0});
+  if (!read) return Failure(read.error());
+  const ByteView bytes = ByteView(read->bytes).first(read->length);
+  if (!has_frame_magic(bytes)) return Summary{};
+  return summarise_frame(bytes, bytes_from(*index_status, FileOffset{0}), ContainerKind::sframe);
 }
 
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
-                                                        std::shared_ptr<IndexCache> index_cache, FileOffset begin) {
+                                                        std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                        bool old_bitshuffle) {
   const auto status = files.status(file->fd());
   if (!status) return Failure(status.error());
   if (!index_cache) index_cache = std::make_shared<IndexCache>();
-  if (S_ISREG(status->st_mode)) return open_file(files, std::move(file), std::move(index_cache), begin);
+  if (S_ISREG(status->st_mode)) {
+    return open_file(files, std::move(file), std::move(index_cache), begin, old_bitshuffle);
+  }
   if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a folder");
   if (begin.value != 0) return codec::invalid("a sparse frame begins at no offset");
   return open_folder(files, std::move(file), std::move(index_cache));
 }
 
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
-                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin) {
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                   bool old_bitshuffle) {
   // Without O_NONBLOCK the open of a pipe would wait for its writer.
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
-  return open_container(files, std::make_shared<const Descriptor>(files, *fd), std::move(index_cache), begin);
+  return open_container(files, std::make_shared<const Descriptor>(files, *fd), std::move(index_cache), begin,
+                        old_bitshuffle);
 }
 
 }  // namespace cframefs::frame

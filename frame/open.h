@@ -13,13 +13,15 @@
 namespace cframefs::frame {
 
 /// What a file or folder holds, told from its first bytes (or, for a folder, from its chunks.b2frame).
-enum class ContainerKind : std::uint8_t { none, cframe, sframe };
+enum class ContainerKind : std::uint8_t { none, cframe, sframe, legacy, bloscpack, chunk };
 
-/// What is learnt from the header alone, for a stat: one open and one short read.
+/// What is learnt from the header alone, for a stat: one open and one short read. Where the header of a Bloscpack file
+/// does not tell how much is in it, those of all its chunks are read.
 struct Summary {
   ContainerKind kind = ContainerKind::none;
   std::uint64_t nbytes = 0;
   std::int32_t chunksize = 0;
+  bool has_metalayers = false;  // one of them may say that this is an array
 };
 
 /// Looks at the open file or folder `fd`. kind none: not a container. corruption: a container whose header is damaged.
@@ -27,11 +29,15 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
 
 /// Opens the container in the open file or folder `fd` (shared, kept open by the container). `begin`: where the frame
 /// starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not touched.
+/// `old_bitshuffle`: a frame that one of 2.0.0-beta.3 to beta.5 wrote, which nothing in it tells apart, is of beta.3 or
+/// beta.4.
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
-                                                        std::shared_ptr<IndexCache> index_cache, FileOffset begin = {});
+                                                        std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
+                                                        bool old_bitshuffle = false);
 
 /// The same by path, for programs.
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
-                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin = {});
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
+                                                   bool old_bitshuffle = false);
 
 }  // namespace cframefs::frame

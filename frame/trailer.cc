@@ -19,8 +19,8 @@ constexpr std::uint64_t kFreeLength = std::uint64_t{1} << 20;
 /// … and this many times what it takes. Beyond, a few bytes would be made to claim gigabytes.
 constexpr std::uint64_t kMaxExpansion = 1024;
 
-Failure trouble(const MapEntry& entry, const std::string& what) {
-  return corrupt("variable-length metalayer '" + entry.name + "' " + what);
+Failure trouble(const std::string& name, const std::string& what) {
+  return corrupt("variable-length metalayer '" + name + "' " + what);
 }
 
 }  // namespace
@@ -56,30 +56,16 @@ Result<Trailer> read_trailer(Windows& windows, const FrameHeader& header) {
   return trailer;
 }
 
-Result<std::vector<std::uint8_t>> read_vlmetalayer(const ByteSource& source, const Trailer& trailer,
-                                                   const MapEntry& entry) {
-  const std::uint64_t end = trailer.length - kTrailerEnd;
-  if (entry.offset < 0) return trouble(entry, "lies before the trailer");
-  const auto at = static_cast<std::uint64_t>(entry.offset);
-  if (at > end || end - at < kContentPrefix) return trouble(entry, "lies past the trailer");
-  std::array<std::uint8_t, kContentPrefix> prefix{};
-  if (auto done = source.read(FileOffset{trailer.begin + at}, prefix); !done) return Failure(done.error());
-  if (prefix[0] != kBin32) return trouble(entry, "has no content where its offset points");
-  const std::uint64_t length = load_be<std::uint32_t>(&prefix[1]);
-  if (length > end - at - kContentPrefix) return trouble(entry, "reaches past the trailer");
-
-  std::vector<std::uint8_t> stored(static_cast<std::size_t>(length));
-  const auto begin = FileOffset{trailer.begin + at + kContentPrefix};
-  if (auto done = source.read(begin, stored); !done) return Failure(done.error());
+Result<std::vector<std::uint8_t>> unpack_vlmetalayer(const std::string& name, ByteView stored) {
   const auto header = codec::parse_chunk_header(stored);
-  if (!header) return trouble(entry, "is damaged: " + header.error().reason);
-  if (static_cast<std::uint64_t>(header->cbytes) != length) {
-    return trouble(entry, "holds a chunk of " + std::to_string(header->cbytes) + " bytes in a content of " +
-                              std::to_string(length));
+  if (!header) return trouble(name, "is damaged: " + header.error().reason);
+  if (static_cast<std::uint64_t>(header->cbytes) != stored.size()) {
+    return trouble(name, "holds a chunk of " + std::to_string(header->cbytes) + " bytes in a content of " +
+                             std::to_string(stored.size()));
   }
-  if (static_cast<std::uint64_t>(header->nbytes) > std::max(kFreeLength, kMaxExpansion * length)) {
-    return trouble(entry, "claims " + std::to_string(header->nbytes) + " bytes, which its " + std::to_string(length) +
-                              " stored ones do not make likely");
+  if (static_cast<std::uint64_t>(header->nbytes) > std::max(kFreeLength, kMaxExpansion * stored.size())) {
+    return trouble(name, "claims " + std::to_string(header->nbytes) + " bytes, which its " +
+                             std::to_string(stored.size()) + " stored ones do not make likely");
   }
   const auto decoder = codec::ChunkDecoder::parse(stored);
   if (!decoder) return Failure(decoder.error());
@@ -87,6 +73,24 @@ Result<std::vector<std::uint8_t>> read_vlmetalayer(const ByteSource& source, con
   codec::DecodeContext context;
   if (auto done = codec::decode_range(context, *decoder, stored, 0, plain); !done) return Failure(done.error());
   return plain;
+}
+
+Result<std::vector<std::uint8_t>> read_vlmetalayer(const ByteSource& source, const Trailer& trailer,
+                                                   const MapEntry& entry) {
+  const std::uint64_t end = trailer.length - kTrailerEnd;
+  if (entry.offset < 0) return trouble(entry.name, "lies before the trailer");
+  const auto at = static_cast<std::uint64_t>(entry.offset);
+  if (at > end || end - at < kContentPrefix) return trouble(entry.name, "lies past the trailer");
+  std::array<std::uint8_t, kContentPrefix> prefix{};
+  if (auto done = source.read(FileOffset{trailer.begin + at}, prefix); !done) return Failure(done.error());
+  if (prefix[0] != kBin32) return trouble(entry.name, "has no content where its offset points");
+  const std::uint64_t length = load_be<std::uint32_t>(&prefix[1]);
+  if (length > end - at - kContentPrefix) return trouble(entry.name, "reaches past the trailer");
+
+  std::vector<std::uint8_t> stored(static_cast<std::size_t>(length));
+  const auto begin = FileOffset{trailer.begin + at + kContentPrefix};
+  if (auto done = source.read(begin, stored); !done) return Failure(done.error());
+  return unpack_vlmetalayer(entry.name, stored);
 }
 
 }  // namespace cframefs::frame

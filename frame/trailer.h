@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "frame/byte_source.h"
@@ -24,6 +25,9 @@ struct Trailer {
 
 /// Finds the trailer from the end of the frame that `header` describes and reads its map of names.
 Result<Trailer> read_trailer(Windows& windows, const FrameHeader& header);
+
+/// The plain content of the metalayer that is stored as this chunk.
+Result<std::vector<std::uint8_t>> unpack_vlmetalayer(const std::string& name, ByteView stored);
 
 /// The plain content of one metalayer. `source` is the frame's.
 Result<std::vector<std::uint8_t>> read_vlmetalayer(const ByteSource& source, const Trailer& trailer,

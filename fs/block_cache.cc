@@ -133,7 +133,7 @@ BlockCache::Shard& BlockCache::shard_of(const CellKey& key) const {
   return *shards_[hash_key(key) % kShards];
 }
 
-BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size) {
+BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep keep) {
   Shard& shard = shard_of(key);
   {
     codec::MutexLock lock(shard.mutex);
@@ -142,16 +142,16 @@ BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size) {
       return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
     }
   }
-  return insert(shard, key, size, kProbation);
+  return insert(shard, key, size, keep == Keep::until_served ? kMain : kProbation);
 }
 
-BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size) {
+BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size, Keep keep) {
   Shard& shard = shard_of(key);
   {
     codec::MutexLock lock(shard.mutex);
     if (shard.table.find(key) != shard.table.end()) return {};
   }
-  Lookup inserted = insert(shard, key, size, kAhead);
+  Lookup inserted = insert(shard, key, size, keep == Keep::until_served ? kMain : kAhead);
   return inserted.found == Found::load ? std::move(inserted.pin) : Pin();
 }
 

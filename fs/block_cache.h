@@ -13,7 +13,8 @@
 //   behind. ahead      a cell that was decoded ahead and not read yet; at most staging_bytes(). probation  a cell of
 //   which a part was read, for the first time; a few MiB that stay warm in the processor's cache. main       a cell
 //   that was wanted again after it had left probation (its ghost was still remembered). Only these make
-//              the cache grow to its bound.
+//              the cache grow to its bound. So do cells of n-d arrays from the start: a reader of C-order bytes comes
+//              back to each of them once for every row that it holds, with all its neighbours in between.
 // A sequential reader, or one that jumps about in a file far larger than the cache, so turns the same warm buffers
 // over, and what is really reused is not pushed out by either.
 //
@@ -98,6 +99,11 @@ class BlockCache {
 
     busy,  // somebody else is the loader: wait() before reading
   };
+  /// How long a cell that is new is worth keeping.
+  enum class Keep : std::uint8_t {
+    briefly,       // until it proves to be wanted again
+    until_served,  // as long as there is room, until all its bytes have been served
+  };
   struct Lookup {
     Pin pin;
     Found found = Found::ready;
@@ -106,9 +112,9 @@ class BlockCache {
   BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics);
   ~BlockCache();
 
-  Lookup find(const CellKey& key, std::size_t size);
+  Lookup find(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
   /// As find(), but answers with an empty pin where the cell is there or being loaded: for decoding ahead.
-  Pin find_to_load(const CellKey& key, std::size_t size);
+  Pin find_to_load(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
   void publish(const Pin& pin);
   void fail(Pin pin, const codec::Error& error);
   /// Waits until the loader is done. On success the pin's bytes can be read.

@@ -219,6 +219,8 @@ class Filesystem {
   codec::Result<FramePlace> place_of(const std::string& path) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
   codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);
+  codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
+                                                                const std::string& path) const;
   codec::Result<std::uint64_t> seek_frame(FileHandle& handle, std::uint64_t from, bool hole);
   codec::Result<void> create_frame(const std::string& folder, const std::string& path, mode_t mode) REQUIRES(changes_);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);
@@ -281,10 +283,18 @@ class Filesystem {
   KernelCaches* kernel_ = nullptr;
   Watcher watcher_;
   ChunkEncoders encoders_;
-  WriteBackShared write_back_{
-      files_, route_,       encoders_,
-      once_,  index_cache_, [this] { return next_generation_.fetch_add(1, std::memory_order_relaxed); },
-      0,      {0},          [this] { flusher_.wake(); }};
+  WriteBackShared write_back_{files_,
+                              route_,
+                              encoders_,
+                              once_,
+                              index_cache_,
+                              [this] { return next_generation_.fetch_add(1, std::memory_order_relaxed); },
+                              0,
+                              {0},
+                              [this] { flusher_.wake(); },
+                              [this](std::shared_ptr<const frame::Container> container, const std::string& path) {
+                                return view_of(std::move(container), path);
+                              }};
   Flusher flusher_;
 };
 

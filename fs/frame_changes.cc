@@ -16,12 +16,13 @@ namespace {
 constexpr std::string_view kMeta = "user.blosc2.meta.";
 constexpr std::string_view kVlmeta = "user.blosc2.vlmeta.";
 
-/// The chunks of an array are tiles: what programs see is not the file that they would write.
-bool is_array(const frame::Container& container) {
-  for (const frame::Metalayer& layer : container.metalayers()) {
+/// The chunks of an array are tiles of a shape that says how many there are: writing bytes would contradict it.
+bool is_array(const Generation& generation) {
+  for (const frame::Metalayer& layer : generation.container().metalayers()) {
     if (layer.name == "b2nd" || layer.name == "caterva") return true;
   }
-  return container.metalayer_damage().has_value();
+  const frame::FlatView& view = generation.view();
+  return generation.container().metalayer_damage() || !view.head().empty() || view.tiles() != nullptr;
 }
 
 }  // namespace
@@ -76,7 +77,7 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
     frame->first_writer(writer);
     flusher_.add(writer);
   }
-  if (content && is_array(writer->generation()->container())) {
+  if (content && is_array(*writer->generation())) {
     codec::Error error = codec::unsupported("arrays are not written").value();
     error.path = writer->generation()->path();
     once_.error(error);
@@ -158,6 +159,8 @@ codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& 
       const std::string stored = tree_.rules().new_name(name);
       const std::string path = SourceTree::join(*folder, stored);
       const bool is_frame = tree_.rules().has_container_suffix(stored);
+      // With names=keep: an array, or a container of another format.
+      if (is_frame && !NameRules::names_new_frame(stored)) return codec::io_error(EOPNOTSUPP, "create");
       auto done = is_frame ? create_frame(*folder, path, mode) : create_plain(path, mode);
       if (!done) return codec::Failure(done.error());
       if (is_frame) {

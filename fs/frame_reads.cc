@@ -21,8 +21,11 @@ constexpr int kReadAttempts = 5;
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
 constexpr std::uint64_t kPage = 4096;
 
-bool has_page_sized_chunks(const frame::FrameParameters& parameters) {
-  return parameters.chunksize > 0 && static_cast<std::uint64_t>(parameters.chunksize) % kPage == 0;
+/// Whether no page holds bytes of two chunks.
+bool has_page_sized_chunks(const frame::FlatView& view) {
+  const std::int32_t chunksize = view.container().parameters().chunksize;
+  const bool in_order = view.head().empty() && view.tiles() == nullptr;
+  return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kPage == 0;
 }
 
 bool changed_just_now(const frame::Identity& identity) {
@@ -105,7 +108,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     const bool same = (node.cached.settled || node.own == identity) && node.cached == identity;
     node.damaged = damaged || (same && node.damaged);
     // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
-    handle->direct = node.damaged && !has_page_sized_chunks((*generation)->container().parameters());
+    handle->direct = node.damaged && !has_page_sized_chunks((*generation)->view());
     handle->keep_pages = same && !handle->direct;
     node.cached = identity;
   }
@@ -122,7 +125,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_state(Node&
 
 bool Filesystem::is_damaged_small(const Generation& generation) {
   const std::uint64_t size = generation.view().size();
-  if (size > kSmallFile || has_page_sized_chunks(generation.container().parameters())) return false;
+  if (size > kSmallFile || has_page_sized_chunks(generation.view())) return false;
   Reply reply;
   return !route_.read(generation, frame::FlatOffset{0}, size, reply);
 }
@@ -149,6 +152,11 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
   return opened;
 }
 
+codec::Result<std::shared_ptr<const frame::FlatView>> Filesystem::view_of(
+    std::shared_ptr<const frame::Container> container, const std::string& path) const {
+  return frame::make_view(std::move(container), options_.b2nd, NameRules::has_array_suffix(path));
+}
+
 bool Filesystem::is_known_damaged(Node& node, const frame::Identity& identity) {
   codec::MutexLock lock(node.mutex);
   return node.known.damage && node.known.identity == identity;
@@ -159,18 +167,20 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
   for (int attempt = 1;; ++attempt) {
     auto before = tree_.identity(file->fd(), node.kind);
     if (!before) return codec::Failure(before.error());
-    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin());
+    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle);
+    auto view = container ? view_of(std::move(*container), path)
+                          : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
     auto after = tree_.identity(file->fd(), node.kind);
     if (!after) return codec::Failure(after.error());
     const bool steady = *before == *after;
-    if (container && steady) {
+    if (view && steady) {
       return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                frame::chunk_order_view(std::move(*container)), path);
+                                                std::move(*view), path);
     }
     // A frame that another process is appending to cannot be opened between two of its writes.
     const bool settled = steady && !changed_just_now(*after);
     if (attempt == kOpenAttempts || settled) {
-      codec::Error error = container ? codec::stale("it kept changing while it was opened").value() : container.error();
+      codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
       if (error.path.empty()) error.path = path;
       if (!is_known_damaged(node, *after)) once_.error(error);
       return codec::Failure(std::move(error));

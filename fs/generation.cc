@@ -23,14 +23,17 @@ codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(fram
   return readers_.insert(chunk.value, std::move(*opened), charge);
 }
 
-CellLayout::CellLayout(const codec::ChunkDecoder& decoder) : decoder_(&decoder) {
+CellLayout::CellLayout(const codec::ChunkDecoder& decoder, std::uint32_t row_blocks)
+    : decoder_(&decoder), row_blocks_(std::max(row_blocks, 1U)) {
   const std::uint64_t blocks = decoder.block_count();
   const std::uint64_t bytes = std::max<std::uint64_t>(decoder.nbytes(), 1);
-  blocks_per_cell_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kCellBytes * blocks / bytes, 1, 0xffffffffU));
+  blocks_per_cell_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kCellBytes * blocks / bytes, 1, row_blocks_));
+  cells_per_row_ = (row_blocks_ - 1) / blocks_per_cell_ + 1;
 }
 
 std::uint32_t CellLayout::block_count(std::uint32_t cell) const {
-  return std::min(blocks_per_cell_, decoder_->block_count() - first_block(cell));
+  const std::uint32_t first = first_block(cell);
+  return std::min(blocks_per_cell_, row_blocks_ - first % row_blocks_);
 }
 
 codec::ByteRange CellLayout::range(std::uint32_t cell) const {

@@ -40,20 +40,29 @@ class Generation {
 };
 
 /// How a chunk's blocks are gathered into the cells that the cache holds: one block each, or as many neighbours as make
-/// 64 KiB.
+/// 64 KiB, of the same row of blocks. A chunk is one row, unless it is a tile of an array: then a row is what follows
+/// each other along the last dimension.
 class CellLayout {
  public:
-  explicit CellLayout(const codec::ChunkDecoder& decoder);
+  explicit CellLayout(const codec::ChunkDecoder& decoder) : CellLayout(decoder, decoder.block_count()) {}
+  CellLayout(const codec::ChunkDecoder& decoder, std::uint32_t row_blocks);
 
-  std::uint32_t cell_at(std::uint32_t inner) const { return decoder_->block_at(inner) / blocks_per_cell_; }
-  std::uint32_t first_block(std::uint32_t cell) const { return cell * blocks_per_cell_; }
+  std::uint32_t cell_at(std::uint32_t inner) const { return cell_of(decoder_->block_at(inner)); }
+  std::uint32_t cell_of(std::uint32_t block) const {
+    return block / row_blocks_ * cells_per_row_ + block % row_blocks_ / blocks_per_cell_;
+  }
+  std::uint32_t first_block(std::uint32_t cell) const {
+    return cell / cells_per_row_ * row_blocks_ + cell % cells_per_row_ * blocks_per_cell_;
+  }
   std::uint32_t block_count(std::uint32_t cell) const;
   /// Plain bytes of the chunk that the cell holds.
   codec::ByteRange range(std::uint32_t cell) const;
 
  private:
   const codec::ChunkDecoder* decoder_;
+  std::uint32_t row_blocks_;
   std::uint32_t blocks_per_cell_;
+  std::uint32_t cells_per_row_;
 };
 
 }  // namespace cframefs::fs

@@ -9,21 +9,39 @@
 namespace cframefs::fs {
 namespace {
 
-// In the order in which they get a short name that several want.
 constexpr std::string_view kArraySuffix = ".b2nd";
-constexpr std::array<std::string_view, 4> kSuffixes = {".b2", ".b2f", kArraySuffix, ".b2frame"};
+constexpr std::string_view kNpySuffix = ".npy";
+constexpr std::array<std::string_view, 7> kSuffixes = {".b2",    ".b2f",   ".blp",    kArraySuffix,
+                                                       ".blosc", ".cdata", ".b2frame"};
 constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";
 
+/// The order in which names on disk get a short name that several want.
+bool has_its_turn_before(std::string_view a, std::string_view b) {
+  return std::pair(a.size(), a) < std::pair(b.size(), b);
+}
+
 }  // namespace
 
-std::string_view NameRules::suffix_of(std::string_view name) const {
+std::string_view NameRules::suffix_of(std::string_view name) {
   for (std::string_view suffix : kSuffixes) {
-    if (suffix == kArraySuffix && !arrays_) continue;
     if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
   }
   return {};
+}
+
+bool NameRules::has_array_suffix(std::string_view name) {
+  return suffix_of(name) == kArraySuffix;
+}
+
+std::string_view NameRules::replacement_of(std::string_view suffix) const {
+  return suffix == kArraySuffix && arrays_ == ArrayView::npy ? kNpySuffix : std::string_view();
+}
+
+std::string NameRules::stripped(const std::string& name) const {
+  const std::string_view suffix = suffix_of(name);
+  return name.substr(0, name.size() - suffix.size()) + std::string(replacement_of(suffix));
 }
 
 bool NameRules::is_temporary(std::string_view name) {
@@ -36,7 +54,7 @@ std::string_view NameRules::locked_name(std::string_view name) {
 }
 
 std::string NameRules::short_name_of(const std::string& name) const {
-  return names_ == Names::keep ? name : name.substr(0, name.size() - suffix_of(name).size());
+  return names_ == Names::keep ? name : stripped(name);
 }
 
 std::string NameRules::short_name(const StoredEntry& entry) const {
@@ -52,9 +70,8 @@ std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const 
   std::erase_if(entries, [&](const StoredEntry& entry) {
     return entry.kind == EntryKind::none || is_temporary(entry.name) || is_lock(entry.name);
   });
-  std::sort(entries.begin(), entries.end(), [](const StoredEntry& a, const StoredEntry& b) {
-    return std::pair(a.name.size(), std::string_view(a.name)) < std::pair(b.name.size(), std::string_view(b.name));
-  });
+  std::sort(entries.begin(), entries.end(),
+            [](const StoredEntry& a, const StoredEntry& b) { return has_its_turn_before(a.name, b.name); });
 
   // A name that belongs to something without a short name of its own is taken from the start.
   std::unordered_set<std::string> taken;
@@ -73,6 +90,17 @@ std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const 
     shown.push_back({std::move(name), std::move(entry)});
   }
   return shown;
+}
+
+std::vector<std::string> NameRules::stored_names_of(std::string_view shown) const {
+  std::vector<std::string> names;
+  for (const std::string_view suffix : kSuffixes) {
+    const std::string_view replacement = replacement_of(suffix);
+    if (shown.size() <= replacement.size() || !shown.ends_with(replacement)) continue;
+    names.push_back(std::string(shown.substr(0, shown.size() - replacement.size())) + std::string(suffix));
+  }
+  std::sort(names.begin(), names.end(), has_its_turn_before);
+  return names;
 }
 
 codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const KindOf& kind_of) const {
@@ -94,9 +122,8 @@ codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const K
     if (owner->name != shown) return itself;
   }
   if (names_ == Names::keep) return StoredEntry{};
-  for (std::string_view suffix : kSuffixes) {
-    if (suffix == kArraySuffix && !arrays_) continue;
-    StoredEntry candidate{shown + std::string(suffix), EntryKind::none};
+  for (const std::string& name : stored_names_of(shown)) {
+    StoredEntry candidate{name, EntryKind::none};
     auto candidate_kind = kind_of(candidate.name);
     if (!candidate_kind) return codec::Failure(candidate_kind.error());
     candidate.kind = *candidate_kind;
@@ -105,14 +132,22 @@ codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const K
   return StoredEntry{};
 }
 
+bool NameRules::names_new_frame(std::string_view name) {
+  const std::string_view suffix = suffix_of(name);
+  return suffix == kNewSuffix || suffix == ".b2f" || suffix == ".b2";
+}
+
 std::string NameRules::new_name(const std::string& shown) const {
   return names_ == Names::keep ? shown : shown + std::string(kNewSuffix);
 }
 
 std::string NameRules::renamed_container(const std::string& stored, const std::string& shown) const {
   if (names_ == Names::keep) return shown;
-  const std::string_view suffix = suffix_of(stored);
-  if (!suffix.empty()) return shown + std::string(suffix);
+  if (const std::string_view suffix = suffix_of(stored); !suffix.empty()) {
+    const std::string_view replacement = replacement_of(suffix);
+    if (!shown.ends_with(replacement)) return {};
+    return shown.substr(0, shown.size() - replacement.size()) + std::string(suffix);
+  }
   // Known by its content alone: it needs no suffix, unless its new name would lose one.
   return suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix);
 }
@@ -123,7 +158,7 @@ std::string NameRules::stored_target(const std::string& target) const {
 
 std::string NameRules::shown_target(const std::string& target) const {
   if (names_ == Names::keep || target.starts_with('/')) return target;
-  return target.substr(0, target.size() - suffix_of(target).size());
+  return stripped(target);
 }
 
 }  // namespace cframefs::fs

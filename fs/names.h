@@ -1,9 +1,10 @@
 // Which name of the mount stands for which name on disk.
 //
-// With names=strip a container shows without its suffix (x.b2frame as x); a name that something else has already stays
-// with it, and the container shows under its full name. The rule that settles every case: names on disk get their turn
-// shortest first (then in byte order), each takes its short name if that is free, else its full one. owner_of() answers
-// for one name without listing the folder, and agrees with show().
+// With names=strip a container shows without its suffix (x.b2frame as x), an array with that of what it shows (x.b2nd
+// as x.npy); a name that something else has already stays with it, and the container shows under its full name. The
+// rule that settles every case: names on disk get their turn shortest first (then in byte order), each takes its short
+// name if that is free, else its full one. owner_of() answers for one name without listing the folder, and agrees with
+// show().
 //
 // Thread safety: immutable. Errors: those of the `kind_of` that the caller passes in.
 #pragma once
@@ -26,7 +27,7 @@ enum class EntryKind : std::uint8_t {
   plain,  // a file passed through as it is
   symlink,
   other,         // a device, socket or pipe
-  frame,         // a contiguous frame, shown as its plain bytes
+  frame,         // a file that holds a container of any kind, shown as its plain bytes
   sparse_frame,  // a folder that is a sparse frame, shown as one file of its plain bytes
 };
 
@@ -46,21 +47,25 @@ struct ShownEntry {
 
 class NameRules {
  public:
-  /// `arrays`: .b2nd files show as the bytes of their chunks; else they are passed through as they are.
-  explicit NameRules(Names names, bool arrays = false) : names_(names), arrays_(arrays) {}
+  explicit NameRules(Names names, ArrayView arrays = ArrayView::npy) : names_(names), arrays_(arrays) {}
 
-  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2; .b2nd with `arrays`).
+  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2, .b2nd, .blp, .blosc, .cdata).
   bool has_container_suffix(std::string_view name) const { return !suffix_of(name).empty(); }
+  /// Whether the suffix says that this is an array (.b2nd).
+  static bool has_array_suffix(std::string_view name);
   /// Our own temporary files; never shown.
   static bool is_temporary(std::string_view name);
   /// "x.b2lock" is the lock side-car of "x"; empty if `name` is none.
   static std::string_view locked_name(std::string_view name);
 
   /// The container suffix of a name on disk; empty if it has none.
-  std::string_view suffix_of(std::string_view name) const;
+  static std::string_view suffix_of(std::string_view name);
+  /// Whether a new frame may have such a name on disk: the suffix does not promise something else.
+  static bool names_new_frame(std::string_view name);
   /// The name on disk of a file that is created as `shown`.
   std::string new_name(const std::string& shown) const;
-  /// The name on disk that a container called `stored` takes when it is renamed to `shown`.
+  /// The name on disk that a container called `stored` takes when it is renamed to `shown`; empty if no name that keeps
+  /// its suffix shows as that.
   std::string renamed_container(const std::string& stored, const std::string& shown) const;
   /// What to store so that shown_target() gives `target`.
   std::string stored_target(const std::string& target) const;
@@ -79,10 +84,16 @@ class NameRules {
   std::string shown_target(const std::string& target) const;
 
  private:
+  /// What takes the place of a container's suffix.
+  std::string_view replacement_of(std::string_view suffix) const;
+  /// Without container suffix, and with what takes its place.
+  std::string stripped(const std::string& name) const;
   std::string short_name(const StoredEntry& entry) const;
+  /// The names on disk that `shown` can be the short one of, in the order in which they get it.
+  std::vector<std::string> stored_names_of(std::string_view shown) const;
 
   const Names names_;
-  const bool arrays_;
+  const ArrayView arrays_;
 };
 
 }  // namespace cframefs::fs

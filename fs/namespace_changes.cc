@@ -230,6 +230,7 @@ codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& fr
   }
   const std::string stored =
       is_container(from->kind) ? tree_.rules().renamed_container(from->place.name, to_name) : to_name;
+  if (stored.empty()) return refused(EXDEV, "rename", to_name);
   const Entry to{{to_parent, stored}, SourceTree::join(*to_folder, stored), from->kind};
   if (replaced && replaced->path == from->path) return {};
   if (!tree_.keeps_kind(from->kind, stored)) return refused(EXDEV, "rename", to.path);

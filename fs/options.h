@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "frame/array_view.h"
+
 namespace cframefs::fs {
 
 enum class Names : std::uint8_t { strip, keep };
-enum class ArrayView : std::uint8_t { npy, flat, chunks };
+using ArrayView = frame::ArrayForm;
 enum class Detect : std::uint8_t { suffix, content };
 
 struct MountOptions {
@@ -23,6 +25,7 @@ struct MountOptions {
   ArrayView b2nd = ArrayView::npy;
   Detect detect = Detect::suffix;
   std::uint64_t offset = 0;                 // where the frame starts in a single-file source
+  bool old_bitshuffle = false;              // frames of 2.0.0-beta.3 to beta.5 are of beta.3 or beta.4
   std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: default_cache_size()
   std::optional<std::uint64_t> readahead;   // how far ahead a sequential reader is decoded; none: by workers; 0: off
   unsigned workers = 0;                     // decoding threads, that of the reader among them; 0: one per CPU

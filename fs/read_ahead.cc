@@ -14,6 +14,7 @@ constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
 
 /// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
 std::uint64_t task_bytes(const Generation& generation) {
+  if (generation.view().tiles() != nullptr) return kTaskBytes;
   const std::int32_t chunksize = generation.container().parameters().chunksize;
   if (chunksize <= 0) return kTaskBytes;
   const auto size = static_cast<std::uint64_t>(chunksize);
@@ -36,6 +37,17 @@ void ReadAhead::jump(std::uint64_t end) {
   next_ = end;
   scheduled_ = end;
   reader_->epoch.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// How far ahead of this reader may be decoded without anything being gone before it is read.
+std::uint64_t ReadAhead::most_ahead(const Generation& generation) const {
+  const std::uint64_t readers = std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
+  const BlockCache& cache = shared_.route.cache();
+  const std::uint64_t usual = std::min(shared_.readahead, cache.staging_bytes() / (2 * readers));
+  const frame::ArrayGeometry* array = generation.view().tiles();
+  if (array == nullptr) return usual;
+  const std::uint64_t room = cache.bound() / 4 * 3 / (2 * readers);
+  return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
 }
 
 void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length) {
@@ -63,9 +75,7 @@ void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::u
       shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
       window_ = length;
     }
-    const std::uint64_t readers =
-        std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
-    const std::uint64_t most = std::min(shared_.readahead, shared_.route.cache().staging_bytes() / (2 * readers));
+    const std::uint64_t most = most_ahead(*generation);
     const std::uint64_t step = task_bytes(*generation);
     if (most < step) return;  // what is decoded now would be gone before it is read
     window_ = std::min(window_ * 2, most);
@@ -81,9 +91,11 @@ void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::u
   while (begin < target) {
     const std::uint64_t stop = std::min((begin / step + 1) * step, target);
     shared_.workers.post([&route = shared_.route, reader = reader_, generation, begin, stop, epoch] {
-      if (reader->epoch.load(std::memory_order_relaxed) != epoch) return;
-      if (reader->position.load(std::memory_order_relaxed) >= stop) return;
-      route.decode_ahead(*generation, frame::FlatOffset{begin}, stop - begin);
+      const auto wanted = [&reader, epoch, stop] {
+        return reader->epoch.load(std::memory_order_relaxed) == epoch &&
+               reader->position.load(std::memory_order_relaxed) < stop;
+      };
+      if (wanted()) route.decode_ahead(*generation, frame::FlatOffset{begin}, stop - begin, wanted);
     });
     begin = stop;
   }

@@ -5,6 +5,9 @@
 // the reader goes on, up to the mount's readahead; a jump closes it. All readers together may have half of the cache
 // decoded ahead, so that nothing is evicted before it was read.
 //
+// A reader of an n-d array in C order comes back to the same blocks for every row that they hold, and needs all of the
+// next ones at once: there the window is a whole slab of blocks, if the cache has room for it beside the one at hand.
+//
 // Thread safety: ReadAhead serves one handle from many threads. Ownership: tasks share the state they need, so a handle
 // may be closed while they are queued; they then do nothing.
 #pragma once
@@ -47,6 +50,7 @@ class ReadAhead {
   };
 
   void jump(std::uint64_t end) REQUIRES(mutex_);
+  std::uint64_t most_ahead(const Generation& generation) const;
 
   Shared& shared_;
   const std::shared_ptr<Reader> reader_;

@@ -30,6 +30,16 @@ codec::Result<void> ReadRoute::read(const Generation& generation, frame::FlatOff
   const std::uint64_t size = generation.view().size();
   if (at.value >= size) return {};
   length = std::min(length, size - at.value);
+  if (const codec::ByteView head = generation.view().head(); at.value < head.size()) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(length, head.size() - at.value));
+    Buffer buffer = pool_.get(part);
+    std::memcpy(buffer.bytes().data(), head.data() + at.value, part);
+    reply.add(std::move(buffer), part);
+    at.value += part;
+    length -= part;
+    if (length == 0) return {};
+  }
+  if (generation.view().tiles() != nullptr) return gather(generation, at.value, length, reply);
   std::vector<frame::Piece> pieces;
   if (auto mapped = generation.view().map(at, length, pieces); !mapped) return report(generation, mapped.error());
 
@@ -65,11 +75,11 @@ codec::Result<void> ReadRoute::read_piece(const Generation& generation, const fr
     reply.add(std::move(buffer), piece.length);
     return {};
   }
-  return read_cells(generation, **reader, piece, reply);
+  return read_cells(generation, **reader, piece, BlockCache::Keep::briefly, reply);
 }
 
 codec::Result<void> ReadRoute::read_cells(const Generation& generation, const frame::ChunkReader& reader,
-                                          const frame::Piece& piece, Reply& reply) {
+                                          const frame::Piece& piece, BlockCache::Keep keep, Reply& reply) {
   const CellLayout layout(reader.decoder());
   const std::uint32_t first = layout.cell_at(piece.inner);
   const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
@@ -79,7 +89,7 @@ codec::Result<void> ReadRoute::read_cells(const Generation& generation, const fr
   std::uint64_t misses = 0;
   for (std::uint32_t cell = first; cell <= last; ++cell) {
     const CellKey key{generation.id(), piece.chunk.value, cell};
-    cells.push_back(cache_.find(key, layout.range(cell).size()));
+    cells.push_back(cache_.find(key, layout.range(cell).size(), keep));
     misses += cells.back().found == BlockCache::Found::load ? 1 : 0;
   }
   statistics_.cache_misses.fetch_add(misses, std::memory_order_relaxed);
@@ -210,13 +220,16 @@ void ReadRoute::fail(const Generation& generation, const Run& run, const codec::
     cache_.fail(std::move(*pin), with_path);
 }
 
-void ReadRoute::decode_ahead(const Generation& generation, frame::FlatOffset at, std::uint64_t length) {
+void ReadRoute::decode_ahead(const Generation& generation, frame::FlatOffset at, std::uint64_t length,
+                             const std::function<bool()>& wanted) {
   const std::uint64_t size = generation.view().size();
   if (at.value >= size) return;
   length = std::min(length, size - at.value);
+  if (generation.view().tiles() != nullptr) return gather_ahead(generation, at.value, length, wanted);
   std::vector<frame::Piece> pieces;
   if (!generation.view().map(at, length, pieces)) return;
   for (const frame::Piece& piece : pieces) {
+    if (!wanted()) return;
     auto reader = generation.reader(piece.chunk);
     if (!reader) continue;
     const codec::ChunkDecoder& decoder = (*reader)->decoder();

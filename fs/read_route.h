@@ -4,6 +4,8 @@
 // waits for cells that others are decoding; nobody waits while others wait for him, so there is no deadlock. (The one
 // exception, block 0 of a delta chunk, is decoded without waiting for anything.)
 //
+// N-d arrays go the same way in fs/gather.cc, where each piece is a box of a block and is copied out of its cell.
+//
 // Thread safety: all members may be called at once. Ownership: one for a mount; must outlive replies and tasks.
 // Errors: those of frame, with path filled in and logged once. A failed cell fails only the reads that touch it.
 #pragma once
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "codec/decode_context.h"
+#include "frame/array_geometry.h"
 #include "fs/block_cache.h"
 #include "fs/byte_budget.h"
 #include "fs/generation.h"
@@ -30,8 +33,10 @@ class ReadRoute {
   /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
   codec::Result<void> read(const Generation& generation, frame::FlatOffset at, std::uint64_t length, Reply& reply);
 
-  /// Decodes what of [at, at + length) is neither in the cache nor being decoded. Errors are left to the reader.
-  void decode_ahead(const Generation& generation, frame::FlatOffset at, std::uint64_t length);
+  /// Decodes what of [at, at + length) is neither in the cache nor being decoded, as long as it is `wanted`. Errors are
+  /// left to the reader.
+  void decode_ahead(const Generation& generation, frame::FlatOffset at, std::uint64_t length,
+                    const std::function<bool()>& wanted);
 
   BlockCache& cache() { return cache_; }
   BufferPool& pool() { return pool_; }
@@ -43,9 +48,12 @@ class ReadRoute {
     std::vector<BlockCache::Pin*> pins;
   };
 
+  /// Boxes of one chunk that are read together, and the cells that they lie in.
+  struct Batch;
+
   codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Reply& reply);
   codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
-                                 const frame::Piece& piece, Reply& reply);
+                                 const frame::Piece& piece, BlockCache::Keep keep, Reply& reply);
   codec::Result<void> load_runs(const Generation& generation, const frame::ChunkReader& reader,
                                 const CellLayout& layout, std::uint32_t first_cell,
                                 std::vector<BlockCache::Lookup>& cells);
@@ -53,6 +61,23 @@ class ReadRoute {
                            const Run& run);
   codec::Result<void> decode(const frame::ChunkReader& reader, const CellLayout& layout, const Run& run,
                              codec::ByteView reference);
+  /// Appends C-order bytes [at, at + length) of an array.
+  codec::Result<void> gather(const Generation& generation, std::uint64_t at, std::uint64_t length, Reply& reply);
+  codec::Result<void> gather_part(const Generation& generation, const frame::ArrayGeometry::Part& part,
+                                  codec::ByteSpan out);
+  codec::Result<void> gather_tiles(const Generation& generation, const frame::ChunkReader& reader,
+                                   const frame::ArrayGeometry::Part& part, codec::ByteSpan out);
+  codec::Result<void> gather_runs(const Generation& generation, const frame::ChunkReader& reader,
+                                  const frame::ArrayGeometry::Part& part, codec::ByteSpan out);
+  codec::Result<void> take_batch(const Generation& generation, const frame::ChunkReader& reader,
+                                 const CellLayout& layout, const frame::ArrayGeometry::Part& part, Batch& batch,
+                                 codec::ByteSpan out);
+  codec::Result<void> load_batch(const Generation& generation, const frame::ChunkReader& reader,
+                                 const CellLayout& layout, Batch& batch);
+  codec::Result<void> fetch_window(const Generation& generation, const frame::ChunkReader& reader, std::uint32_t inner,
+                                   codec::ByteSpan window);
+  void gather_ahead(const Generation& generation, std::uint64_t at, std::uint64_t length,
+                    const std::function<bool()>& wanted);
   codec::Result<BlockCache::Pin> reference_cell(const Generation& generation, const frame::ChunkReader& reader,
                                                 const CellLayout& layout);
   void publish(const Run& run);

@@ -37,7 +37,7 @@ EntryKind kind_of_mode(mode_t mode) {
 }  // namespace
 
 SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
-    : files_(files), options_(options), rules_(options.names, options.b2nd == ArrayView::chunks) {}
+    : files_(files), options_(options), rules_(options.names, options.b2nd) {}
 
 std::string SourceTree::join(const std::string& directory, const std::string& name) {
   return directory.empty() ? name : directory + "/" + name;
@@ -164,17 +164,34 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
     probe.damage = fd.error();
     return probe;
   }
-  const frame::Descriptor file(files_, *fd);
-  auto summary = frame::summarise(files_, file.fd(), frame_begin());
+  const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
+  auto summary = frame::summarise(files_, file->fd(), frame_begin());
   if (!summary) {
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
-    probe.damage = codec::corrupt("no Blosc2 frame, in spite of its name").value();
+    probe.damage = codec::corrupt("neither a frame nor a Bloscpack file nor a chunk, in spite of its name").value();
   } else {
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;
+    const bool is_array = NameRules::has_array_suffix(path);
+    if (options_.b2nd != ArrayView::chunks && (is_array || summary->has_metalayers)) probe_view(is_array, file, probe);
   }
   return probe;
+}
+
+/// The size of what may be an array, which only its metalayer knows.
+void SourceTree::probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file, Probe& probe) const {
+  auto container = frame::open_container(files_, file, nullptr, frame_begin());
+  // A frame that is no array has the size that its header says, and opening it will give the error.
+  if (!container && !is_array) return;
+  auto view = container ? frame::make_view(std::move(*container), options_.b2nd, is_array)
+                        : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
+  if (view) {
+    probe.size = (*view)->size();
+  } else {
+    probe.size = 0;
+    probe.damage = view.error();
+  }
 }
 
 codec::Result<std::string> SourceTree::resolve(const std::string& directory, const std::string& shown) const {

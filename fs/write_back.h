@@ -45,6 +45,10 @@ struct WriteBackShared {
   std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // plain chunks that are not committed
   std::function<void()> wake;                 // tells the flusher that there is something for it to do
+  /// What programs see of a frame at `path`.
+  std::function<codec::Result<std::shared_ptr<const frame::FlatView>>(std::shared_ptr<const frame::Container>,
+                                                                      const std::string&)>
+      view_of;
 };
 
 /// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.

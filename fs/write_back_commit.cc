@@ -95,8 +95,9 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   auto identity = identity_on_disk();
   if (!identity) return codec::Failure(identity.error());
   identity_ = *identity;
-  generation_ = std::make_shared<const Generation>(shared_.next_generation(), identity_,
-                                                   frame::chunk_order_view(writer_->container()), place_.path);
+  auto view = shared_.view_of(writer_->container(), place_.path);
+  if (!view) return codec::Failure(view.error());
+  generation_ = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
   committed_(Committed{generation_, file_, before, identity_, own});
   return {};
 }

@@ -14,7 +14,8 @@ using filesystem::path;
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kSuffixes = {".b2frame", ".b2f", ".b2", ".b2nd"};
+constexpr std::array<std::string_view, 7> kSuffixes = {".b2frame", ".b2f",   ".b2",   ".b2nd",
+                                                       ".blp",     ".blosc", ".cdata"};
 
 bool has_frame_suffix(const path& name) {
   return std::find(kSuffixes.begin(), kSuffixes.end(), name.extension().string()) != kSuffixes.end();

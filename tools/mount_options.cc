@@ -103,6 +103,11 @@ Applied set_offset(MountOptions& options, std::string_view value) {
   return store(bounded_size(value, 0, INT64_MAX), options.offset);
 }
 
+Applied set_beta_bits(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<bool>, 2> kWords = {{{"new", false}, {"old", true}}};
+  return choose(kWords, value, options.old_bitshuffle);
+}
+
 Applied set_cache_size(MountOptions& options, std::string_view value) {
   return store(bounded_size(value, std::uint64_t{1} << 20, std::uint64_t{1} << 50), options.cache_size);
 }
@@ -191,6 +196,8 @@ constexpr std::array kOptions = {
     OptionSpec{"b2nd", "npy|flat|chunks", "what an n-d array shows as (npy)", set_b2nd},
     OptionSpec{"detect", "suffix|content", "which files are looked into (suffix)", set_detect},
     OptionSpec{"offset", "BYTES", "where the frame starts in a single-file SOURCE (0)", set_offset},
+    OptionSpec{"beta_bits", "new|old", "bitshuffle in frames of 2.0.0-beta.3 to 5: as beta.5, or before (new)",
+               set_beta_bits},
     OptionSpec{"cache_size", "SIZE", "bound on decoded bytes held (1/8 of RAM, 64M to 1G)", set_cache_size},
     OptionSpec{"readahead", "SIZE", "how far ahead a sequential reader is decoded, 0 = off (1M per CPU and 1M)",
                set_readahead},

@@ -7,13 +7,13 @@
 build_packages=(
   g++ meson ninja-build pkg-config scdoc
   fuse3 libfuse3-dev libspdlog-dev libfmt-dev
-  libzstd-dev liblz4-dev libdeflate-dev libsnappy-dev libhwy-dev
+  libzstd-dev liblz4-dev libdeflate-dev libsnappy-dev libhwy-dev libssl-dev
   libboost-dev libboost-filesystem-dev libexpected-dev libcli11-dev nlohmann-json3-dev
 )
 
 # To build and run the tests as well. The second compiler brings the sanitizers, the fuzzers and clang-format.
 test_packages=(
-  libgtest-dev librapidcheck-dev libssl-dev
+  libgtest-dev librapidcheck-dev
   clang clang-format libclang-rt-14-dev llvm
   bash-completion man-db python3 shellcheck
 )

@@ -43,6 +43,27 @@ TEST(GoldenUpstream, FramesReadAsTheirManifestSays) {
   EXPECT_EQ(frames, 11);
 }
 
+TEST(GoldenUpstream, ChunksOfEveryReleaseReadAsTheirManifestSays) {
+  int chunks = 0;
+  int snappy = 0;
+  for (const test::Row& row : test::read_manifest(test::shared_golden_dir() / "upstream" / "MANIFEST.tsv")) {
+    if (!row["variant"].starts_with("chunk version")) continue;
+    SCOPED_TRACE(row["file"]);
+    const auto opened = test::open_frame(row.file("file").string());
+    ASSERT_TRUE(opened) << describe(opened.error());
+    EXPECT_EQ((*opened)->parameters().kind, "chunk");
+    test::Sha256 digest;
+    const auto done =
+        test::read_all(*frame::chunk_order_view(*opened), [&digest](codec::ByteView bytes) { digest.add(bytes); });
+    ASSERT_TRUE(done) << describe(done.error());
+    EXPECT_EQ(digest.hex(), row["sha256_of_decoded"]);
+    ++chunks;
+    snappy += row["file"].find("snappy") != std::string::npos;
+  }
+  EXPECT_EQ(chunks, 28);
+  EXPECT_EQ(snappy, 3);
+}
+
 TEST(GoldenUpstream, SeedsOfTheReferenceFuzzerReadOrFailInOrder) {
   int frames = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test::shared_golden_dir() / "fuzz-seeds")) {

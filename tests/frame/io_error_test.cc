@@ -52,7 +52,10 @@ INSTANTIATE_TEST_SUITE_P(Frames, IoError,
                          ::testing::Values("malformed/good/base-lz4.b2frame", "malformed/good/base-varchunks.b2frame",
                                            "malformed/good/base-vlblocks.b2frame",
                                            "malformed/good/base-memcpyed.b2frame",
-                                           "malformed/good/base-dict-zstd.b2frame", "malformed/sframe/good.b2frame"),
+                                           "malformed/good/base-dict-zstd.b2frame", "malformed/sframe/good.b2frame",
+                                           "legacy/legacy-b5-um-shrunk.b2frame", "legacy/bp-v1.blp",
+                                           "legacy/bp-meta-zlib.blp", "legacy/bp-codec-lz4.blp",
+                                           "legacy/blosc1-mixed.cdata"),
                          [](const auto& instance) { return test::test_name(instance.param); });
 
 TEST(IoError, PassesAndTheSameContainerReadsAgain) {

@@ -13,7 +13,7 @@ namespace cframefs::fs {
 namespace {
 
 const std::vector<std::string> kStems = {"a", "ab", ".cframefs-tmp.x", "a.b2", "a.b2lock"};
-const std::vector<std::string> kSuffixes = {"", ".b2", ".b2f", ".b2frame", ".b2nd", ".b2lock", ".txt"};
+const std::vector<std::string> kSuffixes = {"", ".b2", ".b2f", ".b2frame", ".b2nd", ".blp", ".cdata", ".b2lock", ".txt"};
 
 std::string any_name() {
   std::string name = *rc::gen::elementOf(kStems);
@@ -83,11 +83,11 @@ TEST(Names, AFrameWhoseShortNameWouldBeALockShowsItsFullName) {
 }
 
 RC_GTEST_PROP(Names, LookUpAgreesWithTheListing, ()) {
-  check_agreement(NameRules(Names::strip, *rc::gen::arbitrary<bool>()));
+  check_agreement(NameRules(Names::strip, *rc::gen::element(ArrayView::npy, ArrayView::flat, ArrayView::chunks)));
 }
 
 RC_GTEST_PROP(Names, LookUpAgreesWithTheListingWhereNamesAreKept, ()) {
-  check_agreement(NameRules(Names::keep, *rc::gen::arbitrary<bool>()));
+  check_agreement(NameRules(Names::keep, *rc::gen::element(ArrayView::npy, ArrayView::flat, ArrayView::chunks)));
 }
 
 TEST(Names, ThePlainFileKeepsTheNameThatAFrameWouldShowUnder) {

@@ -1,0 +1,34 @@
+// The metalayer that makes a frame an n-d array: `b2nd`, or `caterva` before 2023.
+//
+// Parsing trusts nothing: markers, counts and lengths are checked, and what shape, chunk shape and block shape say
+// together is checked by ArrayGeometry (array_geometry.h). Format: b2nd.md section 1.
+//
+// Thread safety: functions and plain values. Units: items, not bytes. Errors: corruption.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frame/container.h"
+
+namespace cframefs::frame {
+
+inline constexpr std::size_t kMaxDimensions = 16;
+
+struct ArrayLayer {
+  std::vector<std::int64_t> shape;
+  std::vector<std::int32_t> chunkshape;
+  std::vector<std::int32_t> blockshape;
+  /// Text in NumPy's notation; none in `caterva` layers, and where the layer says that it is in another notation.
+  std::optional<std::string> dtype;
+};
+
+/// The content of the metalayer.
+Result<ArrayLayer> parse_array_layer(ByteView content);
+
+/// The array layer among the fixed metalayers; none if this is no array.
+Result<std::optional<ArrayLayer>> array_layer_of(const Container& container);
+
+}  // namespace cframefs::frame

@@ -1,0 +1,101 @@
+#include "frame/legacy_frame.h"
+
+#include <string>
+#include <utility>
+
+#include "frame/frame_container.h"
+#include "frame/legacy_header.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+/// Header and index of a small frame lie in one window of this size.
+constexpr std::size_t kWindow = 4096;
+const char* const kUsermeta = "usermeta";
+
+class LegacyFrame final : public FrameContainer {
+ public:
+  LegacyFrame(FrameParts parts, const LegacyTrailer& trailer) : FrameContainer(std::move(parts)), trailer_(trailer) {}
+
+  std::vector<std::string> vlmetalayer_names() const override {
+    if (trailer_.usermeta_size == 0) return {};
+    return {kUsermeta};
+  }
+
+  Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override {
+    if (trailer_.usermeta_size == 0 || name != kUsermeta) return FrameContainer::vlmetalayer(name);
+    std::vector<std::uint8_t> stored(static_cast<std::size_t>(trailer_.usermeta_size));
+    const FileOffset at{trailer_.usermeta_at};
+    if (auto done = parts().source->read(at, stored); !done) return Failure(done.error());
+    auto content = unpack_vlmetalayer(name, stored);
+    if (!content && !content.error().file_offset) {
+      content.error().file_offset = parts().source->place().value + at.value;
+    }
+    return content;
+  }
+
+ private:
+  Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
+    return find_in_section(entry, codec::kMinHeaderLength, place);
+  }
+
+  const LegacyTrailer trailer_;
+};
+
+Failure at_place(const ByteSource& source, std::uint64_t offset, Error error) {
+  if (!error.file_offset) error.file_offset = source.place().value + offset;
+  return Failure(std::move(error));
+}
+
+Result<void> open_index(Windows& windows, const LegacyTrailer& trailer, FrameParts& parts,
+                        std::shared_ptr<IndexCache> cache) {
+  const FrameParameters& parameters = parts.header.parameters;
+  const std::uint64_t begin = parameters.header_length + parameters.cbytes;
+  const std::uint64_t limit = trailer.begin - begin;
+  if (limit < codec::kMinHeaderLength) return corrupt("the frame has no room for its index");
+  auto index = OffsetIndex::open(parts.source, FileOffset{begin}, limit, windows, std::move(cache));
+  if (!index) return Failure(index.error());
+  if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
+  parts.index = std::move(*index);
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const ByteSource> source,
+                                                           std::shared_ptr<IndexCache> index_cache,
+                                                           bool old_bitshuffle) {
+  FrameParts parts;
+  parts.source = std::move(source);
+  parts.all_stored = true;
+  const ByteSource& bytes = *parts.source;
+  Windows windows(bytes);
+  if (auto done = windows.load(FileOffset{0}, kWindow); !done) return Failure(done.error());
+  const ByteView first = windows.peek(FileOffset{0}, layout::kFixedHeaderLength);
+  if (!has_frame_magic(first) || !is_legacy_header(first)) return corrupt("not a frame of a beta of Blosc2 2.0");
+  auto header = parse_legacy_header(first);
+  if (!header) return at_place(bytes, 0, header.error());
+  if (auto fits = check_extent(*header, bytes.size()); !fits) return at_place(bytes, 0, fits.error());
+  parts.header = header->frame;
+
+  const FrameParameters& parameters = parts.header.parameters;
+  if (header->metalayers_at != 0) {
+    const auto whole = windows.get(FileOffset{0}, static_cast<std::size_t>(parameters.header_length));
+    if (!whole) return Failure(whole.error());
+    parts.metalayers = parse_metalayers(*whole, header->metalayers_at);
+  }
+  const auto trailer = read_legacy_trailer(windows, *header);
+  if (!trailer) return at_place(bytes, parameters.frame_length, trailer.error());
+  // The blocks that beta.3 and beta.4 left alone, beta.5 shuffles (legacy-frame.md section 8).
+  parts.old_bitshuffle = trailer->form != LegacyForm::beta3 || old_bitshuffle;
+  if (parameters.nbytes > 0) {
+    if (auto done = open_index(windows, *trailer, parts, std::move(index_cache)); !done) return Failure(done.error());
+  }
+  return std::make_shared<const LegacyFrame>(std::move(parts), *trailer);
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,18 @@
+// What stands in front of the items in a .npy file, byte for byte as NumPy 1.24 writes it.
+//
+// Thread safety: functions only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "frame/dtype.h"
+
+namespace cframefs::frame {
+
+/// Magic, version, length and the header itself, padded. Version 1 where it fits, 2 where it is too long, 3 where a
+/// name is beyond Latin-1.
+std::vector<std::uint8_t> npy_header(const ItemType& type, std::span<const std::int64_t> shape);
+
+}  // namespace cframefs::frame

@@ -1,0 +1,132 @@
+"""Files of older writers and sibling formats, read through a real mount, give the bytes of their manifest."""
+
+import errno
+import json
+import os
+import unittest
+
+import mounting
+from mounting import Mount, manifest, output, pread, sha256
+
+SUFFIXES = (".b2frame", ".blp", ".cdata", ".blosc")
+# Frames that nothing tells from those of a release that shuffled bits in another way.
+OLD_BITS = ("legacy-b3-zlib-bitshuffle-odd.b2frame", "legacy-b4-zlib-bitshuffle-odd.b2frame")
+DAMAGED = "bp-bad-checksum.blp"
+
+
+def strip(name):
+    return next(name[: -len(suffix)] for suffix in SUFFIXES if name.endswith(suffix))
+
+
+def rows(*prefixes):
+    found = [row for row in manifest("legacy/MANIFEST.tsv") if row["file"].split("-")[0] in prefixes]
+    return [row for row in found if not row["file"].startswith("bp-np-") or "numpy" not in row["codec_filters_params"]]
+
+
+def is_readable(row):
+    return "lizard" not in row["file"] and row["file"] not in OLD_BITS and row["file"] != DAMAGED
+
+
+class LegacyMount(unittest.TestCase):
+    def setUp(self):
+        self.mount = Mount(mounting.GOLDEN + "/legacy")
+        self.addCleanup(self.mount.close)
+
+    def path(self, row):
+        return self.mount / strip(row["file"])
+
+    def check(self, *prefixes):
+        """Sizes before the first read, then the bytes whole and from the middle; the number of files."""
+        checked = [row for row in rows(*prefixes) if is_readable(row)]
+        for row in checked:
+            with self.subTest(row["file"]):
+                length = int(row["uncompressed_length"])
+                self.assertEqual(os.stat(self.path(row)).st_size, length)
+                middle = pread(self.path(row), length // 2, 100)
+                content = output("cat", self.path(row))
+                self.assertEqual(sha256(content), row["sha256_expected"])
+                self.assertEqual(middle, content[length // 2 :][:100])
+        return len(checked)
+
+    def test_frames_of_the_betas(self):
+        self.assertEqual(self.check("legacy"), 98)
+
+    def test_frames_of_the_release_candidates(self):
+        self.assertEqual(self.check("cframe"), 21)
+
+    def test_bare_chunks(self):
+        self.assertEqual(self.check("blosc1", "alpha5"), 46)
+
+    def test_bloscpack(self):
+        self.assertEqual(self.check("bp"), 38)
+
+    def test_no_suffix_is_shown(self):
+        names = os.listdir(self.mount.path)
+        self.assertEqual([name for name in names if name.endswith((".blp", ".cdata", ".b2frame"))], [])
+
+    def test_lizard_is_not_supported_and_named_in_the_log(self):
+        checked = 0
+        for row in rows("legacy"):
+            if "lizard" in row["file"]:
+                with self.subTest(row["file"]), self.assertRaises(OSError) as refused:
+                    pread(self.path(row), 0, 100)
+                self.assertEqual(refused.exception.errno, errno.EOPNOTSUPP)
+                self.assertTrue(any("lizard" in line and row["file"] in line for line in self.mount.lines()))
+                checked += 1
+        self.assertEqual(checked, 5)
+
+    def test_a_wrong_checksum_is_an_error_of_its_chunk_alone(self):
+        path = self.mount / strip(DAMAGED)
+        with open(self.mount / "bp-ck-crc32", "rb") as file:
+            good = file.read()
+        self.assertEqual(os.stat(path).st_size, len(good))
+        self.assertEqual(pread(path, 0, 8000), good[:8000])
+        for at in (8000, 8999):
+            with self.assertRaises(OSError) as damaged:
+                pread(path, at, 1)
+            self.assertEqual(damaged.exception.errno, errno.EIO)
+        lines = [line for line in self.mount.lines() if DAMAGED in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("chunk 2", lines[0])
+        self.assertIn("crc32", lines[0])
+
+    def test_metalayers_usermeta_and_metadata_are_attributes(self):
+        frame = self.mount / "legacy-b5-blosclz-meta-um"
+        self.assertEqual(os.getxattr(frame, "user.blosc2.meta.rose"), b"\x93\x01\x02\x03")
+        self.assertEqual(len(os.getxattr(frame, "user.blosc2.vlmeta.usermeta")), 300)
+        pack = self.mount / "bp-meta-small-nocomp"
+        self.assertEqual(os.listxattr(pack), ["user.blosc2.info", "user.blosc2.vlmeta.metadata"])
+        self.assertEqual(os.getxattr(pack, "user.blosc2.vlmeta.metadata"), b'{"a":1}')
+        formats = {
+            name: json.loads(os.getxattr(self.mount / name, "user.blosc2.info"))["format"]
+            for name in ("legacy-b1-empty", "bp-v1", "blosc1-mixed")
+        }
+        self.assertEqual(formats, {"legacy-b1-empty": "legacy", "bp-v1": "bloscpack", "blosc1-mixed": "chunk"})
+
+
+class LegacyVariants(unittest.TestCase):
+    def test_the_bitshuffle_of_beta3_and_beta4(self):
+        wanted = [row for row in rows("legacy") if row["file"] in OLD_BITS]
+        self.assertEqual(len(wanted), 2)
+        with Mount(mounting.GOLDEN + "/legacy", "beta_bits=old") as mount:
+            for row in wanted:
+                with self.subTest(row["file"]):
+                    self.assertEqual(sha256(output("cat", mount / strip(row["file"]))), row["sha256_expected"])
+
+    def test_single_files(self):
+        for name in ("bp-v1.blp", "blosc1-mixed.cdata", "legacy-b1-lz4-3chunks.b2frame"):
+            row = next(row for row in rows("bp", "blosc1", "legacy") if row["file"] == name)
+            with self.subTest(name), Mount(mounting.GOLDEN + "/legacy/" + name) as mount:
+                self.assertEqual(os.listdir(mount.path), [strip(name)])
+                self.assertEqual(sha256(output("cat", mount / strip(name))), row["sha256_expected"])
+
+    def test_detect_content_and_names_keep(self):
+        with Mount(mounting.GOLDEN + "/legacy", "detect=content", "names=keep") as mount:
+            for row in rows("bp", "blosc1", "alpha5"):
+                if is_readable(row):
+                    with self.subTest(row["file"]):
+                        self.assertEqual(sha256(output("cat", mount / row["file"])), row["sha256_expected"])
+
+
+if __name__ == "__main__":
+    mounting.main()
