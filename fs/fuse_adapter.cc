@@ -1,9 +1,14 @@
 #include "fs/fuse_adapter.h"
 
+#include <array>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <string_view>
 #include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "fs/fuse_requests.h"
 #include "fs/log.h"
@@ -58,6 +63,37 @@ __attribute__((format(printf, 2, 0))) void keep_message(fuse_log_level /*level*/
   last_message() = std::move(text);
 }
 
+/// fusermount3, which mounts for ordinary users, complains to standard error: kept for our one line, too. Nothing else
+/// runs in the process while one of these lives.
+class KeptComplaints {
+ public:
+  KeptComplaints() : kept_(memfd_create("complaints", MFD_CLOEXEC)), real_(dup(STDERR_FILENO)) {
+    if (kept_ >= 0 && real_ >= 0) dup2(kept_, STDERR_FILENO);
+  }
+  ~KeptComplaints() {
+    if (kept_ >= 0 && real_ >= 0) {
+      dup2(real_, STDERR_FILENO);
+      keep_first_line();
+    }
+    if (kept_ >= 0) close(kept_);
+    if (real_ >= 0) close(real_);
+  }
+  KeptComplaints(const KeptComplaints&) = delete;
+  KeptComplaints& operator=(const KeptComplaints&) = delete;
+
+ private:
+  void keep_first_line() const {
+    std::array<char, 512> text{};
+    const ssize_t length = pread(kept_, text.data(), text.size(), 0);
+    if (length <= 0) return;
+    const std::string_view said(text.data(), static_cast<std::size_t>(length));
+    last_message() = said.substr(0, said.find('\n'));
+  }
+
+  int kept_;
+  int real_;
+};
+
 codec::Failure mount_failure(const std::string& mountpoint) {
   std::string reason = "cannot mount";
   if (!last_message().empty()) reason += ": " + last_message();
@@ -90,7 +126,12 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
   session_ = fuse_session_new(&args, &ops, sizeof ops, this);
   fuse_opt_free_args(&args);
   if (session_ == nullptr) return mount_failure(mountpoint);
-  if (fuse_session_mount(session_, mountpoint.c_str()) != 0) return mount_failure(mountpoint);
+  int mounted = 0;
+  {
+    const KeptComplaints complaints;
+    mounted = fuse_session_mount(session_, mountpoint.c_str());
+  }
+  if (mounted != 0) return mount_failure(mountpoint);
   return {};
 }
 

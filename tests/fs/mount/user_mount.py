@@ -1,0 +1,124 @@
+"""Mounts made by an ordinary user, through fusermount3.
+
+Where root runs the tests, they become nobody, in a mount namespace of their own in which /dev/fuse is open to everybody,
+as it is on an ordinary Debian.
+"""
+
+import ctypes
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import mounting
+from mounting import Mount, background, is_mounted, unmount
+
+NOBODY = 65534
+FUSE_DEVICE = os.makedev(10, 229)
+CLONE_NEWNS = 0x00020000
+FRAME = "matrix/000-blosclz-c1-none-t3.b2frame"
+
+
+class OrdinaryUser(unittest.TestCase):
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
+        self.addCleanup(work.cleanup)
+        self.source = work.name + "/source"
+        self.mountpoint = work.name + "/mnt"
+        os.mkdir(self.source)
+        os.mkdir(self.mountpoint)
+        shutil.copy(os.path.join(mounting.GOLDEN, "cframe", FRAME), self.source + "/x.b2frame")
+        digests = {row["path"]: row["sha256"] for row in mounting.manifest("cframe/MANIFEST.tsv")}
+        self.digest = digests[FRAME]
+
+    def content(self):
+        with open(self.mountpoint + "/x", "rb") as file:
+            return file.read()
+
+    def test_in_the_background(self):
+        self.assertNotEqual(os.geteuid(), 0)
+        done = background(self.source, self.mountpoint)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(mounting.sha256(self.content()), self.digest)
+        self.assertEqual(os.stat(self.mountpoint + "/x").st_uid, os.getuid())
+        unmount(self.mountpoint)
+
+    def test_in_the_foreground(self):
+        with Mount(self.source, mountpoint=self.mountpoint):
+            self.assertEqual(mounting.sha256(self.content()), self.digest)
+        self.assertFalse(is_mounted(self.mountpoint))
+
+    def test_what_the_user_may_not_read_is_refused(self):
+        os.chmod(self.source + "/x.b2frame", 0)
+        with Mount(self.source, mountpoint=self.mountpoint):
+            with self.assertRaises(PermissionError):
+                self.content()
+
+    def test_what_the_user_writes_is_there_after_a_new_mount(self):
+        for mode, expected in (("wb", b"new"), ("ab", b"newnew")):
+            with Mount(self.source, mountpoint=self.mountpoint):
+                with open(self.mountpoint + "/x", mode) as file:
+                    file.write(b"new")
+            with Mount(self.source, mountpoint=self.mountpoint):
+                self.assertEqual(self.content(), expected)
+
+    def test_another_users_folder_is_no_mount_point(self):
+        done = background(self.source, "/")
+        self.assertNotEqual(done.returncode, 0)
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("no write access", lines[0])
+
+
+def become_nobody(tools, cframefs):
+    """In a new mount namespace: /dev/fuse for everybody, the program where everybody may read it, and no rights."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", tools], check=True)
+    os.umask(0)
+    os.mknod(tools + "/fuse", 0o666 | stat.S_IFCHR, FUSE_DEVICE)
+    subprocess.run(["mount", "--bind", tools + "/fuse", "/dev/fuse"], check=True)
+    os.umask(0o022)
+    shutil.copy(cframefs, tools + "/cframefs")
+    golden = tools + "/golden/cframe"
+    os.makedirs(os.path.dirname(os.path.join(golden, FRAME)))
+    for name in (FRAME, "MANIFEST.tsv"):
+        shutil.copy(os.path.join(mounting.GOLDEN, "cframe", name), os.path.join(golden, name))
+    # Python's own files may be out of reach from here on.
+    mounting.unescape("x")
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+    os.chdir("/")
+    return tools + "/cframefs", tools + "/golden"
+
+
+def main():
+    """usage: user_mount.py CFRAMEFS GOLDEN"""
+    if os.geteuid() == 0:
+        reason = mounting.why_no_mount()
+        if not reason and not (shutil.which("fusermount3") and os.stat(shutil.which("fusermount3")).st_mode & stat.S_ISUID):
+            reason = "fusermount3 is not set-user-ID"
+        if reason:
+            sys.stderr.write(f"skipped: {reason}\n")
+            sys.exit(mounting.SKIPPED)
+        mounting.GOLDEN = os.path.abspath(sys.argv[2])
+        tools = tempfile.mkdtemp(prefix="cframefs-user-")
+        os.chmod(tools, 0o755)
+        child = os.fork()
+        if child == 0:
+            sys.argv[1:3] = become_nobody(tools, os.path.abspath(sys.argv[1]))
+            mounting.main()
+        status = os.waitpid(child, 0)[1]
+        os.rmdir(tools)
+        sys.exit(os.waitstatus_to_exitcode(status))
+    mounting.main()
+
+
+if __name__ == "__main__":
+    main()
