@@ -330,10 +330,17 @@ Result<std::uint64_t> FrameWriter::bytes_killed() const {
   return bytes;
 }
 
+std::uint64_t FrameWriter::dead_bytes() {
+  // Unknown is taken for none: it costs space, not data.
+  if (!dead_bytes_) dead_bytes_ = measure_dead_bytes(*container_).value_or(0);
+  return *dead_bytes_;
+}
+
 /// Appends every entry of the next state's index; blocks in which nothing changes are taken as they are.
 Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
   constexpr std::int64_t kBlock = IndexEncoder::kBlockEntries;
   const std::int64_t count = pending_.chunk_count();
+  const auto uniform = container_->uniform_entry();
   auto entry = next.entries.begin();
   const auto end = next.entries.end();
   for (std::int64_t chunk = 0; chunk < count;) {
@@ -346,11 +353,18 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
       index.append(entry->second);
       ++entry;
       ++chunk;
+    } else if (chunk < pending_.kept() && uniform) {
+      const std::int64_t until = std::min(pending_.kept(), changed);
+      index.append_run(*uniform, until - chunk);
+      chunk = until;
     } else if (chunk < pending_.kept()) {
-      const auto kept = container_->index_entry(ChunkNumber{chunk});
+      const auto kept = container_->index_piece(ChunkNumber{chunk});
       if (!kept) return Failure(kept.error());
-      index.append(*kept);
-      ++chunk;
+      // Not past a block: the next one may be there already.
+      const std::int64_t until = std::min({pending_.kept(), changed, (chunk / kBlock + 1) * kBlock});
+      const auto some = std::min(kept->entries.size(), static_cast<std::size_t>(until - chunk));
+      index.append_all(kept->entries.first(some));
+      chunk += static_cast<std::int64_t>(some);
     } else {
       index.append_run(layout::kZerosEntry, changed - chunk);
       chunk = changed;
@@ -411,7 +425,7 @@ Result<void> FrameWriter::append_and_switch() {
   next.header = next_header();
   const auto killed = bytes_killed();
   if (!killed) return Failure(killed.error());
-  next.dead_bytes = dead_bytes_ + *killed + (end - header_.size() - parameters().cbytes);
+  next.dead_bytes = dead_bytes() + *killed + (end - header_.size() - parameters().cbytes);
 
   auto written = write_behind(next);
   if (written) written = open_next(next);

@@ -99,8 +99,9 @@ class FrameWriter {
   Result<std::uint64_t> cut_tail();
   /// Writes what is live, with what is pending, into a new file and renames it over the frame.
   Result<void> compact();
-  /// Bytes of the frame that nothing refers to any more, as far as this writer made them so.
-  std::uint64_t dead_bytes() const { return dead_bytes_; }
+  /// Bytes of the frame that nothing refers to any more: measured when first asked for (measure_dead_bytes()), counted
+  /// from then on.
+  std::uint64_t dead_bytes();
 
   /// The frame was renamed: where it is now.
   void moved(int dir, std::string path);
@@ -156,7 +157,7 @@ class FrameWriter {
   bool unsynced_ = false;    // the switch to the committed state may not be durable
   bool ever_synced_ = true;  // something in the file is
   bool failed_ = false;      // a sync failed
-  std::uint64_t dead_bytes_ = 0;
+  std::optional<std::uint64_t> dead_bytes_;
 };
 
 /// Writes the live parts of the frame at `path` beneath `dir` into a new file and renames it over the frame, if no lock
