@@ -55,6 +55,9 @@ class FrameContainer : public Container {
 
   /// What the index says of a chunk, as it is stored. REQUIRES: 0 <= chunk < chunk_count().
   Result<std::int64_t> index_entry(ChunkNumber chunk) const { return parts_.index->entry(chunk.value); }
+  /// What it says of every chunk, where it is known to say the same of all.
+  std::optional<std::int64_t> uniform_entry() const { return parts_.index ? parts_.index->uniform() : std::nullopt; }
+  Result<OffsetIndex::Piece> index_piece(ChunkNumber from) const { return parts_.index->piece(from.value); }
   const Trailer& trailer() const { return parts_.trailer; }
 
  protected:

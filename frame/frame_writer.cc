@@ -1,5 +1,3 @@
-#include "frame/frame_writer.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,10 +8,12 @@
 
 #include "frame/advisory_lock.h"
 #include "frame/cframe.h"
+#include "frame/frame_writer-inl.h"
 #include "frame/live_copy.h"
 #include "frame/open.h"
 #include "frame/patched_source.h"
 #include "frame/replacement_file.h"
+#include "frame/sparse_frame.h"
 #include "frame/tail_writer.h"
 
 namespace cframefs::frame {
@@ -34,18 +34,9 @@ constexpr std::size_t kSector = 512;
 /// Of more chunks than these that go at once, the length is guessed from all chunks' instead of read.
 constexpr std::int64_t kMostMeasured = 4096;
 
-Result<Bytes> read_bytes(FileOps& files, int fd, FileOffset at, std::uint64_t length) {
-  Bytes bytes(static_cast<std::size_t>(length));
-  const auto got = files.pread(fd, bytes, at);
-  if (!got) return Failure(got.error());
-  if (*got < bytes.size()) return codec::corrupt("the file ends inside the frame");
-  return bytes;
-}
-
 /// Whether chunks can be added to and replaced in such a frame.
 Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_flags, bool stores_chunks) {
   const FrameParameters& parameters = frame.parameters();
-  if (parameters.kind != "cframe") return unsupported("sparse frames are not written");
   const bool variable = (general_flags & layout::kVariableChunksFlag) != 0;
   if (variable || (parameters.variable_chunks && parameters.nbytes > 0)) {
     return unsupported("frames whose chunks vary in size are not written");
@@ -55,42 +46,7 @@ Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_fl
   return {};
 }
 
-Result<void> check_name(const std::string& name) {
-  if (name.empty() || name.size() > layout::kMaxNameLength) {
-    return codec::invalid("a metalayer's name has 1 to " + std::to_string(layout::kMaxNameLength) + " bytes");
-  }
-  return {};
-}
-
-auto find_layer(std::vector<Metalayer>& layers, const std::string& name) {
-  return std::find_if(layers.begin(), layers.end(), [&name](const Metalayer& layer) { return layer.name == name; });
-}
-
-/// Gives a metalayer this content, adding it if there is none of that name.
-Result<void> put_layer(std::vector<Metalayer>& layers, const std::string& name, Bytes content) {
-  const auto found = find_layer(layers, name);
-  if (found != layers.end()) {
-    found->content = std::move(content);
-    return {};
-  }
-  if (layers.size() >= layout::kMaxMetalayers) {
-    return codec::invalid("a frame has at most " + std::to_string(layout::kMaxMetalayers) + " metalayers of a kind");
-  }
-  layers.push_back(Metalayer{name, std::move(content)});
-  return {};
-}
-
 }  // namespace
-
-/// A state that is written and not switched to yet.
-struct FrameWriter::Next {
-  Bytes header;
-  std::vector<std::pair<std::int64_t, std::int64_t>> entries;  // of pending chunks, by number
-  std::vector<IndexEncoder::Block> index_blocks;
-  std::shared_ptr<const FrameContainer> container;
-  std::shared_ptr<const Descriptor> file;
-  std::uint64_t dead_bytes = 0;
-};
 
 FrameWriter::FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache,
                          WriterOptions options)
@@ -109,14 +65,25 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, 
   return writer;
 }
 
-Result<void> FrameWriter::load() {
-  const auto fd = files_.open_at(dir_, path_, O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (!fd) {
-    if (fd.error().sys == EISDIR) return unsupported("sparse frames are not written");
-    return Failure(fd.error());
+/// Opens the frame's file; of a sparse frame its folder and its index.
+Result<void> FrameWriter::open_files() {
+  const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
+  auto fd = files_.open_at(dir_, path_, flags);
+  if (!fd && fd.error().sys == EISDIR) {
+    const auto folder = files_.open_at(dir_, path_, O_RDONLY | O_DIRECTORY);
+    if (!folder) return Failure(folder.error());
+    folder_ = std::make_shared<const Descriptor>(files_, *folder);
+    sparse_ = std::make_unique<SparseChunks>(files_, *folder);
+    fd = files_.open_at(*folder, kSparseIndexName, flags);
   }
+  if (!fd) return Failure(fd.error());
   file_ = std::make_shared<const Descriptor>(files_, *fd);
-  const auto opened = open_container(files_, file_, cache_);
+  return {};
+}
+
+Result<void> FrameWriter::load() {
+  if (auto opened = open_files(); !opened) return opened;
+  const auto opened = open_container(files_, folder_ ? folder_ : file_, cache_);
   if (!opened) return Failure(opened.error());
   container_ = std::dynamic_pointer_cast<const FrameContainer>(*opened);
   if (!container_) return unsupported("only frames are written");
@@ -153,75 +120,17 @@ void FrameWriter::abandon() {
   metalayers_.reset();
 }
 
+int FrameWriter::entry_dir() const {
+  return folder_ ? folder_->fd() : dir_;
+}
+
+std::string FrameWriter::entry_name() const {
+  return folder_ ? kSparseIndexName : path_;
+}
+
 void FrameWriter::moved(int dir, std::string path) {
   dir_ = dir;
   path_ = std::move(path);
-}
-
-// ---- metalayers ----
-
-/// The variable-length metalayers as they are in the file: chunks, not decoded.
-Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
-  const Trailer& trailer = container_->trailer();
-  if (trailer.map.damage) return Failure(*trailer.map.damage);
-  const auto bytes = read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
-  if (!bytes) return Failure(bytes.error());
-  std::vector<Metalayer> layers;
-  for (const MapEntry& entry : trailer.map.entries) {
-    const auto damaged = [&entry] {
-      return codec::corrupt("variable-length metalayer '" + entry.name + "' is damaged");
-    };
-    const auto at = static_cast<std::uint64_t>(entry.offset);
-    if (entry.offset < 0 || at > bytes->size() || bytes->size() - at < layout::kContentPrefix) return damaged();
-    const std::uint64_t length = load_be<std::uint32_t>(&(*bytes)[at + 1]);
-    if (length > bytes->size() - at - layout::kContentPrefix) return damaged();
-    const ByteView content = ByteView(*bytes).subspan(at + layout::kContentPrefix, length);
-    layers.push_back(Metalayer{entry.name, {content.begin(), content.end()}});
-  }
-  return layers;
-}
-
-Result<void> FrameWriter::set_vlmetalayer(const std::string& name, ByteView content) {
-  if (auto fine = check_name(name); !fine) return fine;
-  auto layers = vlmetalayers_ ? Result<std::vector<Metalayer>>(*vlmetalayers_) : stored_vlmetalayers();
-  if (!layers) return Failure(layers.error());
-  if (auto put = put_layer(*layers, name, metalayer_chunk(content)); !put) return put;
-  vlmetalayers_ = std::move(*layers);
-  return {};
-}
-
-Result<void> FrameWriter::remove_vlmetalayer(const std::string& name) {
-  auto layers = vlmetalayers_ ? Result<std::vector<Metalayer>>(*vlmetalayers_) : stored_vlmetalayers();
-  if (!layers) return Failure(layers.error());
-  const auto found = find_layer(*layers, name);
-  if (found == layers->end()) return codec::invalid("there is no variable-length metalayer '" + name + "'");
-  layers->erase(found);
-  vlmetalayers_ = std::move(*layers);
-  return {};
-}
-
-Result<void> FrameWriter::set_metalayer(const std::string& name, ByteView content) {
-  if (auto fine = check_name(name); !fine) return fine;
-  if (container_->metalayer_damage()) return Failure(*container_->metalayer_damage());
-  auto layers = metalayers_ ? *metalayers_ : container_->metalayers();
-  if (auto put = put_layer(layers, name, {content.begin(), content.end()}); !put) return put;
-  metalayers_ = std::move(layers);
-  return {};
-}
-
-Bytes FrameWriter::next_header() const {
-  return metalayers_ ? with_metalayers(header_, *metalayers_) : header_;
-}
-
-bool FrameWriter::next_has_vlmetalayers() const {
-  return vlmetalayers_ ? !vlmetalayers_->empty() : !container_->trailer().map.entries.empty();
-}
-
-/// Places in a trailer count from its first byte, so that one that does not change is copied as it is.
-Result<Bytes> FrameWriter::next_trailer() const {
-  if (vlmetalayers_) return trailer_image(*vlmetalayers_);
-  const Trailer& trailer = container_->trailer();
-  return read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
 }
 
 // ---- commit ----
@@ -231,11 +140,17 @@ Result<void> FrameWriter::commit(Durability durability) {
 }
 
 Result<void> FrameWriter::compact() {
-  return commit_locked(Durability::durable, true);
+  auto done = commit_locked(Durability::durable, true);
+  if (done && sparse_) return sparse_->remove_unreferenced(*container_);
+  return done;
+}
+
+FrameWriter::~FrameWriter() {
+  if (sparse_ && !failed_) sparse_->remove_all_dead();
 }
 
 Result<AdvisoryLock> FrameWriter::lock() {
-  const std::string side_car = has_name_ ? side_car_path(path_, false) : std::string();
+  const std::string side_car = has_name_ ? side_car_path(path_, folder_ != nullptr) : std::string();
   return AdvisoryLock::acquire(files_, dir_, side_car, file_->fd(), options_.lock_patience);
 }
 
@@ -261,7 +176,7 @@ Result<void> FrameWriter::check_unchanged() const {
   if (!has_name_) return {};
   const auto ours = files_.status(file_->fd());
   if (!ours) return Failure(ours.error());
-  const auto named = files_.status_at(dir_, path_);
+  const auto named = files_.status_at(entry_dir(), entry_name());
   if (!named) {
     if (named.error().sys == ENOENT) return stale("somebody else removed the frame");
     return Failure(named.error());
@@ -294,9 +209,9 @@ bool FrameWriter::metalayers_need_new_file() const {
   return metalayers_ && (next_header().size() != header_.size() || header_.size() > kSector);
 }
 
-/// The trailer of a frame without chunks has a fixed place, and so has the chunk section.
+/// The trailer of a frame without chunks has a fixed place, and so has the index of a sparse frame.
 bool FrameWriter::needs_new_file() const {
-  return pending_.nbytes() == 0 || metalayers_need_new_file();
+  return folder_ || pending_.nbytes() == 0 || metalayers_need_new_file();
 }
 
 /// Stored bytes of the chunks that the next state does without.
@@ -330,10 +245,18 @@ Result<std::uint64_t> FrameWriter::bytes_killed() const {
   return bytes;
 }
 
+std::uint64_t FrameWriter::dead_bytes() {
+  if (folder_) return 0;
+  // Unknown is taken for none: it costs space, not data.
+  if (!dead_bytes_) dead_bytes_ = measure_dead_bytes(*container_).value_or(0);
+  return *dead_bytes_;
+}
+
 /// Appends every entry of the next state's index; blocks in which nothing changes are taken as they are.
 Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
   constexpr std::int64_t kBlock = IndexEncoder::kBlockEntries;
   const std::int64_t count = pending_.chunk_count();
+  const auto uniform = container_->uniform_entry();
   auto entry = next.entries.begin();
   const auto end = next.entries.end();
   for (std::int64_t chunk = 0; chunk < count;) {
@@ -346,11 +269,18 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
       index.append(entry->second);
       ++entry;
       ++chunk;
+    } else if (chunk < pending_.kept() && uniform) {
+      const std::int64_t until = std::min(pending_.kept(), changed);
+      index.append_run(*uniform, until - chunk);
+      chunk = until;
     } else if (chunk < pending_.kept()) {
-      const auto kept = container_->index_entry(ChunkNumber{chunk});
+      const auto kept = container_->index_piece(ChunkNumber{chunk});
       if (!kept) return Failure(kept.error());
-      index.append(*kept);
-      ++chunk;
+      // Not past a block: the next one may be there already.
+      const std::int64_t until = std::min({pending_.kept(), changed, (chunk / kBlock + 1) * kBlock});
+      const auto some = std::min(kept->entries.size(), static_cast<std::size_t>(until - chunk));
+      index.append_all(kept->entries.first(some));
+      chunk += static_cast<std::int64_t>(some);
     } else {
       index.append_run(layout::kZerosEntry, changed - chunk);
       chunk = changed;
@@ -371,14 +301,14 @@ Result<void> FrameWriter::write_behind(Next& next) {
   }
   IndexEncoder index;
   if (auto done = encode_index(next, index); !done) return done;
-  return finish_image(next, section, index, out);
+  return finish_image(next, out.position() - section, index, out);
 }
 
 /// Index and trailer, and the header that goes with them.
-Result<void> FrameWriter::finish_image(Next& next, std::uint64_t section, IndexEncoder& index, TailWriter& out) const {
+Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, TailWriter& out) const {
   HeaderSwitch fields;
   fields.nbytes = pending_.nbytes();
-  fields.cbytes = fields.nbytes > 0 ? out.position() - section : 0;
+  fields.cbytes = fields.nbytes > 0 ? cbytes : 0;
   fields.chunksize = pending_.chunksize();
   fields.has_vlmetalayers = next_has_vlmetalayers();
   if (fields.nbytes > 0) {
@@ -387,6 +317,10 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t section, IndexE
   next.index_blocks = index.take_blocks();
   const auto trailer = next_trailer();
   if (!trailer) return Failure(trailer.error());
+  // Readers of the reference library tell a new index file of a sparse frame by its length.
+  if (folder_ && fields.nbytes > 0 && out.position() + trailer->size() == parameters().frame_length) {
+    if (auto put = out.append(std::array<std::uint8_t, 1>{}); !put) return put;
+  }
   if (auto put = out.append(*trailer); !put) return put;
   fields.frame_length = out.position();
   put_switch(fields, next.header);
@@ -396,6 +330,12 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t section, IndexE
 /// The next state as readers will see it: what cannot be opened is not switched to.
 Result<void> FrameWriter::open_next(Next& next) const {
   const auto length = load_be<std::uint64_t>(&next.header[layout::kFrameLengthAt]);
+  if (folder_) {
+    auto opened = open_sparse_frame(files_, folder_, next.file, cache_);
+    if (!opened) return Failure(opened.error());
+    next.container = std::dynamic_pointer_cast<const FrameContainer>(*opened);
+    return {};
+  }
   auto source = std::make_shared<const PatchedSource>(next.header, file_source(files_, next.file, {}, length));
   auto opened = open_cframe(std::move(source), cache_);
   if (!opened) return Failure(opened.error());
@@ -411,7 +351,7 @@ Result<void> FrameWriter::append_and_switch() {
   next.header = next_header();
   const auto killed = bytes_killed();
   if (!killed) return Failure(killed.error());
-  next.dead_bytes = dead_bytes_ + *killed + (end - header_.size() - parameters().cbytes);
+  next.dead_bytes = dead_bytes() + *killed + (end - header_.size() - parameters().cbytes);
 
   auto written = write_behind(next);
   if (written) written = open_next(next);
@@ -450,7 +390,7 @@ Result<void> FrameWriter::switch_to(const Next& next) {
 
 Result<void> FrameWriter::make_new_file() {
   const bool durable = ever_synced_;
-  auto replacement = ReplacementFile::create(files_, dir_, path_, file_->fd());
+  auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
   if (!replacement) return Failure(replacement.error());
   Next next;
   next.file = replacement->file();
@@ -458,8 +398,19 @@ Result<void> FrameWriter::make_new_file() {
   const std::uint64_t section = next.header.size();
   TailWriter out(files_, replacement->fd(), FileOffset{section});
   IndexEncoder index;
-  if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
-  if (auto done = finish_image(next, section, index, out); !done) return done;
+  const SparseChunks::Undo undo(sparse_.get());
+  if (folder_) {
+    const auto cbytes = sparse_->write(*container_, pending_, next.entries, durable);
+    if (!cbytes) {
+      failed_ = failed_ || sparse_->sync_failed();
+      return Failure(cbytes.error());
+    }
+    if (auto done = encode_index(next, index); !done) return done;
+    if (auto done = finish_image(next, *cbytes, index, out); !done) return done;
+  } else {
+    if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
+    if (auto done = finish_image(next, out.position() - section, index, out); !done) return done;
+  }
   if (auto put = files_.pwrite(replacement->fd(), next.header, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;
   if (!has_changes()) {
@@ -474,11 +425,13 @@ Result<void> FrameWriter::make_new_file() {
   if (auto same = check_unchanged(); !same) return same;
   auto placed = has_name_ ? replacement->publish() : replacement->drop_name();
   if (!placed) return placed;
+  if (sparse_) sparse_->keep();
   adopt(std::move(next));
   if (!durable || !has_name_) return {};
   unsynced_ = false;
-  auto synced = sync_folder_of(files_, dir_, path_);
+  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
   if (!synced) failed_ = true;
+  if (synced && sparse_) sparse_->remove_dead();
   return synced;
 }
 
@@ -494,7 +447,7 @@ void FrameWriter::adopt(Next next) {
 
 Result<void> FrameWriter::sync_all() {
   auto synced = files_.sync(file_->fd(), false);
-  if (synced && !ever_synced_ && has_name_) synced = sync_folder_of(files_, dir_, path_);
+  if (synced && !ever_synced_ && has_name_) synced = sync_folder_of(files_, entry_dir(), entry_name());
   if (!synced) {
     failed_ = true;
     return synced;

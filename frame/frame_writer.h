@@ -4,7 +4,8 @@
 // What store(), resize() and the metalayer calls are told is held in memory (pending_bytes() tells how much). commit()
 // writes it behind the frame's end, where no reader looks, then switches to it with one write of the header's fields
 // (DESIGN section 5). Nothing that the header reaches is overwritten before that. What cannot be switched to so (the
-// last chunk goes, the header's length changes) becomes a new file beside, renamed over the old one.
+// last chunk goes, the header's length changes) becomes a new file beside, renamed over the old one. Of a sparse frame,
+// chunks become files of new numbers, and the new index takes the place of the old one so.
 //
 // States: after a failed sync nothing is known of what is on disk, so every later commit() fails until the frame is
 // opened again. After any other error what is pending is still pending, the disk holds the committed state, and
@@ -29,6 +30,7 @@
 #include "frame/index_cache.h"
 #include "frame/index_encoder.h"
 #include "frame/pending_changes.h"
+#include "frame/sparse_chunks.h"
 
 namespace cframefs::frame {
 
@@ -56,6 +58,7 @@ class FrameWriter {
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& path,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
+  ~FrameWriter();
   FrameWriter(const FrameWriter&) = delete;
   FrameWriter& operator=(const FrameWriter&) = delete;
 
@@ -63,7 +66,7 @@ class FrameWriter {
   const FrameParameters& parameters() const { return container_->parameters(); }
   /// The committed state, to read from. Another object after each commit.
   std::shared_ptr<const Container> container() const { return container_; }
-  /// The file that holds it; another one after a commit that made a new file.
+  /// The file that holds it, of a sparse frame its index; another one after a commit that made a new file.
   std::shared_ptr<const Descriptor> file() const { return file_; }
 
   // What is pending is included:
@@ -97,10 +100,12 @@ class FrameWriter {
   /// Cuts off what a commit that did not finish left behind the frame, which the next commit would do anyway. Returns
   /// how many bytes that were.
   Result<std::uint64_t> cut_tail();
-  /// Writes what is live, with what is pending, into a new file and renames it over the frame.
+  /// Writes what is live, with what is pending, into a new file and renames it over the frame. A sparse frame has
+  /// nothing dead but files that a crash left.
   Result<void> compact();
-  /// Bytes of the frame that nothing refers to any more, as far as this writer made them so.
-  std::uint64_t dead_bytes() const { return dead_bytes_; }
+  /// Bytes of the frame that nothing refers to any more: measured when first asked for (measure_dead_bytes()), counted
+  /// from then on.
+  std::uint64_t dead_bytes();
 
   /// The frame was renamed: where it is now.
   void moved(int dir, std::string path);
@@ -112,7 +117,10 @@ class FrameWriter {
 
   FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache, WriterOptions options);
 
+  Result<void> open_files();
   Result<void> load();
+  int entry_dir() const;
+  std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool anew);
   Result<AdvisoryLock> lock();
   Result<void> check_unchanged() const;
@@ -127,7 +135,7 @@ class FrameWriter {
   Result<std::uint64_t> bytes_killed() const;
   Result<void> encode_index(Next& next, IndexEncoder& index) const;
   Result<void> write_behind(Next& next);
-  Result<void> finish_image(Next& next, std::uint64_t section, IndexEncoder& index, TailWriter& out) const;
+  Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, TailWriter& out) const;
   Result<void> open_next(Next& next) const;
   Result<void> append_and_switch();
   Result<void> switch_to(const Next& next);
@@ -141,6 +149,9 @@ class FrameWriter {
   const std::shared_ptr<IndexCache> cache_;
   const WriterOptions options_;
   bool has_name_ = true;
+
+  std::shared_ptr<const Descriptor> folder_;  // of a sparse frame; null: a contiguous one
+  std::unique_ptr<SparseChunks> sparse_;      // its chunk files
 
   // The committed state.
   std::shared_ptr<const Descriptor> file_;
@@ -156,7 +167,7 @@ class FrameWriter {
   bool unsynced_ = false;    // the switch to the committed state may not be durable
   bool ever_synced_ = true;  // something in the file is
   bool failed_ = false;      // a sync failed
-  std::uint64_t dead_bytes_ = 0;
+  std::optional<std::uint64_t> dead_bytes_;
 };
 
 /// Writes the live parts of the frame at `path` beneath `dir` into a new file and renames it over the frame, if no lock

@@ -128,6 +128,15 @@ void IndexEncoder::append_run(std::int64_t entry, std::int64_t count) {
   }
 }
 
+void IndexEncoder::append_all(std::span<const std::int64_t> entries) {
+  for (auto from = entries.begin(); from != entries.end();) {
+    const std::int64_t entry = *from;
+    const auto until = std::find_if(from, entries.end(), [entry](std::int64_t other) { return other != entry; });
+    append_run(entry, until - from);
+    from = until;
+  }
+}
+
 void IndexEncoder::append_block(const Block& block) {
   if (block->uniform) {
     note(*block->uniform);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "codec/bytes.h"
@@ -33,6 +34,7 @@ class IndexEncoder {
   void append(std::int64_t entry);
   /// `count` times the same.
   void append_run(std::int64_t entry, std::int64_t count);
+  void append_all(std::span<const std::int64_t> entries);
   /// A block that another encoder made. REQUIRES: count() is a multiple of kBlockEntries.
   void append_block(const Block& block);
 

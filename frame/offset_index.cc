@@ -108,6 +108,14 @@ Result<std::int64_t> OffsetIndex::entry(std::int64_t chunk) const {
   return (**block)[number % unit_entries_];
 }
 
+Result<OffsetIndex::Piece> OffsetIndex::piece(std::int64_t from) const {
+  const auto number = static_cast<std::uint64_t>(from);
+  auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
+  if (!block) return Failure(block.error());
+  const auto entries = std::span(**block).subspan(number % unit_entries_);
+  return Piece{std::move(*block), entries};
+}
+
 Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
   if (from >= count_) return count_;
   if (uniform_) return is_hole(*uniform_) == hole ? from : count_;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "codec/chunk_decoder.h"
 #include "frame/byte_source.h"
@@ -31,8 +32,18 @@ class OffsetIndex {
 
   std::int64_t count() const { return count_; }
 
+  /// The value of all entries, where the index is known to be nothing but that.
+  std::optional<std::int64_t> uniform() const { return uniform_; }
+
   /// REQUIRES: 0 <= chunk < count().
   Result<std::int64_t> entry(std::int64_t chunk) const;
+
+  /// The entries from one on, as far as they are decoded together. REQUIRES: 0 <= from < count(), not uniform().
+  struct Piece {
+    IndexCache::Block block;  // keeps the entries
+    std::span<const std::int64_t> entries;
+  };
+  Result<Piece> piece(std::int64_t from) const;
 
   /// The first chunk at or after `from` whose entry says zeros or uninitialised (`hole`), or does not; count() if there
   /// is none.

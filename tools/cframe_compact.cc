@@ -49,7 +49,7 @@ int run_compact(const CompactOptions& options, Io& io) {
 Subcommand add_compact(CLI::App& program) {
   auto options = std::make_shared<CompactOptions>();
   CLI::App* app = program.add_subcommand("compact", "Write frames anew without the bytes that nothing refers to");
-  app->add_option("FILE", options->files, "Contiguous frames")->required()->type_name("");
+  app->add_option("FILE", options->files, "Frames, or folders of sparse frames")->required()->type_name("");
   app->add_flag("-q,--quiet", options->quiet, "Print only what goes wrong");
   add_wait_option(*app, options->wait);
   return {app, [options](Io& io) { return run_compact(*options, io); }};

@@ -148,7 +148,7 @@ Subcommand add_get_meta(CLI::App& program) {
 Subcommand add_set_meta(CLI::App& program) {
   auto options = std::make_shared<SetOptions>();
   CLI::App* app = program.add_subcommand("set-meta", "Set or remove a metalayer");
-  app->add_option("FILE", options->file, "Contiguous frame")->required()->type_name("");
+  app->add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
   app->add_option("NAME", options->name, "The metalayer, 1 to 31 bytes")->required()->type_name("");
   app->add_option("VALUE", options->value, "Its content")->type_name("");
   app->add_option("--from", options->from, "Take the content from a file")->type_name("FILE");

@@ -17,6 +17,7 @@
 #include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/frame_model.h"
+#include "tests/support/memory_meter.h"
 #include "tests/support/reading.h"
 #include "tests/support/temp_dir.h"
 
@@ -199,6 +200,43 @@ TEST_F(FrameWriterTest, AHoleOfManyChunksIsAShortIndex) {
   const auto chunk = test::read_chunk(*writer->container(), 500'000);
   ASSERT_TRUE(chunk);
   EXPECT_EQ(*chunk, pattern(kChunk, 3));
+}
+
+/// 40 bytes of index can stand for 2^26 chunks. Those who change such a frame need not take memory for each.
+TEST_F(FrameWriterTest, AnIndexThatClaimsVeryManyChunksCostsLittle) {
+  constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
+  test::FrameBuilder builder;
+  builder.chunksize = kChunk;
+  builder.nbytes = kMany * kChunk;
+  Bytes zeros(8);
+  codec::store_le(zeros.data(), frame::layout::kZerosEntry);
+  builder.index = test::repeated_chunk(zeros, kMany * 8);
+  temp_.write(name_, builder.build());
+  const std::size_t before = test::reset_peak();
+  const auto writer = open();
+  expect_ok(writer->store(ChunkNumber{kMany / 2}, test::encoded(pattern(kChunk, 1))));
+  expect_ok(writer->commit(Durability::durable));
+  expect_ok(writer->compact());
+  EXPECT_LT(test::peak_bytes() - before, std::size_t{96} << 20);
+  EXPECT_EQ(writer->container()->chunk_count(), kMany);
+  EXPECT_EQ(test::read_chunk(*writer->container(), kMany / 2).value(), pattern(kChunk, 1));
+  EXPECT_EQ(test::read_chunk(*writer->container(), kMany - 1).value(), Bytes(kChunk));
+}
+
+TEST_F(FrameWriterTest, DeadBytesOfEarlierWritersAreCounted) {
+  make_filled(550);
+  const std::uint64_t packed = test::file_bytes(path()).size();
+  for (unsigned i = 0; i < 20; ++i) {
+    const auto writer = open();
+    expect_ok(model_.write(*writer, 500, pattern(50, i)));
+    expect_ok(writer->commit(Durability::durable));
+  }
+  const auto writer = open();
+  const std::uint64_t length = test::file_bytes(path()).size();
+  EXPECT_EQ(writer->dead_bytes(), length - packed);
+  expect_ok(writer->compact());
+  EXPECT_EQ(writer->dead_bytes(), 0U);
+  EXPECT_EQ(test::file_bytes(path()).size(), packed);
 }
 
 TEST_F(FrameWriterTest, MetalayersOfBothKinds) {

@@ -1,0 +1,155 @@
+// Frames of every kind that the reference library makes can be compacted, and changed where they can be encoded; what
+// was not changed stays as it was.
+#include <algorithm>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "codec/chunk_encoder.h"
+#include "frame/frame_writer.h"
+#include "frame/salvage.h"
+#include "tests/support/frame_model.h"
+#include "tests/support/golden.h"
+#include "tests/support/reading.h"
+#include "tests/support/temp_dir.h"
+
+namespace cframefs {
+namespace {
+
+using codec::ErrorKind;
+using frame::ChunkNumber;
+using frame::Durability;
+using frame::FrameWriter;
+using test::FrameModel;
+
+class GoldenWriterTest : public ::testing::Test {
+ protected:
+  GoldenWriterTest() : files_(frame::system_files()) {
+    const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
+    EXPECT_TRUE(fd);
+    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
+  }
+
+  /// Calls `take` with every golden frame whose content can be held in memory; its copy is `frame`.
+  void every_frame(const std::function<void(const FrameModel&)>& take) {
+    for (const test::Row& row : test::read_manifest(test::golden_dir() / "cframe" / "MANIFEST.tsv")) {
+      if (row["offset"] != "0") continue;
+      const auto file = row.file("path");
+      const auto opened = test::open_frame(file.string());
+      if (!opened || (*opened)->parameters().nbytes > kMost || !std::filesystem::is_regular_file(file)) continue;
+      const auto model = test::read_model(**opened);
+      if (!model) continue;
+      temp_.write("frame", test::file_bytes(file));
+      SCOPED_TRACE(file.string());
+      take(*model);
+      if (HasFatalFailure()) return;
+    }
+  }
+
+  void check(const FrameModel& model) {
+    const auto opened = test::open_frame((temp_.path() / "frame").string());
+    ASSERT_TRUE(opened) << codec::describe(opened.error());
+    const auto read = test::read_model(**opened);
+    ASSERT_TRUE(read) << codec::describe(read.error());
+    ASSERT_TRUE(read->plain == model.plain);
+    ASSERT_EQ(read->vlmetalayers, model.vlmetalayers);
+    ASSERT_EQ(read->metalayers, model.metalayers);
+  }
+
+  static constexpr std::uint64_t kMost = std::uint64_t{8} << 20;
+
+  test::TempDir temp_;
+  frame::FileOps& files_;
+  frame::Descriptor dir_;
+};
+
+TEST_F(GoldenWriterTest, EveryFrameIsCompacted) {
+  int compacted = 0;
+  every_frame([&](const FrameModel& model) {
+    const auto writer = FrameWriter::open(files_, dir_.fd(), "frame", nullptr, {.fresh = true, .stores_chunks = false});
+    if (!writer) {
+      EXPECT_EQ(writer.error().kind, ErrorKind::unsupported) << codec::describe(writer.error());
+      return;
+    }
+    const std::uint64_t before = (*writer)->parameters().frame_length;
+    const auto done = (*writer)->compact();
+    ASSERT_TRUE(done) << codec::describe(done.error());
+    EXPECT_LE((*writer)->parameters().frame_length, before + 64);
+    check(model);
+    ++compacted;
+  });
+  EXPECT_GT(compacted, 300);
+}
+
+TEST_F(GoldenWriterTest, EveryFrameThatCanBeEncodedIsChanged) {
+  int changed = 0;
+  codec::EncodeContext context;
+  every_frame([&](const FrameModel& before) {
+    const auto opened = FrameWriter::open(files_, dir_.fd(), "frame", nullptr, {.fresh = true});
+    if (!opened) {
+      EXPECT_EQ(opened.error().kind, ErrorKind::unsupported) << codec::describe(opened.error());
+      return;
+    }
+    FrameWriter& writer = **opened;
+    FrameModel model = before;
+    const std::int32_t given = writer.chunksize();
+    const auto size = static_cast<std::size_t>(given > 0 ? given : writer.parameters().typesize * 100);
+    const auto parameters = frame::encode_parameters(writer.parameters());
+    const auto store = [&](std::size_t chunk) {
+      const std::size_t begin = chunk * size;
+      const auto piece = codec::ByteView(model.plain).subspan(begin, std::min(size, model.plain.size() - begin));
+      auto encoded = codec::encode_chunk(context, parameters, piece);
+      ASSERT_TRUE(encoded) << codec::describe(encoded.error());
+      ASSERT_TRUE(writer.store(ChunkNumber{static_cast<std::int64_t>(chunk)}, std::move(*encoded)));
+    };
+    // The first chunk is replaced, the last one filled up, and one appended.
+    const std::size_t old_size = model.plain.size();
+    model.plain.resize((old_size + size - 1) / size * size + size, 0x5a);
+    const auto first = test::pattern(std::min(size, model.plain.size()), 3);
+    std::copy(first.begin(), first.end(), model.plain.begin());
+    for (std::size_t chunk = 0; chunk < model.plain.size() / size; ++chunk) {
+      if (chunk == 0 || (chunk + 1) * size > old_size) store(chunk);
+    }
+    model.vlmetalayers["ours"] = {1, 2, 3};
+    const bool room = before.vlmetalayers.size() < frame::layout::kMaxMetalayers;
+    const auto set = writer.set_vlmetalayer("ours", model.vlmetalayers["ours"]);
+    ASSERT_EQ(set.has_value(), room);
+    if (!room) model.vlmetalayers.erase("ours");
+    const auto done = writer.commit(Durability::ordered);
+    ASSERT_TRUE(done) << codec::describe(done.error());
+    check(model);
+    ++changed;
+  });
+  EXPECT_GT(changed, 200);
+}
+
+/// Damage of any kind is salvaged or refused, and what is salvaged can be walked to its end.
+TEST_F(GoldenWriterTest, DamagedFramesAreSalvagedOrRefused) {
+  int salvaged = 0;
+  unsigned seed = 0;
+  every_frame([&](const FrameModel& model) {
+    const auto bytes = test::file_bytes(temp_.path() / "frame");
+    if (bytes.size() > 100'000 || model.plain.empty()) return;
+    for (int round = 0; round < 3; ++round) {
+      auto damaged = bytes;
+      const auto noise = test::pattern(64, ++seed);
+      for (std::size_t i = 0; i < noise.size(); i += 2)
+        damaged[(noise[i] * 256U + noise[i + 1]) * bytes.size() / 65536] ^= static_cast<std::uint8_t>(noise[i] | 1U);
+      if (round == 2) damaged.resize(damaged.size() * noise[0] / 256);
+      const auto salvage =
+          frame::open_damaged(frame::memory_source(std::move(damaged)), std::make_shared<frame::IndexCache>());
+      if (!salvage) continue;
+      ++salvaged;
+      const auto count = std::min<std::int64_t>(salvage->container->chunk_count(), 1000);
+      for (std::int64_t chunk = 0; chunk < count; ++chunk) {
+        const auto place = salvage->container->place(ChunkNumber{chunk});
+        if (place && place->nbytes < 1 << 24) static_cast<void>(test::read_chunk(*salvage->container, chunk));
+      }
+    }
+  });
+  EXPECT_GT(salvaged, 100);
+}
+
+}  // namespace
+}  // namespace cframefs
