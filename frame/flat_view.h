@@ -1,7 +1,7 @@
 // The flat file over a container: its size, and which bytes of which chunks make up a range of it.
 //
-// Views: chunk order for plain frames (here); C order for n-d arrays, with or without the header of a .npy file in front
-// (array_view.h). Thread safety: immutable. Ownership: shares the container.
+// Views: chunk order for plain frames (here); C order for n-d arrays, with or without the header of a .npy file in
+// front (array_view.h). Thread safety: immutable. Ownership: shares the container.
 #pragma once
 
 #include <cstdint>
@@ -42,5 +42,9 @@ class FlatView {
 
 /// The chunks laid end to end.
 std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container);
+
+/// The chunks laid end to end, behind bytes that belong to none.
+std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container,
+                                                 std::vector<std::uint8_t> head);
 
 }  // namespace cframefs::frame
