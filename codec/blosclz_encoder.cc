@@ -11,31 +11,32 @@ namespace {
 
 constexpr std::size_t kLeastPlain = 16;
 constexpr std::size_t kMaxLiterals = 32;
+constexpr std::ptrdiff_t kWide = kMaxLiterals;
 constexpr std::size_t kFarDistance = 8192;  // from here on a match takes two bytes more
 constexpr std::size_t kMaxDistance = 73727;
-constexpr std::size_t kNearMatch = 5;  // shortest that is worth it
-constexpr std::size_t kFarMatch = 7;
-constexpr std::size_t kNoSearch = 12;     // at the end, where no match begins
+constexpr std::size_t kNoSearch = 12;  // at the end, where no match begins
+constexpr std::size_t kSamples = 4;
 constexpr std::uint8_t kMarker = 1 << 5;  // on the first byte of a stream
 
 struct Level {
   unsigned hash_log;
-  unsigned patience;   // log2 of how many misses it takes to lengthen the step by one
-  std::size_t part;    // 1/part of the stream, its end, is tried first
-  double least_ratio;  // that it has to have
+  unsigned patience;        // log2 of how many misses it takes to lengthen the step by one
+  std::size_t near_match;   // shortest that is worth it
+  double least_ratio;       // of a sample
+  double least_last_ratio;  // of its last quarter
 };
 
 constexpr std::array<Level, 10> kLevels{{
-    {12, 5, 8, 2.0},  // 0 is never encoded
-    {12, 5, 8, 2.0},
-    {13, 6, 4, 1.5},
-    {14, 6, 4, 1.2},
-    {14, 6, 2, 1.2},
-    {14, 7, 2, 1.2},
-    {14, 7, 2, 1.2},
-    {14, 8, 1, 1.15},
-    {14, 8, 1, 1.1},
-    {14, 9, 1, 1.0},
+    {12, 5, 7, 2.0, 2.0},  // 0 is never encoded
+    {12, 5, 7, 2.0, 2.0},
+    {13, 6, 6, 1.5, 2.0},
+    {13, 5, 7, 1.25, 2.5},
+    {14, 6, 7, 1.2, 4.0},
+    {14, 6, 7, 1.2, 4.0},
+    {14, 6, 6, 1.2, 4.0},
+    {14, 6, 6, 1.15, 4.0},
+    {14, 7, 6, 1.1, 4.0},
+    {14, 7, 5, 1.02, 4.0},
 }};
 
 std::uint32_t hash_of(std::uint32_t word, unsigned log) {
@@ -81,7 +82,17 @@ class Writer {
     return literals + literals / kMaxLiterals + length / 255 + 6 <= static_cast<std::size_t>(end_ - out_);
   }
 
-  void literals(const std::uint8_t* from, std::size_t count) {
+  // `end`: of what may be read behind the literals.
+  void literals(const std::uint8_t* from, std::size_t count, const std::uint8_t* end) {
+    // A copy of constant length is a few instructions; what it writes too much is written again.
+    while (count > 0 && end - from >= kWide && end_ - out_ > kWide) {
+      const std::size_t run = std::min(count, kMaxLiterals);
+      *out_++ = static_cast<std::uint8_t>(run - 1);
+      std::memcpy(out_, from, kMaxLiterals);
+      out_ += run;
+      from += run;
+      count -= run;
+    }
     while (count > 0) {
       const std::size_t run = std::min(count, kMaxLiterals);
       *out_++ = static_cast<std::uint8_t>(run - 1);
@@ -152,14 +163,14 @@ std::size_t encode(BlosclzTable& table, const Level& level, ByteView plain, Byte
     std::size_t length = 4 + equal_bytes(at + 4, from + 4, end - 1);
     const std::size_t earlier = equal_bytes_before(at, from, std::max(literals, begin + 1), begin);
     length += earlier;
-    if (length < (distance < kFarDistance ? kNearMatch : kFarMatch)) {
+    if (length < level.near_match + (distance < kFarDistance ? 0 : 2)) {
       ++at;
       continue;
     }
     at -= earlier;
     const auto pending = static_cast<std::size_t>(at - literals);
     if (!writer.room(pending, length)) return 0;
-    writer.literals(literals, pending);
+    writer.literals(literals, pending, end);
     writer.match(distance, length);
     at += length;
     literals = at;
@@ -168,8 +179,25 @@ std::size_t encode(BlosclzTable& table, const Level& level, ByteView plain, Byte
   }
   const auto rest = static_cast<std::size_t>(end - literals);
   if (!writer.room(rest, 0)) return 0;
-  writer.literals(literals, rest);
+  writer.literals(literals, rest, end);
   return writer.finish();
+}
+
+// Whether samples from all over the stream shrink enough, or the last one shrinks much: of a bitshuffled block the
+// upper bits come last, which may be worth it even where the others are noise. `out` is overwritten.
+bool promising(BlosclzTable& table, const Level& level, ByteView plain, ByteSpan out) {
+  const std::size_t piece = (std::size_t{1} << level.hash_log) / kSamples;
+  const std::size_t stride = plain.size() / kSamples;
+  if (stride < 2 * piece) return true;
+  std::size_t encoded = 0;
+  std::size_t last = 0;
+  for (std::size_t i = 1; i <= kSamples; ++i) {
+    const std::size_t length = encode(table, level, plain.subspan(i * stride - piece, piece), out);
+    last = length == 0 ? piece : length;
+    encoded += last;
+  }
+  return static_cast<double>(kSamples * piece) >= level.least_ratio * static_cast<double>(encoded) ||
+         static_cast<double>(piece) >= level.least_last_ratio * static_cast<double>(last);
 }
 
 }  // namespace
@@ -187,14 +215,7 @@ std::uint32_t BlosclzTable::begin(std::size_t length) {
 std::size_t encode_blosclz(BlosclzTable& table, int clevel, ByteView plain, ByteSpan out) {
   if (plain.size() < kLeastPlain) return 0;
   const Level& level = kLevels[static_cast<std::size_t>(clevel)];
-  const std::size_t sample = std::min(plain.size() / level.part, std::size_t{1} << level.hash_log);
-  const auto enough = [&](std::size_t length, std::size_t encoded) {
-    return encoded != 0 && static_cast<double>(length) >= level.least_ratio * static_cast<double>(encoded);
-  };
-  if (sample >= kLeastPlain && sample < plain.size() && level.least_ratio > 1 &&
-      !enough(sample, encode(table, level, plain.last(sample), out))) {
-    return 0;
-  }
+  if (!promising(table, level, plain, out)) return 0;
   return encode(table, level, plain, out);
 }
 

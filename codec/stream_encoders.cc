@@ -32,6 +32,10 @@ int size_of(ByteView bytes) {
 int zstd_level(int clevel) {
   return clevel < 9 ? 2 * clevel - 1 : ZSTD_maxCLevel();
 }
+// Levels 5 and 6 of libdeflate fall behind those of zlib-ng, which the reference library uses; no others do.
+int deflate_level(int clevel) {
+  return clevel == 5 || clevel == 6 ? clevel + 1 : clevel;
+}
 int lz4_acceleration(int clevel) {
   return 10 - clevel;
 }
@@ -107,7 +111,7 @@ Result<std::size_t> encode_lz4hc(EncodeContext::CodecStates& states, const Strea
 Result<std::size_t> encode_zlib(EncodeContext::CodecStates& states, const StreamEncoder& encoder, ByteView plain,
                                 ByteSpan out) {
   if (!states.deflater || states.deflater_level != encoder.clevel) {
-    states.deflater.reset(libdeflate_alloc_compressor(encoder.clevel));
+    states.deflater.reset(libdeflate_alloc_compressor(deflate_level(encoder.clevel)));
     states.deflater_level = encoder.clevel;
   }
   if (!states.deflater) return io_error(ENOMEM, "zlib");

@@ -5,35 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "codec/names.h"
+
 namespace cframefs::frame {
 
 namespace {
-
-std::string filter_name(std::uint8_t id) {
-  switch (static_cast<codec::FilterId>(id)) {
-    case codec::FilterId::none:
-      return "none";
-    case codec::FilterId::shuffle:
-      return "shuffle";
-    case codec::FilterId::bitshuffle:
-      return "bitshuffle";
-    case codec::FilterId::delta:
-      return "delta";
-    case codec::FilterId::trunc_prec:
-      return "trunc_prec";
-    case codec::FilterId::ndcell:
-      return "ndcell";
-    case codec::FilterId::ndmean:
-      return "ndmean";
-    case codec::FilterId::bytedelta_old:
-      return "bytedelta_old";
-    case codec::FilterId::bytedelta:
-      return "bytedelta";
-    case codec::FilterId::int_trunc:
-      return "int_trunc";
-  }
-  return "filter " + std::to_string(id);
-}
 
 /// Length of the UTF-8 character that `text` begins with, 0 if it begins with none.
 std::size_t character_length(std::string_view text) {
@@ -64,49 +40,12 @@ std::string as_text(std::string_view bytes) {
 
 }  // namespace
 
-std::string codec_name(std::uint8_t compcode) {
-  switch (compcode) {
-    case 0:
-      return "blosclz";
-    case 1:
-      return "lz4";
-    case 2:
-      return "lz4hc";
-    case 3:
-      return "snappy";
-    case 4:
-      return "zlib";
-    case 5:
-      return "zstd";
-    case 32:
-      return "ndlz";
-    case 33:
-      return "zfp_acc";
-    case 34:
-      return "zfp_prec";
-    case 35:
-      return "zfp_rate";
-    case 36:
-      return "openhtj2k";
-    case 37:
-      return "grok";
-    case 38:
-      return "openzl";
-    case 39:
-      return "j2k";
-    case 40:
-      return "htj2k";
-    default:
-      return "codec " + std::to_string(compcode);
-  }
-}
-
 std::string filters_name(const FrameParameters& parameters) {
   std::string names;
   for (std::size_t slot = 0; slot < parameters.filters.size(); ++slot) {
     if (parameters.filters[slot] == 0) continue;
     if (!names.empty()) names += '+';
-    names += filter_name(parameters.filters[slot]);
+    names += codec::filter_name(parameters.filters[slot]);
     const int meta = static_cast<std::int8_t>(parameters.filters_meta[slot]);
     if (meta != 0) names += '(' + std::to_string(meta) + ')';
   }
@@ -117,7 +56,7 @@ nlohmann::json summary_json(const Container& container) {
   const FrameParameters& parameters = container.parameters();
   nlohmann::json json;
   json["format"] = parameters.kind;
-  json["codec"] = codec_name(parameters.compcode);
+  json["codec"] = codec::codec_name(parameters.compcode);
   json["clevel"] = parameters.clevel;
   json["filters"] = filters_name(parameters);
   json["typesize"] = parameters.typesize;

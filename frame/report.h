@@ -11,8 +11,6 @@
 
 namespace cframefs::frame {
 
-/// "blosclz", "lz4", "lz4hc", "zlib", "zstd", or the registered name, or "codec 170".
-std::string codec_name(std::uint8_t compcode);
 /// The pipeline in the order applied, joined with "+": "shuffle", "delta+shuffle", "trunc_prec(-12)"; "none".
 std::string filters_name(const FrameParameters& parameters);
 

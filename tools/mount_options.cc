@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "codec/chunk_header.h"
+#include "codec/names.h"
 #include "tools/sizes.h"
 
 namespace cframefs::tools {
@@ -50,15 +51,6 @@ Result<std::uint64_t> bounded_size(std::string_view value, std::uint64_t least, 
   if (size && (*size < least || *size > most)) {
     return invalid("must be between " + human_size(least) + " and " + human_size(most));
   }
-  return size;
-}
-
-/// "auto" is 0, which the bounds exclude.
-Result<std::uint64_t> size_or_auto(std::string_view value, std::uint64_t most) {
-  if (value == "auto") return 0;
-  auto size = parse_size(value);
-  if (!size) return invalid(size.error().reason + ", or auto");
-  if (*size == 0 || *size > most) return invalid("must be auto or between 1 byte and " + human_size(most));
   return size;
 }
 
@@ -129,11 +121,8 @@ Applied set_stats(MountOptions& options, std::string_view value) {
 }
 
 Applied set_codec(MountOptions& options, std::string_view value) {
-  static constexpr std::array<Word<std::string_view>, 5> kWords = {
-      {{"blosclz", "blosclz"}, {"lz4", "lz4"}, {"lz4hc", "lz4hc"}, {"zlib", "zlib"}, {"zstd", "zstd"}}};
-  std::string_view name;
-  if (auto chosen = choose(kWords, value, name); !chosen) return chosen;
-  options.codec = name;
+  if (const auto known = codec::codec_named(value); !known) return codec::Failure(known.error());
+  options.codec = value;
   return {};
 }
 
@@ -144,43 +133,22 @@ Applied set_clevel(MountOptions& options, std::string_view value) {
   return {};
 }
 
-/// Filters joined with "+" in the order applied. trunc_prec takes the number of bits, as in trunc_prec(12).
 Applied set_filter(MountOptions& options, std::string_view value) {
-  static constexpr std::array<std::string_view, 5> kPlain = {"none", "shuffle", "bitshuffle", "delta", "bytedelta"};
-  constexpr std::string_view kTruncate = "trunc_prec(";
-  std::size_t count = 0;
-  for (std::string_view rest = value;; ++count) {
-    const std::size_t plus = std::min(rest.find('+'), rest.size());
-    const std::string_view name = rest.substr(0, plus);
-    const bool plain = std::find(kPlain.begin(), kPlain.end(), name) != kPlain.end();
-    if (name.starts_with(kTruncate) && name.ends_with(")")) {
-      std::string_view bits = name.substr(kTruncate.size(), name.size() - kTruncate.size() - 1);
-      if (bits.starts_with('-')) bits.remove_prefix(1);
-      const auto number = parse_count(bits);
-      if (!number || *number > 52) return invalid("takes trunc_prec(N) with N between -52 and 52");
-    } else if (!plain) {
-      return invalid("must be none, shuffle, bitshuffle, delta, bytedelta, trunc_prec(N), or several joined with +");
-    } else if (name == "none" && value != "none") {
-      return invalid("cannot join none with a filter");
-    }
-    if (plus == rest.size()) break;
-    rest.remove_prefix(plus + 1);
-  }
-  if (count >= static_cast<std::size_t>(codec::kFilterSlots)) return invalid("has more than 6 filters");
+  if (const auto known = codec::filters_named(value); !known) return codec::Failure(known.error());
   options.filter = value;
   return {};
 }
 
 Applied set_typesize(MountOptions& options, std::string_view value) {
-  return store(size_or_auto(value, codec::kMaxBlockBytes), options.typesize);
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.typesize);
 }
 
 Applied set_chunksize(MountOptions& options, std::string_view value) {
-  return store(size_or_auto(value, codec::kMaxChunkBytes), options.chunksize);
+  return store(parse_size_or_auto(value, codec::kMaxChunkBytes), options.chunksize);
 }
 
 Applied set_blocksize(MountOptions& options, std::string_view value) {
-  return store(size_or_auto(value, codec::kMaxBlockBytes), options.blocksize);
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.blocksize);
 }
 
 Applied set_dirty_limit(MountOptions& options, std::string_view value) {

@@ -21,6 +21,7 @@
 #include <benchmark/benchmark.h>
 
 #include "codec/chunk_decoder.h"
+#include "codec/names.h"
 #include "frame/open.h"
 #include "frame/report.h"
 
@@ -142,7 +143,7 @@ std::optional<std::string> name_of(const std::filesystem::path& path) {
   if (parameters.nbytes < kLeastPlain) return std::nullopt;
   const auto input = load(**container);
   if (input && input->plain < kLeastPlain) return std::nullopt;
-  return frame::codec_name(parameters.compcode) + "/" + frame::filters_name(parameters) + "/t" +
+  return codec::codec_name(parameters.compcode) + "/" + frame::filters_name(parameters) + "/t" +
          std::to_string(parameters.typesize) + "/" + path.stem().string();
 }
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codec/names.h"
 #include "frame/report.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
@@ -55,7 +56,7 @@ TEST_P(GoldenCframe, HasTheParametersOfTheManifest) {
   const auto opened = test::open_frame(row.file("path").string(), static_cast<std::uint64_t>(row.number("offset")));
   ASSERT_TRUE(opened) << describe(opened.error());
   const frame::FrameParameters& parameters = (*opened)->parameters();
-  EXPECT_EQ(frame::codec_name(parameters.compcode), row["codec"]);
+  EXPECT_EQ(codec::codec_name(parameters.compcode), row["codec"]);
   EXPECT_EQ(parameters.clevel, row.number("clevel"));
   EXPECT_EQ(frame::filters_name(parameters), row["filters"]);
   EXPECT_EQ(parameters.typesize, row.number("typesize"));

@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify)
+      info | cat | verify | pack | unpack)
         subcommand=$word
         break
         ;;
@@ -15,7 +15,19 @@ _cframe() {
   done
 
   case $prev in
-    --offset | --length | --frame-offset | --workers) return ;;
+    --offset | --length | --frame-offset | --workers | --clevel) return ;;
+    --typesize | --chunksize | --blocksize)
+      mapfile -t COMPREPLY < <(compgen -W 'auto' -- "$cur")
+      return
+      ;;
+    --codec)
+      mapfile -t COMPREPLY < <(compgen -W 'blosclz lz4 lz4hc zlib zstd' -- "$cur")
+      return
+      ;;
+    --filter)
+      mapfile -t COMPREPLY < <(compgen -W 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -- "$cur")
+      return
+      ;;
     --b2nd)
       mapfile -t COMPREPLY < <(compgen -W 'chunks' -- "$cur")
       return
@@ -24,10 +36,12 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='info cat verify --help --version' ;;
+    '') options='info cat verify pack unpack --help --version' ;;
     info) options='--help --json --all --offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --offset --workers' ;;
+    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
+    unpack) options='--help --frame-offset --b2nd --force --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

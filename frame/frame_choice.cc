@@ -1,0 +1,59 @@
+#include "frame/frame_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace cframefs::frame {
+namespace {
+
+constexpr std::int64_t kChunksize = std::int64_t{1} << 20;
+
+// A wider one has to be better by kGain than the best before it.
+constexpr std::array<std::int32_t, 9> kTypesizes{1, 2, 3, 4, 6, 8, 12, 16, 24};
+constexpr double kGain = 0.97;
+
+// Fewer items than this say nothing.
+constexpr std::size_t kFewestItems = 32;
+
+}  // namespace
+
+std::int32_t choose_typesize(codec::EncodeContext& context, const codec::EncodeParameters& parameters,
+                             ByteView sample) {
+  codec::EncodeParameters trial = parameters;
+  // The quickest that sees what the others see: repeats, and bytes that are more frequent than others.
+  trial.compcode = codec::kZstd;
+  trial.clevel = 1;
+  trial.blocksize = 0;
+  trial.split_mode = 0;
+  trial.use_dict = false;
+  std::int32_t best = 1;
+  double shortest = std::numeric_limits<double>::max();
+  for (const std::int32_t typesize : kTypesizes) {
+    const ByteView items = sample.first(std::min(sample.size(), kSampleBytes));
+    if (items.size() < kFewestItems * static_cast<std::size_t>(typesize)) continue;
+    trial.typesize = typesize;
+    const auto chunk = codec::encode_chunk(context, trial, items);
+    if (!chunk) continue;
+    const auto length = static_cast<double>(chunk->bytes.size());
+    if (length < kGain * shortest) best = typesize;
+    shortest = std::min(shortest, length);
+  }
+  return best;
+}
+
+std::int32_t choose_chunksize(std::int32_t typesize, std::int64_t wanted) {
+  const std::int64_t size = wanted > 0 ? wanted : kChunksize;
+  return static_cast<std::int32_t>(std::max<std::int64_t>(size - size % typesize, typesize));
+}
+
+NewFrame choose_frame(codec::EncodeContext& context, codec::EncodeParameters encode, std::int64_t chunksize,
+                      ByteView sample) {
+  NewFrame frame;
+  if (encode.typesize == 0) encode.typesize = choose_typesize(context, encode, sample);
+  frame.encode = encode;
+  frame.chunksize = choose_chunksize(encode.typesize, chunksize);
+  return frame;
+}
+
+}  // namespace cframefs::frame
