@@ -17,7 +17,7 @@ _cframe() {
   case $prev in
     --offset | --length | --frame-offset | --workers) return ;;
     --b2nd)
-      mapfile -t COMPREPLY < <(compgen -W 'chunks' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'npy flat chunks' -- "$cur")
       return
       ;;
   esac
