@@ -1,7 +1,8 @@
-// The chunks of a new n-d array as a stream of plain bytes, made of its items in C order (or in Fortran's) as they come.
+// The chunks of a new n-d array as a stream of plain bytes, made of its items in C order (or in Fortran's) as they
+// come.
 //
-// Thread safety: one thread. Ownership: owns its source. Errors: those of the source; unsupported (an array in Fortran's
-// order that is too large to be turned round in memory).
+// Thread safety: one thread. Ownership: owns its source. Errors: those of the source; unsupported (an array in
+// Fortran's order that is too large to be turned round in memory).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ codec::Result<std::unique_ptr<Input>> in_c_order(Input& fortran, const std::vect
 class ArrayInput final : public Input {
  public:
   /// `items`: the array's C-order bytes. REQUIRES: `layer` comes from plan_array() for items of this size.
-  static codec::Result<std::unique_ptr<ArrayInput>> create(std::unique_ptr<Input> items,
-                                                           const frame::ArrayLayer& layer, std::uint64_t itemsize);
+  static codec::Result<std::unique_ptr<ArrayInput>> create(std::unique_ptr<Input> items, const frame::ArrayLayer& layer,
+                                                           std::uint64_t itemsize);
 
   /// Of all chunks together.
   std::uint64_t size() const { return geometry_.chunk_count() * geometry_.chunk_bytes(); }

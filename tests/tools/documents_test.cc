@@ -16,7 +16,7 @@ namespace {
 
 using Words = std::set<std::string>;
 
-const std::vector<std::string> kSubcommands = {"info", "cat", "verify", "pack", "unpack"};
+const std::vector<std::string> kSubcommands = {"info", "cat", "verify", "pack", "unpack", "convert"};
 
 std::string document(const std::string& name) {
   const auto bytes = file_bytes(std::string(CFRAMEFS_SOURCE_DIR) + "/" + name);

@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify | pack | unpack)
+      info | cat | verify | pack | unpack | convert)
         subcommand=$word
         break
         ;;
@@ -29,19 +29,23 @@ _cframe() {
       return
       ;;
     --b2nd)
-      mapfile -t COMPREPLY < <(compgen -W 'chunks' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'npy flat chunks' -- "$cur")
       return
       ;;
   esac
 
   local options
   case $subcommand in
-    '') options='info cat verify pack unpack --help --version' ;;
+    '') options='info cat verify pack unpack convert --help --version' ;;
     info) options='--help --json --all --offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --offset --workers' ;;
     pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
     unpack) options='--help --frame-offset --b2nd --force --workers' ;;
+    convert)
+      options='--help --frame-offset --old-bits --codec --clevel --filter --typesize --chunksize --blocksize --force
+        --workers'
+      ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
