@@ -2,6 +2,7 @@
 // guards which member. g++ ignores them.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -45,6 +46,12 @@ class Condition {
   void wait(Mutex& mutex) REQUIRES(mutex) {
     std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
     condition_.wait(held);
+    held.release();
+  }
+  /// The same, but at most for `patience`.
+  void wait_for(Mutex& mutex, std::chrono::milliseconds patience) REQUIRES(mutex) {
+    std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(held, patience);
     held.release();
   }
   void notify_one() { condition_.notify_one(); }

@@ -89,17 +89,16 @@ std::string escape_commas(const std::string& text) {
   return escaped;
 }
 
-std::vector<std::string> mount_arguments(const MountOptions& options) {
-  // Writing is not part of this version: the kernel itself answers EROFS.
-  std::vector<std::string> arguments = {"ro", "default_permissions", "subtype=cframefs", "max_read=1048576"};
+std::vector<std::string> mount_arguments(const MountOptions& options, bool read_only) {
+  // Read-only: the kernel itself answers EROFS.
+  std::vector<std::string> arguments = {read_only ? "ro" : "rw", "default_permissions", "subtype=cframefs",
+                                        "max_read=1048576"};
   const auto given = [&](const std::string& prefix) {
     return std::any_of(options.fuse_options.begin(), options.fuse_options.end(),
                        [&](const std::string& option) { return option.starts_with(prefix); });
   };
   if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(options.source));
-  for (const std::string& option : options.fuse_options) {
-    if (option != "rw") arguments.push_back(option);
-  }
+  arguments.insert(arguments.end(), options.fuse_options.begin(), options.fuse_options.end());
   return arguments;
 }
 
@@ -210,6 +209,8 @@ codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const Mo
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
   fill_standard_streams();
+  // The kernel has taken off what the umask of the program that creates a file takes off.
+  umask(0);
   const bool foreground = options.foreground || options.debug;
   log_to(LogTarget::standard_error, options.debug);
   auto is_file = check_mountpoint(options.mountpoint);
@@ -224,7 +225,9 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
   FuseAdapter adapter(filesystem, [&ready] { ready.tell_ready(); });
-  if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options), options.debug); !mounted) return mounted;
+  if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.debug);
+      !mounted)
+    return mounted;
   raise_readahead(*mountpoint);
   if (foreground) return serve(filesystem, adapter, options);
 

@@ -30,6 +30,7 @@ std::string to_string(const std::vector<std::uint8_t>& bytes) {
 }  // namespace
 
 codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_for_attributes(Node& node) {
+  if (const auto writer = write_back_of(node)) return writer->generation();
   auto path = path_of(node.id);
   if (!path) return codec::Failure(path.error());
   auto file = tree_.open_entry(*path);
@@ -48,7 +49,7 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   auto names = files_.list_attributes((*file)->fd());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
   if (!is_container(node->kind)) return names;
-  auto generation = generation_of(*node, *path, *file);
+  auto generation = generation_for_attributes(*node);
   if (!generation) return names;  // damaged: the file's own attributes are all there is
   names->emplace_back(kInfo);
   // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the

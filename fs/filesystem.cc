@@ -19,15 +19,10 @@ namespace {
 constexpr std::uint64_t kViewInode = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMinBlockSize = 4096;
 constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
-// How often a file that somebody else is changing is looked at again before it counts as damaged.
-constexpr int kOpenAttempts = 20;
-constexpr auto kOpenPause = std::chrono::milliseconds(1);
-constexpr int kReadAttempts = 5;
+// How often a file is looked at again because the mount itself is changing it.
+constexpr int kProbeAttempts = 5;
 // How long an answer may wait until the kernel has dropped the pages of an older state.
 constexpr auto kDropPatience = std::chrono::seconds(1);
-// Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
-constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
-constexpr std::uint64_t kPage = 4096;
 // What each thread is given to decode ahead. More would leave the processor's cache before it is read.
 constexpr std::uint64_t kTaskShare = std::uint64_t{1} << 20;
 
@@ -42,25 +37,16 @@ unsigned ahead_threads(const MountOptions& options) {
   return std::max(2U, threads) - 1;
 }
 
-/// Whether no page holds bytes of two chunks.
-bool has_page_sized_chunks(const frame::FlatView& view) {
-  const std::int32_t chunksize = view.container().parameters().chunksize;
-  const bool in_order = view.head().empty() && view.tiles() == nullptr;
-  return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kPage == 0;
-}
-
-bool changed_just_now(const frame::Identity& identity) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  return now_ns - identity.mtime_ns < 2'000'000'000;
-}
-
 }  // namespace
 
 std::uint64_t default_cache_size() {
   const auto memory =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return std::clamp<std::uint64_t>(memory / 8, std::uint64_t{64} << 20, std::uint64_t{1} << 30);
+}
+
+std::uint64_t default_dirty_limit() {
+  return std::clamp<std::uint64_t>(default_cache_size() / 2, std::uint64_t{64} << 20, std::uint64_t{512} << 20);
 }
 
 Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
@@ -70,7 +56,11 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
       index_cache_(std::make_shared<frame::IndexCache>()),
       route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
       ahead_(route_, workers_, options.readahead.value_or((ahead_threads(options) + 2) * kTaskShare)),
-      watcher_([this](const Watcher::Change& change) { changed(change); }) {}
+      watcher_([this](const Watcher::Change& change) { changed(change); }),
+      encoders_(workers_, ahead_threads(options)),
+      flusher_(std::chrono::milliseconds(static_cast<std::int64_t>(options.commit_interval * 1000))) {
+  write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit());
+}
 
 Filesystem::~Filesystem() {
   stop();
@@ -86,8 +76,12 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (!probe) return codec::Failure(probe.error());
   auto root = std::make_shared<Node>(kRootNode, NodeRole::stored, probe->kind);
   root->device = probe->status.st_dev;
+  root->shown_inode = probe->entry_inode;
   root->inode = probe->entry_inode;
   nodes_.set_root(std::move(root));
+  auto beneath = files_.filesystem_status(tree_.root_fd());
+  const bool source_is_read_only = beneath && (beneath->f_flag & ST_RDONLY) != 0;
+  read_only_ = options_.read_only || options_.offset != 0 || source_is_read_only;
   return {};
 }
 
@@ -96,9 +90,12 @@ void Filesystem::start(KernelCaches& kernel) {
   watcher_.start();
   notifier_.start(1);
   workers_.start(ahead_threads(options_));
+  flusher_.start();
 }
 
 void Filesystem::stop() {
+  flusher_.stop();
+  flusher_.commit_all();
   watcher_.stop();
   notifier_.stop();
   workers_.stop();
@@ -130,8 +127,9 @@ void Filesystem::changed(const Watcher::Change& change) {
   // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
   kernel_->forget_node(change.folder);
   if (change.name.empty()) return;
-  for (const auto& node : nodes_.at_place(change.folder, change.name))
-    kernel_->forget_node(node->id);
+  for (const auto& node : nodes_.at_place(change.folder, change.name)) {
+    if (!is_own_state(*node)) kernel_->forget_node(node->id);
+  }
   if (!change.entry) return;
   kernel_->forget_name(change.folder, change.name);
   const std::string short_name = tree_.rules().short_name_of(change.name);
@@ -144,37 +142,59 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     codec::MutexLock lock(node.mutex);
     known = node.known;
   }
-  auto path = path_of(node.id);
-  if (!path) return codec::Failure(path.error());
-  // Watched before it is looked at, so that no change falls in between.
-  if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
-  auto probe = tree_.probe_again(*path, known);
-  if (!probe) return probe;
-  const bool is_root = node.id == kRootNode;
-  if (!is_root &&
-      (probe->status.st_dev != node.device || probe->entry_inode != node.inode || probe->kind != node.kind)) {
-    return codec::stale("another file has taken its place");
+  const std::shared_ptr<WriteBack> writer = write_back_of(node);
+  // A commit of our own may change the file while it is looked at: then once more.
+  for (int attempt = 1;; ++attempt) {
+    auto path = path_of(node.id);
+    if (!path) return codec::Failure(path.error());
+    // Watched before it is looked at, so that no change falls in between.
+    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
+    auto probe = tree_.probe_again(*path, known);
+    if (!probe) return probe;
+    const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
+    if (again) {
+      static_cast<void>(writer->follow());
+      continue;
+    }
+    const bool is_root = node.id == kRootNode;
+    const bool same_file =
+        probe->status.st_dev == node.device && probe->entry_inode == node.inode && probe->kind == node.kind;
+    if (!is_root && !same_file && !(writer && writer->is_committing())) {
+      return codec::stale("another file has taken its place");
+    }
+    return take_probe(node, *path, known, std::move(*probe), writer);
   }
-  if (probe->damage) {
-    codec::Error error = *probe->damage;
-    error.path = *path;
+}
+
+codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
+                                            const std::shared_ptr<WriteBack>& writer) {
+  if (writer) {
+    // What programs have written counts, whatever of it is on disk.
+    probe.size = writer->size();
+    probe.damage.reset();
+    if (const auto written = writer->dirty_since_write()) probe.status.st_mtim = *written;
+  } else if (probe.damage) {
+    codec::Error error = *probe.damage;
+    error.path = path;
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
     once_.error(error);
   }
+  const bool unsettled = writer && writer->is_committing();
   bool stale_pages = false;
   {
     codec::MutexLock lock(node.mutex);
-    const bool changed = known.kind != EntryKind::none && !node.known.identity.is_still(probe->identity);
-    if (changed) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
-    node.known = *probe;
+    const bool changed = known.kind != EntryKind::none && !(node.known.identity == probe.identity);
+    const bool own = node.own == probe.identity;
+    if (changed && !own && !unsettled) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+    node.known = probe;
     // Whoever has a file open that is damaged now must get errors, not a clean end where there was none.
-    const auto current = probe->damage ? node.current.lock() : nullptr;
-    if (current) probe->size = current->view().size();
+    const auto current = probe.damage ? node.current.lock() : nullptr;
+    if (current) probe.size = current->view().size();
     // Where the size has changed too, the kernel itself drops the pages when it is told.
-    stale_pages = changed && node.shown_size == probe->size && node.cached != frame::Identity{} &&
-                  !node.cached.is_still(probe->identity);
+    stale_pages = changed && !unsettled && node.shown_size == probe.size && node.cached != frame::Identity{} &&
+                  node.cached != probe.identity;
     if (stale_pages) node.cached = {};
-    node.shown_size = probe->size;
+    node.shown_size = probe.size;
   }
   if (stale_pages) drop_pages(node.id);
   return probe;
@@ -205,9 +225,9 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   attributes.attr_timeout = is_watched_folder ? options_.attr_timeout : 0;
   attributes.entry_timeout = probe.kind == EntryKind::directory && name_watched ? options_.entry_timeout : 0;
   if (is_container(probe.kind)) {
-    attributes.status.st_ino = probe.entry_inode | kViewInode;
+    attributes.status.st_ino = node.shown_inode | kViewInode;
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
-    attributes.status.st_nlink = 1;
+    attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
     attributes.status.st_size = static_cast<off_t>(probe.size);
     // A power of two, as the kernel keeps it, and no more than a program would sensibly allocate.
     const auto chunksize = static_cast<std::uint64_t>(std::max(probe.chunksize, 0));
@@ -229,14 +249,27 @@ codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& n
   auto directory = nodes_.path_of(parent);
   if (!directory) return codec::Failure(directory.error());
   watch(*folder, *directory);
-  auto stored = tree_.resolve(*directory, name);
+  for (int attempt = 1;; ++attempt) {
+    auto found = lookup_stored(parent, *directory, name);
+    // A commit may have put a new file in place between two looks at the name.
+    const bool again = !found && found.error().kind == codec::ErrorKind::stale && attempt < kProbeAttempts;
+    if (!again) return found;
+  }
+}
+
+codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::string& directory,
+                                                    const std::string& name) {
+  auto stored = tree_.resolve(directory, name);
   if (!stored) return codec::Failure(stored.error());
-  auto probe = tree_.probe(SourceTree::join(*directory, *stored));
+  auto probe = tree_.probe(SourceTree::join(directory, *stored));
   if (!probe) return codec::Failure(probe.error());
-  const std::shared_ptr<Node> node = nodes_.enter(parent, *stored, NodeRole::stored, *probe);
+  // While a commit puts a new file in place, the name belongs to the node that it had before.
+  std::shared_ptr<Node> node = committing_at(EntryPlace{parent, *stored});
+  node = node ? nodes_.enter_again(node->id) : nullptr;
+  if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *probe);
   auto again = probe_node(*node);
   if (!again) {
-    nodes_.forget(node->id, 1);
+    forget(node->id, 1);
     return codec::Failure(again.error());
   }
   return describe(*node, *again);
@@ -257,7 +290,9 @@ codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) 
   auto probe = probe_node(*node);
   if (probe) return describe(*node, *probe);
   // Removed or replaced on disk, but still open: a descriptor knows. (For fstat(2) the kernel does not say which.)
+  const std::shared_ptr<OpenFrame> open_frame = open_frame_of(*node);
   std::shared_ptr<const frame::Descriptor> file = handle != nullptr ? handle->file : nullptr;
+  if (open_frame) file = open_frame->file();
   if (!file) {
     codec::MutexLock lock(node->mutex);
     for (const auto& opened : node->opened) {
@@ -275,6 +310,7 @@ codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) 
   if (node->kind != EntryKind::sparse_frame) open.status = *status;
   open.kind = node->kind;
   if (!is_container(node->kind)) open.size = static_cast<std::uint64_t>(status->st_size);
+  if (const auto writer = open_frame ? open_frame->write_back() : nullptr) open.size = writer->size();
   return describe(*node, open);
 }
 
@@ -302,142 +338,23 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeI
   return handle;
 }
 
-codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id) {
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags) {
   statistics_.opens.fetch_add(1, std::memory_order_relaxed);
   auto handle = std::make_unique<FileHandle>();
   handle->node = nodes_.find(id);
   if (!handle->node) return no_such_node();
   Node& node = *handle->node;
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+  if (writes && (read_only_ || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
   auto path = path_of(id);
-  if (!path) return codec::Failure(path.error());
+  if (!path && !is_container(node.kind)) return codec::Failure(path.error());
   if (node.role == NodeRole::control_file) {
     handle->content = control_content(path->substr(path->rfind('/') + 1));
     handle->direct = true;
     return handle;
   }
-  auto file = tree_.open_entry(*path);
-  if (!file) return codec::Failure(file.error());
-  handle->file = std::move(*file);
-  {
-    codec::MutexLock lock(node.mutex);
-    std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
-    node.opened.push_back(handle->file);
-  }
-  auto status = files_.status(handle->file->fd());
-  if (!status) return codec::Failure(status.error());
-  // The root has no name that the kernel could look up again: there, whatever the source is now is opened.
-  if (id != kRootNode && (status->st_dev != node.device || status->st_ino != node.inode)) {
-    return codec::stale("another file has taken its place");
-  }
-  if (is_container(node.kind)) return open_frame(std::move(handle), *path);
-
-  const frame::Identity identity = frame::Identity::of(*status);
-  codec::MutexLock lock(node.mutex);
-  handle->keep_pages = node.cached.settled && node.cached == identity;
-  node.cached = identity;
-  return handle;
-}
-
-codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_ptr<FileHandle> handle,
-                                                                  const std::string& path) {
-  Node& node = *handle->node;
-  auto generation = generation_of(node, path, handle->file);
-  if (!generation) return codec::Failure(generation.error());
-  const bool damaged = is_damaged_small(**generation);
-  {
-    codec::MutexLock lock(node.mutex);
-    const bool same = node.cached.settled && node.cached == (*generation)->identity();
-    node.damaged = damaged || (same && node.damaged);
-    // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
-    handle->direct = node.damaged && !has_page_sized_chunks((*generation)->view());
-    handle->keep_pages = same && !handle->direct;
-    node.cached = (*generation)->identity();
-  }
-  codec::MutexLock lock(handle->mutex);
-  handle->generation = std::move(*generation);
-  handle->ahead = std::make_unique<ReadAhead>(ahead_);
-  return handle;
-}
-
-bool Filesystem::is_damaged_small(const Generation& generation) {
-  const std::uint64_t size = generation.view().size();
-  if (size > kSmallFile || has_page_sized_chunks(generation.view())) return false;
-  Reply reply;
-  return !route_.read(generation, frame::FlatOffset{0}, size, reply);
-}
-
-codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
-    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
-  auto identity = tree_.identity(file->fd(), node.kind);
-  if (!identity) return codec::Failure(identity.error());
-  {
-    codec::MutexLock lock(node.mutex);
-    if (auto current = node.current.lock();
-        current && current->identity().settled && current->identity() == *identity) {
-      return current;
-    }
-  }
-  auto opened = open_generation(node, path, file);
-  if (!opened) return opened;
-  codec::MutexLock lock(node.mutex);
-  if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) {
-    // Somebody else was quicker; his may be the older look at a file that was changing.
-    if (current->identity().settled) return current;
-  }
-  node.current = *opened;
-  return opened;
-}
-
-bool Filesystem::is_known_damaged(Node& node, const frame::Identity& identity) {
-  codec::MutexLock lock(node.mutex);
-  return node.known.damage && node.known.identity == identity;
-}
-
-codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
-    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
-  for (int attempt = 1;; ++attempt) {
-    auto before = tree_.identity(file->fd(), node.kind);
-    if (!before) return codec::Failure(before.error());
-    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle);
-    auto view = container ? frame::make_view(std::move(*container), options_.b2nd, NameRules::has_array_suffix(path))
-                          : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
-    auto after = tree_.identity(file->fd(), node.kind);
-    if (!after) return codec::Failure(after.error());
-    const bool steady = *before == *after;
-    if (view && steady) {
-      return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                std::move(*view), path);
-    }
-    // A frame that another process is appending to cannot be opened between two of its writes.
-    const bool settled = steady && !changed_just_now(*after);
-    if (attempt == kOpenAttempts || settled) {
-      codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
-      if (error.path.empty()) error.path = path;
-      if (!is_known_damaged(node, *after)) once_.error(error);
-      return codec::Failure(std::move(error));
-    }
-    std::this_thread::sleep_for(kOpenPause);
-  }
-}
-
-codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(FileHandle& handle) {
-  std::shared_ptr<const Generation> generation;
-  {
-    codec::MutexLock lock(handle.mutex);
-    generation = handle.generation;
-  }
-  auto identity = tree_.identity(handle.file->fd(), handle.node->kind);
-  if (!identity) return codec::Failure(identity.error());
-  if (generation->identity().is_still(*identity)) return generation;
-  auto fresh = generation_of(*handle.node, generation->path(), handle.file);
-  if (!fresh) return fresh;
-  statistics_.generations.fetch_add(1, std::memory_order_relaxed);
-  // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
-  // serves are locked until it answers.
-  notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
-  codec::MutexLock lock(handle.mutex);
-  handle.generation = *fresh;
-  return fresh;
+  if (!is_container(node.kind)) return open_plain(std::move(handle), *path, flags);
+  return open_frame(std::move(handle), flags, {});
 }
 
 codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
@@ -462,28 +379,6 @@ codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::
   return done;
 }
 
-codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
-  auto generation = current_generation(handle);
-  for (int attempt = 1; generation; ++attempt) {
-    handle.ahead->note(*generation, at, length);
-    auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply);
-    // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
-    auto now = current_generation(handle);
-    if (!now) return codec::Failure(now.error());
-    if (*now == *generation) {
-      if (!done) {
-        codec::MutexLock lock(handle.node->mutex);
-        handle.node->damaged = true;
-      }
-      return done;
-    }
-    if (attempt == kReadAttempts) return codec::stale("the file kept changing while it was read");
-    reply.clear();
-    generation = std::move(now);
-  }
-  return codec::Failure(generation.error());
-}
-
 codec::Result<void> Filesystem::read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
   Buffer buffer = route_.pool().get(length);
   auto got = files_.pread(handle.file->fd(), buffer.bytes(), frame::FileOffset{at});
@@ -501,14 +396,7 @@ codec::Result<std::uint64_t> Filesystem::seek(FileHandle& handle, std::uint64_t 
     if (!found) return codec::Failure(found.error());
     return found->value;
   }
-  auto generation = current_generation(handle);
-  if (!generation) return codec::Failure(generation.error());
-  const std::uint64_t size = (*generation)->view().size();
-  if (from >= size) return codec::io_error(ENXIO, "lseek");
-  auto found = (*generation)->view().seek(frame::FlatOffset{from}, hole);
-  if (!found) return codec::Failure(found.error());
-  if (!hole && found->value >= size) return codec::io_error(ENXIO, "lseek");
-  return found->value;
+  return seek_frame(handle, from, hole);
 }
 
 codec::Result<struct statvfs> Filesystem::filesystem_status() {

@@ -5,13 +5,20 @@
 // Errors: values; the adapter turns them into errno. What damages a file is logged once, here.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+
+#include "fs/flusher.h"
 #include "fs/node_table.h"
+#include "fs/open_frame.h"
 #include "fs/options.h"
 #include "fs/read_ahead.h"
 #include "fs/read_route.h"
@@ -19,6 +26,7 @@
 #include "fs/statistics.h"
 #include "fs/watcher.h"
 #include "fs/worker_pool.h"
+#include "fs/write_back.h"
 
 namespace cframefs::fs {
 
@@ -32,8 +40,11 @@ struct Attributes {
 
 struct FileHandle {
   std::shared_ptr<Node> node;
-  std::shared_ptr<const frame::Descriptor> file;  // none for control files
+  std::shared_ptr<const frame::Descriptor> file;  // of what is passed through
+  std::shared_ptr<OpenFrame> frame;               // frames only
   std::string content;                            // of a control file, as it was when opened
+  bool writable = false;
+  bool append = false;  // O_APPEND: what programs write goes to the end, wherever that is
 
   codec::Mutex mutex;
   std::shared_ptr<const Generation> generation GUARDED_BY(mutex);  // frames only
@@ -48,6 +59,26 @@ struct DirectoryHandle {
   std::shared_ptr<Node> node;
   std::vector<ShownEntry> entries;
   std::uint64_t parent_inode = 0;
+};
+
+/// On whose behalf something is made: it will be theirs.
+struct Caller {
+  uid_t user = 0;
+  gid_t group = 0;
+};
+
+/// What setattr changes; what is not set stays as it is.
+struct AttributeChanges {
+  std::optional<mode_t> mode;
+  std::optional<uid_t> user;
+  std::optional<gid_t> group;
+  std::optional<std::uint64_t> size;
+  std::optional<std::array<struct timespec, 2>> times;  // access, modification; as utimensat(2)
+};
+
+struct CreatedFile {
+  Attributes attributes;
+  std::unique_ptr<FileHandle> handle;
 };
 
 /// What the kernel must be told to forget when a backing file has changed. Called from a thread of its own that holds
@@ -79,10 +110,45 @@ class Filesystem {
 
   codec::Result<std::unique_ptr<DirectoryHandle>> open_directory(NodeId node);
 
-  codec::Result<std::unique_ptr<FileHandle>> open(NodeId node);
+  /// `flags`: as open(2); O_CREAT and O_EXCL have been dealt with.
+  codec::Result<std::unique_ptr<FileHandle>> open(NodeId node, int flags = O_RDONLY);
   codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   /// lseek(2) with SEEK_DATA or SEEK_HOLE.
   codec::Result<std::uint64_t> seek(FileHandle& handle, std::uint64_t from, int whence);
+
+  // From here on: what changes something. Everything fails with EROFS on a read-only mount.
+
+  codec::Result<Attributes> make_folder(NodeId parent, const std::string& name, mode_t mode, const Caller& caller);
+  codec::Result<Attributes> make_symlink(NodeId parent, const std::string& name, const std::string& target,
+                                         const Caller& caller);
+  /// Pipes, sockets, devices; a regular file as create() makes it.
+  codec::Result<Attributes> make_node(NodeId parent, const std::string& name, mode_t mode, dev_t device,
+                                      const Caller& caller);
+  codec::Result<Attributes> link(NodeId node, NodeId parent, const std::string& name);
+  /// unlink(2), or rmdir(2) with `folder`.
+  codec::Result<void> remove(NodeId parent, const std::string& name, bool folder);
+  /// `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
+  codec::Result<void> rename(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
+                             unsigned flags);
+  /// Makes and opens a regular file; `flags` as open(2).
+  codec::Result<CreatedFile> create(NodeId parent, const std::string& name, int flags, mode_t mode,
+                                    const Caller& caller);
+  /// `handle`: an open handle of the node, or null.
+  codec::Result<Attributes> change_attributes(NodeId node, FileHandle* handle, const AttributeChanges& changes);
+  codec::Result<void> set_attribute(NodeId node, const std::string& name, const std::string& value, int flags);
+  codec::Result<void> remove_attribute(NodeId node, const std::string& name);
+
+  /// `from_page_cache`: written back by the kernel, so it belongs at `at` even if the handle appends.
+  codec::Result<void> write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache);
+  /// fallocate(2).
+  codec::Result<void> allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
+  /// close(2) of one of the descriptors that share the handle.
+  codec::Result<void> flush(FileHandle& handle);
+  /// The last of them is gone.
+  void release(std::unique_ptr<FileHandle> handle);
+  /// fsync(2) or fdatasync(2).
+  codec::Result<void> sync(FileHandle& handle, bool data_only);
+  codec::Result<void> sync_folder(NodeId node);
 
   codec::Result<struct statvfs> filesystem_status();
   codec::Result<std::vector<std::string>> list_attributes(NodeId node);
@@ -93,8 +159,17 @@ class Filesystem {
   NodeTable& nodes() { return nodes_; }
   SourceTree& tree() { return tree_; }
   ReadRoute& route() { return route_; }
+  /// Asked for, or because the source can be read only. After open_source().
+  bool is_read_only() const { return read_only_; }
 
  private:
+  /// An entry on disk that a name of the mount stands for.
+  struct Entry {
+    EntryPlace place;
+    std::string path;
+    EntryKind kind = EntryKind::none;
+  };
+
   codec::Result<Probe> probe_node(Node& node);
   codec::Result<std::string> path_of(NodeId node) const;
   void watch(Node& folder, const std::string& path);
@@ -109,11 +184,82 @@ class Filesystem {
   /// This state of the file was found damaged, and that was logged, when it was looked at.
   static bool is_known_damaged(Node& node, const frame::Identity& identity);
   codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle);
-  codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, const std::string& path);
+  /// A node and the state of its file.
+  struct Watched {
+    std::shared_ptr<Node> node;
+    frame::Identity identity;
+  };
+  /// Of the nodes at these places, if nobody writes them: for keep_states(), after they have been renamed.
+  std::vector<Watched> states_at(const std::vector<Entry>& entries);
+  /// A rename has left the content alone: what the kernel has cached is as right as it was.
+  void keep_states(const std::vector<Watched>& before);
+
+  /// A file that was made just now.
+  struct NewFile {
+    bool fresh = false;
+    WriteBack::Choose choose;
+  };
+
+  static std::shared_ptr<OpenFrame> open_frame_of(Node& node);
+  static std::shared_ptr<WriteBack> write_back_of(Node& node);
+  /// The write-back of the node at a place, if it is committing.
+  std::shared_ptr<Node> committing_at(const EntryPlace& place) const;
+  std::shared_ptr<WriteBack> write_back_at(const EntryPlace& place) const;
+  codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
+  codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags,
+                                                        const NewFile& made);
+  /// One more writer of the frame. `content`: it will change more than metalayers. EROFS: it cannot be written.
+  codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
+                                                          bool content, const NewFile& made) EXCLUDES(changes_);
+  /// One writer less; with the last one everything is committed.
+  void stop_writing(OpenFrame& frame);
+  /// start_writing(), `work`, a commit, stop_writing().
+  codec::Result<void> write_for_once(Node& node, bool content,
+                                     const std::function<codec::Result<void>(WriteBack&)>& work);
+  codec::Result<FramePlace> place_of(const std::string& path) const;
+  void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
+  codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);
+  codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
+                                                                const std::string& path) const;
+  codec::Result<std::uint64_t> seek_frame(FileHandle& handle, std::uint64_t from, bool hole);
+  codec::Result<void> create_frame(const std::string& folder, const std::string& path, mode_t mode) REQUIRES(changes_);
+  codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);
+  codec::Result<Probe> take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
+                                  const std::shared_ptr<WriteBack>& writer);
+  codec::Result<Attributes> lookup_stored(NodeId parent, const std::string& directory, const std::string& name);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<std::shared_ptr<const Generation>> generation_for_attributes(Node& node);
+  codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, const std::string& path,
+                                                        int flags);
+
+  /// EROFS on a read-only mount, EPERM where nothing can be changed; else the folder's path.
+  codec::Result<std::string> folder_to_change(NodeId parent) const;
+  /// The same, for something new called `name`: EEXIST if the name is taken.
+  codec::Result<std::string> folder_for_new(NodeId parent, const std::string& name) const;
+  codec::Result<Entry> find_entry(NodeId parent, const std::string& folder, const std::string& name) const;
+  /// Gives what was just made at `path` to the caller, and answers for it.
+  codec::Result<Attributes> made(NodeId parent, const std::string& name, const std::string& path, const Caller& caller)
+      REQUIRES(changes_);
+  codec::Result<void> remove_folder(const Entry& entry) REQUIRES(changes_);
+  codec::Result<void> remove_file(const Entry& entry) REQUIRES(changes_);
+  codec::Result<void> discard_sparse_frame(const std::string& path) REQUIRES(changes_);
+  codec::Result<void> exchange(const Entry& one, const Entry& other) REQUIRES(changes_);
+  codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
+      REQUIRES(changes_);
+  void move_lock(const Entry& from, const Entry& to);
+  std::string temporary_path(const std::string& folder);
+  codec::Result<void> create_plain(const std::string& path, mode_t mode);
+  codec::Result<void> truncate(Node& node, FileHandle* handle, const std::string& path, std::uint64_t size);
+  codec::Result<void> write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append);
+  codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
+  /// Makes a change of the mount's own to the file of `node`. If what the kernel has cached was right before, it still
+  /// is afterwards. `status`: stats the file; `change`: makes the change.
+  codec::Result<void> change_own(Node& node, const std::function<codec::Result<struct stat>()>& status,
+                                 const std::function<codec::Result<void>()>& change);
+  bool is_own_state(Node& node);
+
   codec::Result<Attributes> lookup_control(NodeId parent, const std::string& name);
   std::string control_content(const std::string& name);
 
@@ -129,9 +275,27 @@ class Filesystem {
   WorkerPool notifier_;  // one thread that tells the kernel what to drop
   ReadAhead::Shared ahead_;
   bool root_is_file_ = false;
+  bool read_only_ = true;
+  /// Held by whatever makes, renames or removes entries; taken before any node's mutexes.
+  codec::Mutex changes_;
+  std::atomic<std::uint64_t> next_temporary_{1};
   std::atomic<std::uint64_t> next_generation_{1};
   KernelCaches* kernel_ = nullptr;
   Watcher watcher_;
+  ChunkEncoders encoders_;
+  WriteBackShared write_back_{files_,
+                              route_,
+                              encoders_,
+                              once_,
+                              index_cache_,
+                              [this] { return next_generation_.fetch_add(1, std::memory_order_relaxed); },
+                              0,
+                              {0},
+                              [this] { flusher_.wake(); },
+                              [this](std::shared_ptr<const frame::Container> container, const std::string& path) {
+                                return view_of(std::move(container), path);
+                              }};
+  Flusher flusher_;
 };
 
 }  // namespace cframefs::fs

@@ -13,6 +13,7 @@ constexpr std::string_view kArraySuffix = ".b2nd";
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::array<std::string_view, 7> kSuffixes = {".b2",    ".b2f",   ".blp",    kArraySuffix,
                                                        ".blosc", ".cdata", ".b2frame"};
+constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";
 
@@ -129,6 +130,30 @@ codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const K
     if (is_container(candidate.kind)) return candidate;
   }
   return StoredEntry{};
+}
+
+bool NameRules::names_new_frame(std::string_view name) {
+  const std::string_view suffix = suffix_of(name);
+  return suffix == kNewSuffix || suffix == ".b2f" || suffix == ".b2";
+}
+
+std::string NameRules::new_name(const std::string& shown) const {
+  return names_ == Names::keep ? shown : shown + std::string(kNewSuffix);
+}
+
+std::string NameRules::renamed_container(const std::string& stored, const std::string& shown) const {
+  if (names_ == Names::keep) return shown;
+  if (const std::string_view suffix = suffix_of(stored); !suffix.empty()) {
+    const std::string_view replacement = replacement_of(suffix);
+    if (!shown.ends_with(replacement)) return {};
+    return shown.substr(0, shown.size() - replacement.size()) + std::string(suffix);
+  }
+  // Known by its content alone: it needs no suffix, unless its new name would lose one.
+  return suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix);
+}
+
+std::string NameRules::stored_target(const std::string& target) const {
+  return shown_target(target) == target ? target : target + std::string(kNewSuffix);
 }
 
 std::string NameRules::shown_target(const std::string& target) const {

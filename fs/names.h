@@ -58,6 +58,18 @@ class NameRules {
   /// "x.b2lock" is the lock side-car of "x"; empty if `name` is none.
   static std::string_view locked_name(std::string_view name);
 
+  /// The container suffix of a name on disk; empty if it has none.
+  static std::string_view suffix_of(std::string_view name);
+  /// Whether a new frame may have such a name on disk: the suffix does not promise something else.
+  static bool names_new_frame(std::string_view name);
+  /// The name on disk of a file that is created as `shown`.
+  std::string new_name(const std::string& shown) const;
+  /// The name on disk that a container called `stored` takes when it is renamed to `shown`; empty if no name that keeps
+  /// its suffix shows as that.
+  std::string renamed_container(const std::string& stored, const std::string& shown) const;
+  /// What to store so that shown_target() gives `target`.
+  std::string stored_target(const std::string& target) const;
+
   /// The short name that a container of this name may show under; `name` itself if it has none.
   std::string short_name_of(const std::string& name) const;
 
@@ -72,7 +84,6 @@ class NameRules {
   std::string shown_target(const std::string& target) const;
 
  private:
-  static std::string_view suffix_of(std::string_view name);
   /// What takes the place of a container's suffix.
   std::string_view replacement_of(std::string_view suffix) const;
   /// Without container suffix, and with what takes its place.

@@ -11,6 +11,10 @@ void NodeTable::set_root(std::shared_ptr<Node> node) {
   places_[kRootNode] = Place{std::move(node), 0, "", 1};
 }
 
+NodeTable::Key NodeTable::key_of(const Node& node) {
+  return {node.device, node.inode.load(std::memory_order_relaxed), node.kind, node.role};
+}
+
 std::shared_ptr<Node> NodeTable::find(NodeId id) const {
   codec::MutexLock lock(mutex_);
   auto found = places_.find(id);
@@ -27,6 +31,7 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
     ++next_;
     place.node = std::make_shared<Node>(id, role, probe.kind);
     place.node->device = probe.status.st_dev;
+    place.node->shown_inode = probe.entry_inode;
     place.node->inode = probe.entry_inode;
   }
   ++place.lookups;
@@ -37,6 +42,14 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
     by_place_.emplace(std::pair(parent, name), id);
   }
   return place.node;
+}
+
+std::shared_ptr<Node> NodeTable::enter_again(NodeId id) {
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(id);
+  if (found == places_.end()) return nullptr;
+  ++found->second.lookups;
+  return found->second.node;
 }
 
 void NodeTable::unplace(const Place& place, NodeId id) {
@@ -60,7 +73,7 @@ bool NodeTable::forget(NodeId id, std::uint64_t lookups) {
     return false;
   }
   unplace(place, id);
-  by_key_.erase(Key{place.node->device, place.node->inode, place.node->kind, place.node->role});
+  forget_key(id);
   last = std::move(place.node);
   places_.erase(found);
   return true;
@@ -103,6 +116,66 @@ std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std:
   for (auto entry = begin; entry != end; ++entry)
     nodes.push_back(places_.at(entry->second).node);
   return nodes;
+}
+
+void NodeTable::forget_key(NodeId id) {
+  auto found = by_key_.find(key_of(*places_.at(id).node));
+  if (found != by_key_.end() && found->second == id) by_key_.erase(found);
+}
+
+std::vector<NodeId> NodeTable::lift(const EntryPlace& from) {
+  std::vector<NodeId> lifted;
+  auto [begin, end] = by_place_.equal_range(std::pair(from.folder, from.name));
+  for (auto entry = begin; entry != end; ++entry)
+    lifted.push_back(entry->second);
+  by_place_.erase(begin, end);
+  for (const NodeId id : lifted) {
+    Place& place = places_.at(id);
+    place.parent = 0;
+    place.name.clear();
+  }
+  return lifted;
+}
+
+void NodeTable::place_at(NodeId id, const EntryPlace& to) {
+  Place& place = places_.at(id);
+  place.parent = to.folder;
+  place.name = to.name;
+  by_place_.emplace(std::pair(to.folder, to.name), id);
+}
+
+void NodeTable::move(const EntryPlace& from, const EntryPlace& to) {
+  codec::MutexLock lock(mutex_);
+  for (const NodeId replaced : lift(to))
+    forget_key(replaced);
+  for (const NodeId moved : lift(from))
+    place_at(moved, to);
+}
+
+void NodeTable::exchange(const EntryPlace& one, const EntryPlace& other) {
+  codec::MutexLock lock(mutex_);
+  const std::vector<NodeId> from_one = lift(one);
+  const std::vector<NodeId> from_other = lift(other);
+  for (const NodeId id : from_one)
+    place_at(id, other);
+  for (const NodeId id : from_other)
+    place_at(id, one);
+}
+
+void NodeTable::remove(const EntryPlace& place, bool other_names) {
+  codec::MutexLock lock(mutex_);
+  for (const NodeId id : lift(place)) {
+    if (!other_names) forget_key(id);
+  }
+}
+
+void NodeTable::rekey(const Node& node, std::uint64_t inode) {
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(node.id);
+  if (found == places_.end()) return;
+  forget_key(node.id);
+  found->second.node->inode.store(inode, std::memory_order_relaxed);
+  by_key_[key_of(node)] = node.id;
 }
 
 }  // namespace cframefs::fs

@@ -4,6 +4,10 @@
 // two nodes. Numbers are never used again. A node lives until the kernel has forgotten it; where it lies is its parent
 // and its name there, as last looked up.
 //
+// What the mount itself renames, replaces or removes moves in the table with it: a node keeps its number and its
+// handles under another name, and one that lost its name is found by nobody any more while the kernel still remembers
+// it.
+//
 // Thread safety: the table is synchronised; of a node, the constant members may be read by anyone and the rest under
 // its mutex. Lock order: a node's mutex first, then the table's.
 #pragma once
@@ -19,6 +23,7 @@
 
 #include "codec/mutex.h"
 #include "fs/generation.h"
+#include "fs/open_frame.h"
 #include "fs/source_tree.h"
 
 namespace cframefs::fs {
@@ -34,17 +39,29 @@ struct Node {
   const NodeId id;
   const NodeRole role;
   const EntryKind kind;
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;           // of the entry on disk; set before the node is shared
-  std::atomic<bool> watched{false};  // folders: changes of what it holds are reported
+  std::uint64_t device = 0;             // of the entry on disk; set before the node is shared
+  std::uint64_t shown_inode = 0;        // the entry's when the node was made: programs see one number throughout
+  std::atomic<std::uint64_t> inode{0};  // of the entry on disk; changed by NodeTable::rekey() alone
+  std::atomic<bool> watched{false};     // folders: changes of what it holds are reported
 
+  /// Held while the mount itself changes the file, so that its own change is told from somebody else's. Taken before
+  /// `mutex`.
+  codec::Mutex change_mutex;
   codec::Mutex mutex;
   Probe known GUARDED_BY(mutex);                                                 // what the last stat saw
   std::uint64_t shown_size GUARDED_BY(mutex) = 0;                                // what the kernel was told last
   std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // by handles
+  std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);                         // what its handles share
   std::weak_ptr<const Generation> current GUARDED_BY(mutex);                     // what the last open opened
   frame::Identity cached GUARDED_BY(mutex);  // the state whose pages the kernel may hold
+  frame::Identity own GUARDED_BY(mutex);     // the state that the last change by the mount itself has left
   bool damaged GUARDED_BY(mutex) = false;    // a read of the state `cached` has failed
+};
+
+/// A name on disk in a folder.
+struct EntryPlace {
+  NodeId folder = 0;
+  std::string name;
 };
 
 class NodeTable {
@@ -54,6 +71,8 @@ class NodeTable {
   std::shared_ptr<Node> find(NodeId id) const;
   /// The node for this file, made if need be, with its place brought up to date; counts one more look-up.
   std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const Probe& probe);
+  /// One more look-up of a node that is known to be the one; null if it is gone.
+  std::shared_ptr<Node> enter_again(NodeId id);
   /// True if the node is gone.
   bool forget(NodeId id, std::uint64_t lookups);
   /// 0 for the root and for nodes that are gone.
@@ -65,6 +84,15 @@ class NodeTable {
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
   void set_root(std::shared_ptr<Node> node);
 
+  /// What lay at `from` lies at `to` now; what lay there has no place any more.
+  void move(const EntryPlace& from, const EntryPlace& to);
+  /// Two entries have changed places.
+  void exchange(const EntryPlace& one, const EntryPlace& other);
+  /// What lay there is gone from it. `other_names`: it may still be found under another name (a hard link).
+  void remove(const EntryPlace& place, bool other_names);
+  /// The node's entry on disk is another inode now, by a rename of our own.
+  void rekey(const Node& node, std::uint64_t inode);
+
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, EntryKind, NodeRole>;  // device, inode, guise
   struct Place {
@@ -74,7 +102,12 @@ class NodeTable {
     std::uint64_t lookups = 0;
   };
 
+  static Key key_of(const Node& node);
   void unplace(const Place& place, NodeId id) REQUIRES(mutex_);
+  void place_at(NodeId id, const EntryPlace& to) REQUIRES(mutex_);
+  /// Takes the nodes at a place out of it; they have none then.
+  std::vector<NodeId> lift(const EntryPlace& from) REQUIRES(mutex_);
+  void forget_key(NodeId id) REQUIRES(mutex_);
 
   mutable codec::Mutex mutex_;
   NodeId next_ GUARDED_BY(mutex_) = kRootNode + 1;

@@ -57,5 +57,7 @@ struct MountOptions {
 
 /// An eighth of the memory, at least 64 MiB and at most 1 GiB.
 std::uint64_t default_cache_size();
+/// Half as much, at least 64 MiB and at most 512 MiB.
+std::uint64_t default_dirty_limit();
 
 }  // namespace cframefs::fs

@@ -93,6 +93,19 @@ codec::Result<EntryKind> SourceTree::kind_of(const std::string& path) const {
   return kind_from(path, status->st_mode);
 }
 
+bool SourceTree::keeps_kind(EntryKind kind, const std::string& path) const {
+  if (is_container(kind)) return may_be_container(path);
+  return kind != EntryKind::plain || !rules_.has_container_suffix(path);
+}
+
+std::string SourceTree::attribute_path(const std::string& path, EntryKind kind) {
+  return kind == EntryKind::sparse_frame ? join(path, kSparseIndex) : path;
+}
+
+std::string SourceTree::lock_path(const std::string& path, EntryKind kind) {
+  return kind == EntryKind::sparse_frame ? join(path, ".b2lock") : path + ".b2lock";
+}
+
 codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
   if (!may_be_container(path)) return kind;
@@ -222,8 +235,9 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(const std::string& direc
   return rules_.show(std::move(stored));
 }
 
-codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(const std::string& path) const {
-  auto fd = files_.open_at(root_.fd(), path.empty() ? "." : path, O_RDONLY);
+codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(const std::string& path,
+                                                                               int flags) const {
+  auto fd = files_.open_at(root_.fd(), path.empty() ? "." : path, flags);
   if (!fd) return at_path<std::shared_ptr<const frame::Descriptor>>(codec::Failure(fd.error()), path);
   return std::make_shared<const frame::Descriptor>(files_, *fd);
 }

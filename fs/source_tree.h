@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+
 #include "frame/file_ops.h"
 #include "frame/open.h"
 #include "fs/names.h"
@@ -43,12 +45,22 @@ class SourceTree {
   /// As probe(path), but takes the header's facts from `known` if the file has not changed since.
   codec::Result<Probe> probe_again(const std::string& path, const Probe& known) const;
 
+  /// What lies at `path`; none if nothing does.
+  codec::Result<EntryKind> kind_of(const std::string& path) const;
+  /// Whether an entry of this kind would still be of that kind under the name `path`.
+  bool keeps_kind(EntryKind kind, const std::string& path) const;
+  /// The file whose mode, owner and times are those of the entry: of a sparse frame its index.
+  static std::string attribute_path(const std::string& path, EntryKind kind);
+  /// The lock side-car of a container.
+  static std::string lock_path(const std::string& path, EntryKind kind);
+
   /// The stored name in folder `directory` that shows as `shown`; ENOENT if there is none.
   codec::Result<std::string> resolve(const std::string& directory, const std::string& shown) const;
   codec::Result<std::vector<ShownEntry>> list(const std::string& directory) const;
 
-  /// Opens for reading whatever is at `path`; for a sparse frame its folder.
-  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(const std::string& path) const;
+  /// Opens whatever is at `path`; for a sparse frame its folder. `flags`: as open(2).
+  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(const std::string& path,
+                                                                     int flags = O_RDONLY) const;
   /// The identity by which changes of the open container are noticed.
   codec::Result<frame::Identity> identity(int fd, EntryKind kind) const;
   /// The target as it is shown.
@@ -64,7 +76,6 @@ class SourceTree {
   static std::string join(const std::string& directory, const std::string& name);
 
  private:
-  codec::Result<EntryKind> kind_of(const std::string& path) const;
   codec::Result<EntryKind> kind_from(const std::string& path, mode_t mode) const;
   bool may_be_container(const std::string& path) const;
   codec::Result<Probe> probe_container(const std::string& path, Probe probe) const;

@@ -1,4 +1,4 @@
-// The program cframe: looks into frames without mounting them, and makes them.
+// The program cframe: looks into frames, makes and changes them, without mounting them.
 //
 // cframe_main() is the whole program but for signals, so that tests run it in process. Each subcommand is a file of its
 // own; add_NAME() declares its options to the parser and returns what runs it.
@@ -30,6 +30,10 @@ struct Subcommand {
 Subcommand add_info(CLI::App& program);
 Subcommand add_cat(CLI::App& program);
 Subcommand add_verify(CLI::App& program);
+Subcommand add_compact(CLI::App& program);
+Subcommand add_repair(CLI::App& program);
+Subcommand add_get_meta(CLI::App& program);
+Subcommand add_set_meta(CLI::App& program);
 Subcommand add_pack(CLI::App& program);
 Subcommand add_unpack(CLI::App& program);
 Subcommand add_convert(CLI::App& program);

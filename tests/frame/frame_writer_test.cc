@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/frame_model.h"
 #include "tests/support/reading.h"
@@ -330,6 +332,34 @@ TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
   expect_ok(writer->commit(Durability::durable));
   ::unsetenv("BLOSC_LOCKING");
   EXPECT_EQ(test::file_bytes(path() + ".b2lock").size(), 16U);
+}
+
+/// Its next write to a header goes wrong after the first bytes.
+class TearsTheHeader : public test::ForwardingFiles {
+ public:
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+    if (at.value != frame::kSwitchBegin || !std::exchange(due_, false)) return ForwardingFiles::pwrite(fd, from, at);
+    EXPECT_TRUE(ForwardingFiles::pwrite(fd, from.first(26), at));
+    return codec::io_error(EIO, "pwrite");
+  }
+
+ private:
+  bool due_ = true;
+};
+
+TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
+  make_filled(250);
+  TearsTheHeader files;
+  const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr);
+  ASSERT_TRUE(writer);
+  FrameModel other = model_;
+  expect_ok(model_.write(**writer, 10, pattern(500, 3)));
+  EXPECT_EQ((*writer)->commit(Durability::durable).error().sys, EIO);
+  std::swap(model_, other);
+  check();
+  std::swap(model_, other);
+  expect_ok((*writer)->commit(Durability::durable));
+  check(writer->get());
 }
 
 TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {

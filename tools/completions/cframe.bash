@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify | pack | unpack | convert)
+      info | cat | verify | pack | unpack | convert | compact | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -15,7 +15,7 @@ _cframe() {
   done
 
   case $prev in
-    --offset | --length | --frame-offset | --workers | --clevel) return ;;
+    --offset | --length | --frame-offset | --workers | --clevel | --wait) return ;;
     --typesize | --chunksize | --blocksize)
       mapfile -t COMPREPLY < <(compgen -W 'auto' -- "$cur")
       return
@@ -36,16 +36,17 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='info cat verify pack unpack convert --help --version' ;;
+    '') options='info cat verify pack unpack convert compact repair get-meta set-meta --help --version' ;;
     info) options='--help --json --all --offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --offset --workers' ;;
     pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
     unpack) options='--help --frame-offset --b2nd --force --workers' ;;
-    convert)
-      options='--help --frame-offset --old-bits --codec --clevel --filter --typesize --chunksize --blocksize --force
-        --workers'
-      ;;
+    compact) options='--help --quiet --wait' ;;
+    repair) options='--help --quiet --wait' ;;
+    get-meta) options='--help --fixed --json --offset' ;;
+    set-meta) options='--help --from --remove --fixed --wait' ;;
+    convert) options='--help --frame-offset --old-bits --codec --clevel --filter --typesize --chunksize --blocksize --force --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

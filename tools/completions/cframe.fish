@@ -3,6 +3,10 @@
 complete -c cframe -n __fish_use_subcommand -f -a info -d 'Show what a frame says about itself'
 complete -c cframe -n __fish_use_subcommand -f -a cat -d 'Write the plain bytes of a frame'
 complete -c cframe -n __fish_use_subcommand -f -a verify -d 'Decode everything and report damage'
+complete -c cframe -n __fish_use_subcommand -f -a compact -d 'Write frames anew without dead bytes'
+complete -c cframe -n __fish_use_subcommand -f -a repair -d 'Cut off an unfinished commit, or save what can be read'
+complete -c cframe -n __fish_use_subcommand -f -a get-meta -d 'Write the content of a metalayer'
+complete -c cframe -n __fish_use_subcommand -f -a set-meta -d 'Set or remove a metalayer'
 complete -c cframe -n __fish_use_subcommand -f -a pack -d 'Make a frame of a file'
 complete -c cframe -n __fish_use_subcommand -f -a unpack -d 'Write the plain bytes of a frame into a file'
 complete -c cframe -n __fish_use_subcommand -f -a convert -d 'Make a current frame of a file of any format'
@@ -23,6 +27,21 @@ complete -c cframe -n '__fish_seen_subcommand_from verify' -l json -d 'Report as
 complete -c cframe -n '__fish_seen_subcommand_from verify' -s q -l quiet -d 'Print only what is faulty'
 complete -c cframe -n '__fish_seen_subcommand_from verify' -x -l offset -d 'Where the frame starts inside the file'
 complete -c cframe -n '__fish_seen_subcommand_from verify' -x -l workers -d 'Decoding threads'
+
+complete -c cframe -n '__fish_seen_subcommand_from compact' -s q -l quiet -d 'Print only what goes wrong'
+complete -c cframe -n '__fish_seen_subcommand_from compact' -x -l wait -d 'How long to wait for a lock'
+
+complete -c cframe -n '__fish_seen_subcommand_from repair' -s q -l quiet -d 'Print only what is lost'
+complete -c cframe -n '__fish_seen_subcommand_from repair' -x -l wait -d 'How long to wait for a lock'
+
+complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l fixed -d 'Of the fixed metalayers'
+complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l json -d 'Decoded, as JSON'
+complete -c cframe -n '__fish_seen_subcommand_from get-meta' -x -l offset -d 'Where the frame starts inside the file'
+
+complete -c cframe -n '__fish_seen_subcommand_from set-meta' -r -l from -d 'Take the content from a file'
+complete -c cframe -n '__fish_seen_subcommand_from set-meta' -l remove -d 'Remove it'
+complete -c cframe -n '__fish_seen_subcommand_from set-meta' -l fixed -d 'A fixed metalayer'
+complete -c cframe -n '__fish_seen_subcommand_from set-meta' -x -l wait -d 'How long to wait for a lock'
 
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l codec -a 'blosclz lz4 lz4hc zlib zstd' -d 'Compressor'
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l clevel -d 'Compression level; 0 stores'

@@ -50,7 +50,7 @@ class ReadOnly(Folder):
         os.symlink("plain.txt", self.source + "/link")
 
     def test_every_kind_of_write_is_refused(self):
-        mount = self.mount()
+        mount = self.mount("ro")
         calls = {
             "open for writing": lambda: os.open(mount / "x", os.O_WRONLY),
             "open for reading and writing": lambda: os.open(mount / "x", os.O_RDWR),
@@ -80,18 +80,22 @@ class ReadOnly(Folder):
                 self.assertEqual(refused.exception.errno, errno.EROFS)
         self.assertEqual(output("find", self.source, "-printf", "%p %s %T@ %m\n"), before)
 
-    def test_rw_and_ro_are_taken_and_both_are_read_only(self):
-        for option in ("rw", "ro"):
-            with self.subTest(option), Mount(self.source, option, mountpoint=self.mountpoint) as mount:
-                with self.assertRaises(OSError) as refused:
+    def test_ro_is_what_the_kernel_is_told_and_rw_is_the_default(self):
+        for options, read_only in (([], False), (["rw"], False), (["ro"], True)):
+            with self.subTest(options=options), Mount(self.source, *options, mountpoint=self.mountpoint) as mount:
+                self.assertEqual(bool(os.statvfs(mount.path).f_flag & os.ST_RDONLY), read_only)
+                if read_only:
+                    with self.assertRaises(OSError) as refused:
+                        os.mkdir(mount / "new")
+                    self.assertEqual(refused.exception.errno, errno.EROFS)
+                else:
                     os.mkdir(mount / "new")
-                self.assertEqual(refused.exception.errno, errno.EROFS)
-                self.assertTrue(os.statvfs(mount.path).f_flag & os.ST_RDONLY)
+                    os.rmdir(self.source + "/new")
 
     def test_access_and_modes(self):
         os.chmod(self.source + "/x.b2frame", 0o640)
         os.utime(self.source + "/x.b2frame", ns=(1_500_000_000_123_456_789, 1_400_000_000_987_654_321))
-        mount = self.mount()
+        mount = self.mount("ro")
         self.assertTrue(os.access(mount / "x", os.R_OK))
         self.assertFalse(os.access(mount / "x", os.W_OK))
         self.assertFalse(os.access(mount / "x", os.X_OK))
@@ -298,12 +302,13 @@ class ComingAndGoing(Folder):
             self.check_serves(self.work + "/second")
 
     def test_the_table_of_mounts_names_source_and_type(self):
-        self.mount()
-        with open("/proc/self/mounts", encoding="utf-8") as table:
-            (line,) = [line for line in table if self.mountpoint in line]
-        source, mountpoint, kind, options = line.split()[:4]
-        self.assertEqual((source, mountpoint, kind), (self.source, self.mountpoint, "fuse.cframefs"))
-        self.assertIn("ro", options.split(","))
+        for option in ("ro", "rw"):
+            with Mount(self.source, option, mountpoint=self.mountpoint):
+                with open("/proc/self/mounts", encoding="utf-8") as table:
+                    (line,) = [line for line in table if self.mountpoint in line]
+                source, mountpoint, kind, options = line.split()[:4]
+                self.assertEqual((source, mountpoint, kind), (self.source, self.mountpoint, "fuse.cframefs"))
+                self.assertIn(option, options.split(","))
 
     def test_debug_talks_and_stays_in_front(self):
         with Mount(self.source, mountpoint=self.mountpoint, flags=["-d"]) as mount:
@@ -418,7 +423,7 @@ class SingleFile(Folder):
             self.assertEqual(os.listdir(mount.path), ["x.b2frame"])
 
     def test_on_a_regular_file(self):
-        with Mount(self.source + "/x.b2frame", mountpoint=self.target):
+        with Mount(self.source + "/x.b2frame", "ro", mountpoint=self.target):
             self.assertEqual(os.stat(self.target).st_size, len(self.content))
             with open(self.target, "rb") as file:
                 self.assertEqual(file.read(), self.content)

@@ -1,0 +1,256 @@
+// Frames that are written: who writes, what becomes of the node at a commit, and the operations on open files, which go
+// to the frame's WriteBack or to the file that is passed through.
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/xattr.h>
+
+#include "fs/filesystem.h"
+#include "fs/log.h"
+#include "fs/new_frames.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::string_view kMeta = "user.blosc2.meta.";
+constexpr std::string_view kVlmeta = "user.blosc2.vlmeta.";
+
+/// The chunks of an array are tiles of a shape that says how many there are: writing bytes would contradict it.
+bool is_array(const Generation& generation) {
+  for (const frame::Metalayer& layer : generation.container().metalayers()) {
+    if (layer.name == "b2nd" || layer.name == "caterva") return true;
+  }
+  const frame::FlatView& view = generation.view();
+  return generation.container().metalayer_damage() || !view.head().empty() || view.tiles() != nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<Node> Filesystem::committing_at(const EntryPlace& place) const {
+  for (const auto& node : nodes_.at_place(place.folder, place.name)) {
+    const auto writer = write_back_of(*node);
+    if (writer && writer->is_committing()) return node;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<WriteBack> Filesystem::write_back_at(const EntryPlace& place) const {
+  for (const auto& node : nodes_.at_place(place.folder, place.name)) {
+    if (auto writer = write_back_of(*node)) return writer;
+  }
+  return nullptr;
+}
+
+codec::Result<FramePlace> Filesystem::place_of(const std::string& path) const {
+  const std::size_t slash = path.rfind('/');
+  const bool in_root = slash == std::string::npos;
+  auto folder = tree_.open_entry(in_root ? "" : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
+  if (!folder) return codec::Failure(folder.error());
+  return FramePlace{std::move(*folder), in_root ? path : path.substr(slash + 1), path};
+}
+
+codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
+                                                                    bool content, const NewFile& made) {
+  if (read_only_) return codec::io_error(EROFS, "open");
+  // Nobody may rename the frame while its writer is opened by name.
+  codec::MutexLock lock(changes_);
+  std::shared_ptr<WriteBack> writer = frame->join_writers();
+  if (!writer) {
+    auto path = path_of(node.id);
+    if (!path) return codec::Failure(path.error());
+    auto place = place_of(*path);
+    if (!place) return codec::Failure(place.error());
+    const auto on_committed = [this, weak_node = std::weak_ptr<Node>(nodes_.find(node.id)),
+                               weak_frame = std::weak_ptr<OpenFrame>(frame)](const WriteBack::Committed& what) {
+      const auto of_node = weak_node.lock();
+      const auto of_frame = weak_frame.lock();
+      if (of_node && of_frame) committed(*of_node, *of_frame, what);
+    };
+    auto opened = WriteBack::open(write_back_, std::move(*place), made.fresh, made.choose, on_committed);
+    if (!opened) {
+      if (opened.error().kind != codec::ErrorKind::unsupported) return opened;
+      once_.error(opened.error());
+      return codec::io_error(EROFS, "open");
+    }
+    writer = std::move(*opened);
+    frame->first_writer(writer);
+    flusher_.add(writer);
+  }
+  if (content && is_array(*writer->generation())) {
+    codec::Error error = codec::unsupported("arrays are not written").value();
+    error.path = writer->generation()->path();
+    once_.error(error);
+    static_cast<void>(frame->leave_writers());
+    return codec::io_error(EROFS, "open");
+  }
+  return writer;
+}
+
+void Filesystem::stop_writing(OpenFrame& frame) {
+  const std::shared_ptr<WriteBack> writer = frame.write_back();
+  if (!writer) return;
+  // Its error was told to close(2), unless programs have mapped the file and written after that.
+  const auto done = writer->commit(frame::Durability::ordered);
+  if (frame.is_last_writer()) {
+    if (!done && writer->discard()) {
+      log_error(writer->generation()->path() + ": what was written and could not be committed is lost");
+    }
+    writer->tidy();
+  }
+  static_cast<void>(frame.leave_writers());
+}
+
+codec::Result<void> Filesystem::write_for_once(Node& node, bool content,
+                                               const std::function<codec::Result<void>(WriteBack&)>& work) {
+  auto frame = share_frame(node);
+  if (!frame) return codec::Failure(frame.error());
+  auto writer = start_writing(node, *frame, content, {});
+  if (!writer) return codec::Failure(writer.error());
+  auto done = work(**writer);
+  if (done) done = (*writer)->commit(frame::Durability::ordered);
+  stop_writing(**frame);
+  return done;
+}
+
+void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what) {
+  const bool was_known = what.before != frame::Identity{};
+  if (was_known && what.before.inode != what.after.inode) nodes_.rekey(node, what.after.inode);
+  frame.committed(what.file, what.generation);
+  bool stale_pages = false;
+  {
+    codec::MutexLock lock(node.mutex);
+    node.current = what.generation;
+    if (!was_known) return;
+    if (what.own) {
+      node.cached = node.cached == what.before ? what.after : frame::Identity{};
+      node.own = node.cached;
+    } else {
+      stale_pages = node.cached != frame::Identity{};
+      node.cached = {};
+    }
+  }
+  if (stale_pages) notifier_.post([this, id = node.id] { kernel_->forget_node(id); });
+}
+
+codec::Result<void> Filesystem::create_frame(const std::string& folder, const std::string& path, mode_t mode) {
+  const int root = tree_.root_fd();
+  const std::string temporary = temporary_path(folder);
+  auto fd = files_.create_at(root, temporary, O_WRONLY | O_EXCL, mode & 07777U);
+  if (!fd) return codec::Failure(fd.error());
+  const frame::Descriptor file(files_, *fd);
+  auto done = files_.pwrite(file.fd(), frame::empty_frame(preliminary_frame(options_)), frame::FileOffset{0});
+  // Seen by nobody before it is whole.
+  if (done) done = files_.rename_at(root, temporary, root, path, RENAME_NOREPLACE);
+  if (!done) static_cast<void>(files_.remove_at(root, temporary, false));
+  return done;
+}
+
+codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& name, int flags, mode_t mode,
+                                              const Caller& caller) {
+  CreatedFile created;
+  NewFile made_now;
+  {
+    codec::MutexLock lock(changes_);
+    auto folder = folder_for_new(parent, name);
+    if (!folder && (folder.error().sys != EEXIST || (flags & O_EXCL) != 0)) return codec::Failure(folder.error());
+    codec::Result<Attributes> attributes;
+    if (folder) {
+      const std::string stored = tree_.rules().new_name(name);
+      const std::string path = SourceTree::join(*folder, stored);
+      const bool is_frame = tree_.rules().has_container_suffix(stored);
+      // With names=keep: an array, or a container of another format.
+      if (is_frame && !NameRules::names_new_frame(stored)) return codec::io_error(EOPNOTSUPP, "create");
+      auto done = is_frame ? create_frame(*folder, path, mode) : create_plain(path, mode);
+      if (!done) return codec::Failure(done.error());
+      if (is_frame) {
+        made_now = {true, [this](codec::ByteView first) { return chosen_frame(options_, first); }};
+      }
+      attributes = made(parent, name, path, caller);
+      flags &= ~O_TRUNC;
+    } else {
+      attributes = lookup(parent, name);
+    }
+    if (!attributes) return codec::Failure(attributes.error());
+    created.attributes = *attributes;
+  }
+  flags &= ~(O_CREAT | O_EXCL);
+  auto handle = std::make_unique<FileHandle>();
+  handle->node = nodes_.find(created.attributes.node);
+  auto opened = made_now.fresh && handle->node ? open_frame(std::move(handle), flags, made_now)
+                                               : open(created.attributes.node, flags);
+  if (!opened) {
+    forget(created.attributes.node, 1);
+    return codec::Failure(opened.error());
+  }
+  created.handle = std::move(*opened);
+  return created;
+}
+
+codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes,
+                                      bool from_page_cache) {
+  if (!handle.writable) return codec::io_error(EBADF, "write");
+  const bool append = handle.append && !from_page_cache && !options_.writeback;
+  if (!handle.frame) return write_plain(handle, at, bytes, append);
+  auto place = handle.frame->write_back()->write(append ? std::nullopt : std::optional(at), bytes);
+  if (!place) return codec::Failure(place.error());
+  // Somebody else has appended: the kernel has put the bytes into another page than where they went.
+  if (*place != at) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  return {};
+}
+
+codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
+  if (!handle.writable) return codec::io_error(EBADF, "fallocate");
+  if (!handle.frame) return allocate_plain(handle, mode, at, length);
+  return handle.frame->write_back()->allocate(mode, at, length);
+}
+
+codec::Result<void> Filesystem::flush(FileHandle& handle) {
+  if (!handle.frame || !handle.writable) return {};
+  return handle.frame->write_back()->commit(frame::Durability::ordered);
+}
+
+void Filesystem::release(std::unique_ptr<FileHandle> handle) {
+  if (handle->frame && handle->writable) stop_writing(*handle->frame);
+}
+
+codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
+  if (handle.file) return files_.sync(handle.file->fd(), data_only);
+  if (!handle.frame) return {};
+  if (const auto writer = handle.frame->write_back()) return writer->commit(frame::Durability::durable);
+  return files_.sync(handle.frame->file()->fd(), data_only);
+}
+
+codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name, const std::string* value, int flags) {
+  const bool variable = name.starts_with(kVlmeta);
+  if (!variable && (!name.starts_with(kMeta) || value == nullptr)) return codec::io_error(EPERM, "setxattr");
+  const std::string layer = name.substr(variable ? kVlmeta.size() : kMeta.size());
+  const auto change = [&](frame::FrameWriter& writer) -> codec::Result<void> {
+    const auto container = writer.container();
+    bool exists = false;
+    std::size_t length = 0;
+    if (variable) {
+      for (const std::string& known : container->vlmetalayer_names())
+        exists = exists || known == layer;
+    } else {
+      for (const frame::Metalayer& known : container->metalayers()) {
+        if (known.name != layer) continue;
+        exists = true;
+        length = known.content.size();
+      }
+    }
+    if (exists && (flags & XATTR_CREATE) != 0) return codec::io_error(EEXIST, "setxattr");
+    if (!exists && (value == nullptr || !variable || (flags & XATTR_REPLACE) != 0)) {
+      return codec::io_error(ENODATA, "setxattr");
+    }
+    if (value == nullptr) return writer.remove_vlmetalayer(layer);
+    const std::vector<std::uint8_t> content(value->begin(), value->end());
+    if (variable) return writer.set_vlmetalayer(layer, content);
+    // Of another length it would move everything that lies behind it.
+    if (content.size() != length) return codec::invalid("a fixed metalayer keeps its length");
+    return writer.set_metalayer(layer, content);
+  };
+  return write_for_once(node, false, [&](WriteBack& file) { return file.commit_with(change); });
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,267 @@
+// Frames that are open: their states, and reading them.
+//
+// All handles of a frame share an OpenFrame, because a commit may put a new file in place: from then on that is what
+// all of them read. As long as a program has the frame open for writing, reads go through its WriteBack.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+// How often a file that somebody else is changing is looked at again before it counts as damaged.
+constexpr int kOpenAttempts = 20;
+constexpr auto kOpenPause = std::chrono::milliseconds(1);
+constexpr int kReadAttempts = 5;
+// Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
+constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
+constexpr std::uint64_t kPage = 4096;
+
+/// Whether no page holds bytes of two chunks.
+bool has_page_sized_chunks(const frame::FlatView& view) {
+  const std::int32_t chunksize = view.container().parameters().chunksize;
+  const bool in_order = view.head().empty() && view.tiles() == nullptr;
+  return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kPage == 0;
+}
+
+bool changed_just_now(const frame::Identity& identity) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  return now_ns - identity.mtime_ns < 2'000'000'000;
+}
+
+}  // namespace
+
+std::shared_ptr<OpenFrame> Filesystem::open_frame_of(Node& node) {
+  codec::MutexLock lock(node.mutex);
+  return node.open_frame.lock();
+}
+
+std::shared_ptr<WriteBack> Filesystem::write_back_of(Node& node) {
+  const std::shared_ptr<OpenFrame> frame = open_frame_of(node);
+  return frame ? frame->write_back() : nullptr;
+}
+
+codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
+  for (int attempt = 1;; ++attempt) {
+    // With a writer the file is known, also while a commit puts a new one in place, and if it has no name any more.
+    std::shared_ptr<OpenFrame> frame = open_frame_of(node);
+    if (frame && frame->write_back()) return frame;
+    auto path = path_of(node.id);
+    if (!path) return codec::Failure(path.error());
+    auto file = tree_.open_entry(*path);
+    if (!file) return codec::Failure(file.error());
+    auto status = files_.status((*file)->fd());
+    if (!status) return codec::Failure(status.error());
+    codec::MutexLock lock(node.mutex);
+    // The root has no name that the kernel could look up again: there, whatever the source is now is opened.
+    if (node.id != kRootNode && (status->st_dev != node.device || status->st_ino != node.inode)) {
+      if (attempt < kOpenAttempts && node.open_frame.lock()) continue;
+      return codec::stale("another file has taken its place");
+    }
+    frame = node.open_frame.lock();
+    if (frame) {
+      auto shared = files_.status(frame->file()->fd());
+      if (shared && shared->st_ino == status->st_ino && shared->st_dev == status->st_dev) return frame;
+    }
+    frame = std::make_shared<OpenFrame>(std::move(*file));
+    node.open_frame = frame;
+    return frame;
+  }
+}
+
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_ptr<FileHandle> handle, int flags,
+                                                                  const NewFile& made) {
+  Node& node = *handle->node;
+  auto frame = share_frame(node);
+  if (!frame) return codec::Failure(frame.error());
+  handle->frame = std::move(*frame);
+  std::shared_ptr<WriteBack> writer;
+  if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) {
+    auto started = start_writing(node, handle->frame, true, made);
+    if (!started) return codec::Failure(started.error());
+    writer = std::move(*started);
+    handle->writable = true;
+    handle->append = (flags & O_APPEND) != 0;
+    if ((flags & O_TRUNC) != 0) {
+      if (auto cut = writer->resize(0); !cut) {
+        release(std::move(handle));
+        return codec::Failure(cut.error());
+      }
+    }
+  } else {
+    writer = handle->frame->write_back();
+  }
+  auto generation = writer ? writer->generation() : current_state(node, *handle->frame);
+  if (!generation) {
+    if (handle->writable) release(std::move(handle));
+    return codec::Failure(generation.error());
+  }
+  const bool damaged = is_damaged_small(**generation);
+  {
+    codec::MutexLock lock(node.mutex);
+    const frame::Identity& identity = (*generation)->identity();
+    const bool same = (node.cached.settled || node.own == identity) && node.cached == identity;
+    node.damaged = damaged || (same && node.damaged);
+    // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
+    handle->direct = node.damaged && !has_page_sized_chunks((*generation)->view());
+    handle->keep_pages = same && !handle->direct;
+    node.cached = identity;
+  }
+  codec::MutexLock lock(handle->mutex);
+  handle->generation = std::move(*generation);
+  handle->ahead = std::make_unique<ReadAhead>(ahead_);
+  return handle;
+}
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::current_state(Node& node, OpenFrame& frame) {
+  auto path = path_of(node.id);
+  return generation_of(node, path ? *path : std::string(), frame.file());
+}
+
+bool Filesystem::is_damaged_small(const Generation& generation) {
+  const std::uint64_t size = generation.view().size();
+  if (size > kSmallFile || has_page_sized_chunks(generation.view())) return false;
+  Reply reply;
+  return !route_.read(generation, frame::FlatOffset{0}, size, reply);
+}
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
+    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+  auto identity = tree_.identity(file->fd(), node.kind);
+  if (!identity) return codec::Failure(identity.error());
+  {
+    codec::MutexLock lock(node.mutex);
+    if (auto current = node.current.lock();
+        current && current->identity().settled && current->identity() == *identity) {
+      return current;
+    }
+  }
+  auto opened = open_generation(node, path, file);
+  if (!opened) return opened;
+  codec::MutexLock lock(node.mutex);
+  if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) {
+    // Somebody else was quicker; his may be the older look at a file that was changing.
+    if (current->identity().settled) return current;
+  }
+  node.current = *opened;
+  return opened;
+}
+
+codec::Result<std::shared_ptr<const frame::FlatView>> Filesystem::view_of(
+    std::shared_ptr<const frame::Container> container, const std::string& path) const {
+  return frame::make_view(std::move(container), options_.b2nd, NameRules::has_array_suffix(path));
+}
+
+bool Filesystem::is_known_damaged(Node& node, const frame::Identity& identity) {
+  codec::MutexLock lock(node.mutex);
+  return node.known.damage && node.known.identity == identity;
+}
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
+    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+  for (int attempt = 1;; ++attempt) {
+    auto before = tree_.identity(file->fd(), node.kind);
+    if (!before) return codec::Failure(before.error());
+    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle);
+    auto view = container ? view_of(std::move(*container), path)
+                          : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
+    auto after = tree_.identity(file->fd(), node.kind);
+    if (!after) return codec::Failure(after.error());
+    const bool steady = *before == *after;
+    if (view && steady) {
+      return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
+                                                std::move(*view), path);
+    }
+    // A frame that another process is appending to cannot be opened between two of its writes.
+    const bool settled = steady && !changed_just_now(*after);
+    if (attempt == kOpenAttempts || settled) {
+      codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
+      if (error.path.empty()) error.path = path;
+      if (!is_known_damaged(node, *after)) once_.error(error);
+      return codec::Failure(std::move(error));
+    }
+    std::this_thread::sleep_for(kOpenPause);
+  }
+}
+
+codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(FileHandle& handle) {
+  std::shared_ptr<const Generation> generation;
+  {
+    codec::MutexLock lock(handle.mutex);
+    generation = handle.generation;
+  }
+  const auto file = handle.frame->file();
+  auto identity = tree_.identity(file->fd(), handle.node->kind);
+  if (!identity) return codec::Failure(identity.error());
+  if (generation->identity().is_still(*identity)) return generation;
+  auto fresh = generation_of(*handle.node, generation->path(), file);
+  if (!fresh) return fresh;
+  statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
+  // serves are locked until it answers.
+  if (!is_own_state(*handle.node)) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  codec::MutexLock lock(handle.mutex);
+  handle.generation = *fresh;
+  return fresh;
+}
+
+codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+  if (const auto writer = handle.frame->write_back()) {
+    const auto note = [&](const std::shared_ptr<const Generation>& stored) { handle.ahead->note(stored, at, length); };
+    auto done = writer->read(at, length, reply, note);
+    if (!done && done.error().kind != codec::ErrorKind::stale) {
+      codec::MutexLock lock(handle.node->mutex);
+      handle.node->damaged = true;
+    }
+    return done;
+  }
+  auto generation = current_generation(handle);
+  for (int attempt = 1; generation; ++attempt) {
+    handle.ahead->note(*generation, at, length);
+    auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply);
+    // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
+    auto now = current_generation(handle);
+    if (!now) return codec::Failure(now.error());
+    if (*now == *generation) {
+      if (!done) {
+        codec::MutexLock lock(handle.node->mutex);
+        handle.node->damaged = true;
+      }
+      return done;
+    }
+    if (attempt == kReadAttempts) return codec::stale("the file kept changing while it was read");
+    reply.clear();
+    generation = std::move(now);
+  }
+  return codec::Failure(generation.error());
+}
+
+codec::Result<std::uint64_t> Filesystem::seek_frame(FileHandle& handle, std::uint64_t from, bool hole) {
+  codec::Result<std::shared_ptr<const Generation>> generation = nullptr;
+  if (const auto writer = handle.frame->write_back()) {
+    // Where the holes are is known of what is committed. What cannot be committed is taken for data.
+    auto done = writer->commit(frame::Durability::ordered);
+    if (!done || writer->dirty_since_write()) {
+      const std::uint64_t size = writer->size();
+      if (from >= size) return codec::io_error(ENXIO, "lseek");
+      return hole ? size : from;
+    }
+    generation = writer->generation();
+  } else {
+    generation = current_generation(handle);
+  }
+  if (!generation) return codec::Failure(generation.error());
+  const std::uint64_t size = (*generation)->view().size();
+  if (from >= size) return codec::io_error(ENXIO, "lseek");
+  auto found = (*generation)->view().seek(frame::FlatOffset{from}, hole);
+  if (!found) return codec::Failure(found.error());
+  if (!hole && found->value >= size) return codec::io_error(ENXIO, "lseek");
+  return found->value;
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,167 @@
+// Requests that open files, and those that change something.
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fs/fuse_requests.h"
+
+namespace cframefs::fs {
+namespace {
+
+Caller caller_of(fuse_req_t request) {
+  const fuse_ctx* context = fuse_req_ctx(request);
+  return {context->uid, context->gid};
+}
+
+/// Tells the kernel how to treat the file, and gives it the handle.
+FileHandle* fill_open(fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
+  info->keep_cache = handle->keep_pages ? 1 : 0;
+  info->direct_io = handle->direct ? 1 : 0;
+  info->noflush = handle->writable ? 0 : 1;
+  FileHandle* raw = handle.get();
+  info->fh = to_kernel(std::move(handle));
+  return raw;
+}
+
+void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  auto handle = filesystem_of(request).open(node, info->flags);
+  if (!handle) return reply_error(request, handle.error());
+  const bool fresh = !(*handle)->keep_pages;
+  FileHandle* raw = fill_open(info, std::move(*handle));
+  // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
+  if (fresh) adapter_of(request).forget_node_attributes(node);
+  if (fuse_reply_open(request, info) == -ENOENT) filesystem_of(request).release(std::unique_ptr<FileHandle>(raw));
+}
+
+void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
+  auto created = filesystem_of(request).create(parent, name, info->flags, mode, caller_of(request));
+  if (!created) return reply_error(request, created.error());
+  const fuse_entry_param entry = entry_of(created->attributes);
+  FileHandle* raw = fill_open(info, std::move(created->handle));
+  if (fuse_reply_create(request, &entry, info) == -ENOENT) {
+    filesystem_of(request).release(std::unique_ptr<FileHandle>(raw));
+    filesystem_of(request).forget(entry.ino, 1);
+  }
+}
+
+void on_flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  reply_result(request, filesystem_of(request).flush(*from_kernel<FileHandle>(info)));
+}
+
+void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  filesystem_of(request).release(std::unique_ptr<FileHandle>(from_kernel<FileHandle>(info)));
+  fuse_reply_err(request, 0);
+}
+
+void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+  reply_entry(request, filesystem_of(request).make_folder(parent, name, mode, caller_of(request)));
+}
+
+void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+  reply_entry(request, filesystem_of(request).make_node(parent, name, mode, device, caller_of(request)));
+}
+
+void on_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
+  reply_entry(request, filesystem_of(request).make_symlink(parent, name, target, caller_of(request)));
+}
+
+void on_link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
+  reply_entry(request, filesystem_of(request).link(node, parent, name));
+}
+
+void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  reply_result(request, filesystem_of(request).remove(parent, name, false));
+}
+
+void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  reply_result(request, filesystem_of(request).remove(parent, name, true));
+}
+
+void on_rename(fuse_req_t request, fuse_ino_t from_parent, const char* from, fuse_ino_t to_parent, const char* to,
+               unsigned flags) {
+  reply_result(request, filesystem_of(request).rename(from_parent, from, to_parent, to, flags));
+}
+
+AttributeChanges changes_of(const struct stat& wanted, int what) {
+  AttributeChanges changes;
+  if ((what & FUSE_SET_ATTR_MODE) != 0) changes.mode = wanted.st_mode;
+  if ((what & FUSE_SET_ATTR_UID) != 0) changes.user = wanted.st_uid;
+  if ((what & FUSE_SET_ATTR_GID) != 0) changes.group = wanted.st_gid;
+  if ((what & FUSE_SET_ATTR_SIZE) != 0) changes.size = static_cast<std::uint64_t>(wanted.st_size);
+  constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+  if ((what & kTimes) != 0) {
+    const auto time = [what](int set, int now, const struct timespec& value) {
+      if ((what & now) != 0) return timespec{0, UTIME_NOW};
+      return (what & set) != 0 ? value : timespec{0, UTIME_OMIT};
+    };
+    changes.times = {time(FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
+                     time(FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim)};
+  }
+  return changes;
+}
+
+void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int what, fuse_file_info* info) {
+  FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
+  auto attributes = filesystem_of(request).change_attributes(node, handle, changes_of(*wanted, what));
+  if (!attributes) return reply_error(request, attributes.error());
+  fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
+}
+
+void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::size_t size, off_t offset,
+              fuse_file_info* info) {
+  auto done = filesystem_of(request).write(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset),
+                                           bytes_of(bytes, size), info->writepage != 0);
+  if (!done) return reply_error(request, done.error());
+  fuse_reply_write(request, size);
+}
+
+void on_fsync(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
+  reply_result(request, filesystem_of(request).sync(*from_kernel<FileHandle>(info), data_only != 0));
+}
+
+void on_fsyncdir(fuse_req_t request, fuse_ino_t node, int /*data_only*/, fuse_file_info* /*info*/) {
+  reply_result(request, filesystem_of(request).sync_folder(node));
+}
+
+void on_fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, fuse_file_info* info) {
+  reply_result(request,
+               filesystem_of(request).allocate(*from_kernel<FileHandle>(info), mode, static_cast<std::uint64_t>(offset),
+                                               static_cast<std::uint64_t>(length)));
+}
+
+void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
+                 int flags) {
+  reply_result(request, filesystem_of(request).set_attribute(node, name, std::string(value, size), flags));
+}
+
+void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
+  reply_result(request, filesystem_of(request).remove_attribute(node, name));
+}
+
+}  // namespace
+
+void add_changing(fuse_lowlevel_ops& ops) {
+  ops.open = on_open;
+  ops.create = on_create;
+  ops.flush = on_flush;
+  ops.release = on_release;
+  ops.mkdir = on_mkdir;
+  ops.mknod = on_mknod;
+  ops.symlink = on_symlink;
+  ops.link = on_link;
+  ops.unlink = on_unlink;
+  ops.rmdir = on_rmdir;
+  ops.rename = on_rename;
+  ops.setattr = on_setattr;
+  ops.write = on_write;
+  ops.fsync = on_fsync;
+  ops.fsyncdir = on_fsyncdir;
+  ops.fallocate = on_fallocate;
+  ops.setxattr = on_setxattr;
+  ops.removexattr = on_removexattr;
+}
+
+}  // namespace cframefs::fs

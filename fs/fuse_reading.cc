@@ -1,0 +1,192 @@
+// Requests that only look: names, attributes, folders, contents.
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "fs/fuse_requests.h"
+
+namespace cframefs::fs {
+namespace {
+
+void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  reply_entry(request, filesystem_of(request).lookup(parent, name));
+}
+
+void on_forget(fuse_req_t request, fuse_ino_t node, std::uint64_t lookups) {
+  filesystem_of(request).forget(node, lookups);
+  fuse_reply_none(request);
+}
+
+void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* forgets) {
+  for (std::size_t i = 0; i < count; ++i)
+    filesystem_of(request).forget(forgets[i].ino, forgets[i].nlookup);
+  fuse_reply_none(request);
+}
+
+void on_getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
+  auto attributes = filesystem_of(request).attributes(node, handle);
+  if (!attributes) return reply_error(request, attributes.error());
+  fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
+}
+
+void on_readlink(fuse_req_t request, fuse_ino_t node) {
+  auto target = filesystem_of(request).read_link(node);
+  if (!target) return reply_error(request, target.error());
+  fuse_reply_readlink(request, target->c_str());
+}
+
+void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  auto handle = filesystem_of(request).open_directory(node);
+  if (!handle) return reply_error(request, handle.error());
+  DirectoryHandle* raw = handle->get();
+  info->fh = to_kernel(std::move(*handle));
+  if (fuse_reply_open(request, info) == -ENOENT) delete raw;
+}
+
+void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  delete from_kernel<DirectoryHandle>(info);
+  fuse_reply_err(request, 0);
+}
+
+unsigned mode_of(EntryKind kind) {
+  switch (kind) {
+    case EntryKind::directory:
+      return S_IFDIR;
+    case EntryKind::symlink:
+      return S_IFLNK;
+    case EntryKind::plain:
+    case EntryKind::frame:
+    case EntryKind::sparse_frame:
+      return S_IFREG;
+    case EntryKind::none:
+    case EntryKind::other:
+      break;
+  }
+  return 0;
+}
+
+// Entries 0 and 1 are "." and "..".
+struct Listing {
+  const DirectoryHandle& directory;
+  std::size_t size() const { return directory.entries.size() + 2; }
+  const char* name(std::size_t i) const {
+    return i == 0 ? "." : i == 1 ? ".." : directory.entries[i - 2].shown.c_str();
+  }
+  unsigned mode(std::size_t i) const { return i < 2 ? S_IFDIR : mode_of(directory.entries[i - 2].stored.kind); }
+};
+
+void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
+  const Listing listing{*from_kernel<DirectoryHandle>(info)};
+  std::vector<char> buffer(size);
+  std::size_t used = 0;
+  for (auto i = static_cast<std::size_t>(offset); i < listing.size(); ++i) {
+    struct stat status {};
+    status.st_mode = listing.mode(i);
+    status.st_ino = static_cast<ino_t>(-1);  // unknown without a look-up
+    const std::size_t length = fuse_add_direntry(request, buffer.data() + used, size - used, listing.name(i), &status,
+                                                 static_cast<off_t>(i + 1));
+    if (length > size - used) break;
+    used += length;
+  }
+  fuse_reply_buf(request, buffer.data(), used);
+}
+
+void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
+  const Listing listing{*from_kernel<DirectoryHandle>(info)};
+  Filesystem& filesystem = filesystem_of(request);
+  std::vector<char> buffer(size);
+  std::vector<NodeId> entered;
+  std::size_t used = 0;
+  for (auto i = static_cast<std::size_t>(offset); i < listing.size(); ++i) {
+    fuse_entry_param entry{};
+    entry.attr.st_mode = listing.mode(i);
+    entry.attr.st_ino = static_cast<ino_t>(-1);
+    if (i >= 2) {
+      // One that went away meanwhile is listed without attributes, as readdir(3) allows.
+      if (auto found = filesystem.lookup(node, listing.name(i))) entry = entry_of(*found);
+    }
+    const std::size_t length = fuse_add_direntry_plus(request, buffer.data() + used, size - used, listing.name(i),
+                                                      &entry, static_cast<off_t>(i + 1));
+    if (length > size - used) {
+      if (entry.ino != 0) filesystem.forget(entry.ino, 1);
+      break;
+    }
+    if (entry.ino != 0) entered.push_back(entry.ino);
+    used += length;
+  }
+  if (fuse_reply_buf(request, buffer.data(), used) == -ENOENT) {
+    for (const NodeId id : entered)
+      filesystem.forget(id, 1);
+  }
+}
+
+void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
+  Reply reply;
+  auto done =
+      filesystem_of(request).read(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), size, reply);
+  if (!done) return reply_error(request, done.error());
+  fuse_reply_iov(request, reply.parts().data(), static_cast<int>(reply.parts().size()));
+}
+
+void on_lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
+  auto found = filesystem_of(request).seek(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), whence);
+  if (!found) return reply_error(request, found.error());
+  fuse_reply_lseek(request, static_cast<off_t>(*found));
+}
+
+void on_statfs(fuse_req_t request, fuse_ino_t /*node*/) {
+  auto status = filesystem_of(request).filesystem_status();
+  if (!status) return reply_error(request, status.error());
+  fuse_reply_statfs(request, &*status);
+}
+
+/// getxattr(2) and listxattr(2) ask with size 0 how large the answer is.
+void reply_attribute(fuse_req_t request, const std::string& value, std::size_t size) {
+  if (size == 0) {
+    fuse_reply_xattr(request, value.size());
+  } else if (value.size() > size) {
+    fuse_reply_err(request, ERANGE);
+  } else {
+    fuse_reply_buf(request, value.data(), value.size());
+  }
+}
+
+void on_getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
+  auto value = filesystem_of(request).get_attribute(node, name);
+  if (!value) return reply_error(request, value.error());
+  reply_attribute(request, *value, size);
+}
+
+void on_listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
+  auto names = filesystem_of(request).list_attributes(node);
+  if (!names) return reply_error(request, names.error());
+  std::string list;
+  for (const std::string& name : *names)
+    list.append(name).push_back('\0');
+  reply_attribute(request, list, size);
+}
+
+}  // namespace
+
+void add_reading(fuse_lowlevel_ops& ops) {
+  ops.lookup = on_lookup;
+  ops.forget = on_forget;
+  ops.forget_multi = on_forget_multi;
+  ops.getattr = on_getattr;
+  ops.readlink = on_readlink;
+  ops.opendir = on_opendir;
+  ops.readdir = on_readdir;
+  ops.readdirplus = on_readdirplus;
+  ops.releasedir = on_releasedir;
+  ops.read = on_read;
+  ops.lseek = on_lseek;
+  ops.statfs = on_statfs;
+  ops.getxattr = on_getxattr;
+  ops.listxattr = on_listxattr;
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,345 @@
+// The programs' side of a write-back: reading and changing the layers. The disk's side is write_back_commit.cc.
+#include "fs/write_back.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+
+namespace cframefs::fs {
+namespace {
+
+// An index has eight bytes for each chunk and must itself fit into a chunk.
+constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
+// How often a read is begun again because somebody else was changing the frame.
+constexpr int kReadAttempts = 5;
+// A reply may have 1024 parts.
+constexpr std::size_t kManyParts = 512;
+
+std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
+  return a + b < a ? ~std::uint64_t{0} : a + b;
+}
+
+}  // namespace
+
+std::uint64_t WriteBack::size() {
+  codec::MutexLock lock(mutex_);
+  return dirty_.size();
+}
+
+std::optional<struct timespec> WriteBack::dirty_since_write() {
+  codec::MutexLock lock(mutex_);
+  if (!committing_ && !dirty_.differs_from(size_below())) return std::nullopt;
+  return last_write_;
+}
+
+std::optional<std::chrono::steady_clock::time_point> WriteBack::oldest_dirty() {
+  codec::MutexLock lock(mutex_);
+  return oldest_;
+}
+
+std::uint64_t WriteBack::dirty_bytes() {
+  codec::MutexLock lock(mutex_);
+  return dirty_.chunks().size() * dirty_.chunksize();
+}
+
+std::shared_ptr<const Generation> WriteBack::generation() {
+  codec::MutexLock lock(mutex_);
+  return generation_;
+}
+
+bool WriteBack::owns(const frame::Identity& identity) {
+  codec::MutexLock lock(mutex_);
+  return busy_ || identity == identity_;
+}
+
+bool WriteBack::is_committing() {
+  codec::MutexLock lock(mutex_);
+  return busy_;
+}
+
+std::uint64_t WriteBack::size_below() const {
+  return committing_ ? committing_->size() : generation_->view().size();
+}
+
+codec::Result<void> WriteBack::check_usable() {
+  if (stale_) return codec::stale("somebody else changed the frame under what was written and not committed");
+  return {};
+}
+
+void WriteBack::note_dirty() {
+  clock_gettime(CLOCK_REALTIME, &last_write_);
+  if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+}
+
+codec::Result<void> WriteBack::follow() {
+  {
+    codec::MutexLock lock(mutex_);
+    if (busy_ || stale_) return check_usable();
+    auto disk = identity_on_disk();
+    if (!disk) return codec::Failure(disk.error());
+    if (*disk == identity_) return {};
+    // Mode, owner or links: the content is what it was.
+    frame::Identity same = *disk;
+    same.ctime_ns = identity_.ctime_ns;
+    if (same == identity_) {
+      identity_ = *disk;
+      return {};
+    }
+  }
+  return reload();
+}
+
+codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
+  const std::uint64_t used = shared_.dirty_bytes.load(std::memory_order_relaxed);
+  // As much again may be taken by encoded chunks of a commit.
+  const std::uint64_t bound = shared_.dirty_limit / 2;
+  if (used + bytes > bound) return commit(frame::Durability::ordered, Extent::complete);
+  if (used + bytes > bound / 2) shared_.wake();
+  return {};
+}
+
+codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes) {
+  if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
+  if (auto followed = follow(); !followed) return codec::Failure(followed.error());
+  codec::MutexLock lock(mutex_);
+  return write_locked(place.value_or(dirty_.size()), bytes);
+}
+
+codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
+  if (size > 0 && (size - 1) / dirty_.chunksize() >= kMostChunks) return codec::io_error(EFBIG, "write");
+  return {};
+}
+
+codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec::ByteView bytes) {
+  if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  const std::uint64_t end = capped_sum(place, bytes.size());
+  if (auto fits = check_size(end); !fits) return codec::Failure(fits.error());
+  const std::uint64_t chunksize = dirty_.chunksize();
+  for (std::uint64_t at = place; at < end;) {
+    const std::uint64_t from = at % chunksize;
+    const std::uint64_t step = std::min(end - at, chunksize - from);
+    const auto number = static_cast<std::int64_t>(at / chunksize);
+    auto chunk = chunk_to_write(number, from, from + step);
+    if (!chunk) return codec::Failure(chunk.error());
+    std::memcpy((*chunk)->bytes().data() + from, bytes.data() + (at - place), step);
+    dirty_.grow(at + step);
+    last_touched_ = number;
+    note_dirty();
+    at += step;
+  }
+  return place;
+}
+
+DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
+  return std::make_shared<DirtyChunk>(shared_.route.pool(), size, shared_.dirty_bytes);
+}
+
+codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
+  const DirtyLayer::Chunk* known = dirty_.find(number);
+  if (known != nullptr && *known) return known->get();
+  DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
+  const codec::ByteSpan bytes = chunk->bytes();
+  const std::uint64_t valid = dirty_.length_of(number);
+  if (known != nullptr) {
+    std::fill(bytes.begin(), bytes.end(), std::uint8_t{0});
+  } else if (from == 0 && to >= valid) {
+    const auto rest = bytes.subspan(to);
+    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
+  } else {
+    const std::uint64_t begin = static_cast<std::uint64_t>(number) * dirty_.chunksize();
+    if (auto read = copy_view(begin, bytes.first(valid)); !read) return codec::Failure(read.error());
+    const auto rest = bytes.subspan(valid);
+    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
+  }
+  DirtyChunk* raw = chunk.get();
+  dirty_.put(number, std::move(chunk));
+  return raw;
+}
+
+codec::Result<void> WriteBack::resize(std::uint64_t size) {
+  if (auto followed = follow(); !followed) return followed;
+  codec::MutexLock lock(mutex_);
+  if (auto usable = check_usable(); !usable) return usable;
+  if (auto fits = check_size(size); !fits) return fits;
+  if (size == dirty_.size()) return {};
+  dirty_.resize(size);
+  note_dirty();
+  return {};
+}
+
+codec::Result<void> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
+  const std::uint64_t chunksize = dirty_.chunksize();
+  const std::uint64_t end = std::min(capped_sum(at, length), dirty_.size());
+  while (at < end) {
+    const std::uint64_t from = at % chunksize;
+    const std::uint64_t step = std::min(end - at, chunksize - from);
+    const auto number = static_cast<std::int64_t>(at / chunksize);
+    if (from == 0 && step >= dirty_.length_of(number)) {
+      dirty_.put(number, nullptr);
+    } else {
+      auto chunk = chunk_to_write(number, from, from + step);
+      if (!chunk) return codec::Failure(chunk.error());
+      const auto hole = (*chunk)->bytes().subspan(from, step);
+      std::fill(hole.begin(), hole.end(), std::uint8_t{0});
+    }
+    note_dirty();
+    at += step;
+  }
+  return {};
+}
+
+codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_t length) {
+  constexpr int kKnown = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+  if ((mode & ~kKnown) != 0) return codec::io_error(EOPNOTSUPP, "fallocate");
+  if (length == 0) return codec::io_error(EINVAL, "fallocate");
+  if (auto room = make_room(0); !room) return room;
+  if (auto followed = follow(); !followed) return followed;
+  codec::MutexLock lock(mutex_);
+  if (auto usable = check_usable(); !usable) return usable;
+  const std::uint64_t end = capped_sum(at, length);
+  if ((mode & FALLOC_FL_KEEP_SIZE) == 0) {
+    if (auto fits = check_size(end); !fits) return fits;
+  }
+  if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) {
+    if (auto zeroed = zero(at, length); !zeroed) return zeroed;
+  }
+  // Room that is promised: what compressed chunks will take nobody knows, so the promise is the size alone.
+  if ((mode & FALLOC_FL_KEEP_SIZE) == 0 && end > dirty_.size()) {
+    dirty_.resize(end);
+    note_dirty();
+  }
+  return {};
+}
+
+std::vector<WriteBack::Segment> WriteBack::segments(std::uint64_t at, std::uint64_t length) const {
+  using Source = Segment::Source;
+  std::vector<Segment> found;
+  const auto add = [&found](Source source, std::uint64_t begin, std::uint64_t end, const DirtyChunk* chunk,
+                            std::uint64_t inner) {
+    if (begin >= end) return;
+    const bool continues = !found.empty() && source != Source::chunk && found.back().source == source;
+    if (continues) {
+      found.back().length += end - begin;
+    } else {
+      found.push_back({source, begin, end - begin, chunk, inner});
+    }
+  };
+  const auto add_chunk = [&add](const DirtyLayer::Chunk& chunk, std::uint64_t begin, std::uint64_t end,
+                                std::uint64_t inner) {
+    add(chunk ? Source::chunk : Source::zeros, begin, end, chunk.get(), inner);
+  };
+  const std::uint64_t chunksize = dirty_.chunksize();
+  for (const std::uint64_t end = at + length; at < end;) {
+    const auto number = static_cast<std::int64_t>(at / chunksize);
+    const std::uint64_t stop = std::min(end, (at / chunksize + 1) * chunksize);
+    const std::uint64_t inner = at % chunksize;
+    if (const DirtyLayer::Chunk* chunk = dirty_.find(number)) {
+      add_chunk(*chunk, at, stop, inner);
+    } else {
+      const std::uint64_t below = std::clamp(dirty_.kept(), at, stop);
+      const DirtyLayer::Chunk* under = committing_ ? committing_->find(number) : nullptr;
+      if (under != nullptr) {
+        add_chunk(*under, at, below, inner);
+      } else {
+        const std::uint64_t stored = committing_ ? std::clamp(committing_->kept(), at, below) : below;
+        add(Source::stored, at, stored, nullptr, 0);
+        add(Source::zeros, stored, below, nullptr, 0);
+      }
+      add(Source::zeros, below, stop, nullptr, 0);
+    }
+    at = stop;
+  }
+  return found;
+}
+
+codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) {
+  for (const Segment& segment : segments(at, out.size())) {
+    const codec::ByteSpan into = out.subspan(segment.begin - at, segment.length);
+    switch (segment.source) {
+      case Segment::Source::zeros:
+        std::fill(into.begin(), into.end(), std::uint8_t{0});
+        break;
+      case Segment::Source::chunk:
+        std::memcpy(into.data(), segment.chunk->bytes().data() + segment.inner, into.size());
+        break;
+      case Segment::Source::stored: {
+        Reply reply;
+        auto done = shared_.route.read(*generation_, frame::FlatOffset{segment.begin}, segment.length, reply);
+        if (!done) return done;
+        if (reply.size() != segment.length) return codec::corrupt("the frame is shorter than its header says");
+        reply.copy_to(into.data());
+        break;
+      }
+    }
+  }
+  return {};
+}
+
+codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Reply& reply,
+                                    const std::function<void(const std::shared_ptr<const Generation>&)>& note) {
+  struct Part {
+    Segment segment;
+    Buffer copy;
+  };
+  for (int attempt = 1;; ++attempt) {
+    // A stale file is still read as far as it can be.
+    if (auto followed = follow(); !followed && followed.error().kind != codec::ErrorKind::stale) return followed;
+    std::vector<Part> parts;
+    std::shared_ptr<const Generation> generation;
+    {
+      codec::MutexLock lock(mutex_);
+      if (at >= dirty_.size()) return {};
+      generation = generation_;
+      for (const Segment& segment : segments(at, std::min(length, dirty_.size() - at))) {
+        parts.push_back({segment, {}});
+        if (segment.source != Segment::Source::chunk) continue;
+        parts.back().copy = shared_.route.pool().get(segment.length);
+        std::memcpy(parts.back().copy.bytes().data(), segment.chunk->bytes().data() + segment.inner, segment.length);
+      }
+    }
+    codec::Result<void> done;
+    for (Part& part : parts) {
+      if (!done) break;
+      const std::uint64_t before = reply.size();
+      if (part.segment.source == Segment::Source::zeros) {
+        reply.add_zeros(part.segment.length);
+      } else if (part.segment.source == Segment::Source::chunk) {
+        reply.add(std::move(part.copy), part.segment.length);
+      } else {
+        note(generation);
+        done = shared_.route.read(*generation, frame::FlatOffset{part.segment.begin}, part.segment.length, reply);
+      }
+      if (done && reply.size() - before != part.segment.length) done = codec::corrupt("the frame ended early");
+    }
+    if (reply.parts().size() > kManyParts) {
+      Buffer gathered = shared_.route.pool().get(reply.size());
+      const std::size_t size = reply.size();
+      reply.copy_to(gathered.bytes().data());
+      reply.clear();
+      reply.add(std::move(gathered), size);
+    }
+    {
+      // States that we have left are still there; only somebody else can have written over what was read.
+      codec::MutexLock lock(mutex_);
+      if (busy_ || stale_ || generation_ != generation) return done;
+      auto disk = identity_on_disk();
+      if (!disk || *disk == identity_ || attempt == kReadAttempts) return done;
+    }
+    reply.clear();
+  }
+}
+
+bool WriteBack::discard() {
+  const std::lock_guard commits(commit_mutex_);
+  codec::MutexLock lock(mutex_);
+  const bool had = dirty_.differs_from(size_below());
+  dirty_ = DirtyLayer(dirty_.chunksize(), size_below());
+  oldest_.reset();
+  return had;
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,205 @@
+// One frame that is open for writing: what programs have written and is not in the frame yet, and how it gets there.
+//
+//   programs' view  =  dirty layer  over  layer being committed  over  committed frame (a Generation)
+//
+// Writes go into the dirty layer, whole chunks of plain bytes; a chunk that is covered in part is read first. A commit
+// takes the dirty layer as it is, encodes its chunks on all workers and has the frame's writer switch to the new state;
+// meanwhile programs go on, into a new dirty layer. If the commit fails, what it took goes back beneath what has been
+// written since: nothing is lost, and the next commit tries again. A read sees the programs' view of one instant.
+//
+// The frame on disk is watched by its identity (stat): if somebody else has changed it, a clean file follows, and a
+// dirty one is stale from then on: writes and commits fail with ESTALE until it is closed, and the disk is left alone.
+//
+// Lock order: Filesystem::changes_, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
+// then what the committed() callback takes (the open frame's, the node's, the node table's). mutex_ is held while a
+// chunk is read to be changed in part, but never while one is encoded or the disk is waited for. Thread safety: all
+// members may be called at once. Ownership: shared by the open frame and the flusher; must not outlive the mount's
+// caches. Errors: those of frame; stale; EFBIG.
+#pragma once
+
+#include <chrono>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "codec/mutex.h"
+#include "frame/frame_writer.h"
+#include "fs/chunk_encoders.h"
+#include "fs/dirty_layer.h"
+#include "fs/generation.h"
+#include "fs/read_route.h"
+
+namespace cframefs::fs {
+
+/// What all write-backs of a mount share.
+struct WriteBackShared {
+  frame::FileOps& files;
+  ReadRoute& route;
+  ChunkEncoders& encoders;
+  OnceLog& once;
+  std::shared_ptr<frame::IndexCache> index_cache;
+  std::function<std::uint64_t()> next_generation;
+  std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
+  std::atomic<std::uint64_t> dirty_bytes{0};  // plain chunks that are not committed
+  std::function<void()> wake;                 // tells the flusher that there is something for it to do
+  /// What programs see of a frame at `path`.
+  std::function<codec::Result<std::shared_ptr<const frame::FlatView>>(std::shared_ptr<const frame::Container>,
+                                                                      const std::string&)>
+      view_of;
+};
+
+/// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.
+struct FramePlace {
+  std::shared_ptr<const frame::Descriptor> folder;
+  std::string name;
+  std::string path;  // beneath the source, for messages
+};
+
+class WriteBack {
+ public:
+  /// A new state, or a new file that holds the same state.
+  struct Committed {
+    std::shared_ptr<const Generation> generation;
+    std::shared_ptr<const frame::Descriptor> file;
+    frame::Identity before;  // none: it was only opened
+    frame::Identity after;
+    bool own = false;  // not what somebody else has made of it
+  };
+  using OnCommitted = std::function<void(const Committed&)>;
+
+  /// What is to be decided when the first data of a new frame is known.
+  using Choose = std::function<frame::NewFrame(codec::ByteView first_chunk)>;
+
+  enum class Extent : std::uint8_t {
+    all,
+    complete,  // not the last chunk, if it is still growing: a stream would encode it twice
+  };
+
+  /// unsupported: the frame cannot be written. `fresh`: made just now. `choose`: parameters of a frame that is empty
+  /// and was made with preliminary ones; may be empty.
+  static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FramePlace place, bool fresh,
+                                                        Choose choose, OnCommitted committed);
+  WriteBack(const WriteBack&) = delete;
+  WriteBack& operator=(const WriteBack&) = delete;
+
+  std::uint64_t size();
+  /// Uncommitted data; if so, when a program wrote last.
+  std::optional<struct timespec> dirty_since_write();
+  /// When the oldest of it was written.
+  std::optional<std::chrono::steady_clock::time_point> oldest_dirty();
+  std::uint64_t dirty_bytes();
+  /// The committed state.
+  std::shared_ptr<const Generation> generation();
+  /// Whether a file in this state is what the last commit has left, or is being changed by a commit right now.
+  bool owns(const frame::Identity& identity);
+  bool is_committing();
+  /// Follows what somebody else did to a clean file. stale: it is dirty.
+  codec::Result<void> follow();
+
+  /// `place`: where the bytes go; none: to the end. Returns where they went.
+  codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes);
+  codec::Result<void> resize(std::uint64_t size);
+  /// fallocate(2).
+  codec::Result<void> allocate(int mode, std::uint64_t at, std::uint64_t length);
+  /// `note`: is told of the generation that stored bytes come from.
+  codec::Result<void> read(std::uint64_t at, std::uint64_t length, Reply& reply,
+                           const std::function<void(const std::shared_ptr<const Generation>&)>& note);
+
+  codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all);
+  /// Commits with a change of metalayers that `change` makes.
+  codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change);
+  /// After the last writer has gone: gives back what commits have left behind, if that is worth it.
+  void tidy();
+  /// Makes a change of the mount's own to the file that leaves its content alone (mode, owner, times).
+  codec::Result<void> change_file(const std::function<codec::Result<void>()>& change);
+  /// Forgets what is not committed. True if there was something.
+  bool discard();
+
+  /// Holds commits off while the frame's name is changed.
+  class Pause {
+   public:
+    explicit Pause(std::shared_ptr<WriteBack> file);
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+    /// The frame has this name now.
+    void moved(FramePlace place);
+    /// The frame has no name any more.
+    void unlinked();
+
+   private:
+    std::shared_ptr<WriteBack> file_;
+    std::unique_lock<std::mutex> commits_;
+    bool was_right_ = false;
+  };
+
+ private:
+  struct Segment {
+    enum class Source : std::uint8_t { zeros, chunk, stored } source = Source::zeros;
+    std::uint64_t begin = 0;
+    std::uint64_t length = 0;
+    const DirtyChunk* chunk = nullptr;
+    std::uint64_t inner = 0;
+  };
+  /// What a commit works on: taken under mutex_, then its own.
+  struct Batch {
+    DirtyLayer layer;
+    std::shared_ptr<const Generation> generation;
+  };
+
+  WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed);
+
+  codec::Result<void> open_writer(bool fresh);
+  codec::Result<frame::Identity> identity_on_disk() const REQUIRES(mutex_);
+  codec::Result<void> reload();
+  codec::Result<void> make_room(std::uint64_t bytes);
+  codec::Result<void> check_usable() REQUIRES(mutex_);
+  std::uint64_t size_below() const REQUIRES(mutex_);
+  void note_dirty() REQUIRES(mutex_);
+  codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
+  codec::Result<void> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
+  codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
+  /// The programs' view of [at, at + length), which must not go past its end.
+  std::vector<Segment> segments(std::uint64_t at, std::uint64_t length) const REQUIRES(mutex_);
+  codec::Result<void> copy_view(std::uint64_t at, codec::ByteSpan out) REQUIRES(mutex_);
+  DirtyLayer::Chunk new_chunk(std::uint64_t size) const;
+
+  codec::Result<bool> begin_commit(Extent extent);
+  codec::Result<void> write_out();
+  codec::Result<void> choose_parameters();
+  codec::Result<void> store_chunks(const Batch& batch);
+  codec::Result<std::vector<ChunkToEncode>> chunks_of(const Batch& batch);
+  codec::Result<void> finish_commit(codec::Result<void> done);
+  codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
+  void refresh_identity(bool was_right) REQUIRES(mutex_);
+
+  WriteBackShared& shared_;
+  const OnCommitted committed_;
+
+  // Held by whoever uses the writer. Not a codec::Mutex: Pause keeps it beyond a function.
+  std::mutex commit_mutex_;
+  FramePlace place_;                            // commit_mutex_
+  std::unique_ptr<frame::FrameWriter> writer_;  // commit_mutex_
+  codec::EncodeParameters encode_;              // commit_mutex_
+  Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
+  bool has_name_ = true;                        // commit_mutex_
+  bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
+
+  mutable codec::Mutex mutex_;
+  DirtyLayer dirty_ GUARDED_BY(mutex_);
+  std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
+  bool busy_ GUARDED_BY(mutex_) = false;  // a commit, or another change of our own, is under way
+  std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);
+  std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
+  frame::Identity identity_ GUARDED_BY(mutex_);
+  bool stale_ GUARDED_BY(mutex_) = false;
+  std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;  // chunk
+  struct timespec last_write_ GUARDED_BY(mutex_) {};
+  std::optional<std::chrono::steady_clock::time_point> oldest_ GUARDED_BY(mutex_);
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,390 @@
+// The disk's side of a write-back: opening the frame, committing, following what others do to it.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "frame/replacement_file.h"
+#include "fs/log.h"
+#include "fs/write_back.h"
+
+namespace cframefs::fs {
+namespace {
+
+// Dead bytes below this are not worth a new file, nor are they below half of what is alive.
+constexpr std::uint64_t kFewDeadBytes = std::uint64_t{64} << 10;
+// A frame that nothing was ever appended to leaves the size of chunks open.
+constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
+
+std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParameters& b) {
+  return a.compcode == b.compcode && a.clevel == b.clevel && a.filters == b.filters &&
+         a.filters_meta == b.filters_meta && a.typesize == b.typesize && a.blocksize == b.blocksize &&
+         a.split_mode == b.split_mode && a.use_dict == b.use_dict;
+}
+
+}  // namespace
+
+WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
+    : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
+
+codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place, bool fresh,
+                                                          Choose choose, OnCommitted committed) {
+  const std::shared_ptr<WriteBack> file(
+      new WriteBack(shared, std::move(place), std::move(choose), std::move(committed)));
+  const std::lock_guard commits(file->commit_mutex_);
+  file->fresh_ = fresh;
+  if (auto opened = file->open_writer(fresh); !opened) return codec::Failure(opened.error());
+  codec::MutexLock lock(file->mutex_);
+  if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
+  const std::uint64_t chunksize =
+      file->writer_->chunksize() > 0 ? static_cast<std::uint64_t>(file->writer_->chunksize()) : kChunkSize;
+  file->dirty_ = DirtyLayer(chunksize, file->size_below());
+  return file;
+}
+
+codec::Result<void> WriteBack::open_writer(bool fresh) {
+  frame::WriterOptions options;
+  options.fresh = fresh;
+  const int folder = place_.folder->fd();
+  const auto open = [&] {
+    return frame::FrameWriter::open(shared_.files, folder, place_.name, shared_.index_cache, options);
+  };
+  auto writer = open();
+  if (!writer && writer.error().sys == EACCES) {
+    // A file may be read-only and yet be written by the program that has made it: it had it open before.
+    auto status = shared_.files.status_at(folder, place_.name);
+    if (!status) return codec::Failure(status.error());
+    const mode_t mode = status->st_mode & 07777U;
+    if (shared_.files.change_mode_at(folder, place_.name, mode | S_IRUSR | S_IWUSR)) {
+      writer = open();
+      static_cast<void>(shared_.files.change_mode_at(folder, place_.name, mode));
+    }
+  }
+  if (!writer) {
+    codec::Error error = writer.error();
+    if (error.path.empty()) error.path = place_.path;
+    return codec::Failure(std::move(error));
+  }
+  const frame::FrameParameters& parameters = (*writer)->parameters();
+  if ((*writer)->chunksize() <= 0 && !choose_) {
+    if (!(*writer)->container()->vlmetalayer_names().empty()) return codec::unsupported("no size of chunks");
+    choose_ = [encode = frame::encode_parameters(parameters),
+               layers = (*writer)->container()->metalayers()](codec::ByteView) {
+      return frame::NewFrame{encode, static_cast<std::int32_t>(kChunkSize), layers};
+    };
+  }
+  writer_ = std::move(*writer);
+  encode_ = frame::encode_parameters(parameters);
+  return {};
+}
+
+codec::Result<frame::Identity> WriteBack::identity_on_disk() const {
+  auto status = shared_.files.status(file_->fd());
+  if (!status) return codec::Failure(status.error());
+  return frame::Identity::of(*status);
+}
+
+codec::Result<void> WriteBack::adopt_state(bool own) {
+  const frame::Identity before = identity_;
+  file_ = writer_->file();
+  auto identity = identity_on_disk();
+  if (!identity) return codec::Failure(identity.error());
+  identity_ = *identity;
+  auto view = shared_.view_of(writer_->container(), place_.path);
+  if (!view) return codec::Failure(view.error());
+  generation_ = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
+  committed_(Committed{generation_, file_, before, identity_, own});
+  return {};
+}
+
+codec::Result<void> WriteBack::reload() {
+  const std::lock_guard commits(commit_mutex_);
+  {
+    codec::MutexLock lock(mutex_);
+    auto disk = identity_on_disk();
+    if (!disk) return codec::Failure(disk.error());
+    if (*disk == identity_ || stale_) return check_usable();
+    auto named = has_name_ ? shared_.files.status_at(place_.folder->fd(), place_.name)
+                           : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
+    const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
+    if (!same_file || dirty_.differs_from(size_below())) {
+      stale_ = true;
+      return check_usable();
+    }
+  }
+  if (auto opened = open_writer(false); !opened) return opened;
+  codec::MutexLock lock(mutex_);
+  if (dirty_.differs_from(size_below())) {
+    stale_ = true;
+    return check_usable();
+  }
+  if (auto adopted = adopt_state(false); !adopted) return adopted;
+  const std::int32_t chunksize = writer_->chunksize();
+  dirty_ = DirtyLayer(chunksize > 0 ? static_cast<std::uint64_t>(chunksize) : kChunkSize, size_below());
+  return {};
+}
+
+codec::Result<bool> WriteBack::begin_commit(Extent extent) {
+  codec::MutexLock lock(mutex_);
+  const std::uint64_t below = size_below();
+  if (!dirty_.differs_from(below)) return false;
+  if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  DirtyLayer layer = std::move(dirty_);
+  dirty_ = DirtyLayer(layer.chunksize(), layer.size());
+  oldest_.reset();
+  const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
+  const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
+  const DirtyLayer::Chunk* growing = last == last_touched_ ? layer.find(last) : nullptr;
+  if (extent == Extent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
+    dirty_ = DirtyLayer(layer.chunksize(), last_begin);
+    dirty_.put(last, *growing);
+    dirty_.grow(layer.size());
+    layer.resize_whole_chunks(last_begin);
+    oldest_ = std::chrono::steady_clock::now();
+  }
+  if (!layer.differs_from(below)) return false;
+  committing_ = std::move(layer);
+  busy_ = true;
+  return true;
+}
+
+codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent) {
+  const std::lock_guard commits(commit_mutex_);
+  auto begun = begin_commit(extent);
+  if (!begun) return codec::Failure(begun.error());
+  if (*begun) {
+    auto done = write_out();
+    if (done) done = writer_->commit(durability);
+    fresh_ = fresh_ && durability == frame::Durability::ordered;
+    return finish_commit(std::move(done));
+  }
+  if (durability == frame::Durability::ordered) return {};
+  if (auto done = writer_->commit(durability); !done) return done;
+  return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+codec::Result<void> WriteBack::write_out() {
+  writer_->abandon();
+  if (choose_) {
+    if (auto chosen = choose_parameters(); !chosen) return chosen;
+  }
+  Batch batch;
+  {
+    codec::MutexLock lock(mutex_);
+    batch = {*committing_, generation_};
+  }
+  return store_chunks(batch);
+}
+
+/// Makes the empty frame anew, with parameters that suit the first data.
+codec::Result<void> WriteBack::choose_parameters() {
+  std::vector<std::uint8_t> first;
+  std::uint64_t chunksize = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    if (committing_->size() == 0 || writer_->chunk_count() != 0 || !has_name_) return {};
+    chunksize = committing_->chunksize();
+    const DirtyLayer::Chunk* chunk = committing_->find(0);
+    if (chunk != nullptr && *chunk) {
+      const auto bytes = (*chunk)->bytes().first(committing_->length_of(0));
+      first.assign(bytes.begin(), bytes.end());
+    }
+  }
+  const frame::NewFrame wanted = choose_(first);
+  const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
+  if (!same) {
+    auto file = frame::ReplacementFile::create(shared_.files, place_.folder->fd(), place_.name, writer_->file()->fd());
+    if (!file) return codec::Failure(file.error());
+    const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
+    if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
+    if (!fresh_) {
+      if (auto synced = file->sync(); !synced) return synced;
+    }
+    if (auto published = file->publish(); !published) return published;
+    choose_ = nullptr;
+    if (auto opened = open_writer(fresh_); !opened) return opened;
+    codec::MutexLock lock(mutex_);
+    if (auto adopted = adopt_state(true); !adopted) return adopted;
+    const auto target = static_cast<std::uint64_t>(wanted.chunksize);
+    if (target != chunksize) {
+      const auto make = [this](std::uint64_t size) { return new_chunk(size); };
+      // What has been written since lies over it; one layer is easier to cut anew than two.
+      DirtyLayer all = std::move(*committing_);
+      dirty_.merge_onto(all);
+      committing_ = all.rechunked(target, make);
+      dirty_ = DirtyLayer(target, committing_->size());
+    }
+  }
+  choose_ = nullptr;
+  return {};
+}
+
+codec::Result<std::vector<ChunkToEncode>> WriteBack::chunks_of(const Batch& batch) {
+  const DirtyLayer& layer = batch.layer;
+  std::vector<ChunkToEncode> chunks;
+  for (const auto& [number, chunk] : layer.chunks())
+    chunks.push_back({number, chunk, layer.length_of(number)});
+  // A chunk that was the last one, or is now, has another length than the stored one.
+  const std::uint64_t before = batch.generation->view().size();
+  const std::uint64_t inside = layer.kept() % layer.chunksize();
+  const auto number = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
+  if (inside == 0 || layer.find(number) != nullptr || (layer.kept() == before && layer.size() == before)) {
+    return chunks;
+  }
+  const DirtyLayer::Chunk edge = new_chunk(layer.chunksize());
+  Reply reply;
+  auto read = shared_.route.read(*batch.generation, frame::FlatOffset{layer.kept() - inside}, inside, reply);
+  if (!read) return codec::Failure(read.error());
+  if (reply.size() != inside) return codec::corrupt("the frame is shorter than its header says");
+  reply.copy_to(edge->bytes().data());
+  const auto rest = edge->bytes().subspan(inside);
+  std::fill(rest.begin(), rest.end(), std::uint8_t{0});
+  const auto behind = std::find_if(chunks.begin(), chunks.end(),
+                                   [number](const ChunkToEncode& chunk) { return chunk.number > number; });
+  chunks.insert(behind, {number, edge, layer.length_of(number)});
+  return chunks;
+}
+
+codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
+  const DirtyLayer& layer = batch.layer;
+  auto chunks = chunks_of(batch);
+  if (!chunks) return codec::Failure(chunks.error());
+  // First what is gone goes, in whole chunks; the chunk with the edge is among those that are stored again.
+  const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
+  if (left < writer_->nbytes()) {
+    if (auto cut = writer_->resize(left); !cut) return cut;
+  }
+  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+    if (number > writer_->chunk_count()) {
+      const std::uint64_t gap = static_cast<std::uint64_t>(number) * layer.chunksize();
+      if (auto grown = writer_->resize(gap); !grown) return grown;
+    }
+    return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
+  };
+  if (auto done = shared_.encoders.encode_in_order(encode_, std::move(*chunks), take); !done) return done;
+  if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
+  return {};
+}
+
+codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
+  codec::MutexLock lock(mutex_);
+  if (done) done = adopt_state(true);
+  if (!done) {
+    writer_->abandon();
+    codec::Error& error = done.error();
+    if (error.path.empty()) error.path = place_.path;
+    shared_.once.error(error);
+    if (error.kind == codec::ErrorKind::stale) {
+      stale_ = true;
+    } else if (auto identity = identity_on_disk()) {
+      identity_ = *identity;  // what was tried has left the content alone
+    }
+    DirtyLayer all = std::move(*committing_);
+    dirty_.merge_onto(all);
+    dirty_ = std::move(all);
+    if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+  }
+  committing_.reset();
+  busy_ = false;
+  return done;
+}
+
+codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change) {
+  const std::lock_guard commits(commit_mutex_);
+  {
+    codec::MutexLock lock(mutex_);
+    if (auto usable = check_usable(); !usable) return usable;
+    busy_ = true;
+  }
+  writer_->abandon();
+  auto done = change(*writer_);
+  if (done) done = writer_->commit(frame::Durability::ordered);
+  codec::MutexLock lock(mutex_);
+  if (done) done = adopt_state(true);
+  if (!done) {
+    writer_->abandon();
+    if (done.error().kind == codec::ErrorKind::stale) {
+      stale_ = true;
+    } else if (auto identity = identity_on_disk()) {
+      identity_ = *identity;
+    }
+  }
+  busy_ = false;
+  choose_ = nullptr;  // a frame made anew would lose them
+  return done;
+}
+
+void WriteBack::tidy() {
+  const std::lock_guard commits(commit_mutex_);
+  const std::uint64_t length = writer_->parameters().frame_length;
+  const std::uint64_t dead = std::min(writer_->dead_bytes(), length);
+  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_) return;
+  {
+    codec::MutexLock lock(mutex_);
+    if (stale_ || committing_) return;
+    busy_ = true;
+  }
+  auto done = writer_->compact();
+  codec::MutexLock lock(mutex_);
+  if (done) done = adopt_state(true);
+  if (!done) {
+    if (auto identity = identity_on_disk()) identity_ = *identity;
+    codec::Error error = done.error();
+    if (error.path.empty()) error.path = place_.path;
+    shared_.once.error(error);
+  }
+  busy_ = false;
+}
+
+codec::Result<void> WriteBack::change_file(const std::function<codec::Result<void>()>& change) {
+  const std::lock_guard commits(commit_mutex_);
+  bool was_right = false;
+  {
+    codec::MutexLock lock(mutex_);
+    auto disk = identity_on_disk();
+    was_right = disk && *disk == identity_;
+    busy_ = true;
+  }
+  auto done = change();
+  codec::MutexLock lock(mutex_);
+  refresh_identity(was_right);
+  busy_ = false;
+  return done;
+}
+
+void WriteBack::refresh_identity(bool was_right) {
+  auto disk = identity_on_disk();
+  if (!was_right || !disk) return;
+  const frame::Identity before = std::exchange(identity_, *disk);
+  committed_(Committed{generation_, file_, before, identity_, true});
+}
+
+WriteBack::Pause::Pause(std::shared_ptr<WriteBack> file) : file_(std::move(file)), commits_(file_->commit_mutex_) {
+  codec::MutexLock lock(file_->mutex_);
+  auto disk = file_->identity_on_disk();
+  was_right_ = disk && *disk == file_->identity_;
+  file_->busy_ = true;
+}
+
+WriteBack::Pause::~Pause() {
+  codec::MutexLock lock(file_->mutex_);
+  file_->refresh_identity(was_right_);
+  file_->busy_ = false;
+}
+
+void WriteBack::Pause::moved(FramePlace place) {
+  file_->place_ = std::move(place);
+  file_->writer_->moved(file_->place_.folder->fd(), file_->place_.name);
+}
+
+void WriteBack::Pause::unlinked() {
+  file_->writer_->unlinked();
+  file_->has_name_ = false;
+}
+
+}  // namespace cframefs::fs

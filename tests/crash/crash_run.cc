@@ -1,0 +1,167 @@
+#include "tests/crash/crash_run.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "frame/cframe.h"
+#include "tests/support/frame_builder.h"
+#include "tests/support/reading.h"
+
+namespace cframefs::test {
+
+using codec::Result;
+
+namespace {
+
+/// More than a sector, so that chunks are torn.
+constexpr std::int32_t kChunk = 700;
+
+std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  std::size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8)
+    hash = (hash ^ codec::load_le<std::uint64_t>(&bytes[at])) * 0x9e3779b97f4a7c15 ^ (hash >> 29);
+  for (; at < bytes.size(); ++at)
+    hash = (hash ^ bytes[at]) * 0x100000001b3;
+  return hash ^ bytes.size();
+}
+
+std::uint64_t hash_of(const FrameModel& model) {
+  std::uint64_t hash = hash_of(model.plain);
+  for (const auto* layers : {&model.vlmetalayers, &model.metalayers}) {
+    hash = hash * 31 + layers->size();
+    for (const auto& [name, content] : *layers)
+      hash = hash * 31 + hash_of(content);
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::string describe(const Script& script) {
+  static constexpr const char* steps[] = {"write inside", "append part", "append chunks",   "extend",        "truncate",
+                                          "empty",        "punch",       "set vlmetalayer", "set metalayer", "compact"};
+  static constexpr const char* afters[] = {"", " (ordered)", " (durable)"};
+  std::string text;
+  for (const ScriptLine& line : script) {
+    if (!text.empty()) text += ", ";
+    text += steps[static_cast<std::size_t>(line.step)];
+    text += afters[static_cast<std::size_t>(line.after)];
+  }
+  return text;
+}
+
+std::string Judge::judge(const DiskImage& image, const std::vector<FrameModel>& allowed, std::size_t first_allowed) {
+  ++states_;
+  const auto found = image.find(kFrameName);
+  if (found == image.end()) return "the frame is gone";
+  std::uint64_t key = hash_of(found->second);
+  for (std::size_t i = first_allowed; i < allowed.size(); ++i)
+    key = key * 0x9e3779b97f4a7c15 + hash_of(allowed[i]);
+  if (seen_.contains(key)) return {};
+  const auto opened = open_frame(found->second);
+  if (!opened) return "it does not open: " + codec::describe(opened.error());
+  const auto read = read_model(**opened);
+  if (!read) return "it cannot be read: " + codec::describe(read.error());
+  for (std::size_t i = first_allowed; i < allowed.size(); ++i) {
+    if (*read == allowed[i]) {
+      seen_.insert(key);
+      if (on_new_state) on_new_state(image, *read);
+      return {};
+    }
+  }
+  for (std::size_t i = 0; i < first_allowed; ++i) {
+    if (*read == allowed[i]) return "it holds a state from before the last durable one";
+  }
+  return "it holds what was never committed";
+}
+
+StartingFrame::StartingFrame() {
+  model.chunksize = kChunk;
+  model.plain = pattern(kChunk * 5 / 2, 1);
+  image[kFrameName] = plain_frame(model.plain, kChunk).build();
+}
+
+CrashRun::CrashRun(Judge& judge, const DiskImage& image, FrameModel model)
+    : judge_(judge), disk_(image), model_(std::move(model)), states_{model_} {
+  disk_.before_sync([this] { look(); });
+}
+
+Result<void> CrashRun::open() {
+  writer_.reset();
+  auto opened = frame::FrameWriter::open(disk_, SimulatedDisk::kFolder, kFrameName, nullptr);
+  if (!opened) return codec::Failure(opened.error());
+  writer_ = std::move(*opened);
+  return {};
+}
+
+Result<void> CrashRun::write(std::size_t at, std::size_t size) {
+  return model_.write(*writer_, at, pattern(size, ++seed_));
+}
+
+Result<void> CrashRun::step(Step step) {
+  const std::size_t size = model_.plain.size();
+  switch (step) {
+    case Step::write_inside:
+      return write(std::min<std::size_t>(size, 500), 300);
+    case Step::append_part:
+      return write(size, 200);
+    case Step::append_chunks:
+      return write(size, 1500);
+    case Step::extend:
+      return model_.resize(*writer_, size + 2000);
+    case Step::truncate:
+      return model_.resize(*writer_, size - std::min<std::size_t>(size, 900));
+    case Step::empty:
+      return model_.resize(*writer_, 0);
+    case Step::punch:
+      return model_.write(*writer_, 0, std::vector<std::uint8_t>(kChunk));
+    case Step::set_vlmetalayer:
+      return model_.set_vlmetalayer(*writer_, "notes", pattern(60, ++seed_));
+    case Step::set_metalayer:
+      return model_.set_metalayer(*writer_, "units", pattern(24, ++seed_));
+    case Step::compact: {
+      states_.push_back(model_);
+      auto done = writer_->compact();
+      if (done) durable_ = states_.size() - 1;
+      return done;
+    }
+  }
+  return codec::invalid("no such step");
+}
+
+Result<void> CrashRun::commit(After after) {
+  if (after == After::nothing) return {};
+  states_.push_back(model_);
+  const bool durable = after == After::durable;
+  auto done = writer_->commit(durable ? frame::Durability::durable : frame::Durability::ordered);
+  if (done && durable) durable_ = states_.size() - 1;
+  return done;
+}
+
+Result<void> CrashRun::run(const ScriptLine& line) {
+  if (auto done = step(line.step); !done) return done;
+  return commit(line.after);
+}
+
+Result<void> CrashRun::run(const Script& script) {
+  for (const ScriptLine& line : script) {
+    if (auto done = run(line); !done) return done;
+  }
+  look();
+  return {};
+}
+
+void CrashRun::look() {
+  if (!failure_.empty()) return;
+  disk_.crash_images(kFrameName, [this](const DiskImage& image) {
+    if (failure_.empty()) failure_ = judge_.judge(image, states_, durable_);
+  });
+}
+
+void CrashRun::look_without_cut() {
+  if (failure_.empty()) failure_ = judge_.judge(disk_.now(), states_, durable_);
+}
+
+}  // namespace cframefs::test

@@ -1,0 +1,103 @@
+// A writer at work on a simulated disk, and the judge of what a power cut would leave at any moment.
+//
+// Thread safety: one thread. Errors: the first state that must not be is kept as a text in failure().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "frame/frame_writer.h"
+#include "tests/crash/simulated_disk.h"
+#include "tests/support/frame_model.h"
+
+namespace cframefs::test {
+
+/// What can be done to a frame between two commits.
+enum class Step : std::uint8_t {
+  write_inside,
+  append_part,
+  append_chunks,
+  extend,
+  truncate,
+  empty,
+  punch,
+  set_vlmetalayer,
+  set_metalayer,
+  compact,
+};
+inline constexpr int kSteps = 10;
+
+/// What follows a step.
+enum class After : std::uint8_t { nothing, ordered, durable };
+
+struct ScriptLine {
+  Step step;
+  After after;
+};
+using Script = std::vector<ScriptLine>;
+std::string describe(const Script& script);
+
+/// Judges states, each once however often it comes up, over many runs.
+class Judge {
+ public:
+  /// Whether the frame in `image` opens and holds one of `allowed`. Empty: it does; else what is wrong.
+  std::string judge(const DiskImage& image, const std::vector<FrameModel>& allowed, std::size_t first_allowed);
+
+  std::uint64_t states() const { return states_; }
+  std::uint64_t different_states() const { return seen_.size(); }
+  /// Called with every state that is seen for the first time and is as it must be.
+  std::function<void(const DiskImage&, const FrameModel&)> on_new_state;
+
+ private:
+  std::unordered_set<std::uint64_t> seen_;
+  std::uint64_t states_ = 0;
+};
+
+inline constexpr const char* kFrameName = "frame.b2frame";
+
+/// Bytes of a frame of two and a half chunks, and what it holds.
+struct StartingFrame {
+  StartingFrame();
+  DiskImage image;
+  FrameModel model;
+};
+
+class CrashRun {
+ public:
+  /// `model`: what the frame in `image` holds.
+  CrashRun(Judge& judge, const DiskImage& image, FrameModel model);
+
+  SimulatedDisk& disk() { return disk_; }
+  frame::FrameWriter* writer() { return writer_.get(); }
+  const FrameModel& model() const { return model_; }
+  const std::string& failure() const { return failure_; }
+
+  /// Opens the writer (again).
+  codec::Result<void> open();
+  codec::Result<void> run(const ScriptLine& line);
+  codec::Result<void> run(const Script& script);
+  codec::Result<void> step(Step step);
+  codec::Result<void> commit(After after);
+  /// Looks at all that a cut now would leave.
+  void look();
+  /// What programs see now is one of the states that a cut may leave.
+  void look_without_cut();
+
+ private:
+  codec::Result<void> write(std::size_t at, std::size_t size);
+
+  Judge& judge_;
+  SimulatedDisk disk_;
+  std::unique_ptr<frame::FrameWriter> writer_;
+  FrameModel model_;                // with what is pending
+  std::vector<FrameModel> states_;  // committed, and the one that is being committed
+  std::size_t durable_ = 0;         // the last that was acknowledged as durable
+  unsigned seed_ = 0;
+  std::string failure_;
+};
+
+}  // namespace cframefs::test

@@ -1,0 +1,297 @@
+#include "tests/crash/simulated_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+
+namespace cframefs::test {
+
+using codec::io_error;
+using codec::Result;
+
+namespace {
+
+constexpr std::size_t kSector = 512;
+/// So many pieces are kept or lost in every combination; of more, one or two are lost.
+constexpr std::size_t kMostCombined = 12;
+
+}  // namespace
+
+/// A sector's worth of a write, or another change as a whole.
+struct SimulatedDisk::Unit {
+  std::size_t change = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+SimulatedDisk::SimulatedDisk(const DiskImage& image) {
+  for (const auto& [name, bytes] : image) {
+    auto file = std::make_shared<File>();
+    file->now = bytes;
+    file->durable = bytes;
+    names_[name] = std::move(file);
+  }
+  durable_names_ = names_;
+}
+
+codec::Failure SimulatedDisk::unknown() {
+  return io_error(ENOSYS, "simulated disk");
+}
+
+void SimulatedDisk::fail(std::int64_t number, Fault fault) {
+  calls_until_failure_ = number;
+  fault_ = fault;
+  failed_ = false;
+}
+
+Result<void> SimulatedDisk::maybe_fail(DiskCall call) {
+  if (calls_until_failure_ == 0 || --calls_until_failure_ > 0) return {};
+  failed_ = true;
+  failed_call_ = call;
+  return io_error(fault_ == Fault::io_error ? EIO : ENOSPC, "simulated fault");
+}
+
+DiskImage SimulatedDisk::now() const {
+  DiskImage image;
+  for (const auto& [name, file] : names_)
+    image[name] = file->now;
+  return image;
+}
+
+// ---- what is left ----
+
+void SimulatedDisk::apply_piece(DiskBytes& bytes, const Change& change, std::size_t begin, std::size_t end) {
+  switch (change.kind) {
+    case Change::Kind::truncate:
+      bytes.resize(change.at);
+      break;
+    case Change::Kind::zero:
+    case Change::Kind::write:
+      if (change.kind == Change::Kind::write && bytes.size() < change.at + end) bytes.resize(change.at + end);
+      for (std::size_t i = begin; i < end && change.at + i < bytes.size(); ++i)
+        bytes[change.at + i] = change.bytes[i];
+      break;
+  }
+}
+
+void SimulatedDisk::apply(DiskBytes& bytes, const Change& change) {
+  apply_piece(bytes, change, 0, change.bytes.size());
+}
+
+std::vector<SimulatedDisk::Unit> SimulatedDisk::units_of(const File& file) {
+  std::vector<Unit> units;
+  for (std::size_t i = 0; i < file.unsynced.size(); ++i) {
+    const Change& change = file.unsynced[i];
+    if (change.kind != Change::Kind::write) {
+      units.push_back({i, 0, change.bytes.size()});
+      continue;
+    }
+    for (std::size_t begin = 0; begin < change.bytes.size();) {
+      const std::size_t in_sector = kSector - (change.at + begin) % kSector;
+      const std::size_t end = std::min(begin + in_sector, change.bytes.size());
+      units.push_back({i, begin, end});
+      begin = end;
+    }
+  }
+  return units;
+}
+
+/// Every combination of sectors, or all but one or two where there are too many.
+void SimulatedDisk::kept_units(const File& file, const std::function<void(const DiskBytes&)>& take) {
+  const std::vector<Unit> units = units_of(file);
+  const auto build = [&](const std::function<bool(std::size_t)>& kept) {
+    DiskBytes bytes = file.durable;
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      if (kept(i)) apply_piece(bytes, file.unsynced[units[i].change], units[i].begin, units[i].end);
+    }
+    take(bytes);
+  };
+  if (units.size() <= kMostCombined) {
+    for (std::size_t subset = 0; subset < std::size_t{1} << units.size(); ++subset)
+      build([subset](std::size_t i) { return (subset >> i & 1) != 0; });
+    return;
+  }
+  for (std::size_t a = 0; a < units.size(); ++a) {
+    build([a](std::size_t i) { return i < a; });
+    for (std::size_t b = a; b < units.size(); ++b)
+      build([a, b](std::size_t i) { return i != a && i != b; });
+  }
+}
+
+/// Every combination of whole writes, or all but one or two where there are too many.
+void SimulatedDisk::kept_writes(const File& file, const std::function<void(const DiskBytes&)>& take) {
+  const std::size_t count = file.unsynced.size();
+  const auto build = [&](const std::function<bool(std::size_t)>& kept) {
+    DiskBytes bytes = file.durable;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (kept(i)) apply(bytes, file.unsynced[i]);
+    }
+    take(bytes);
+  };
+  if (count <= kMostCombined) {
+    for (std::size_t subset = 0; subset < std::size_t{1} << count; ++subset)
+      build([subset](std::size_t i) { return (subset >> i & 1) != 0; });
+    return;
+  }
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = a; b < count; ++b)
+      build([a, b](std::size_t i) { return i != a && i != b; });
+  }
+}
+
+void SimulatedDisk::crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const {
+  std::vector<const Names*> folders = {&durable_names_};
+  for (const Names& names : unsynced_names_)
+    folders.push_back(&names);
+  for (const Names* names : folders) {
+    DiskImage image;
+    for (const auto& [name, entry] : *names)
+      image[name] = entry->now;
+    const auto found = names->find(file);
+    if (found == names->end()) {
+      take(image);
+      continue;
+    }
+    const auto one = [&](const DiskBytes& bytes) {
+      image[file] = bytes;
+      take(image);
+    };
+    kept_units(*found->second, one);
+    if (units_of(*found->second).size() > kMostCombined) kept_writes(*found->second, one);
+  }
+}
+
+// ---- calls ----
+
+int SimulatedDisk::give_descriptor(std::shared_ptr<File> file) {
+  open_[next_fd_] = std::move(file);
+  return next_fd_++;
+}
+
+Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(int fd) const {
+  const auto found = open_.find(fd);
+  if (found == open_.end() || !found->second) return io_error(EBADF, "simulated disk");
+  return found->second;
+}
+
+Result<int> SimulatedDisk::open_at(int, const std::string& path, int) {
+  if (path == ".") return give_descriptor(nullptr);
+  const auto found = names_.find(path);
+  if (found == names_.end()) return io_error(ENOENT, "open");
+  return give_descriptor(found->second);
+}
+
+void SimulatedDisk::close(int fd) {
+  open_.erase(fd);
+}
+
+Result<std::size_t> SimulatedDisk::pread(int fd, codec::ByteSpan into, frame::FileOffset at) {
+  const auto file = file_of(fd);
+  if (!file) return codec::Failure(file.error());
+  const DiskBytes& bytes = (*file)->now;
+  if (at.value >= bytes.size()) return std::size_t{0};
+  const std::size_t count = std::min(into.size(), bytes.size() - static_cast<std::size_t>(at.value));
+  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at.value), count, into.begin());
+  return count;
+}
+
+Result<struct stat> SimulatedDisk::status(int fd) {
+  const auto file = file_of(fd);
+  if (!file) return codec::Failure(file.error());
+  struct stat status {};
+  status.st_mode = S_IFREG | 0644;
+  status.st_nlink = 1;
+  status.st_size = static_cast<off_t>((*file)->now.size());
+  // The address tells files apart for as long as one of them is open.
+  status.st_ino = static_cast<ino_t>(std::hash<const void*>{}(file->get()));
+  return status;
+}
+
+Result<struct stat> SimulatedDisk::status_at(int, const std::string& path) {
+  const auto fd = open_at(kFolder, path, O_RDONLY);
+  if (!fd) return codec::Failure(fd.error());
+  const frame::Descriptor entry(*this, *fd);
+  return status(entry.fd());
+}
+
+Result<int> SimulatedDisk::create_at(int, const std::string& path, int flags, mode_t) {
+  if (auto fault = maybe_fail(DiskCall::create); !fault) return codec::Failure(fault.error());
+  const auto [place, added] = names_.try_emplace(path);
+  if (added) {
+    place->second = std::make_shared<File>();
+    unsynced_names_.push_back(names_);
+  } else if ((flags & O_EXCL) != 0) {
+    return io_error(EEXIST, "create");
+  }
+  return give_descriptor(place->second);
+}
+
+void SimulatedDisk::change(File& file, Change change) {
+  apply(file.now, change);
+  file.unsynced.push_back(std::move(change));
+}
+
+Result<void> SimulatedDisk::pwrite(int fd, codec::ByteView from, frame::FileOffset at) {
+  const auto file = file_of(fd);
+  if (!file) return codec::Failure(file.error());
+  auto fault = maybe_fail(DiskCall::write);
+  if (!fault && fault_ != Fault::cut_short) return fault;
+  const std::uint64_t cut = (at.value + from.size() / 2) / kSector * kSector;
+  const auto count = fault ? from.size() : static_cast<std::size_t>(std::max(cut, at.value) - at.value);
+  const codec::ByteView written = from.first(count);
+  change(**file, {Change::Kind::write, at.value, {written.begin(), written.end()}});
+  return fault;
+}
+
+Result<void> SimulatedDisk::truncate(int fd, std::uint64_t size) {
+  const auto file = file_of(fd);
+  if (!file) return codec::Failure(file.error());
+  if (auto fault = maybe_fail(DiskCall::truncate); !fault) return fault;
+  change(**file, {Change::Kind::truncate, size, {}});
+  return {};
+}
+
+Result<void> SimulatedDisk::allocate(int fd, int, frame::FileOffset at, std::uint64_t length) {
+  const auto file = file_of(fd);
+  if (!file) return codec::Failure(file.error());
+  if (auto fault = maybe_fail(DiskCall::truncate); !fault) return fault;
+  change(**file, {Change::Kind::zero, at.value, DiskBytes(static_cast<std::size_t>(length))});
+  return {};
+}
+
+Result<void> SimulatedDisk::sync(int fd, bool) {
+  if (before_sync_) before_sync_();
+  if (auto fault = maybe_fail(DiskCall::sync); !fault) return fault;
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return io_error(EBADF, "sync");
+  if (!found->second) {
+    durable_names_ = names_;
+    unsynced_names_.clear();
+    return {};
+  }
+  found->second->durable = found->second->now;
+  found->second->unsynced.clear();
+  return {};
+}
+
+Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const std::string& to, unsigned) {
+  if (auto fault = maybe_fail(DiskCall::rename); !fault) return fault;
+  const auto found = names_.find(from);
+  if (found == names_.end()) return io_error(ENOENT, "rename");
+  auto file = std::move(found->second);
+  names_.erase(found);
+  names_[to] = std::move(file);
+  unsynced_names_.push_back(names_);
+  return {};
+}
+
+Result<void> SimulatedDisk::remove_at(int, const std::string& path, bool) {
+  if (auto fault = maybe_fail(DiskCall::remove); !fault) return fault;
+  if (names_.erase(path) == 0) return io_error(ENOENT, "unlink");
+  unsynced_names_.push_back(names_);
+  return {};
+}
+
+}  // namespace cframefs::test

@@ -1,0 +1,128 @@
+// A folder in memory that remembers what a power cut may have left of it.
+//
+// What was written and not synced may be on the disk or not: each write apart, each sector of 512 bytes of it apart,
+// and each change of the folder's names after those before it. crash_images() gives the folders that a cut now can
+// leave.
+//
+// Calls can be made to fail: see fail(). Thread safety: one thread. Errors: io with the usual errno, ENOSYS for calls
+// that nobody who writes frames makes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frame/file_ops.h"
+
+namespace cframefs::test {
+
+using DiskBytes = std::vector<std::uint8_t>;
+/// Files by name.
+using DiskImage = std::map<std::string, DiskBytes>;
+
+/// The calls that change something, and that can fail.
+enum class DiskCall : std::uint8_t { write, truncate, sync, rename, create, remove };
+
+enum class Fault : std::uint8_t {
+  io_error,   // EIO, nothing done
+  no_space,   // ENOSPC, nothing done
+  cut_short,  // ENOSPC after half of the bytes, rounded down to whole sectors: what lies in one is not torn
+};
+
+class SimulatedDisk final : public frame::FileOps {
+ public:
+  static constexpr int kFolder = 1000;  // a descriptor of the folder
+
+  explicit SimulatedDisk(const DiskImage& image);
+
+  /// Called before anything becomes durable.
+  void before_sync(std::function<void()> call) { before_sync_ = std::move(call); }
+  /// Makes the changing call number `number` from now (from 1) fail; 0: none. Tells afterwards whether it came.
+  void fail(std::int64_t number, Fault fault);
+  bool failed() const { return failed_; }
+  DiskCall failed_call() const { return failed_call_; }
+
+  /// As it is for programs that run.
+  DiskImage now() const;
+  /// What a cut can leave, each given to `take`, the same one perhaps several times. `file`: the one whose unsynced
+  /// writes are kept in all ways; of the others all are.
+  void crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const;
+
+  codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
+  void close(int fd) override;
+  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
+  codec::Result<struct stat> status(int fd) override;
+  codec::Result<struct stat> status_at(int dir, const std::string& path) override;
+  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override;
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override;
+  codec::Result<void> truncate(int fd, std::uint64_t size) override;
+  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> sync(int fd, bool data_only) override;
+  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                                unsigned flags) override;
+  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override;
+
+  // Nobody's rights, times or locks matter here.
+  codec::Result<std::vector<std::string>> list_attributes(int) override { return std::vector<std::string>(); }
+  codec::Result<std::string> get_attribute(int, const std::string&) override { return unknown(); }
+  codec::Result<void> change_mode_at(int, const std::string&, mode_t) override { return {}; }
+  codec::Result<void> change_owner_at(int, const std::string&, uid_t, gid_t) override { return {}; }
+  codec::Result<void> set_times_at(int, const std::string&, const std::array<struct timespec, 2>&) override {
+    return {};
+  }
+  codec::Result<bool> try_lock(int, int) override { return true; }
+
+  codec::Result<struct statvfs> filesystem_status(int) override { return unknown(); }
+  codec::Result<std::vector<frame::DirectoryEntry>> list(int) override { return unknown(); }
+  codec::Result<std::string> read_link(int, const std::string&) override { return unknown(); }
+  codec::Result<frame::FileOffset> seek(int, frame::FileOffset, int) override { return unknown(); }
+  codec::Result<void> make_folder_at(int, const std::string&, mode_t) override { return unknown(); }
+  codec::Result<void> make_node_at(int, const std::string&, mode_t, dev_t) override { return unknown(); }
+  codec::Result<void> link_at(int, const std::string&, int, const std::string&) override { return unknown(); }
+  codec::Result<void> make_symlink_at(const std::string&, int, const std::string&) override { return unknown(); }
+  codec::Result<void> set_attribute(int, const std::string&, const std::string&, int) override { return unknown(); }
+  codec::Result<void> remove_attribute(int, const std::string&) override { return unknown(); }
+
+ private:
+  struct Change {
+    enum class Kind : std::uint8_t { write, truncate, zero };
+    Kind kind = Kind::write;
+    std::uint64_t at = 0;  // of truncate: the size
+    DiskBytes bytes;
+  };
+  struct File {
+    DiskBytes now;
+    DiskBytes durable;
+    std::vector<Change> unsynced;
+  };
+  using Names = std::map<std::string, std::shared_ptr<File>>;
+  struct Unit;
+
+  static codec::Failure unknown();
+  static void apply(DiskBytes& bytes, const Change& change);
+  static void apply_piece(DiskBytes& bytes, const Change& change, std::size_t begin, std::size_t end);
+  static std::vector<Unit> units_of(const File& file);
+  static void kept_units(const File& file, const std::function<void(const DiskBytes&)>& take);
+  static void kept_writes(const File& file, const std::function<void(const DiskBytes&)>& take);
+
+  codec::Result<std::shared_ptr<File>> file_of(int fd) const;
+  void change(File& file, Change change);
+  codec::Result<void> maybe_fail(DiskCall call);
+  int give_descriptor(std::shared_ptr<File> file);
+
+  Names names_;
+  Names durable_names_;
+  std::vector<Names> unsynced_names_;  // after each change
+  std::map<int, std::shared_ptr<File>> open_;
+  int next_fd_ = kFolder + 1;
+  std::function<void()> before_sync_;
+  std::int64_t calls_until_failure_ = 0;
+  Fault fault_ = Fault::io_error;
+  bool failed_ = false;
+  DiskCall failed_call_ = DiskCall::write;
+};
+
+}  // namespace cframefs::test

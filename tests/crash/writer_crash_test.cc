@@ -1,0 +1,134 @@
+// The power is cut at every moment of every short script: the frame holds a state that was committed, and none older
+// than the last that was acknowledged as durable.
+#include <cstdio>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/crash/crash_run.h"
+
+namespace cframefs {
+namespace {
+
+using test::After;
+using test::CrashRun;
+using test::DiskImage;
+using test::FrameModel;
+using test::Judge;
+using test::Script;
+using test::ScriptLine;
+using test::StartingFrame;
+using test::Step;
+
+void run_script(Judge& judge, const StartingFrame& start, const Script& script) {
+  CrashRun run(judge, start.image, start.model);
+  const auto opened = run.open();
+  ASSERT_TRUE(opened) << codec::describe(opened.error());
+  const auto done = run.run(script);
+  ASSERT_TRUE(done) << describe(script) << ": " << codec::describe(done.error());
+  ASSERT_EQ(run.failure(), "") << describe(script);
+}
+
+/// Calls `take` with every script of `length` steps, the last of them committed.
+void every_script(std::size_t length, Script& script, const std::function<void(const Script&)>& take) {
+  if (script.size() == length) {
+    take(script);
+    return;
+  }
+  const bool last = script.size() + 1 == length;
+  for (int step = 0; step < test::kSteps; ++step) {
+    for (const After after : {After::nothing, After::ordered, After::durable}) {
+      if (last && after == After::nothing) continue;
+      script.push_back({static_cast<Step>(step), after});
+      every_script(length, script, take);
+      script.pop_back();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+void report(const char* what, std::uint64_t scripts, const Judge& judge) {
+  std::printf("%s: %llu scripts, %llu states after a cut, %llu of them different\n", what,
+              static_cast<unsigned long long>(scripts), static_cast<unsigned long long>(judge.states()),
+              static_cast<unsigned long long>(judge.different_states()));
+}
+
+TEST(WriterCrashTest, EveryScriptOfUpToThreeSteps) {
+  const StartingFrame start;
+  Judge judge;
+  std::uint64_t scripts = 0;
+  for (std::size_t length = 1; length <= 3; ++length) {
+    Script script;
+    every_script(length, script, [&](const Script& complete) {
+      ++scripts;
+      run_script(judge, start, complete);
+    });
+    if (HasFatalFailure()) return;
+  }
+  report("up to three steps", scripts, judge);
+  EXPECT_GT(judge.states(), 100'000U);
+}
+
+TEST(WriterCrashTest, LongScripts) {
+  const StartingFrame start;
+  Judge judge;
+  constexpr unsigned kScripts = 60;
+  for (unsigned seed = 0; seed < kScripts; ++seed) {
+    std::mt19937 random(seed);
+    Script script;
+    for (int i = 0; i < 25; ++i)
+      script.push_back({static_cast<Step>(random() % test::kSteps), static_cast<After>(random() % 3)});
+    script.push_back({Step::append_part, After::durable});
+    run_script(judge, start, script);
+    if (HasFatalFailure()) return;
+  }
+  report("long scripts", kScripts, judge);
+}
+
+/// What a cut left is opened and written to, and the power is cut again.
+TEST(WriterCrashTest, CutsDuringRecovery) {
+  const StartingFrame start;
+  Judge judge;
+  Judge second;
+  std::uint64_t recoveries = 0;
+  judge.on_new_state = [&](const DiskImage& image, const FrameModel& model) {
+    for (const Step step : {Step::write_inside, Step::append_chunks, Step::empty, Step::compact}) {
+      ++recoveries;
+      CrashRun run(second, image, model);
+      const auto opened = run.open();
+      ASSERT_TRUE(opened) << codec::describe(opened.error());
+      const auto done = run.run(Script{{step, After::durable}});
+      ASSERT_TRUE(done) << codec::describe(done.error());
+      ASSERT_EQ(run.failure(), "");
+    }
+  };
+  std::uint64_t scripts = 0;
+  for (std::size_t length = 1; length <= 2; ++length) {
+    Script script;
+    every_script(length, script, [&](const Script& complete) {
+      ++scripts;
+      run_script(judge, start, complete);
+      if (HasFatalFailure()) ADD_FAILURE() << describe(complete);
+    });
+    if (HasFatalFailure()) return;
+  }
+  report("recovery", recoveries, second);
+}
+
+/// The judge itself: states that must not be are told.
+TEST(WriterCrashTest, TheJudgeSeesWhatIsWrong) {
+  const StartingFrame start;
+  Judge judge;
+  FrameModel other = start.model;
+  other.plain[0] ^= 1;
+  EXPECT_EQ(judge.judge(start.image, {start.model}, 0), "");
+  EXPECT_NE(judge.judge(start.image, {other}, 0), "");
+  EXPECT_NE(judge.judge(start.image, {start.model, other}, 1), "");
+  DiskImage damaged = start.image;
+  damaged[test::kFrameName].resize(100);
+  EXPECT_NE(judge.judge(damaged, {start.model}, 0), "");
+  EXPECT_NE(judge.judge({}, {start.model}, 0), "");
+}
+
+}  // namespace
+}  // namespace cframefs
