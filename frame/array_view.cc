@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frame/npy_header.h"
+#include "frame/numpy_pack.h"
 
 namespace cframefs::frame {
 
@@ -97,6 +98,15 @@ std::vector<std::uint8_t> header_of(const ArrayLayer& layer, std::uint64_t types
   return npy_header(*type, layer.shape);
 }
 
+/// Of what is no array by its metalayers. A NumPy array in a Bloscpack file is its buffer in one piece.
+Result<std::shared_ptr<const FlatView>> plain_view(std::shared_ptr<const Container> container, ArrayForm form) {
+  if (form != ArrayForm::npy) return chunk_order_view(std::move(container));
+  const auto pack = numpy_pack_of(*container);
+  if (!pack) return Failure(pack.error());
+  if (!*pack) return chunk_order_view(std::move(container));
+  return chunk_order_view(std::move(container), npy_header((*pack)->type, (*pack)->shape, (*pack)->fortran_order));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
@@ -105,7 +115,7 @@ Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Containe
   const auto layer = array_layer_of(*container);
   if (!layer) return Failure(layer.error());
   if (!*layer) {
-    if (!is_array) return chunk_order_view(std::move(container));
+    if (!is_array) return plain_view(std::move(container), form);
     if (const auto& damage = container->metalayer_damage()) return Failure(*damage);
     return corrupt("no array, in spite of its name: it has no metalayer that says so");
   }

@@ -15,7 +15,8 @@ namespace cframefs::frame {
 enum class ArrayForm : std::uint8_t { npy, flat, chunks };
 
 /// The view of a container. `is_array`: its name says that it is an array, so being none is damage; else a container
-/// without an array's metalayer is shown in chunk order, whatever the form.
+/// without an array's metalayer is shown in chunk order, whatever the form; a Bloscpack file of a NumPy array gets its
+/// header for npy.
 Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
                                                   bool is_array);
 

@@ -52,10 +52,48 @@ class ChunkOrderView final : public FlatView {
   const std::shared_ptr<const Container> container_;
 };
 
+class HeadedView final : public FlatView {
+ public:
+  HeadedView(std::shared_ptr<const Container> container, std::vector<std::uint8_t> head)
+      : chunks_(std::move(container)), head_(std::move(head)) {}
+
+  const Container& container() const override { return chunks_.container(); }
+  std::uint64_t size() const override { return head_.size() + chunks_.size(); }
+  ByteView head() const override { return head_; }
+
+  Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const override {
+    if (at.value > size() || length > size() - at.value) return codec::invalid("range past the end of the data");
+    const std::uint64_t before = std::min(length, head_.size() - std::min<std::uint64_t>(at.value, head_.size()));
+    if (before == length) return {};
+    const std::size_t first = pieces.size();
+    auto mapped = chunks_.map(FlatOffset{at.value + before - head_.size()}, length - before, pieces);
+    for (std::size_t i = first; i < pieces.size(); ++i)
+      pieces[i].out += before;
+    return mapped;
+  }
+
+  Result<FlatOffset> seek(FlatOffset from, bool hole) const override {
+    if (!hole && from.value < head_.size()) return from;
+    const std::uint64_t inner = std::max<std::uint64_t>(from.value, head_.size()) - head_.size();
+    const auto found = chunks_.seek(FlatOffset{inner}, hole);
+    if (!found) return found;
+    return FlatOffset{found->value + head_.size()};
+  }
+
+ private:
+  const ChunkOrderView chunks_;
+  const std::vector<std::uint8_t> head_;
+};
+
 }  // namespace
 
 std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container) {
   return std::make_shared<const ChunkOrderView>(std::move(container));
+}
+
+std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container,
+                                                 std::vector<std::uint8_t> head) {
+  return std::make_shared<const HeadedView>(std::move(container), std::move(head));
 }
 
 }  // namespace cframefs::frame

@@ -43,4 +43,8 @@ class FlatView {
 /// The chunks laid end to end.
 std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container);
 
+/// The chunks laid end to end, behind bytes that belong to none.
+std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container,
+                                                 std::vector<std::uint8_t> head);
+
 }  // namespace cframefs::frame

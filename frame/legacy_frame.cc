@@ -63,6 +63,14 @@ void note_filters(Windows& windows, FrameParameters& parameters) {
   parameters.filters_meta = chunk->filters_meta;
 }
 
+/// No chunk is longer than the header's chunk size. If so many of that size make the whole, none is shorter.
+void settle_chunksize(std::int32_t chunksize, std::int64_t count, FrameParameters& parameters) {
+  const auto most = static_cast<std::uint64_t>(chunksize) * static_cast<std::uint64_t>(count);
+  if (chunksize == 0 || chunksize > codec::kMaxChunkBytes || most != parameters.nbytes) return;
+  parameters.chunksize = chunksize;
+  parameters.variable_chunks = false;
+}
+
 Result<void> open_index(Windows& windows, const LegacyTrailer& trailer, FrameParts& parts,
                         std::shared_ptr<IndexCache> cache) {
   const FrameParameters& parameters = parts.header.parameters;
@@ -106,6 +114,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   parts.old_bitshuffle = trailer->form != LegacyForm::beta3 || old_bitshuffle;
   if (parameters.nbytes > 0) {
     if (auto done = open_index(windows, *trailer, parts, std::move(index_cache)); !done) return Failure(done.error());
+    settle_chunksize(header->chunksize, parts.index->count(), parameters);
     if (trailer->form == LegacyForm::beta1) note_filters(windows, parameters);
   }
   return std::make_shared<const LegacyFrame>(std::move(parts), *trailer);

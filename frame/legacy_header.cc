@@ -29,6 +29,7 @@ constexpr std::size_t kFiltersAt = 0x42;        // as many ids, in front
 constexpr std::size_t kFiltersMetaAt = 0x4a;
 constexpr std::size_t kBeta2MetalayersAt = 0x52;
 constexpr std::size_t kBeta2MinLength = 0x5c;
+constexpr std::size_t kEmptySection = 10;  // of metalayers
 constexpr std::uint8_t kTrue = 0xc3;
 
 // Trailer: marker | version | C6 u32 usermeta length | usermeta | CE u32 trailer length | D8 kind | 16 bytes.
@@ -124,6 +125,10 @@ Result<void> read_numbers(ByteView bytes, LegacyHeader& header) {
 bool is_legacy_header(ByteView bytes) {
   const std::uint8_t marker = bytes[layout::kArrayMarkerAt];
   return marker >= (0x90 | kBeta1Fields) && marker <= (0x90 | kBeta2Fields);
+}
+
+bool LegacyHeader::has_metalayers() const {
+  return metalayers_at != 0 && frame.parameters.header_length > metalayers_at + kEmptySection;
 }
 
 Result<LegacyHeader> parse_legacy_header(ByteView bytes) {

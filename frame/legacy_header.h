@@ -27,6 +27,8 @@ struct LegacyHeader {
   LegacyForm form = LegacyForm::beta1;  // beta2 stands for beta3 as well until the trailer has been read
   std::int32_t chunksize = 0;           // that no chunk exceeds; 0: not recorded
   std::size_t metalayers_at = 0;        // 0: there is no section of them
+
+  bool has_metalayers() const;
 };
 
 /// `bytes`: the first 87, or fewer if the file is shorter.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-// Room for the first extent to grow in place: the digits of the largest size there is.
+// Room for the extent that grows to do so in place: the digits of the largest size there is.
 constexpr std::size_t kGrowthDigits = 21;
 
 std::string shape_text(std::span<const std::int64_t> shape) {
@@ -56,9 +56,13 @@ std::vector<std::uint8_t> wrap(std::string text, std::uint8_t version, std::size
 
 }  // namespace
 
-std::vector<std::uint8_t> npy_header(const ItemType& type, std::span<const std::int64_t> shape) {
-  std::string text = "{'descr': " + type.descr + ", 'fortran_order': False, 'shape': " + shape_text(shape) + ", }";
-  if (!shape.empty()) text.append(kGrowthDigits - std::min(kGrowthDigits, std::to_string(shape[0]).size()), ' ');
+std::vector<std::uint8_t> npy_header(const ItemType& type, std::span<const std::int64_t> shape, bool fortran_order) {
+  std::string text = "{'descr': " + type.descr + ", 'fortran_order': " + (fortran_order ? "True" : "False") +
+                     ", 'shape': " + shape_text(shape) + ", }";
+  if (!shape.empty()) {
+    const std::int64_t slowest = fortran_order ? shape.back() : shape.front();
+    text.append(kGrowthDigits - std::min(kGrowthDigits, std::to_string(slowest).size()), ' ');
+  }
   auto latin1 = to_latin1(text);
   if (!latin1) return wrap(std::move(text), 3, 4);
   constexpr std::size_t kShort = 2;

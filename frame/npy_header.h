@@ -12,7 +12,8 @@
 namespace cframefs::frame {
 
 /// Magic, version, length and the header itself, padded. Version 1 where it fits, 2 where it is too long, 3 where a
-/// name is beyond Latin-1.
-std::vector<std::uint8_t> npy_header(const ItemType& type, std::span<const std::int64_t> shape);
+/// name is beyond Latin-1. `fortran_order`: the first dimension runs fastest.
+std::vector<std::uint8_t> npy_header(const ItemType& type, std::span<const std::int64_t> shape,
+                                     bool fortran_order = false);
 
 }  // namespace cframefs::frame

@@ -104,11 +104,21 @@ Result<Summary> summarise_legacy(ByteView bytes, std::uint64_t available) {
   const auto header = parse_legacy_header(bytes);
   if (!header) return Failure(header.error());
   if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
-  return Summary{ContainerKind::legacy, header->frame.parameters.nbytes, header->chunksize};
+  Summary summary;
+  summary.kind = ContainerKind::legacy;
+  summary.nbytes = header->frame.parameters.nbytes;
+  summary.chunksize = header->chunksize;
+  summary.has_metalayers = header->has_metalayers();
+  return summary;
 }
 
 Summary summary_of(ContainerKind kind, const Container& container) {
-  return {kind, container.parameters().nbytes, container.parameters().chunksize};
+  Summary summary;
+  summary.kind = kind;
+  summary.nbytes = container.parameters().nbytes;
+  summary.chunksize = container.parameters().chunksize;
+  summary.has_metalayers = !container.vlmetalayer_names().empty();
+  return summary;
 }
 
 /// The whole of an open file, for as long as somebody else keeps it open.
@@ -148,7 +158,11 @@ Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::ui
   }
   const auto chunk = parse_bare_chunk(bytes, available, begin.value == 0);
   if (!chunk) return Summary{};
-  return Summary{ContainerKind::chunk, static_cast<std::uint64_t>(chunk->nbytes), chunk->nbytes};
+  Summary summary;
+  summary.kind = ContainerKind::chunk;
+  summary.nbytes = static_cast<std::uint64_t>(chunk->nbytes);
+  summary.chunksize = chunk->nbytes;
+  return summary;
 }
 
 /// `source` begins in its file where the container does, at `begin`.

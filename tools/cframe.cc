@@ -29,9 +29,9 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   program.set_version_flag("-V,--version", std::string("cframe ") + kVersion, "Print the version and exit");
   program.require_subcommand(1);
   program.footer(kFooter);
-  const std::vector<Subcommand> subcommands = {add_info(program),   add_cat(program),      add_verify(program),
-                                               add_pack(program),   add_unpack(program),   add_compact(program),
-                                               add_repair(program), add_get_meta(program), add_set_meta(program)};
+  const std::vector<Subcommand> subcommands = {
+      add_info(program),    add_cat(program),     add_verify(program), add_pack(program),     add_unpack(program),
+      add_convert(program), add_compact(program), add_repair(program), add_get_meta(program), add_set_meta(program)};
   for (const auto& subcommand : subcommands)
     subcommand.app->footer(kFooter);
   try {

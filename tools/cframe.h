@@ -36,6 +36,7 @@ Subcommand add_get_meta(CLI::App& program);
 Subcommand add_set_meta(CLI::App& program);
 Subcommand add_pack(CLI::App& program);
 Subcommand add_unpack(CLI::App& program);
+Subcommand add_convert(CLI::App& program);
 
 /// Declares an option whose value is a size (sizes.h).
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help);

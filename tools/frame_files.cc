@@ -14,8 +14,7 @@ using filesystem::path;
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kSuffixes = {".b2frame", ".b2f",   ".b2",   ".b2nd",
-                                                       ".blp",     ".blosc", ".cdata"};
+constexpr std::array<std::string_view, 7> kSuffixes = {".b2frame", ".b2f", ".b2", ".b2nd", ".blp", ".blosc", ".cdata"};
 
 bool has_frame_suffix(const path& name) {
   return std::find(kSuffixes.begin(), kSuffixes.end(), name.extension().string()) != kSuffixes.end();

@@ -29,7 +29,8 @@ std::size_t slot_count(unsigned workers, std::size_t chunksize) {
 }  // namespace
 
 Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, int fd, unsigned workers,
-                          const std::function<void(const Packed&)>& progress, const std::atomic<bool>& stop) {
+                          const std::function<void(const Packed&)>& progress, const std::atomic<bool>& stop,
+                          const std::vector<frame::Metalayer>& vlmetalayers) {
   const auto chunksize = static_cast<std::size_t>(frame.chunksize);
   frame::NewFrameFile file(files, fd, frame);
   OrderedRing<Slot, codec::EncodeContext> ring(workers, slot_count(workers, chunksize),
@@ -56,7 +57,7 @@ Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::Fil
     ring.release();
     progress({file.nbytes(), file.stored()});
   }
-  if (auto done = file.finish(); !done) return codec::Failure(done.error());
+  if (auto done = file.finish(vlmetalayers); !done) return codec::Failure(done.error());
   return Packed{file.nbytes(), file.stored()};
 }
 

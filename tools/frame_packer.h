@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "frame/file_ops.h"
 #include "frame/frame_image.h"
@@ -19,10 +20,10 @@ struct Packed {
   std::uint64_t stored = 0;  // the frame's length so far
 };
 
-/// Packs all that `input` has into the empty file `fd`. `workers`: threads that encode, at least 1. `progress`: called
-/// now and then from the calling thread.
+/// Packs all that `input` has into the empty file `fd`, with these variable-length metalayers (plain contents).
+/// `workers`: threads that encode, at least 1. `progress`: called now and then from the calling thread.
 codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, int fd,
                                  unsigned workers, const std::function<void(const Packed&)>& progress,
-                                 const std::atomic<bool>& stop);
+                                 const std::atomic<bool>& stop, const std::vector<frame::Metalayer>& vlmetalayers = {});
 
 }  // namespace cframefs::tools

@@ -1,9 +1,18 @@
-// A whole Bloscpack file: header, metadata, offsets, digests, every chunk.
+// A whole Bloscpack file: header, metadata, offsets, digests, every chunk; and the text of metadata.
+#include "frame/array_view.h"
 #include "frame/bloscpack.h"
+#include "frame/numpy_pack.h"
 #include "tests/fuzz/check_container.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace cframefs;
-  test::check_container(frame::open_bloscpack(frame::memory_source({data, data + size})));
+  const auto opened = frame::open_bloscpack(frame::memory_source({data, data + size}));
+  test::check_container(opened);
+  if (opened) {
+    const auto view = frame::make_view(*opened, frame::ArrayForm::npy, false);
+    if (view) FUZZ_CHECK((*view)->size() == (*view)->head().size() + (*opened)->parameters().nbytes);
+  }
+  // What begins as no file may be metadata.
+  static_cast<void>(frame::parse_numpy_metadata({data, size}));
   return 0;
 }

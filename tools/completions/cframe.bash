@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify | pack | unpack | compact | repair | get-meta | set-meta)
+      info | cat | verify | pack | unpack | convert | compact | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -29,14 +29,14 @@ _cframe() {
       return
       ;;
     --b2nd)
-      mapfile -t COMPREPLY < <(compgen -W 'chunks' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'npy flat chunks' -- "$cur")
       return
       ;;
   esac
 
   local options
   case $subcommand in
-    '') options='info cat verify pack unpack compact repair get-meta set-meta --help --version' ;;
+    '') options='info cat verify pack unpack convert compact repair get-meta set-meta --help --version' ;;
     info) options='--help --json --all --offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --offset --workers' ;;
@@ -46,6 +46,7 @@ _cframe() {
     repair) options='--help --quiet --wait' ;;
     get-meta) options='--help --fixed --json --offset' ;;
     set-meta) options='--help --from --remove --fixed --wait' ;;
+    convert) options='--help --frame-offset --old-bits --codec --clevel --filter --typesize --chunksize --blocksize --force --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

@@ -9,6 +9,7 @@ complete -c cframe -n __fish_use_subcommand -f -a get-meta -d 'Write the content
 complete -c cframe -n __fish_use_subcommand -f -a set-meta -d 'Set or remove a metalayer'
 complete -c cframe -n __fish_use_subcommand -f -a pack -d 'Make a frame of a file'
 complete -c cframe -n __fish_use_subcommand -f -a unpack -d 'Write the plain bytes of a frame into a file'
+complete -c cframe -n __fish_use_subcommand -f -a convert -d 'Make a current frame of a file of any format'
 complete -c cframe -n __fish_use_subcommand -s V -l version -d 'Print the version'
 complete -c cframe -s h -l help -d 'Print the options'
 
@@ -19,7 +20,7 @@ complete -c cframe -n '__fish_seen_subcommand_from info' -x -l offset -d 'Where 
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l offset -d 'First plain byte'
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l length -d 'Plain bytes at most'
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l frame-offset -d 'Where the frame starts inside the file'
-complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l b2nd -a chunks -d 'Write an n-d array as stored'
+complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l b2nd -a 'npy flat chunks' -d 'What an n-d array is written as'
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l workers -d 'Decoding threads'
 
 complete -c cframe -n '__fish_seen_subcommand_from verify' -l json -d 'Report as JSON'
@@ -56,3 +57,14 @@ complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l frame-offset -d
 complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l b2nd -a chunks -d 'Write an n-d array as stored'
 complete -c cframe -n '__fish_seen_subcommand_from unpack' -s f -l force -d 'Replace the file if it is there'
 complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l workers -d 'Decoding threads'
+
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l frame-offset -d 'Where the frame starts inside the file'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -l old-bits -d 'The frame is of 2.0.0-beta.3 or beta.4'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l codec -a 'blosclz lz4 lz4hc zlib zstd' -d 'Compressor'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l clevel -d 'Compression level; 0 stores'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l filter -a 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -d 'Filters joined with +'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l typesize -a auto -d 'Size of an item'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l chunksize -a auto -d 'Plain bytes of a chunk'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l blocksize -a auto -d 'Plain bytes of a block'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -s f -l force -d 'Replace the frame if it is there'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l workers -d 'Threads'

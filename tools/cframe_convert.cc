@@ -1,0 +1,328 @@
+// cframe convert: a current frame of a container of any format, and .npy files to n-d arrays and back.
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "frame/array_view.h"
+#include "frame/frame_choice.h"
+#include "frame/npy_file.h"
+#include "frame/numpy_pack.h"
+#include "tools/array_input.h"
+#include "tools/array_stream.h"
+#include "tools/cframe.h"
+#include "tools/container_input.h"
+#include "tools/flat_stream.h"
+#include "tools/frame_packer.h"
+#include "tools/frame_wishes.h"
+#include "tools/new_file.h"
+#include "tools/progress.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+using codec::Failure;
+using codec::Result;
+
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
+
+struct ConvertOptions {
+  std::string in;
+  std::string out;
+  std::uint64_t frame_offset = 0;
+  bool old_bitshuffle = false;
+  FrameWishes wishes;
+  bool force = false;
+  unsigned workers = 0;
+};
+
+/// A frame to be made: what it is like, and its plain bytes in the order of its chunks.
+struct Plan {
+  frame::NewFrame frame;
+  std::vector<frame::Metalayer> vlmetalayers;
+  std::unique_ptr<Input> input;
+  std::uint64_t nbytes = 0;
+};
+
+/// The items of a .npy file, and the file they come from.
+class NpyInput final : public Input {
+ public:
+  NpyInput(frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
+      : file_(std::move(file)), at_(begin), end_(end) {}
+
+  Result<std::size_t> read(codec::ByteSpan into) override {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end_ - at_));
+    const auto got = frame::system_files().pread(file_.fd(), into.first(size), frame::FileOffset{at_});
+    if (got) at_ += *got;
+    return got;
+  }
+
+ private:
+  const frame::Descriptor file_;
+  std::uint64_t at_;
+  const std::uint64_t end_;
+};
+
+/// As the container has it, where we can make such chunks; else, and for what was wished, as pack does.
+codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const FrameWishes& wishes) {
+  codec::EncodeParameters encode = frame::encode_parameters(parameters);
+  // Formats that do not record a level have 0 there, which would store the bytes as they are.
+  const bool records_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
+  if (!records_level) encode.clevel = 5;
+  encode.blocksize = 0;
+  encode.use_dict = false;
+  if (!codec::check_encodable(encode)) {
+    encode = FrameWishes().parameters();
+    encode.typesize = parameters.typesize;
+  }
+  if (wishes.compcode) encode.compcode = *wishes.compcode;
+  if (wishes.clevel) encode.clevel = *wishes.clevel;
+  if (wishes.filters) {
+    encode.filters = *wishes.filters;
+    encode.filters_meta = {};
+  }
+  if (wishes.typesize != 0) encode.typesize = static_cast<std::int32_t>(wishes.typesize);
+  if (wishes.blocksize != 0) encode.blocksize = static_cast<std::int32_t>(wishes.blocksize);
+  return encode;
+}
+
+/// All of them, or an error: what is converted must not lose any in silence.
+Result<std::vector<frame::Metalayer>> vlmetalayers_of(const frame::Container& container) {
+  if (const auto& damage = container.metalayer_damage()) return Failure(*damage);
+  if (const auto& damage = container.vlmetalayer_damage()) return Failure(*damage);
+  std::vector<frame::Metalayer> layers;
+  for (const std::string& name : container.vlmetalayer_names()) {
+    auto content = container.vlmetalayer(name);
+    if (!content) return Failure(content.error());
+    layers.push_back({name, std::move(*content)});
+  }
+  return layers;
+}
+
+Result<void> check_wishes_of_array(const FrameWishes& wishes) {
+  if (wishes.typesize == 0 && wishes.chunksize == 0 && wishes.blocksize == 0) return {};
+  return codec::invalid("the sizes of items, chunks and blocks of an array follow from its shape");
+}
+
+/// A new array of C-order items.
+Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType& type,
+                            const std::vector<std::int64_t>& shape, const FrameWishes& wishes) {
+  const auto layer = frame::plan_array(shape, type, kChunkBytes, kBlockBytes);
+  if (!layer) return Failure(layer.error());
+  auto input = ArrayInput::create(std::move(items), *layer, type.itemsize);
+  if (!input) return Failure(input.error());
+  Plan plan;
+  plan.frame.encode = wishes.parameters();
+  plan.frame.encode.typesize = static_cast<std::int32_t>(type.itemsize);
+  plan.frame.encode.blocksize = static_cast<std::int32_t>(frame::block_items(*layer) * type.itemsize);
+  plan.frame.chunksize = static_cast<std::int32_t>(frame::chunk_items(*layer) * type.itemsize);
+  plan.frame.metalayers.push_back({"b2nd", frame::array_layer_image(*layer)});
+  plan.nbytes = (*input)->size();
+  plan.input = std::move(*input);
+  return plan;
+}
+
+/// Of a buffer in either order.
+Result<Plan> plan_buffer(std::unique_ptr<Input> items, const frame::ItemType& type,
+                         const std::vector<std::int64_t>& shape, bool fortran_order, const FrameWishes& wishes) {
+  if (fortran_order) {
+    auto turned = in_c_order(*items, shape, type.itemsize);
+    if (!turned) return Failure(turned.error());
+    items = std::move(*turned);
+  }
+  return plan_new_array(std::move(items), type, shape, wishes);
+}
+
+/// The same chunks again, encoded anew; the layer of Caterva becomes today's.
+Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container, frame::ArrayLayer layer,
+                        const FrameWishes& wishes) {
+  const frame::FrameParameters& parameters = container->parameters();
+  // Whether layer and frame agree.
+  if (auto view = frame::make_view(container, frame::ArrayForm::flat, true); !view) return Failure(view.error());
+  Plan plan;
+  plan.frame.encode = encoding(parameters, wishes);
+  const std::uint64_t typesize = static_cast<std::uint64_t>(parameters.typesize);
+  plan.frame.encode.blocksize = static_cast<std::int32_t>(frame::block_items(layer) * typesize);
+  plan.frame.chunksize = std::max<std::int32_t>(parameters.chunksize, parameters.typesize);
+  if (!layer.dtype) {
+    const std::string descr = frame::opaque_type(typesize).descr;
+    layer.dtype = descr.substr(1, descr.size() - 2);
+  }
+  for (const frame::Metalayer& known : container->metalayers()) {
+    const bool is_caterva = known.name == "caterva";
+    plan.frame.metalayers.push_back(is_caterva ? frame::Metalayer{"b2nd", frame::array_layer_image(layer)} : known);
+  }
+  plan.nbytes = parameters.nbytes;
+  plan.input = std::make_unique<ContainerInput>(container);
+  return plan;
+}
+
+Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const FrameWishes& wishes) {
+  const frame::FrameParameters& parameters = container->parameters();
+  const bool current = parameters.kind == "cframe" || parameters.kind == "sframe";
+  if (current && parameters.variable_chunks && !container->metalayers().empty()) {
+    return codec::unsupported("chunks of different sizes and a metalayer that may say what each of them means");
+  }
+  Plan plan;
+  codec::EncodeContext context;
+  const std::uint64_t chunksize =
+      wishes.chunksize != 0 ? wishes.chunksize : static_cast<std::uint64_t>(std::max(parameters.chunksize, 0));
+  plan.frame = frame::choose_frame(context, encoding(parameters, wishes), static_cast<std::int64_t>(chunksize), {});
+  plan.frame.metalayers = container->metalayers();
+  plan.nbytes = parameters.nbytes;
+  plan.input = std::make_unique<ContainerInput>(container);
+  return plan;
+}
+
+Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr<const frame::Container>& container) {
+  const bool wants_array = options.out.ends_with(".b2nd");
+  auto layers = vlmetalayers_of(*container);
+  if (!layers) return Failure(layers.error());
+  auto array = frame::array_layer_of(*container);
+  if (!array) return Failure(array.error());
+  const auto pack = frame::numpy_pack_of(*container);
+  if (!pack) return Failure(pack.error());
+  if (*array || (wants_array && *pack)) {
+    if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
+  } else if (wants_array) {
+    return codec::invalid("no array, which a .b2nd file must be");
+  }
+  Result<Plan> plan = *array        ? plan_tiles(container, std::move(**array), options.wishes)
+                      : wants_array ? plan_buffer(std::make_unique<ContainerInput>(container), (*pack)->type,
+                                                  (*pack)->shape, (*pack)->fortran_order, options.wishes)
+                                    : plan_plain(container, options.wishes);
+  // What an array's own metadata said, its layer says now.
+  if (plan && (!*pack || !wants_array)) plan->vlmetalayers = std::move(*layers);
+  return plan;
+}
+
+/// Of a .npy file; nullopt if IN is none.
+Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
+  const auto fd = frame::system_files().open_named(options.in, O_RDONLY | O_NONBLOCK);
+  if (!fd) return Failure(fd.error());
+  frame::Descriptor file(frame::system_files(), *fd);
+  const auto status = frame::system_files().status(file.fd());
+  if (!status) return Failure(status.error());
+  if (!S_ISREG(status->st_mode)) return std::optional<Plan>();
+  std::vector<std::uint8_t> head(
+      std::min<std::size_t>(static_cast<std::size_t>(status->st_size), frame::kMostNpyHeader));
+  const auto got = frame::system_files().pread(file.fd(), head, frame::FileOffset{0});
+  if (!got) return Failure(got.error());
+  head.resize(*got);
+  if (!frame::has_npy_magic(head)) return std::optional<Plan>();
+  const auto npy = frame::parse_npy_file(head);
+  if (!npy) return Failure(npy.error());
+  if (!options.out.ends_with(".b2nd")) {
+    return codec::invalid("a .npy file becomes a .b2nd; pack makes a frame of any file's bytes");
+  }
+  if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
+  const auto bytes = frame::array_bytes(npy->shape, npy->type.itemsize);
+  const auto size = static_cast<std::uint64_t>(status->st_size);
+  if (!bytes || npy->data_at > size || *bytes > size - npy->data_at) return codec::corrupt("the file ends too early");
+  auto items = std::make_unique<NpyInput>(std::move(file), npy->data_at, npy->data_at + *bytes);
+  auto plan = plan_buffer(std::move(items), npy->type, npy->shape, npy->fortran_order, options.wishes);
+  if (!plan) return Failure(plan.error());
+  return std::optional<Plan>(std::move(*plan));
+}
+
+Result<mode_t> mode_of(const std::string& path) {
+  const auto fd = frame::system_files().open_named(path, O_RDONLY | O_NONBLOCK);
+  if (!fd) return Failure(fd.error());
+  const frame::Descriptor file(frame::system_files(), *fd);
+  const auto status = frame::system_files().status(file.fd());
+  if (!status) return Failure(status.error());
+  return status->st_mode & 0666;
+}
+
+int failed(Io& io, codec::Error error, const std::string& path) {
+  if (io.stop.load()) return interrupted;
+  if (error.path.empty()) error.path = path;
+  return report(io, error);
+}
+
+int make_frame(const ConvertOptions& options, Plan& plan, mode_t mode, Io& io) {
+  if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return failed(io, fine.error(), options.in);
+  auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
+  if (!file) return failed(io, file.error(), options.out);
+  Progress progress(io, "converting", Progress::Unit::bytes);
+  const auto show = [&](const Packed& packed) { progress.update(packed.nbytes, plan.nbytes); };
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  const auto packed =
+      pack_frame(*plan.input, plan.frame, frame::system_files(), file->fd(), workers, show, io.stop, plan.vlmetalayers);
+  progress.finish();
+  if (!packed) return failed(io, packed.error(), options.in);
+  if (packed->nbytes != plan.nbytes) {
+    return failed(io, codec::corrupt("it ended after " + std::to_string(packed->nbytes) + " bytes").value(),
+                  options.in);
+  }
+  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  return done;
+}
+
+/// A .npy file of an array.
+int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Container> container, mode_t mode, Io& io) {
+  const auto view = frame::make_view(std::move(container), frame::ArrayForm::npy, options.in.ends_with(".b2nd"));
+  if (!view) return failed(io, view.error(), options.in);
+  if ((*view)->head().empty()) {
+    return failed(io, codec::invalid("no array, which a .npy file must be").value(), options.in);
+  }
+  auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
+  if (!file) return failed(io, file.error(), options.out);
+  Progress progress(io, "converting", Progress::Unit::bytes);
+  std::uint64_t at = 0;
+  bool write_failed = false;
+  const Sink sink = [&](codec::ByteView bytes) {
+    auto put = frame::system_files().pwrite(file->fd(), bytes, frame::FileOffset{at});
+    write_failed = !put;
+    at += bytes.size();
+    progress.update(at, (*view)->size());
+    return put;
+  };
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  const auto streamed = stream_view(**view, frame::FlatOffset{0}, (*view)->size(), workers, sink, io.stop);
+  progress.finish();
+  if (!streamed) return failed(io, streamed.error(), write_failed ? options.out : options.in);
+  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  return done;
+}
+
+int run_convert(const ConvertOptions& options, Io& io) {
+  if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
+  const auto mode = mode_of(options.in);
+  if (!mode) return failed(io, mode.error(), options.in);
+  auto npy = plan_npy(options);
+  if (!npy) return failed(io, npy.error(), options.in);
+  if (*npy) return make_frame(options, **npy, *mode, io);
+  auto container = frame::open_path(frame::system_files(), options.in, std::make_shared<frame::IndexCache>(),
+                                    frame::FileOffset{options.frame_offset}, options.old_bitshuffle);
+  if (!container) return failed(io, container.error(), options.in);
+  if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *mode, io);
+  auto plan = plan_container(options, *container);
+  if (!plan) return failed(io, plan.error(), options.in);
+  return make_frame(options, *plan, *mode, io);
+}
+
+}  // namespace
+
+Subcommand add_convert(CLI::App& program) {
+  auto options = std::make_shared<ConvertOptions>();
+  CLI::App* app =
+      program.add_subcommand("convert", "Make a current frame of a file of any format, or .npy of .b2nd and back");
+  app->add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file")->required()->type_name("");
+  app->add_option("OUT", options->out, "Frame, .b2nd or .npy file to make")->required()->type_name("");
+  add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  app->add_flag("--old-bits", options->old_bitshuffle, "IN is of 2.0.0-beta.3 or beta.4, not of beta.5");
+  add_frame_options(*app, options->wishes);
+  app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app->add_option("--workers", options->workers, "Encoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return {app, [options](Io& io) { return run_convert(*options, io); }};
+}
+
+}  // namespace cframefs::tools
