@@ -124,7 +124,13 @@ void Filesystem::changed(const Watcher::Change& change) {
       kernel_->forget_node(node);
     return;
   }
-  // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
+  const auto folder = nodes_.find(change.folder);
+  if (folder && folder->kind == EntryKind::sparse_frame) {
+    // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
+    if (!is_own_state(*folder)) kernel_->forget_node(change.folder);
+    return;
+  }
+  // The folder's own times have changed too; a single-file root is its folder.
   kernel_->forget_node(change.folder);
   if (change.name.empty()) return;
   for (const auto& node : nodes_.at_place(change.folder, change.name)) {
