@@ -14,7 +14,6 @@ constexpr std::size_t kMaxLiterals = 32;
 constexpr std::ptrdiff_t kWide = kMaxLiterals;
 constexpr std::size_t kFarDistance = 8192;  // from here on a match takes two bytes more
 constexpr std::size_t kMaxDistance = 73727;
-constexpr std::size_t kNearMatch = 5;  // shortest that is worth it
 constexpr std::size_t kNoSearch = 12;  // at the end, where no match begins
 constexpr std::size_t kSamples = 4;
 constexpr std::uint8_t kMarker = 1 << 5;  // on the first byte of a stream
@@ -30,7 +29,7 @@ struct Level {
 constexpr std::array<Level, 10> kLevels{{
     {12, 5, 7, 2.0, 2.0},  // 0 is never encoded
     {12, 5, 7, 2.0, 2.0},
-    {13, 5, 7, 1.5, 2.0},
+    {13, 6, 6, 1.5, 2.0},
     {13, 5, 7, 1.25, 2.5},
     {14, 6, 7, 1.2, 4.0},
     {14, 6, 7, 1.2, 4.0},

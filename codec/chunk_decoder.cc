@@ -105,6 +105,7 @@ Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const ChunkEnvironment
 Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const ChunkEnvironment& environment) {
   geometry_ = block_geometry(header_);
   block_count_ = geometry_.count;
+  if (header_.format == CodecFormat::registered) blockshape_ = environment.blockshape;
   std::uint64_t blocks_begin = header_.length + std::uint64_t{4} * block_count_;
   if (header_.dictionary) {
     Result<std::shared_ptr<const Dictionary>> dictionary = read_dictionary(prefix, header_, blocks_begin);
@@ -215,6 +216,10 @@ Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t bl
   return decoded;
 }
 
+StreamCodec ChunkDecoder::stream_codec() const {
+  return {header_.format, header_.compcode, dictionary_.get(), header_.compcode_meta, header_.typesize, blockshape_};
+}
+
 // `stored`: the stored bytes of that block and no others.
 Result<void> ChunkDecoder::parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const {
   const auto length = static_cast<std::uint32_t>(block_range(block).size());
@@ -238,7 +243,7 @@ Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t 
   ByteSpan other;
   if (moves > 0) other = context.scratch(DecodeContext::Slot::streams, length).first(length);
   const ByteSpan filtered = moves % 2 == 0 ? out : other;
-  const StreamCodec codec{header_.format, header_.compcode, dictionary_.get()};
+  const StreamCodec codec = stream_codec();
   Result<void> decoded = streams.decode(context.states(), codec, filtered);
   if (decoded && tail_lost) decoded = borrow_tail(context, block, stored, filtered);
   if (!decoded) return decoded;
@@ -256,7 +261,7 @@ Result<void> ChunkDecoder::borrow_tail(DecodeContext& context, std::uint32_t blo
   const std::size_t length = block_range(block - 1).size();
   // Free for this: a pipeline that needs a reference is not one whose tails can be borrowed.
   const ByteSpan previous = context.scratch(DecodeContext::Slot::reference, length).first(length);
-  const StreamCodec codec{header_.format, header_.compcode, dictionary_.get()};
+  const StreamCodec codec = stream_codec();
   if (Result<void> decoded = streams.decode(context.states(), codec, previous); !decoded) return decoded;
   return pipeline_.borrow_tail(previous, filtered);
 }

@@ -27,6 +27,7 @@ namespace cframefs::codec {
 
 class BlockStreams;
 struct Dictionary;
+struct StreamCodec;
 
 /// What a chunk needs to be told by the frame that holds it.
 struct ChunkEnvironment {
@@ -35,6 +36,9 @@ struct ChunkEnvironment {
   /// Frames of 2.0.0-beta.1 and beta.2 hold version-4 chunks with the bitshuffle layout of Blosc1 (filters.md section
   /// 4).
   bool old_bitshuffle = false;
+  /// The shape of a block in items, where the chunks are tiles of an n-d array; else empty. Some registered codecs and
+  /// filters cannot do without.
+  std::vector<std::int32_t> blockshape = {};
 };
 
 struct ByteRange {
@@ -82,6 +86,7 @@ class ChunkDecoder {
   ChunkDecoder() = default;
   Result<void> parse_blocks(ByteView prefix, const ChunkEnvironment& environment);
   bool borrows_tail(std::uint32_t block) const;
+  StreamCodec stream_codec() const;
   Result<void> parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const;
   Result<void> decode_streams(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
                               ByteView reference) const;
@@ -102,6 +107,7 @@ class ChunkDecoder {
   std::vector<std::uint8_t> value_;        // of a pattern; empty: zeros
   Pipeline pipeline_;
   std::shared_ptr<const Dictionary> dictionary_;
+  std::vector<std::int32_t> blockshape_;  // of an array's block, where the codec is a registered one
 };
 
 /// Decodes inner bytes [begin, begin + out.size()) of a chunk that lies wholly in memory, touching no block that the

@@ -74,14 +74,24 @@ Result<void> Pipeline::add(const ChunkHeader& header, const ChunkEnvironment& en
       steps_.push_back({id, bytedelta_planes(header, environment, meta), 1, false});
       return {};
     case FilterId::ndcell:
-      return unsupported("filter 32 (ndcell)");
     case FilterId::ndmean:
-      return unsupported("filter 33 (ndmean)");
+      return add_cells(header, environment, index);
   }
   return unsupported("unknown filter " + std::to_string(header.filters[index]));
 }
 
+/// ndmean has lost what was in a cell but its mean; both are undone by putting the items back in order.
+Result<void> Pipeline::add_cells(const ChunkHeader& header, const ChunkEnvironment& environment, std::size_t slot) {
+  const std::int32_t itemsize = environment.frame_typesize > 0 ? environment.frame_typesize : header.typesize;
+  auto cells = CellOrder::create(environment.blockshape, header.filters_meta[slot], static_cast<std::size_t>(itemsize));
+  if (!cells) return Failure(cells.error());
+  steps_.push_back({static_cast<FilterId>(header.filters[slot]), static_cast<std::size_t>(itemsize), 1, false,
+                    std::make_shared<const CellOrder>(std::move(*cells))});
+  return {};
+}
+
 bool Pipeline::moves_bytes(const Step& step, std::size_t length) {
+  if (step.cells) return true;
   const std::size_t items = length / step.width;
   if (step.id == FilterId::shuffle) return items > 1;
   if (step.id == FilterId::bitshuffle) return items >= 8 && !(step.old_layout && items % 8 != 0);
@@ -141,6 +151,12 @@ Result<void> Pipeline::undo(ByteSpan out, ByteSpan other, ByteView reference) co
           if (reference.size() < length) return unsupported("delta of a block that is longer than block 0");
           undo_delta_against(step.width, reference, now);
         }
+        break;
+      case FilterId::ndcell:
+      case FilterId::ndmean:
+        if (length != step.cells->size()) return corrupt("a block that has not the shape of the array's blocks");
+        step.cells->undo(now, next);
+        std::swap(now, next);
         break;
       case FilterId::bytedelta:
         undo_bytedelta(step.width, BytedeltaKind::whole, now);

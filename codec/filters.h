@@ -9,9 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "codec/bytes.h"
+#include "codec/cells.h"
 #include "codec/chunk_header.h"
 #include "codec/error.h"
 
@@ -55,10 +57,12 @@ class Pipeline {
     std::size_t width;  // of the items (shuffle, bitshuffle, delta); number of planes (bytedelta)
     std::size_t times;  // shuffle: how often it was applied
     bool old_layout;    // bitshuffle of Blosc1
+    std::shared_ptr<const CellOrder> cells = nullptr;  // ndcell, ndmean
   };
 
   static bool moves_bytes(const Step& step, std::size_t length);
   Result<void> add(const ChunkHeader& header, const ChunkEnvironment& environment, int slot);
+  Result<void> add_cells(const ChunkHeader& header, const ChunkEnvironment& environment, std::size_t slot);
 
   std::vector<Step> steps_;  // in the order of undoing
   bool needs_reference_ = false;

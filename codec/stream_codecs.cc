@@ -8,9 +8,13 @@
 
 #include "codec/blosclz.h"
 #include "codec/codec_states.h"
+#include "codec/ndlz.h"
+#include "codec/zfp_streams.h"
 
 namespace cframefs::codec {
 namespace {
+
+constexpr std::uint8_t kNdlz = 32;
 
 const char* chars(ByteView bytes) {
   return reinterpret_cast<const char*>(bytes.data());
@@ -85,14 +89,9 @@ Result<void> decode_zstd(DecodeContext::CodecStates& states, const Dictionary* d
   return {};
 }
 
+/// Of those that this build does not have.
 std::string registered_name(std::uint8_t compcode) {
   switch (compcode) {
-    case 32:
-      return "ndlz";
-    case 33:
-    case 34:
-    case 35:
-      return "zfp";
     case 36:
       return "openhtj2k";
     case 37:
@@ -105,6 +104,19 @@ std::string registered_name(std::uint8_t compcode) {
       return "htj2k";
     default:
       return "unknown";
+  }
+}
+
+Result<void> decode_registered(const StreamCodec& codec, ByteView stream, ByteSpan out) {
+  switch (codec.compcode) {
+    case kNdlz:
+      return decode_ndlz(codec.meta, stream, out);
+    case kZfpAccuracy:
+    case kZfpPrecision:
+    case kZfpRate:
+      return decode_zfp(codec.compcode, codec.meta, codec.typesize, codec.blockshape, stream, out);
+    default:
+      return unsupported("codec " + std::to_string(codec.compcode) + " (" + registered_name(codec.compcode) + ")");
   }
 }
 
@@ -156,7 +168,7 @@ Result<void> decode_stream(DecodeContext::CodecStates& states, const StreamCodec
     case CodecFormat::zstd:
       return decode_zstd(states, codec.dictionary, stream, out);
     case CodecFormat::registered:
-      return unsupported("codec " + std::to_string(codec.compcode) + " (" + registered_name(codec.compcode) + ")");
+      return decode_registered(codec, stream, out);
     case CodecFormat::reserved:
       return unsupported("codec format 5 (lizard)");
     case CodecFormat::superchunk:

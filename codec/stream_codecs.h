@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <zstd.h>
@@ -37,6 +38,10 @@ struct StreamCodec {
   CodecFormat format = CodecFormat::blosclz;
   std::uint8_t compcode = 0;               // which codec, where format is registered
   const Dictionary* dictionary = nullptr;  // made for the same format
+  // Registered codecs may want to know:
+  std::uint8_t meta = 0;  // their parameter
+  std::int32_t typesize = 1;
+  std::span<const std::int32_t> blockshape = {};  // of an n-d array, in items; empty if it is none
 };
 
 /// The most plain bytes that `stored` bytes of any stream of this codec can hold. A stream that is to give more is

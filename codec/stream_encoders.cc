@@ -32,9 +32,9 @@ int size_of(ByteView bytes) {
 int zstd_level(int clevel) {
   return clevel < 9 ? 2 * clevel - 1 : ZSTD_maxCLevel();
 }
-// Level 5 of libdeflate falls behind that of zlib-ng, which the reference library uses; no other level does.
+// Levels 5 and 6 of libdeflate fall behind those of zlib-ng, which the reference library uses; no others do.
 int deflate_level(int clevel) {
-  return clevel == 5 ? 6 : clevel;
+  return clevel == 5 || clevel == 6 ? clevel + 1 : clevel;
 }
 int lz4_acceleration(int clevel) {
   return 10 - clevel;

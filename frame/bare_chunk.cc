@@ -95,6 +95,10 @@ Result<codec::ChunkHeader> parse_bare_chunk(ByteView first, std::uint64_t size, 
   if (cbytes > size || (whole && cbytes != size)) {
     return corrupt("chunk of " + std::to_string(cbytes) + " bytes in a file of " + std::to_string(size));
   }
+  // Else a lost length would pass for an empty file.
+  if (header->nbytes == 0 && header->cbytes > static_cast<std::int32_t>(codec::kExtendedHeaderLength)) {
+    return corrupt("chunk of no plain bytes that takes " + std::to_string(cbytes));
+  }
   return header;
 }
 

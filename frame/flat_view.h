@@ -1,7 +1,7 @@
 // The flat file over a container: its size, and which bytes of which chunks make up a range of it.
 //
-// Views: chunk order for plain frames (here); C order for n-d arrays, with or without the header of a .npy file in front
-// (array_view.h). Thread safety: immutable. Ownership: shares the container.
+// Views: chunk order for plain frames (here); C order for n-d arrays, with or without the header of a .npy file in
+// front (array_view.h). Thread safety: immutable. Ownership: shares the container.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codec/chunk_header.h"
+#include "frame/array_layer.h"
 
 namespace cframefs::frame {
 
@@ -65,6 +66,15 @@ Result<void> read_index(Windows& windows, FrameParts& parts, std::shared_ptr<Ind
   return {};
 }
 
+/// Empty where the frame is no array.
+std::vector<std::int32_t> blockshape_of(const std::vector<Metalayer>& layers) {
+  for (const Metalayer& layer : layers) {
+    if (layer.name != "b2nd" && layer.name != "caterva") continue;
+    if (auto array = parse_array_layer(layer.content)) return std::move(array->blockshape);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, std::uint8_t frame_type,
@@ -105,7 +115,9 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
 
 FrameContainer::FrameContainer(FrameParts parts)
     : parts_(std::move(parts)),
-      environment_{.frame_typesize = parts_.header.parameters.typesize, .old_bitshuffle = parts_.old_bitshuffle} {}
+      environment_{.frame_typesize = parts_.header.parameters.typesize,
+                   .old_bitshuffle = parts_.old_bitshuffle,
+                   .blockshape = blockshape_of(parts_.metalayers.layers)} {}
 
 Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
   ChunkPlace place;

@@ -270,6 +270,26 @@ Result<void> FrameWriter::check_unchanged() const {
   return {};
 }
 
+Result<std::uint64_t> FrameWriter::cut_tail() {
+  const auto held = lock();
+  if (!held) return Failure(held.error());
+  if (auto same = check_unchanged(); !same) return Failure(same.error());
+  const auto cut = cut_tail_locked();
+  if (!cut || *cut == 0) return cut;
+  if (auto synced = files_.sync(file_->fd(), false); !synced) return Failure(synced.error());
+  return cut;
+}
+
+Result<std::uint64_t> FrameWriter::cut_tail_locked() {
+  const std::uint64_t end = parameters().frame_length;
+  const auto status = files_.status(file_->fd());
+  if (!status) return Failure(status.error());
+  const auto size = static_cast<std::uint64_t>(status->st_size);
+  if (size <= end) return std::uint64_t{0};
+  if (auto cut = files_.truncate(file_->fd(), end); !cut) return Failure(cut.error());
+  return size - end;
+}
+
 bool FrameWriter::metalayers_need_new_file() const {
   return metalayers_ && (next_header().size() != header_.size() || header_.size() > kSector);
 }
@@ -384,12 +404,8 @@ Result<void> FrameWriter::open_next(Next& next) const {
 }
 
 Result<void> FrameWriter::append_and_switch() {
+  if (auto cut = cut_tail_locked(); !cut) return Failure(cut.error());
   const std::uint64_t end = parameters().frame_length;
-  const auto status = files_.status(file_->fd());
-  if (!status) return Failure(status.error());
-  if (static_cast<std::uint64_t>(status->st_size) > end) {
-    if (auto cut = files_.truncate(file_->fd(), end); !cut) return cut;
-  }
   Next next;
   next.file = file_;
   next.header = next_header();

@@ -94,6 +94,9 @@ class FrameWriter {
   /// Forgets what is pending.
   void abandon();
 
+  /// Cuts off what a commit that did not finish left behind the frame, which the next commit would do anyway. Returns
+  /// how many bytes that were.
+  Result<std::uint64_t> cut_tail();
   /// Writes what is live, with what is pending, into a new file and renames it over the frame.
   Result<void> compact();
   /// Bytes of the frame that nothing refers to any more, as far as this writer made them so.
@@ -113,6 +116,7 @@ class FrameWriter {
   Result<void> commit_locked(Durability durability, bool anew);
   Result<AdvisoryLock> lock();
   Result<void> check_unchanged() const;
+  Result<std::uint64_t> cut_tail_locked();
   bool needs_new_file() const;
   bool metalayers_need_new_file() const;
   Result<std::vector<Metalayer>> stored_vlmetalayers() const;

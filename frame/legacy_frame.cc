@@ -1,5 +1,6 @@
 #include "frame/legacy_frame.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,17 @@ Failure at_place(const ByteSource& source, std::uint64_t offset, Error error) {
   return Failure(std::move(error));
 }
 
+/// The first form's header knows no filters; the first chunk speaks for all.
+void note_filters(Windows& windows, FrameParameters& parameters) {
+  const std::uint64_t length = std::min<std::uint64_t>(parameters.cbytes, codec::kExtendedHeaderLength);
+  const auto bytes = windows.get(FileOffset{parameters.header_length}, static_cast<std::size_t>(length));
+  if (!bytes) return;
+  const auto chunk = codec::parse_chunk_header(*bytes);
+  if (!chunk) return;
+  parameters.filters = chunk->filters;
+  parameters.filters_meta = chunk->filters_meta;
+}
+
 Result<void> open_index(Windows& windows, const LegacyTrailer& trailer, FrameParts& parts,
                         std::shared_ptr<IndexCache> cache) {
   const FrameParameters& parameters = parts.header.parameters;
@@ -82,7 +94,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   if (auto fits = check_extent(*header, bytes.size()); !fits) return at_place(bytes, 0, fits.error());
   parts.header = header->frame;
 
-  const FrameParameters& parameters = parts.header.parameters;
+  FrameParameters& parameters = parts.header.parameters;
   if (header->metalayers_at != 0) {
     const auto whole = windows.get(FileOffset{0}, static_cast<std::size_t>(parameters.header_length));
     if (!whole) return Failure(whole.error());
@@ -94,6 +106,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   parts.old_bitshuffle = trailer->form != LegacyForm::beta3 || old_bitshuffle;
   if (parameters.nbytes > 0) {
     if (auto done = open_index(windows, *trailer, parts, std::move(index_cache)); !done) return Failure(done.error());
+    if (trailer->form == LegacyForm::beta1) note_filters(windows, parameters);
   }
   return std::make_shared<const LegacyFrame>(std::move(parts), *trailer);
 }

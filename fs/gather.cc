@@ -62,41 +62,46 @@ struct ReadRoute::Batch {
   }
 };
 
-codec::Result<void> ReadRoute::gather(const Generation& generation, std::uint64_t at, std::uint64_t length,
-                                      Reply& reply) {
+/// One request: of what, and where to.
+struct ReadRoute::Gathering {
+  const Generation& generation;
+  const ArrayGeometry& array;
+  codec::ByteSpan out;
+};
+
+codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
+                                      std::uint64_t length, Reply& reply) {
   Buffer buffer = pool_.get(length);
-  const frame::FlatView& view = generation.view();
-  auto done = view.tiles()->for_each_part(at - view.head().size(), length, [&](const ArrayGeometry::Part& part) {
-    return gather_part(generation, part, buffer.bytes());
-  });
+  const Gathering gathering{generation, array, buffer.bytes()};
+  auto done = array.for_each_part(at - generation.view().head().size(), length,
+                                  [&](const ArrayGeometry::Part& part) { return gather_part(gathering, part); });
   if (done) reply.add(std::move(buffer), length);
   return done;
 }
 
-codec::Result<void> ReadRoute::gather_part(const Generation& generation, const ArrayGeometry::Part& part,
-                                           codec::ByteSpan out) {
+codec::Result<void> ReadRoute::gather_part(const Gathering& gathering, const ArrayGeometry::Part& part) {
+  const auto& [generation, array, out] = gathering;
   auto reader = generation.reader(part.chunk);
   if (!reader) return report(generation, reader.error());
-  const ArrayGeometry& array = *generation.view().tiles();
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   if (decoder.nbytes() != array.chunk_bytes()) return report(generation, wrong_length(**reader));
   if (decoder.is_zeros()) {
     frame::clear_box(part.to, out.data() + part.out);
     return {};
   }
-  if (has_array_blocks(decoder, array)) return gather_tiles(generation, **reader, part, out);
-  return gather_runs(generation, **reader, part, out);
+  if (has_array_blocks(decoder, array)) return gather_tiles(gathering, **reader, part);
+  return gather_runs(gathering, **reader, part);
 }
 
-codec::Result<void> ReadRoute::gather_tiles(const Generation& generation, const frame::ChunkReader& reader,
-                                            const ArrayGeometry::Part& part, codec::ByteSpan out) {
-  const ArrayGeometry& array = *generation.view().tiles();
+codec::Result<void> ReadRoute::gather_tiles(const Gathering& gathering, const frame::ChunkReader& reader,
+                                            const ArrayGeometry::Part& part) {
+  const ArrayGeometry& array = gathering.array;
   const CellLayout layout(reader.decoder(), array.row_blocks());
   Batch batch;
   auto done = array.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) -> codec::Result<void> {
     const std::uint32_t cell = layout.cell_of(tile.block);
     if (batch.is_full()) {
-      if (auto taken = take_batch(generation, reader, layout, part, batch, out); !taken) return taken;
+      if (auto taken = take_batch(gathering, reader, layout, part, batch); !taken) return taken;
     }
     if (batch.cells.empty() || batch.cells.back().number != cell) {
       batch.bytes += layout.range(cell).size();
@@ -105,13 +110,12 @@ codec::Result<void> ReadRoute::gather_tiles(const Generation& generation, const 
     batch.pieces.push_back({tile, batch.cells.size() - 1});
     return {};
   });
-  return done ? take_batch(generation, reader, layout, part, batch, out) : done;
+  return done ? take_batch(gathering, reader, layout, part, batch) : done;
 }
 
-codec::Result<void> ReadRoute::take_batch(const Generation& generation, const frame::ChunkReader& reader,
-                                          const CellLayout& layout, const ArrayGeometry::Part& part, Batch& batch,
-                                          codec::ByteSpan out) {
-  const ArrayGeometry& array = *generation.view().tiles();
+codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const frame::ChunkReader& reader,
+                                          const CellLayout& layout, const ArrayGeometry::Part& part, Batch& batch) {
+  const auto& [generation, array, out] = gathering;
   std::uint64_t misses = 0;
   for (Batch::Cell& cell : batch.cells) {
     const CellKey key{generation.id(), part.chunk.value, cell.number};
@@ -163,12 +167,13 @@ codec::Result<void> ReadRoute::load_batch(const Generation& generation, const fr
   return result;
 }
 
-codec::Result<void> ReadRoute::gather_runs(const Generation& generation, const frame::ChunkReader& reader,
-                                           const ArrayGeometry::Part& part, codec::ByteSpan out) {
+codec::Result<void> ReadRoute::gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,
+                                           const ArrayGeometry::Part& part) {
+  const Generation& generation = gathering.generation;
   Buffer window = pool_.get(kWindowBytes);
   std::uint64_t have = 0;
   std::uint64_t have_end = 0;
-  return generation.view().tiles()->for_each_tile(part, [&](const ArrayGeometry::Tile& tile) {
+  return gathering.array.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) {
     const std::uint64_t end = tile.inner + tile.box.from_span();
     const bool sparse = tile.box.volume() < tile.box.from_span() / kSparse;
     codec::Result<void> result;
@@ -183,7 +188,7 @@ codec::Result<void> ReadRoute::gather_runs(const Generation& generation, const f
           if (!result) return false;
         }
         const std::uint64_t step = std::min(tile.box.run - done, have_end - inner);
-        std::memcpy(out.data() + tile.out + to + done, window.bytes().data() + (inner - have), step);
+        std::memcpy(gathering.out.data() + tile.out + to + done, window.bytes().data() + (inner - have), step);
         done += step;
       }
       return true;
@@ -206,16 +211,15 @@ codec::Result<void> ReadRoute::fetch_window(const Generation& generation, const 
   return {};
 }
 
-void ReadRoute::gather_ahead(const Generation& generation, std::uint64_t at, std::uint64_t length,
-                             const std::function<bool()>& wanted) {
-  const frame::FlatView& view = generation.view();
-  const ArrayGeometry& array = *view.tiles();
-  const std::uint64_t head = view.head().size();
+void ReadRoute::gather_ahead(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
+                             std::uint64_t length, const std::function<bool()>& wanted) {
+  const std::uint64_t head = generation.view().head().size();
   const std::uint64_t begin = std::max(at, head);
   if (at + length <= begin) return;
   const auto stop = [] { return codec::Result<void>(codec::invalid("nobody waits for it any more")); };
   // Whatever fails will fail again for the reader, who reports it.
   static_cast<void>(array.for_each_part(begin - head, at + length - begin, [&](const ArrayGeometry::Part& part) {
+    if (!wanted()) return stop();
     auto reader = generation.reader(part.chunk);
     if (!reader || (*reader)->decoder().nbytes() != array.chunk_bytes()) return codec::Result<void>();
     const codec::ChunkDecoder& decoder = (*reader)->decoder();

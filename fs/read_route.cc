@@ -39,7 +39,9 @@ codec::Result<void> ReadRoute::read(const Generation& generation, frame::FlatOff
     length -= part;
     if (length == 0) return {};
   }
-  if (generation.view().tiles() != nullptr) return gather(generation, at.value, length, reply);
+  if (const frame::ArrayGeometry* array = generation.view().tiles()) {
+    return gather(generation, *array, at.value, length, reply);
+  }
   std::vector<frame::Piece> pieces;
   if (auto mapped = generation.view().map(at, length, pieces); !mapped) return report(generation, mapped.error());
 
@@ -225,7 +227,9 @@ void ReadRoute::decode_ahead(const Generation& generation, frame::FlatOffset at,
   const std::uint64_t size = generation.view().size();
   if (at.value >= size) return;
   length = std::min(length, size - at.value);
-  if (generation.view().tiles() != nullptr) return gather_ahead(generation, at.value, length, wanted);
+  if (const frame::ArrayGeometry* array = generation.view().tiles()) {
+    return gather_ahead(generation, *array, at.value, length, wanted);
+  }
   std::vector<frame::Piece> pieces;
   if (!generation.view().map(at, length, pieces)) return;
   for (const frame::Piece& piece : pieces) {

@@ -50,6 +50,7 @@ class ReadRoute {
 
   /// Boxes of one chunk that are read together, and the cells that they lie in.
   struct Batch;
+  struct Gathering;
 
   codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Reply& reply);
   codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
@@ -61,23 +62,22 @@ class ReadRoute {
                            const Run& run);
   codec::Result<void> decode(const frame::ChunkReader& reader, const CellLayout& layout, const Run& run,
                              codec::ByteView reference);
-  /// Appends C-order bytes [at, at + length) of an array.
-  codec::Result<void> gather(const Generation& generation, std::uint64_t at, std::uint64_t length, Reply& reply);
-  codec::Result<void> gather_part(const Generation& generation, const frame::ArrayGeometry::Part& part,
-                                  codec::ByteSpan out);
-  codec::Result<void> gather_tiles(const Generation& generation, const frame::ChunkReader& reader,
-                                   const frame::ArrayGeometry::Part& part, codec::ByteSpan out);
-  codec::Result<void> gather_runs(const Generation& generation, const frame::ChunkReader& reader,
-                                  const frame::ArrayGeometry::Part& part, codec::ByteSpan out);
-  codec::Result<void> take_batch(const Generation& generation, const frame::ChunkReader& reader,
-                                 const CellLayout& layout, const frame::ArrayGeometry::Part& part, Batch& batch,
-                                 codec::ByteSpan out);
+  /// Appends bytes [at, at + length) of an array, which lie behind the view's head.
+  codec::Result<void> gather(const Generation& generation, const frame::ArrayGeometry& array, std::uint64_t at,
+                             std::uint64_t length, Reply& reply);
+  codec::Result<void> gather_part(const Gathering& gathering, const frame::ArrayGeometry::Part& part);
+  codec::Result<void> gather_tiles(const Gathering& gathering, const frame::ChunkReader& reader,
+                                   const frame::ArrayGeometry::Part& part);
+  codec::Result<void> gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,
+                                  const frame::ArrayGeometry::Part& part);
+  codec::Result<void> take_batch(const Gathering& gathering, const frame::ChunkReader& reader, const CellLayout& layout,
+                                 const frame::ArrayGeometry::Part& part, Batch& batch);
   codec::Result<void> load_batch(const Generation& generation, const frame::ChunkReader& reader,
                                  const CellLayout& layout, Batch& batch);
   codec::Result<void> fetch_window(const Generation& generation, const frame::ChunkReader& reader, std::uint32_t inner,
                                    codec::ByteSpan window);
-  void gather_ahead(const Generation& generation, std::uint64_t at, std::uint64_t length,
-                    const std::function<bool()>& wanted);
+  void gather_ahead(const Generation& generation, const frame::ArrayGeometry& array, std::uint64_t at,
+                    std::uint64_t length, const std::function<bool()>& wanted);
   codec::Result<BlockCache::Pin> reference_cell(const Generation& generation, const frame::ChunkReader& reader,
                                                 const CellLayout& layout);
   void publish(const Run& run);

@@ -24,12 +24,14 @@ int complain(Io& io, const std::string& message) {
 }  // namespace
 
 int cframe_main(const std::vector<std::string>& arguments, Io& io) {
-  CLI::App program("Looks into Blosc2 frames.", "cframe");
+  CLI::App program("Looks into Blosc2 frames, makes and changes them.", "cframe");
   program.set_help_flag("-h,--help", "Print this help and exit");
   program.set_version_flag("-V,--version", std::string("cframe ") + kVersion, "Print the version and exit");
   program.require_subcommand(1);
   program.footer(kFooter);
-  const std::vector<Subcommand> subcommands = {add_info(program), add_cat(program), add_verify(program)};
+  const std::vector<Subcommand> subcommands = {add_info(program),   add_cat(program),      add_verify(program),
+                                               add_pack(program),   add_unpack(program),   add_compact(program),
+                                               add_repair(program), add_get_meta(program), add_set_meta(program)};
   for (const auto& subcommand : subcommands)
     subcommand.app->footer(kFooter);
   try {
@@ -64,6 +66,14 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::str
       frame::open_path(frame::system_files(), path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset});
   if (!opened && opened.error().path.empty()) opened.error().path = path;
   return opened;
+}
+
+codec::Result<void> refuse_array(const frame::Container& container) {
+  const auto& layers = container.metalayers();
+  const bool array = std::any_of(layers.begin(), layers.end(),
+                                 [](const auto& layer) { return layer.name == "b2nd" || layer.name == "caterva"; });
+  if (!array) return {};
+  return codec::unsupported("an n-d array, whose items are not stored in C order; --b2nd chunks writes them as stored");
 }
 
 ExitStatus emit(Io& io, const std::string& text) {

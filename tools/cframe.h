@@ -1,4 +1,4 @@
-// The program cframe: looks into frames without mounting them.
+// The program cframe: looks into frames, makes and changes them, without mounting them.
 //
 // cframe_main() is the whole program but for signals, so that tests run it in process. Each subcommand is a file of its
 // own; add_NAME() declares its options to the parser and returns what runs it.
@@ -30,12 +30,21 @@ struct Subcommand {
 Subcommand add_info(CLI::App& program);
 Subcommand add_cat(CLI::App& program);
 Subcommand add_verify(CLI::App& program);
+Subcommand add_compact(CLI::App& program);
+Subcommand add_repair(CLI::App& program);
+Subcommand add_get_meta(CLI::App& program);
+Subcommand add_set_meta(CLI::App& program);
+Subcommand add_pack(CLI::App& program);
+Subcommand add_unpack(CLI::App& program);
 
 /// Declares an option whose value is a size (sizes.h).
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help);
 
 /// Opens the container at `path`, with the path in every error.
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset);
+
+/// unsupported, for an n-d array, whose stored order is not the order that its reader means.
+codec::Result<void> refuse_array(const frame::Container& container);
 
 /// Prints a result. Its loss is the system's fault, unless the reader has gone.
 ExitStatus emit(Io& io, const std::string& text);

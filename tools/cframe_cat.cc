@@ -20,21 +20,14 @@ struct CatOptions {
   std::string b2nd;
 };
 
-/// The stored order of an n-d array's items is not the order that its reader means.
-bool is_array(const frame::Container& container) {
-  const auto& layers = container.metalayers();
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const auto& layer) { return layer.name == "b2nd" || layer.name == "caterva"; });
-}
-
 int run_cat(const CatOptions& options, Io& io) {
   const auto container = open_frame(options.file, options.frame_offset);
   if (!container) return report(io, container.error());
-  if (options.b2nd.empty() && is_array(**container)) {
-    codec::Error error{codec::ErrorKind::unsupported, 0,
-                       "an n-d array, whose items are not stored in C order; --b2nd chunks writes them as stored"};
-    error.path = options.file;
-    return report(io, error);
+  if (options.b2nd.empty()) {
+    if (auto plain = refuse_array(**container); !plain) {
+      plain.error().path = options.file;
+      return report(io, plain.error());
+    }
   }
   const std::uint64_t size = (*container)->parameters().nbytes;
   const std::uint64_t begin = std::min(options.offset, size);

@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
   catch_signals();
   DescriptorOutput out(STDOUT_FILENO, stop_requested);
   DescriptorOutput err(STDERR_FILENO, stop_requested);
-  Io io{out, err, isatty(STDERR_FILENO) == 1, stop_requested};
+  DescriptorInput in(STDIN_FILENO, stop_requested);
+  Io io{out, err, isatty(STDERR_FILENO) == 1, stop_requested, &in};
   const int status = cframe_main({argv + 1, argv + argc}, io);
   if (status == interrupted) {
     // The shell that started us wants to see that Ctrl-C ended it.

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -13,6 +11,7 @@
 
 #include "frame/chunk_reader.h"
 #include "tools/chunk_blocks.h"
+#include "tools/ordered_ring.h"
 
 namespace cframefs::tools {
 
@@ -133,109 +132,44 @@ Outcome decode_job(const Container& container, const Job& job, BlockDecoder& dec
   return outcome;
 }
 
-/// The ring between the calling thread, which plans and consumes, and the workers.
-class Ring {
- public:
-  Ring(const Container& container, unsigned workers)
-      : container_(container), slots_(std::size_t{workers} * kJobsPerWorker) {
-    for (unsigned i = 0; i < workers; ++i)
-      threads_.emplace_back([this] { work(); });
-  }
-  ~Ring() {
-    {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
-    wanted_.notify_all();
-    for (auto& thread : threads_)
-      thread.join();
-  }
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
-
-  bool full() const { return planned_ - consumed_ == slots_.size(); }
-  bool empty() const { return planned_ == consumed_; }
-
-  /// REQUIRES: !full().
-  void push(Job job) {
-    {
-      const std::lock_guard lock(mutex_);
-      Slot& slot = slots_[planned_ % slots_.size()];
-      slot.job = std::move(job);
-      slot.ready = false;
-      ++planned_;
-    }
-    wanted_.notify_one();
-  }
-
-  /// Waits for the oldest job and hands its good bytes over. REQUIRES: !empty().
-  Result<void> consume(const Sink& sink) {
-    Slot& slot = slots_[consumed_ % slots_.size()];
-    {
-      std::unique_lock lock(mutex_);
-      finished_.wait(lock, [&] { return slot.ready; });
-    }
-    // Until it is consumed no worker looks at this slot again.
-    if (auto taken = sink(slot.buffer.of(slot.job.size).first(slot.outcome.good)); !taken) return taken;
-    if (slot.outcome.error) return tl::unexpected(*slot.outcome.error);
-    ++consumed_;
-    return {};
-  }
-
- private:
-  struct Slot {
-    Job job;
-    RawBuffer buffer;
-    Outcome outcome;
-    bool ready = false;
-  };
-
-  void work() {
-    BlockDecoder decoder;
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wanted_.wait(lock, [&] { return closed_ || taken_ < planned_; });
-      if (closed_) return;
-      Slot& slot = slots_[taken_++ % slots_.size()];
-      lock.unlock();
-      Outcome outcome = decode_job(container_, slot.job, decoder, slot.buffer.of(slot.job.size));
-      lock.lock();
-      slot.outcome = std::move(outcome);
-      slot.ready = true;
-      finished_.notify_one();
-    }
-  }
-
-  const Container& container_;
-  std::mutex mutex_;
-  std::condition_variable wanted_, finished_;
-  std::vector<Slot> slots_;
-  std::size_t planned_ = 0;   // jobs pushed; written by the calling thread, under the lock
-  std::size_t taken_ = 0;     // jobs that workers took; under the lock
-  std::size_t consumed_ = 0;  // calling thread only
-  bool closed_ = false;       // under the lock
-  std::vector<std::thread> threads_;
+struct Slot {
+  Job job;
+  RawBuffer buffer;
+  Outcome outcome;
 };
+
+/// Hands the good bytes of the oldest job over.
+Result<void> consume(Slot& slot, const Sink& sink) {
+  if (auto taken = sink(slot.buffer.of(slot.job.size).first(slot.outcome.good)); !taken) return taken;
+  if (slot.outcome.error) return tl::unexpected(*slot.outcome.error);
+  return {};
+}
 
 }  // namespace
 
 Result<void> stream_flat(const Container& container, FlatOffset begin, std::uint64_t length, unsigned workers,
                          const Sink& sink, const std::atomic<bool>& stop) {
   Planner planner(container, begin, length);
-  Ring ring(container, std::max(workers, 1U));
+  workers = std::max(workers, 1U);
+  OrderedRing<Slot, BlockDecoder> ring(
+      workers, std::size_t{workers} * kJobsPerWorker, [&container](BlockDecoder& decoder, Slot& slot) {
+        slot.outcome = decode_job(container, slot.job, decoder, slot.buffer.of(slot.job.size));
+      });
   std::optional<Error> broken;  // where planning ended early
   for (;;) {
     if (stop.load()) return codec::io_error(EINTR, "read");
     while (!broken && !planner.finished() && !ring.full()) {
       auto job = planner.next();
       if (job) {
-        ring.push(std::move(*job));
+        ring.free().job = std::move(*job);
+        ring.push();
       } else {
         broken = job.error();
       }
     }
     if (ring.empty()) break;
-    if (auto consumed = ring.consume(sink); !consumed) return consumed;
+    if (auto consumed = consume(ring.oldest(), sink); !consumed) return consumed;
+    ring.release();
   }
   if (broken) return tl::unexpected(*broken);
   return {};

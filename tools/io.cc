@@ -3,9 +3,16 @@
 #include <cerrno>
 #include <vector>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace cframefs::tools {
+
+namespace {
+
+constexpr int kStopInterval = 100;  // milliseconds between two looks at the stop flag
+
+}  // namespace
 
 void Output::print(std::string_view text) {
   const std::vector<std::uint8_t> bytes(text.begin(), text.end());
@@ -23,6 +30,25 @@ codec::Result<void> DescriptorOutput::write(codec::ByteView bytes) {
     if (errno != EINTR || stop_.load()) return codec::io_error(errno, "write");
   }
   return {};
+}
+
+codec::Result<std::size_t> DescriptorInput::read(codec::ByteSpan into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    // A signal may arrive just before a read that waits for ever, or in another thread.
+    struct pollfd waiting = {fd_, POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, kStopInterval);
+    if (stop_.load()) return codec::io_error(EINTR, "read");
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    const ssize_t got = ::read(fd_, into.data() + done, into.size() - done);
+    if (got == 0) break;
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+    } else if (errno != EINTR && errno != EAGAIN) {
+      return codec::io_error(errno, "read");
+    }
+  }
+  return done;
 }
 
 codec::Result<void> StringOutput::write(codec::ByteView bytes) {

@@ -1,7 +1,7 @@
 // What a program reads from and writes to, passed in so that tests run the programs in process.
 //
-// Ownership: Io refers to its outputs and does not own them. Thread safety: an Output serves one thread at a time; the
-// stop flag may be set from a signal handler.
+// Ownership: Io refers to its input and outputs and does not own them. Thread safety: each serves one thread at a time;
+// the stop flag may be set from a signal handler.
 #pragma once
 
 #include <atomic>
@@ -41,11 +41,31 @@ class StringOutput final : public Output {
   std::string text;
 };
 
+class Input {
+ public:
+  virtual ~Input() = default;
+  /// Fills `into`, but at the end, and returns how many bytes there were; or kind io: EINTR when the program was told
+  /// to stop.
+  virtual codec::Result<std::size_t> read(codec::ByteSpan into) = 0;
+};
+
+/// Reads a descriptor from where it stands; the caller keeps it open.
+class DescriptorInput final : public Input {
+ public:
+  DescriptorInput(int fd, const std::atomic<bool>& stop) : fd_(fd), stop_(stop) {}
+  codec::Result<std::size_t> read(codec::ByteSpan into) override;
+
+ private:
+  const int fd_;
+  const std::atomic<bool>& stop_;
+};
+
 struct Io {
   Output& out;
   Output& err;
   bool err_is_terminal = false;
   const std::atomic<bool>& stop;  // set by Ctrl-C: end soon and cleanly
+  Input* in = nullptr;            // null: there is nothing to read
 };
 
 /// DESIGN: what the exit status of every program says. `interrupted` never leaves the process as a status: main ends by

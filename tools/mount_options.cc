@@ -54,15 +54,6 @@ Result<std::uint64_t> bounded_size(std::string_view value, std::uint64_t least, 
   return size;
 }
 
-/// "auto" is 0, which the bounds exclude.
-Result<std::uint64_t> size_or_auto(std::string_view value, std::uint64_t most) {
-  if (value == "auto") return 0;
-  auto size = parse_size(value);
-  if (!size) return invalid(size.error().reason + ", or auto");
-  if (*size == 0 || *size > most) return invalid("must be auto or between 1 byte and " + human_size(most));
-  return size;
-}
-
 template <class T, class U>
 Applied store(Result<T> value, U& into) {
   if (!value) return tl::unexpected(value.error());
@@ -149,15 +140,15 @@ Applied set_filter(MountOptions& options, std::string_view value) {
 }
 
 Applied set_typesize(MountOptions& options, std::string_view value) {
-  return store(size_or_auto(value, codec::kMaxBlockBytes), options.typesize);
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.typesize);
 }
 
 Applied set_chunksize(MountOptions& options, std::string_view value) {
-  return store(size_or_auto(value, codec::kMaxChunkBytes), options.chunksize);
+  return store(parse_size_or_auto(value, codec::kMaxChunkBytes), options.chunksize);
 }
 
 Applied set_blocksize(MountOptions& options, std::string_view value) {
-  return store(size_or_auto(value, codec::kMaxBlockBytes), options.blocksize);
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.blocksize);
 }
 
 Applied set_dirty_limit(MountOptions& options, std::string_view value) {

@@ -60,14 +60,16 @@ std::string Progress::amount(std::uint64_t value) const {
 }
 
 std::string Progress::line(std::uint64_t done, std::uint64_t total, double elapsed) const {
-  const double part = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
   const double rate = static_cast<double>(done) / elapsed;
+  const std::string speed = amount(static_cast<std::uint64_t>(rate)) + "/s";
+  const std::string note = note_.empty() ? "" : "  " + note_;
+  if (total == kUnknown) return what_ + "  " + amount(done) + "  " + speed + note;
+  const double part = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
   const auto filled = static_cast<std::size_t>(part * static_cast<double>(kBarWidth));
   char percent[8];
   std::snprintf(percent, sizeof percent, "%3d%%", static_cast<int>(part * 100));
   std::string text = what_ + " [" + std::string(filled, '#') + std::string(kBarWidth - filled, '.') + "] " + percent +
-                     "  " + amount(done) + " of " + amount(total) + "  " + amount(static_cast<std::uint64_t>(rate)) +
-                     "/s";
+                     "  " + amount(done) + " of " + amount(total) + "  " + speed + note;
   if (rate > 0) text += "  ETA " + clock_text(static_cast<double>(total - done) / rate);
   return text;
 }

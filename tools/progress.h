@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "tools/io.h"
 
@@ -24,8 +25,12 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `total` may still grow from call to call, as more work is found.
+  static constexpr std::uint64_t kUnknown = UINT64_MAX;
+
+  /// `total` may still grow from call to call, as more work is found. kUnknown: without bar and time to wait.
   void update(std::uint64_t done, std::uint64_t total);
+  /// What the end of the line says from now on.
+  void note(std::string text) { note_ = std::move(text); }
   /// Takes the line away, so that other text can be printed; the next update draws it again.
   void clear();
   /// Takes the line away for good.
@@ -43,6 +48,7 @@ class Progress {
   const Unit unit_;
   const Clock clock_;
   const double began_;
+  std::string note_;
   double drawn_ = 0;
   bool visible_ = false;
 };

@@ -47,6 +47,14 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   return value << shift;
 }
 
+Result<std::uint64_t> parse_size_or_auto(std::string_view text, std::uint64_t most) {
+  if (text == "auto") return 0;
+  auto size = parse_size(text);
+  if (!size) return invalid(size.error().reason + ", or auto");
+  if (*size == 0 || *size > most) return invalid("must be auto or between 1 byte and " + human_size(most));
+  return size;
+}
+
 Result<double> parse_seconds(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);

@@ -14,6 +14,9 @@ namespace cframefs::tools {
 /// Bytes: digits, then at most one of K, M, G, T (powers of 1024, either case), then an optional "iB".
 codec::Result<std::uint64_t> parse_size(std::string_view text);
 
+/// A size from 1 to `most`; 0 for "auto".
+codec::Result<std::uint64_t> parse_size_or_auto(std::string_view text, std::uint64_t most);
+
 /// Digits only.
 codec::Result<std::uint64_t> parse_count(std::string_view text);
 

@@ -1,13 +1,14 @@
 // How fast blocks decode: every codec, filter pipeline and typesize of the frames at hand, in bytes of plain data per
 // second, beside what copying the same number of bytes costs in the same run (counter `of_memcpy`, 1 = as fast).
 //
-// There is no encoder to make input with, so real frames are the input: each *.b2frame beneath the folder that
-// CFRAMEFS_BENCH_FRAMES names, or else the project's golden frames, with enough data in it to be timed (kLeastPlain).
-// Of each, chunks of up to kMostPlain plain bytes are read into memory before the clock starts; one iteration decodes
-// them all, block by block, as the mount does. The label says what the chunks are: typesize, block, stored and plain
-// sizes.
+// Real frames are the input, so that nothing is measured that only our encoder makes: each *.b2frame beneath the folder
+// that CFRAMEFS_BENCH_FRAMES names, or else the project's golden frames, with enough data in it to be timed
+// (kLeastPlain). Of each, chunks of up to kMostPlain plain bytes are read into memory before the clock starts; one
+// iteration decodes them all, block by block, as the mount does. The label says what the chunks are: typesize, block,
+// stored and plain sizes.
 //
-// Single-threaded. A frame that cannot be opened or decoded is reported as an error of its benchmark, not left out.
+// Then how fast chunks encode (encode_bench.h). Single-threaded. A frame that cannot be opened or decoded is reported as
+// an error of its benchmark, not left out.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 #include "codec/names.h"
 #include "frame/open.h"
 #include "frame/report.h"
+#include "tests/bench/encode_bench.h"
 
 namespace cframefs {
 namespace {
@@ -183,6 +185,7 @@ int main(int argc, char** argv) {
   const char* const chosen = std::getenv("CFRAMEFS_BENCH_FRAMES");
   benchmark::RegisterBenchmark("memcpy", cframefs::measure_copy)->Unit(benchmark::kMillisecond);
   cframefs::register_frames(chosen != nullptr ? chosen : CFRAMEFS_GOLDEN_FRAMES);
+  cframefs::register_encoders();
   cframefs::Reporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   return 0;

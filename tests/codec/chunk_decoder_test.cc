@@ -233,7 +233,7 @@ TEST(ChunkDecoder, OldBytedeltaTakesALostTailFromTheBlockBefore) {
 
 TEST(ChunkDecoder, FiltersThatCannotBeUndoneAreNamed) {
   const Bytes plain = mixed_bytes(1000, 16);
-  for (const int filter : {5, 31, 32, 33, 37, 159, 160, 255}) {
+  for (const int filter : {5, 31, 37, 159, 160, 255}) {
     ChunkPlan plan;
     plan.filters[2] = static_cast<std::uint8_t>(filter);
     const auto decoded = decode(assemble(plan, plain));

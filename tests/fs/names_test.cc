@@ -13,7 +13,8 @@ namespace cframefs::fs {
 namespace {
 
 const std::vector<std::string> kStems = {"a", "ab", ".cframefs-tmp.x", "a.b2", "a.b2lock"};
-const std::vector<std::string> kSuffixes = {"", ".b2", ".b2f", ".b2frame", ".b2nd", ".blp", ".cdata", ".b2lock", ".txt"};
+const std::vector<std::string> kSuffixes = {"",     ".b2",    ".b2f",    ".b2frame", ".b2nd",
+                                            ".blp", ".cdata", ".b2lock", ".npy",     ".txt"};
 
 std::string any_name() {
   std::string name = *rc::gen::elementOf(kStems);
@@ -88,6 +89,15 @@ RC_GTEST_PROP(Names, LookUpAgreesWithTheListing, ()) {
 
 RC_GTEST_PROP(Names, LookUpAgreesWithTheListingWhereNamesAreKept, ()) {
   check_agreement(NameRules(Names::keep, *rc::gen::element(ArrayView::npy, ArrayView::flat, ArrayView::chunks)));
+}
+
+TEST(Names, AnArrayShowsAsWhatItIsReadAs) {
+  const std::vector<StoredEntry> stored = {{"x.b2nd", EntryKind::frame}, {"y.b2frame", EntryKind::frame}};
+  EXPECT_EQ(NameRules(Names::strip, ArrayView::npy).show(stored)[0].shown, "x.npy");
+  EXPECT_EQ(NameRules(Names::strip, ArrayView::flat).show(stored)[0].shown, "x");
+  EXPECT_EQ(NameRules(Names::strip, ArrayView::chunks).show(stored)[0].shown, "x");
+  EXPECT_EQ(NameRules(Names::keep, ArrayView::npy).show(stored)[0].shown, "x.b2nd");
+  EXPECT_EQ(NameRules(Names::strip, ArrayView::npy).show(stored)[1].shown, "y");
 }
 
 TEST(Names, ThePlainFileKeepsTheNameThatAFrameWouldShowUnder) {

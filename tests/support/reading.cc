@@ -66,6 +66,9 @@ Result<std::vector<std::uint8_t>> read_range(const frame::FlatView& view, std::u
   std::vector<frame::Piece> pieces;
   if (auto done = view.map(frame::FlatOffset{offset}, length, pieces); !done) return Failure(done.error());
   std::vector<std::uint8_t> plain(length);
+  const ByteView head = view.head();
+  for (std::uint64_t i = offset; i < std::min<std::uint64_t>(offset + length, head.size()); ++i)
+    plain[i - offset] = head[i];
   codec::DecodeContext context;
   for (const frame::Piece& piece : pieces) {
     const ByteSpan out = ByteSpan(plain).subspan(piece.out, piece.length);

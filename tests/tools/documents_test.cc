@@ -16,7 +16,8 @@ namespace {
 
 using Words = std::set<std::string>;
 
-const std::vector<std::string> kSubcommands = {"info", "cat", "verify"};
+const std::vector<std::string> kSubcommands = {"info",    "cat",    "verify",   "pack",    "unpack",
+                                               "compact", "repair", "get-meta", "set-meta"};
 
 std::string document(const std::string& name) {
   const auto bytes = file_bytes(std::string(CFRAMEFS_SOURCE_DIR) + "/" + name);
@@ -56,7 +57,7 @@ std::string upper(std::string word) {
 TEST(Documents, CframeHelpNamesTheSubcommands) {
   const Ran ran = run_cframe({"--help"});
   EXPECT_EQ(ran.status, tools::done);
-  EXPECT_EQ(matches(part(ran.out, "Subcommands:", "Exit status"), "\n  (\\w+) "),
+  EXPECT_EQ(matches(part(ran.out, "Subcommands:", "Exit status"), "\n  ([\\w-]+) "),
             Words(kSubcommands.begin(), kSubcommands.end()));
 }
 

@@ -175,5 +175,18 @@ TEST(Progress, MakesSenseOfOddNumbers) {
   EXPECT_NE(terminal.err.text.find("100%  5 of 5"), std::string::npos) << terminal.err.text;
 }
 
+TEST(Progress, WithoutAnEndAndWithANote) {
+  Terminal terminal;
+  tools::Progress progress(terminal.io, "packing", tools::Progress::Unit::bytes, terminal.clock());
+  terminal.now += 4;
+  progress.note("ratio 2.50");
+  progress.update(8 << 20, tools::Progress::kUnknown);
+  EXPECT_NE(terminal.err.text.find("packing  8 MiB  2 MiB/s  ratio 2.50\x1b"), std::string::npos) << terminal.err.text;
+  terminal.now += 4;
+  progress.update(8 << 20, 16 << 20);
+  EXPECT_NE(terminal.err.text.find("8 MiB of 16 MiB  1 MiB/s  ratio 2.50  ETA 0:08"), std::string::npos)
+      << terminal.err.text;
+}
+
 }  // namespace
 }  // namespace cframefs::test

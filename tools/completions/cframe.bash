@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify)
+      info | cat | verify | pack | unpack | compact | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -15,7 +15,19 @@ _cframe() {
   done
 
   case $prev in
-    --offset | --length | --frame-offset | --workers) return ;;
+    --offset | --length | --frame-offset | --workers | --clevel | --wait) return ;;
+    --typesize | --chunksize | --blocksize)
+      mapfile -t COMPREPLY < <(compgen -W 'auto' -- "$cur")
+      return
+      ;;
+    --codec)
+      mapfile -t COMPREPLY < <(compgen -W 'blosclz lz4 lz4hc zlib zstd' -- "$cur")
+      return
+      ;;
+    --filter)
+      mapfile -t COMPREPLY < <(compgen -W 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -- "$cur")
+      return
+      ;;
     --b2nd)
       mapfile -t COMPREPLY < <(compgen -W 'chunks' -- "$cur")
       return
@@ -24,10 +36,16 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='info cat verify --help --version' ;;
+    '') options='info cat verify pack unpack compact repair get-meta set-meta --help --version' ;;
     info) options='--help --json --all --offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --offset --workers' ;;
+    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
+    unpack) options='--help --frame-offset --b2nd --force --workers' ;;
+    compact) options='--help --quiet --wait' ;;
+    repair) options='--help --quiet --wait' ;;
+    get-meta) options='--help --fixed --json --offset' ;;
+    set-meta) options='--help --from --remove --fixed --wait' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

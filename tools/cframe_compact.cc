@@ -1,0 +1,58 @@
+// cframe compact: writes frames anew without the bytes that nothing refers to any more.
+#include <algorithm>
+#include <memory>
+
+#include "tools/cframe.h"
+#include "tools/frame_changes.h"
+#include "tools/sizes.h"
+#include "tools/text.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+struct CompactOptions {
+  std::vector<std::string> files;
+  double wait = 5;
+  bool quiet = false;
+};
+
+codec::Result<std::string> compact_one(const std::string& file, double wait) {
+  auto opened = open_writer(file, wait);
+  if (!opened) return tl::unexpected(opened.error());
+  frame::FrameWriter& writer = *opened->writer;
+  const std::uint64_t before = writer.parameters().frame_length;
+  if (auto done = writer.compact(); !done) {
+    codec::Error error = done.error();
+    if (error.path.empty()) error.path = file;
+    return tl::unexpected(std::move(error));
+  }
+  return printable(file) + ": " + human_size(before) + " became " + human_size(writer.parameters().frame_length) + "\n";
+}
+
+int run_compact(const CompactOptions& options, Io& io) {
+  int status = done;
+  for (const std::string& file : options.files) {
+    if (io.stop.load()) return interrupted;
+    const auto text = compact_one(file, options.wait);
+    if (!text) {
+      status = std::max<int>(status, report(io, text.error()));
+    } else if (!options.quiet) {
+      status = std::max<int>(status, emit(io, *text));
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+Subcommand add_compact(CLI::App& program) {
+  auto options = std::make_shared<CompactOptions>();
+  CLI::App* app = program.add_subcommand("compact", "Write frames anew without the bytes that nothing refers to");
+  app->add_option("FILE", options->files, "Contiguous frames")->required()->type_name("");
+  app->add_flag("-q,--quiet", options->quiet, "Print only what goes wrong");
+  add_wait_option(*app, options->wait);
+  return {app, [options](Io& io) { return run_compact(*options, io); }};
+}
+
+}  // namespace cframefs::tools

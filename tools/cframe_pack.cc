@@ -1,0 +1,215 @@
+// cframe pack: a frame of any file's bytes.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "codec/names.h"
+#include "frame/frame_choice.h"
+#include "tools/cframe.h"
+#include "tools/flat_stream.h"
+#include "tools/frame_packer.h"
+#include "tools/frame_wishes.h"
+#include "tools/new_file.h"
+#include "tools/progress.h"
+#include "tools/sizes.h"
+#include "tools/tuner.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+using codec::Result;
+
+constexpr std::size_t kTunePiece = std::size_t{512} << 10;
+constexpr std::size_t kTunePieces = 4;
+constexpr mode_t kDefaultMode = 0666;
+
+struct PackOptions {
+  std::string in;
+  std::string out;
+  FrameWishes wishes;
+  bool tune = false;
+  bool force = false;
+  unsigned workers = 0;
+};
+
+/// What is packed: a file of any kind, or standard input.
+class Source final : public Input {
+ public:
+  static Result<Source> open(const std::string& path, Io& io) {
+    Source source;
+    source.name_ = path == "-" ? "standard input" : path;
+    if (path == "-") {
+      if (io.in == nullptr) return codec::invalid("there is no standard input");
+      source.input_ = io.in;
+      return source;
+    }
+    const auto fd = frame::system_files().open_named(path, O_RDONLY);
+    if (!fd) return codec::Failure(fd.error());
+    source.file_ = std::make_unique<frame::Descriptor>(frame::system_files(), *fd);
+    const auto status = frame::system_files().status(*fd);
+    if (!status) return codec::Failure(status.error());
+    if (S_ISDIR(status->st_mode)) return codec::invalid("is a folder");
+    source.mode_ = status->st_mode & 0777;
+    if (S_ISREG(status->st_mode)) source.size_ = static_cast<std::uint64_t>(status->st_size);
+    source.owned_ = std::make_unique<DescriptorInput>(*fd, io.stop);
+    source.input_ = source.owned_.get();
+    return source;
+  }
+
+  /// Of a regular file.
+  std::optional<std::uint64_t> size() const { return size_; }
+  mode_t mode() const { return mode_; }
+
+  /// The first `length` bytes, or all there are. They are read again by read().
+  Result<codec::ByteView> peek(std::size_t length) {
+    if (head_.size() < length) {
+      const std::size_t had = head_.size();
+      head_.resize(length);
+      const auto got = read_on(codec::ByteSpan(head_).subspan(had));
+      if (!got) return codec::Failure(got.error());
+      head_.resize(had + *got);
+    }
+    return codec::ByteView(head_).first(std::min(length, head_.size()));
+  }
+
+  Result<std::size_t> read(codec::ByteSpan into) override {
+    const std::size_t known = std::min(into.size(), head_.size() - taken_);
+    std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(taken_), known, into.begin());
+    taken_ += known;
+    if (known == into.size()) return known;
+    const auto got = read_on(into.subspan(known));
+    if (!got) return got;
+    return known + *got;
+  }
+
+  /// Pieces from all over a regular file, or of the beginning of a stream.
+  Result<std::vector<std::vector<std::uint8_t>>> samples() {
+    std::vector<std::vector<std::uint8_t>> pieces;
+    const bool scattered = size_.value_or(0) > 2 * kTunePieces * kTunePiece;
+    if (!scattered) {
+      const auto head = peek(kTunePieces * kTunePiece);
+      if (!head) return codec::Failure(head.error());
+      for (std::size_t at = 0; at < head->size(); at += kTunePiece) {
+        const codec::ByteView piece = head->subspan(at, std::min(kTunePiece, head->size() - at));
+        pieces.emplace_back(piece.begin(), piece.end());
+      }
+      return pieces;
+    }
+    for (std::size_t i = 0; i < kTunePieces; ++i) {
+      std::vector<std::uint8_t> piece(kTunePiece);
+      // Where items of any common size begin.
+      const std::uint64_t at = *size_ / kTunePieces * i / kTunePiece * kTunePiece;
+      const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
+      if (!got) return codec::Failure(got.error());
+      piece.resize(*got);
+      if (!piece.empty()) pieces.push_back(std::move(piece));
+    }
+    return pieces;
+  }
+
+ private:
+  Result<std::size_t> read_on(codec::ByteSpan into) {
+    auto got = input_->read(into);
+    if (!got) got.error().path = name_;
+    return got;
+  }
+
+  std::string name_;
+  std::unique_ptr<frame::Descriptor> file_;
+  std::unique_ptr<DescriptorInput> owned_;
+  Input* input_ = nullptr;
+  std::optional<std::uint64_t> size_;
+  mode_t mode_ = kDefaultMode;
+  std::vector<std::uint8_t> head_;
+  std::size_t taken_ = 0;
+};
+
+std::string ratio_text(double plain, double stored) {
+  char text[32];
+  std::snprintf(text, sizeof text, "ratio %.2f", stored > 0 ? plain / stored : 0.0);
+  return text;
+}
+
+std::string pipeline_text(const codec::EncodeParameters& encode) {
+  std::string names;
+  for (const std::uint8_t filter : encode.filters) {
+    if (filter != 0) names += (names.empty() ? "" : "+") + codec::filter_name(filter);
+  }
+  return names.empty() ? "none" : names;
+}
+
+/// What the frame is to be like, after a look at the data.
+Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& io) {
+  codec::EncodeContext context;
+  const FrameWishes& wishes = options.wishes;
+  const auto chunksize = static_cast<std::int64_t>(wishes.chunksize);
+  codec::EncodeParameters encode = wishes.parameters();
+  if (options.tune) {
+    const auto samples = source.samples();
+    if (!samples) return codec::Failure(samples.error());
+    if (!samples->empty()) {
+      const auto tuned = tune(context, wishes, *samples);
+      if (!tuned) return codec::Failure(tuned.error());
+      encode = tuned->encode;
+      io.err.print("cframe: of " + std::to_string(tuned->tried) + " settings: --codec " +
+                   codec::codec_name(encode.compcode) + " --clevel " + std::to_string(encode.clevel) + " --filter " +
+                   pipeline_text(encode) + " --typesize " + std::to_string(encode.typesize) + " (" +
+                   ratio_text(tuned->ratio, 1) + " on samples)\n");
+    }
+  }
+  const auto head = source.peek(encode.typesize == 0 ? frame::kSampleBytes : 0);
+  if (!head) return codec::Failure(head.error());
+  return frame::choose_frame(context, encode, chunksize, *head);
+}
+
+int failed(Io& io, codec::Error error, const std::string& path) {
+  if (io.stop.load()) return interrupted;
+  if (error.path.empty()) error.path = path;
+  return report(io, error);
+}
+
+int run_pack(const PackOptions& options, Io& io) {
+  if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
+  auto source = Source::open(options.in, io);
+  if (!source) return failed(io, source.error(), options.in);
+  auto file = NewFile::create(frame::system_files(), options.out, options.force, source->mode());
+  if (!file) return failed(io, file.error(), options.out);
+  const auto frame = choose(options, *source, io);
+  if (!frame) return failed(io, frame.error(), options.in);
+
+  Progress progress(io, "packing", Progress::Unit::bytes);
+  const auto show = [&](const Packed& packed) {
+    progress.note(ratio_text(static_cast<double>(packed.nbytes), static_cast<double>(packed.stored)));
+    progress.update(packed.nbytes, source->size().value_or(Progress::kUnknown));
+  };
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  const auto packed = pack_frame(*source, *frame, frame::system_files(), file->fd(), workers, show, io.stop);
+  progress.finish();
+  if (!packed) return failed(io, packed.error(), options.out);
+  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  return done;
+}
+
+}  // namespace
+
+Subcommand add_pack(CLI::App& program) {
+  auto options = std::make_shared<PackOptions>();
+  CLI::App* app = program.add_subcommand("pack", "Make a frame of a file, or of standard input");
+  app->add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
+  app->add_option("OUT", options->out, "Frame to make")->required()->type_name("");
+  add_frame_options(*app, options->wishes);
+  app->add_flag("--tune", options->tune, "Try settings on samples and take the best; those given stay");
+  app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app->add_option("--workers", options->workers, "Encoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return {app, [options](Io& io) { return run_pack(*options, io); }};
+}
+
+}  // namespace cframefs::tools

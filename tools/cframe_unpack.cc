@@ -1,0 +1,148 @@
+// cframe unpack: the plain bytes of a frame in a file, with holes where the frame has them.
+#include <algorithm>
+#include <memory>
+
+#include <fcntl.h>
+
+#include "tools/cframe.h"
+#include "tools/flat_stream.h"
+#include "tools/new_file.h"
+#include "tools/progress.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+using codec::Result;
+using frame::Container;
+using frame::FlatOffset;
+
+struct UnpackOptions {
+  std::string in;
+  std::string out;
+  std::uint64_t frame_offset = 0;
+  std::string b2nd;
+  bool force = false;
+  unsigned workers = 0;
+};
+
+/// The files that a container lies in may be read by whom its plain bytes may be.
+Result<mode_t> mode_of(const std::string& path) {
+  const auto fd = frame::system_files().open_named(path, O_RDONLY);
+  if (!fd) return codec::Failure(fd.error());
+  const frame::Descriptor file(frame::system_files(), *fd);
+  const auto status = frame::system_files().status(*fd);
+  if (!status) return codec::Failure(status.error());
+  return status->st_mode & 0666;
+}
+
+/// Writes a container's bytes into an empty file.
+class Unpacker {
+ public:
+  Unpacker(const Container& container, int fd, unsigned workers, Io& io)
+      : container_(container),
+        total_(container.parameters().nbytes),
+        fd_(fd),
+        workers_(workers),
+        io_(io),
+        progress_(io, "unpacking", Progress::Unit::bytes) {}
+
+  Result<void> run() {
+    // Chunks of different lengths: where the next hole ends cannot be told from its number.
+    const bool even = container_.parameters().chunksize > 0;
+    while (at_ < total_) {
+      if (auto skipped = even ? skip_hole() : Result<void>(); !skipped) return skipped;
+      if (at_ == total_) break;
+      const auto end = even ? edge(true) : total_;
+      if (!end) return codec::Failure(end.error());
+      if (auto done = write_until(*end); !done) return done;
+    }
+    progress_.finish();
+    return frame::system_files().truncate(fd_, total_);
+  }
+
+  /// Whether run() failed because of the file that is written.
+  bool write_failed() const { return write_failed_; }
+
+ private:
+  /// Where the first chunk at or behind here begins that is (or is not) zeros. REQUIRES: at_ is where a chunk begins.
+  Result<std::uint64_t> edge(bool hole) const {
+    const auto chunksize = static_cast<std::uint64_t>(container_.parameters().chunksize);
+    const auto next = container_.next_chunk(frame::ChunkNumber{static_cast<std::int64_t>(at_ / chunksize)}, hole);
+    if (!next) return codec::Failure(next.error());
+    return std::min(static_cast<std::uint64_t>(next->value) * chunksize, total_);
+  }
+
+  Result<void> skip_hole() {
+    const auto data = edge(false);
+    if (!data) return codec::Failure(data.error());
+    at_ = *data;
+    return {};
+  }
+
+  Result<void> write_until(std::uint64_t end) {
+    const Sink sink = [this](codec::ByteView bytes) {
+      auto put = frame::system_files().pwrite(fd_, bytes, frame::FileOffset{at_});
+      write_failed_ = !put;
+      if (!put) return put;
+      at_ += bytes.size();
+      progress_.update(at_, total_);
+      return put;
+    };
+    return stream_flat(container_, FlatOffset{at_}, end - at_, workers_, sink, io_.stop);
+  }
+
+  const Container& container_;
+  const std::uint64_t total_;
+  const int fd_;
+  const unsigned workers_;
+  Io& io_;
+  Progress progress_;
+  std::uint64_t at_ = 0;
+  bool write_failed_ = false;
+};
+
+int failed(Io& io, codec::Error error, const std::string& path) {
+  if (io.stop.load()) return interrupted;
+  if (error.path.empty()) error.path = path;
+  return report(io, error);
+}
+
+int run_unpack(const UnpackOptions& options, Io& io) {
+  const auto container = open_frame(options.in, options.frame_offset);
+  if (!container) return failed(io, container.error(), options.in);
+  if (options.b2nd.empty()) {
+    if (const auto plain = refuse_array(**container); !plain) return failed(io, plain.error(), options.in);
+  }
+  const auto mode = mode_of(options.in);
+  if (!mode) return failed(io, mode.error(), options.in);
+  auto file = NewFile::create(frame::system_files(), options.out, options.force, *mode);
+  if (!file) return failed(io, file.error(), options.out);
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  Unpacker unpacker(**container, file->fd(), workers, io);
+  if (auto unpacked = unpacker.run(); !unpacked) {
+    return failed(io, unpacked.error(), unpacker.write_failed() ? options.out : options.in);
+  }
+  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  return done;
+}
+
+}  // namespace
+
+Subcommand add_unpack(CLI::App& program) {
+  auto options = std::make_shared<UnpackOptions>();
+  CLI::App* app = program.add_subcommand("unpack", "Write the plain bytes of a frame into a file");
+  app->add_option("IN", options->in, "Frame, or folder of a sparse frame")->required()->type_name("");
+  app->add_option("OUT", options->out, "File to make")->required()->type_name("");
+  add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  app->add_option("--b2nd", options->b2nd, "Write an n-d array as stored: chunk order, padding included")
+      ->check(CLI::IsMember({"chunks"}))
+      ->type_name("chunks");
+  app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return {app, [options](Io& io) { return run_unpack(*options, io); }};
+}
+
+}  // namespace cframefs::tools

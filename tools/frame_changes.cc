@@ -1,0 +1,45 @@
+#include "tools/frame_changes.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+
+namespace cframefs::tools {
+
+namespace {
+
+constexpr double kMostSeconds = 1e6;
+
+codec::Error with_path(codec::Error error, const std::string& path) {
+  if (error.path.empty()) error.path = path;
+  return error;
+}
+
+}  // namespace
+
+codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
+  std::error_code code;
+  const std::filesystem::path real = std::filesystem::canonical(path, code);
+  if (code) return tl::unexpected(with_path(codec::io_error(code.value(), "open").value(), path));
+  frame::FileOps& files = frame::system_files();
+  const auto folder = files.open_named(real.parent_path().string(), O_RDONLY | O_DIRECTORY);
+  if (!folder) return tl::unexpected(with_path(folder.error(), path));
+  OpenedWriter opened;
+  opened.folder = frame::Descriptor(files, *folder);
+  frame::WriterOptions options;
+  options.stores_chunks = false;
+  options.lock_patience = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000));
+  auto writer = frame::FrameWriter::open(files, *folder, real.filename().string(), nullptr, options);
+  if (!writer) return tl::unexpected(with_path(writer.error(), path));
+  opened.writer = std::move(*writer);
+  return opened;
+}
+
+void add_wait_option(CLI::App& app, double& seconds) {
+  app.add_option("--wait", seconds, "How long to wait for a frame that another program has locked (5)")
+      ->check(CLI::Range(0.0, kMostSeconds))
+      ->type_name("SECONDS");
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,103 @@
+#include "tools/new_file.h"
+
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "frame/replacement_file.h"
+
+namespace cframefs::tools {
+
+using codec::Failure;
+using codec::Result;
+
+namespace {
+
+constexpr int kAttempts = 100;  // at a name that nobody uses
+
+Failure at_path(codec::Error error, const std::string& path) {
+  if (error.path.empty()) error.path = path;
+  return Failure(std::move(error));
+}
+
+}  // namespace
+
+Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode) {
+  NewFile made(files, path, replace);
+  auto ready = made.open_folder();
+  if (ready) ready = made.check_place();
+  if (ready) ready = made.make_temporary(mode);
+  if (!ready) return at_path(ready.error(), path);
+  return made;
+}
+
+NewFile::~NewFile() {
+  if (file_.is_open()) static_cast<void>(files_->remove_at(folder_.fd(), temporary_, false));
+}
+
+Failure NewFile::refused(const char* why) const {
+  codec::Error error{codec::ErrorKind::invalid, 0, why};
+  error.path = path_;
+  return Failure(std::move(error));
+}
+
+Result<void> NewFile::open_folder() {
+  const std::size_t slash = path_.rfind('/');
+  name_ = slash == std::string::npos ? path_ : path_.substr(slash + 1);
+  if (name_.empty() || name_ == "." || name_ == "..") return refused("is no name for a file");
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  const auto fd = files_->open_named(folder, O_RDONLY | O_DIRECTORY);
+  if (!fd) return Failure(fd.error());
+  folder_ = frame::Descriptor(*files_, *fd);
+  return {};
+}
+
+Result<void> NewFile::check_place() const {
+  const auto there = files_->status_at(folder_.fd(), name_);
+  if (!there) {
+    if (there.error().sys == ENOENT) return {};
+    return Failure(there.error());
+  }
+  if (!S_ISREG(there->st_mode)) return refused("is there already, and no regular file");
+  if (!replace_) return refused("is there already; --force replaces it");
+  return {};
+}
+
+Result<void> NewFile::make_temporary(mode_t mode) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    // Short, because the name itself may be as long as names can be.
+    temporary_ = frame::kTemporaryPrefix + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    const auto fd = files_->create_at(folder_.fd(), temporary_, O_RDWR | O_EXCL, mode);
+    if (fd) {
+      file_ = frame::Descriptor(*files_, *fd);
+      return {};
+    }
+    if (fd.error().sys != EEXIST) return Failure(fd.error());
+  }
+  return codec::io_error(EEXIST, "create a temporary file");
+}
+
+Result<void> NewFile::take_place() {
+  const int folder = folder_.fd();
+  if (replace_) return files_->rename_at(folder, temporary_, folder, name_, 0);
+  auto renamed = files_->rename_at(folder, temporary_, folder, name_, RENAME_NOREPLACE);
+  if (renamed) return renamed;
+  if (renamed.error().sys == EEXIST) return refused("is there already; --force replaces it");
+  // Not every filesystem can rename so.
+  if (renamed.error().sys != EINVAL) return renamed;
+  if (auto free = check_place(); !free) return free;
+  return files_->rename_at(folder, temporary_, folder, name_, 0);
+}
+
+Result<void> NewFile::publish() {
+  auto done = files_->sync(fd(), false);
+  if (done) done = take_place();
+  if (!done) return at_path(done.error(), path_);
+  file_.reset();
+  if (auto synced = files_->sync(folder_.fd(), false); !synced) return at_path(synced.error(), path_);
+  return {};
+}
+
+}  // namespace cframefs::tools
