@@ -133,6 +133,11 @@ void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t of
 }
 
 void on_lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
+  // The kernel asks without writing back first what we do not know of: then it is to take everything for data.
+  if (filesystem_of(request).options().writeback) {
+    fuse_reply_err(request, ENOSYS);
+    return;
+  }
   auto found = filesystem_of(request).seek(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), whence);
   if (!found) return reply_error(request, found.error());
   fuse_reply_lseek(request, static_cast<off_t>(*found));
