@@ -422,6 +422,13 @@ Result<void> FrameWriter::make_new_file() {
       return synced;
     }
   }
+  if (folder_ && durable) {
+    // The names of the new chunk files, before an index that refers to them.
+    if (auto synced = files_.sync(folder_->fd(), false); !synced) {
+      failed_ = true;
+      return synced;
+    }
+  }
   if (auto same = check_unchanged(); !same) return same;
   auto placed = has_name_ ? replacement->publish() : replacement->drop_name();
   if (!placed) return placed;

@@ -124,16 +124,37 @@ void Filesystem::changed(const Watcher::Change& change) {
       kernel_->forget_node(node);
     return;
   }
-  // The folder's own times have changed too; a sparse frame and a single-file root are their folder.
+  const auto folder = nodes_.find(change.folder);
+  if (folder && folder->kind == EntryKind::sparse_frame) {
+    // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
+    if (!is_own_state(*folder)) kernel_->forget_node(change.folder);
+    return;
+  }
+  // The folder's own times have changed too; a single-file root is its folder.
   kernel_->forget_node(change.folder);
   if (change.name.empty()) return;
   for (const auto& node : nodes_.at_place(change.folder, change.name)) {
-    if (!is_own_state(*node)) kernel_->forget_node(node->id);
+    if (node->kind == EntryKind::directory) {
+      // Names of files are asked for each time. What the mount itself has renamed the kernel knows; it must not be
+      // told, because telling waits for whoever is changing the folder, which a daemon that is killed meanwhile never
+      // ends.
+      if (change.entry && !lies_at(*node, change)) kernel_->forget_name(change.folder, change.name);
+    } else if (!is_own_state(*node)) {
+      kernel_->forget_node(node->id);
+    }
   }
-  if (!change.entry) return;
-  kernel_->forget_name(change.folder, change.name);
-  const std::string short_name = tree_.rules().short_name_of(change.name);
-  if (short_name != change.name) kernel_->forget_name(change.folder, short_name);
+}
+
+bool Filesystem::lies_at(Node& node, const Watcher::Change& change) {
+  // Not between the disk and the table, where a rename of our own is for a moment.
+  codec::MutexLock lock(changes_);
+  const auto places = nodes_.at_place(change.folder, change.name);
+  const bool moved = std::none_of(places.begin(), places.end(), [&](const auto& at) { return at->id == node.id; });
+  if (moved) return true;
+  auto path = path_of(node.id);
+  if (!path) return false;
+  auto status = files_.status_at(tree_.root_fd(), *path);
+  return status && status->st_dev == node.device && status->st_ino == node.inode;
 }
 
 codec::Result<Probe> Filesystem::probe_node(Node& node) {

@@ -86,7 +86,7 @@ struct CreatedFile {
 class KernelCaches {
  public:
   virtual ~KernelCaches() = default;
-  /// Attributes and pages of a node.
+  /// Attributes and pages of a node; of a folder nothing that could make it wait.
   virtual void forget_node(NodeId node) = 0;
   virtual void forget_name(NodeId parent, const std::string& name) = 0;
 };
@@ -174,6 +174,8 @@ class Filesystem {
   codec::Result<std::string> path_of(NodeId node) const;
   void watch(Node& folder, const std::string& path);
   void changed(const Watcher::Change& change);
+  /// Whether the node is on disk where the kernel knows it to be, as far as the place of the change goes.
+  bool lies_at(Node& node, const Watcher::Change& change) EXCLUDES(changes_);
   /// Waits until the kernel holds no page of the node, as far as that can be waited for.
   void drop_pages(NodeId node);
   Attributes describe(const Node& node, const Probe& probe) const;

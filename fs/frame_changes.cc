@@ -115,7 +115,9 @@ codec::Result<void> Filesystem::write_for_once(Node& node, bool content,
 
 void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what) {
   const bool was_known = what.before != frame::Identity{};
-  if (was_known && what.before.inode != what.after.inode) nodes_.rekey(node, what.after.inode);
+  // A sparse frame is known by its folder, which stays when its index is replaced.
+  const bool known_by_file = node.kind != EntryKind::sparse_frame;
+  if (was_known && known_by_file && what.before.inode != what.after.inode) nodes_.rekey(node, what.after.inode);
   frame.committed(what.file, what.generation);
   bool stale_pages = false;
   {

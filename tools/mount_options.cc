@@ -182,7 +182,7 @@ struct OptionSpec {
 
 constexpr std::array kOptions = {
     OptionSpec{"ro", "", "read-only", set_ro},
-    OptionSpec{"rw", "", "as mount(8); every mount is read-only so far", set_rw},
+    OptionSpec{"rw", "", "as mount(8); the default", set_rw},
     OptionSpec{"names", "strip|keep", "show x.b2frame as x, or under its own name (strip)", set_names},
     OptionSpec{"b2nd", "npy|flat|chunks", "what an n-d array shows as (npy)", set_b2nd},
     OptionSpec{"detect", "suffix|content", "which files are looked into (suffix)", set_detect},
@@ -199,7 +199,7 @@ constexpr std::array kOptions = {
     OptionSpec{"typesize", "BYTES|auto", "item size for files created (auto)", set_typesize},
     OptionSpec{"chunksize", "SIZE|auto", "chunk size for files created (auto)", set_chunksize},
     OptionSpec{"blocksize", "SIZE|auto", "block size for files created (auto)", set_blocksize},
-    OptionSpec{"dirty_limit", "SIZE", "bound on bytes not committed yet", set_dirty_limit},
+    OptionSpec{"dirty_limit", "SIZE", "bound on bytes not committed yet (64M to 512M)", set_dirty_limit},
     OptionSpec{"commit_interval", "SECONDS", "bound on the age of what is not committed yet (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
     OptionSpec{"stats", "off|on", "serve the unlisted folder .cframefs with statistics (off)", set_stats},

@@ -2,8 +2,7 @@
 //
 // Options come as every FUSE program takes them: -o a,b=c before, between or after SOURCE and MOUNTPOINT, as often as
 // wanted, the last word on an option counts. What mount(8) and fstab add for their own use is ignored; what libfuse or
-// the kernel understand is passed on; anything else is an error that names the option. Options of writing are checked
-// although every mount is read-only so far, so that an fstab line does not change when writing comes.
+// the kernel understand is passed on; anything else is an error that names the option.
 //
 // Thread safety: functions only. Errors: invalid, one line.
 #pragma once

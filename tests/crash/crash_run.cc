@@ -4,7 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "frame/cframe.h"
+#include "frame/open.h"
+#include "frame/sparse_frame.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 
@@ -37,6 +38,23 @@ std::uint64_t hash_of(const FrameModel& model) {
   return hash;
 }
 
+std::uint64_t hash_of(const DiskImage& image) {
+  std::uint64_t hash = image.size();
+  for (const auto& [name, bytes] : image)
+    hash = hash * 31 + hash_of(DiskBytes(name.begin(), name.end())) + hash_of(bytes);
+  return hash;
+}
+
+bool is_sparse(const DiskImage& image) {
+  return image.contains(frame::kSparseIndexName);
+}
+
+Result<std::shared_ptr<const frame::Container>> open_folder(SimulatedDisk& disk) {
+  const auto fd = disk.open_at(SimulatedDisk::kFolder, ".", 0);
+  if (!fd) return codec::Failure(fd.error());
+  return frame::open_container(disk, std::make_shared<const frame::Descriptor>(disk, *fd), nullptr);
+}
+
 }  // namespace
 
 std::string describe(const Script& script) {
@@ -54,13 +72,15 @@ std::string describe(const Script& script) {
 
 std::string Judge::judge(const DiskImage& image, const std::vector<FrameModel>& allowed, std::size_t first_allowed) {
   ++states_;
+  const bool sparse = is_sparse(image);
   const auto found = image.find(kFrameName);
-  if (found == image.end()) return "the frame is gone";
-  std::uint64_t key = hash_of(found->second);
+  if (!sparse && found == image.end()) return "the frame is gone";
+  std::uint64_t key = sparse ? hash_of(image) : hash_of(found->second);
   for (std::size_t i = first_allowed; i < allowed.size(); ++i)
     key = key * 0x9e3779b97f4a7c15 + hash_of(allowed[i]);
   if (seen_.contains(key)) return {};
-  const auto opened = open_frame(found->second);
+  SimulatedDisk folder(image);  // as long as the container
+  const auto opened = sparse ? open_folder(folder) : open_frame(found->second);
   if (!opened) return "it does not open: " + codec::describe(opened.error());
   const auto read = read_model(**opened);
   if (!read) return "it cannot be read: " + codec::describe(read.error());
@@ -77,14 +97,31 @@ std::string Judge::judge(const DiskImage& image, const std::vector<FrameModel>& 
   return "it holds what was never committed";
 }
 
-StartingFrame::StartingFrame() {
+StartingFrame::StartingFrame(Kind kind) {
   model.chunksize = kChunk;
   model.plain = pattern(kChunk * 5 / 2, 1);
-  image[kFrameName] = plain_frame(model.plain, kChunk).build();
+  FrameBuilder builder = plain_frame(model.plain, kChunk);
+  if (kind == Kind::contiguous) {
+    image[kFrameName] = builder.build();
+    return;
+  }
+  builder.frame_type = 1;
+  builder.cbytes = static_cast<std::int64_t>(std::exchange(builder.chunk_section, {}).size());
+  builder.index = plain_index({0, 1, 2});
+  image[frame::kSparseIndexName] = builder.build();
+  for (std::int64_t chunk = 0; chunk < 3; ++chunk) {
+    const auto begin = static_cast<std::size_t>(chunk * kChunk);
+    const auto size = std::min<std::size_t>(kChunk, model.plain.size() - begin);
+    image[*frame::chunk_file_name(chunk)] = plain_chunk(codec::ByteView(model.plain).subspan(begin, size));
+  }
 }
 
 CrashRun::CrashRun(Judge& judge, const DiskImage& image, FrameModel model)
-    : judge_(judge), disk_(image), model_(std::move(model)), states_{model_} {
+    : judge_(judge),
+      sparse_(is_sparse(image)),
+      disk_(image, sparse_ ? kFrameName : ""),
+      model_(std::move(model)),
+      states_{model_} {
   disk_.before_sync([this] { look(); });
 }
 
@@ -155,7 +192,7 @@ Result<void> CrashRun::run(const Script& script) {
 
 void CrashRun::look() {
   if (!failure_.empty()) return;
-  disk_.crash_images(kFrameName, [this](const DiskImage& image) {
+  disk_.crash_images(sparse_ ? "" : kFrameName, [this](const DiskImage& image) {
     if (failure_.empty()) failure_ = judge_.judge(image, states_, durable_);
   });
 }

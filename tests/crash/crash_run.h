@@ -61,7 +61,8 @@ inline constexpr const char* kFrameName = "frame.b2frame";
 
 /// Bytes of a frame of two and a half chunks, and what it holds.
 struct StartingFrame {
-  StartingFrame();
+  enum class Kind : std::uint8_t { contiguous, sparse };
+  explicit StartingFrame(Kind kind = Kind::contiguous);
   DiskImage image;
   FrameModel model;
 };
@@ -91,6 +92,7 @@ class CrashRun {
   codec::Result<void> write(std::size_t at, std::size_t size);
 
   Judge& judge_;
+  const bool sparse_;
   SimulatedDisk disk_;
   std::unique_ptr<frame::FrameWriter> writer_;
   FrameModel model_;                // with what is pending

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include <dirent.h>
 #include <fcntl.h>
 
 namespace cframefs::test {
@@ -26,7 +27,7 @@ struct SimulatedDisk::Unit {
   std::size_t end = 0;
 };
 
-SimulatedDisk::SimulatedDisk(const DiskImage& image) {
+SimulatedDisk::SimulatedDisk(const DiskImage& image, std::string folder_name) : folder_name_(std::move(folder_name)) {
   for (const auto& [name, bytes] : image) {
     auto file = std::make_shared<File>();
     file->now = bytes;
@@ -141,25 +142,41 @@ void SimulatedDisk::kept_writes(const File& file, const std::function<void(const
   }
 }
 
+/// Of one state of the folder: the unsynced writes of `file` in all ways, of the others all.
+void SimulatedDisk::images_of(const Names& names, const std::string& file,
+                              const std::function<void(const DiskImage&)>& take) {
+  DiskImage image;
+  for (const auto& [name, entry] : names)
+    image[name] = entry->now;
+  const auto found = names.find(file);
+  if (found == names.end()) {
+    take(image);
+    return;
+  }
+  const auto one = [&](const DiskBytes& bytes) {
+    image[file] = bytes;
+    take(image);
+  };
+  kept_units(*found->second, one);
+  if (units_of(*found->second).size() > kMostCombined) kept_writes(*found->second, one);
+}
+
 void SimulatedDisk::crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const {
   std::vector<const Names*> folders = {&durable_names_};
   for (const Names& names : unsynced_names_)
     folders.push_back(&names);
   for (const Names* names : folders) {
-    DiskImage image;
-    for (const auto& [name, entry] : *names)
-      image[name] = entry->now;
-    const auto found = names->find(file);
-    if (found == names->end()) {
-      take(image);
+    if (!file.empty()) {
+      images_of(*names, file, take);
       continue;
     }
-    const auto one = [&](const DiskBytes& bytes) {
-      image[file] = bytes;
-      take(image);
-    };
-    kept_units(*found->second, one);
-    if (units_of(*found->second).size() > kMostCombined) kept_writes(*found->second, one);
+    DiskImage nothing_kept;
+    for (const auto& [name, entry] : *names) {
+      nothing_kept[name] = entry->durable;
+      if (entry->unsynced.empty()) continue;
+      images_of(*names, name, take);
+    }
+    take(nothing_kept);
   }
 }
 
@@ -176,8 +193,12 @@ Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(int fd) cons
   return found->second;
 }
 
-Result<int> SimulatedDisk::open_at(int, const std::string& path, int) {
+Result<int> SimulatedDisk::open_at(int, const std::string& path, int flags) {
   if (path == ".") return give_descriptor(nullptr);
+  if (!folder_name_.empty() && path == folder_name_) {
+    if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
+    return give_descriptor(nullptr);
+  }
   const auto found = names_.find(path);
   if (found == names_.end()) return io_error(ENOENT, "open");
   return give_descriptor(found->second);
@@ -198,6 +219,12 @@ Result<std::size_t> SimulatedDisk::pread(int fd, codec::ByteSpan into, frame::Fi
 }
 
 Result<struct stat> SimulatedDisk::status(int fd) {
+  const auto open = open_.find(fd);
+  if (open != open_.end() && !open->second) {
+    struct stat folder {};
+    folder.st_mode = S_IFDIR | 0755;
+    return folder;
+  }
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
   struct stat status {};
@@ -214,6 +241,13 @@ Result<struct stat> SimulatedDisk::status_at(int, const std::string& path) {
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(*this, *fd);
   return status(entry.fd());
+}
+
+Result<std::vector<frame::DirectoryEntry>> SimulatedDisk::list(int) {
+  std::vector<frame::DirectoryEntry> entries;
+  for (const auto& [name, file] : names_)
+    entries.push_back({name, 0, DT_REG});
+  return entries;
 }
 
 Result<int> SimulatedDisk::create_at(int, const std::string& path, int flags, mode_t) {

@@ -36,7 +36,8 @@ class SimulatedDisk final : public frame::FileOps {
  public:
   static constexpr int kFolder = 1000;  // a descriptor of the folder
 
-  explicit SimulatedDisk(const DiskImage& image);
+  /// `folder_name`: not empty: what a path calls the folder itself, as that of a sparse frame.
+  explicit SimulatedDisk(const DiskImage& image, std::string folder_name = {});
 
   /// Called before anything becomes durable.
   void before_sync(std::function<void()> call) { before_sync_ = std::move(call); }
@@ -48,7 +49,7 @@ class SimulatedDisk final : public frame::FileOps {
   /// As it is for programs that run.
   DiskImage now() const;
   /// What a cut can leave, each given to `take`, the same one perhaps several times. `file`: the one whose unsynced
-  /// writes are kept in all ways; of the others all are.
+  /// writes are kept in all ways; of the others all are. Empty: each file in turn.
   void crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const;
 
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
@@ -56,6 +57,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
   codec::Result<struct stat> status(int fd) override;
   codec::Result<struct stat> status_at(int dir, const std::string& path) override;
+  codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override;
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override;
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override;
   codec::Result<void> truncate(int fd, std::uint64_t size) override;
@@ -76,7 +78,6 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<bool> try_lock(int, int) override { return true; }
 
   codec::Result<struct statvfs> filesystem_status(int) override { return unknown(); }
-  codec::Result<std::vector<frame::DirectoryEntry>> list(int) override { return unknown(); }
   codec::Result<std::string> read_link(int, const std::string&) override { return unknown(); }
   codec::Result<frame::FileOffset> seek(int, frame::FileOffset, int) override { return unknown(); }
   codec::Result<void> make_folder_at(int, const std::string&, mode_t) override { return unknown(); }
@@ -108,11 +109,14 @@ class SimulatedDisk final : public frame::FileOps {
   static void kept_units(const File& file, const std::function<void(const DiskBytes&)>& take);
   static void kept_writes(const File& file, const std::function<void(const DiskBytes&)>& take);
 
+  static void images_of(const Names& names, const std::string& file, const std::function<void(const DiskImage&)>& take);
+
   codec::Result<std::shared_ptr<File>> file_of(int fd) const;
   void change(File& file, Change change);
   codec::Result<void> maybe_fail(DiskCall call);
   int give_descriptor(std::shared_ptr<File> file);
 
+  const std::string folder_name_;
   Names names_;
   Names durable_names_;
   std::vector<Names> unsynced_names_;  // after each change

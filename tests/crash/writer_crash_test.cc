@@ -69,6 +69,22 @@ TEST(WriterCrashTest, EveryScriptOfUpToThreeSteps) {
   EXPECT_GT(judge.states(), 100'000U);
 }
 
+TEST(WriterCrashTest, EveryScriptOfUpToTwoStepsOnASparseFrame) {
+  const StartingFrame start(StartingFrame::Kind::sparse);
+  Judge judge;
+  std::uint64_t scripts = 0;
+  for (std::size_t length = 1; length <= 2; ++length) {
+    Script script;
+    every_script(length, script, [&](const Script& complete) {
+      ++scripts;
+      run_script(judge, start, complete);
+    });
+    if (HasFatalFailure()) return;
+  }
+  report("sparse frames", scripts, judge);
+  EXPECT_GT(judge.states(), 10'000U);
+}
+
 TEST(WriterCrashTest, LongScripts) {
   const StartingFrame start;
   Judge judge;

@@ -25,7 +25,7 @@ class WriterFaultTest : public ::testing::Test {
  protected:
   /// Runs `script`, the changing call number `number` of its last line failing. False: it has not so many.
   bool run_with_fault(const Script& script, std::int64_t number, Fault fault) {
-    CrashRun run(judge_, start_.image, start_.model);
+    CrashRun run(judge_, start_->image, start_->model);
     EXPECT_TRUE(run.open());
     for (std::size_t i = 0; i + 1 < script.size(); ++i)
       EXPECT_TRUE(run.run(script[i]));
@@ -83,7 +83,9 @@ class WriterFaultTest : public ::testing::Test {
     }
   }
 
-  const StartingFrame start_;
+  const StartingFrame contiguous_;
+  const StartingFrame sparse_{StartingFrame::Kind::sparse};
+  const StartingFrame* start_ = &contiguous_;
   Judge judge_;
   std::uint64_t faults_ = 0;
 };
@@ -94,6 +96,15 @@ TEST_F(WriterFaultTest, EveryCallOfOneStep) {
       every_fault({{static_cast<Step>(step), after}});
   }
   std::printf("%llu faults\n", static_cast<unsigned long long>(faults_));
+  EXPECT_GT(faults_, 100U);
+}
+
+TEST_F(WriterFaultTest, EveryCallOfOneStepOnASparseFrame) {
+  start_ = &sparse_;
+  for (int step = 0; step < test::kSteps; ++step) {
+    for (const After after : {After::ordered, After::durable})
+      every_fault({{static_cast<Step>(step), after}});
+  }
   EXPECT_GT(faults_, 100U);
 }
 
@@ -111,9 +122,9 @@ TEST_F(WriterFaultTest, EveryCallOfASecondStep) {
 
 /// What a crash left behind a frame could not be cut off: the frame is as it was.
 TEST_F(WriterFaultTest, TheTailOfAnUnfinishedCommitCannotBeCut) {
-  DiskImage image = start_.image;
+  DiskImage image = start_->image;
   image[test::kFrameName].resize(image[test::kFrameName].size() + 5000, 0xaa);
-  CrashRun run(judge_, image, start_.model);
+  CrashRun run(judge_, image, start_->model);
   ASSERT_TRUE(run.open());
   ASSERT_TRUE(run.step(Step::append_part));
   run.disk().fail(1, Fault::io_error);

@@ -20,6 +20,7 @@ import time
 import unittest
 
 CFRAMEFS = None  # the program under test
+CFRAME = None  # the other one, built beside it
 GOLDEN = None  # tests/golden
 
 SKIPPED = 77
@@ -100,7 +101,7 @@ def clean_up():
 
 
 def on_hang():
-    sys.stderr.write(f"no answer for {HANG_SECONDS} s: killing the daemons\n")
+    sys.stderr.write("no answer for too long: killing the daemons\n")
     sys.stderr.flush()
     for pid in list(_daemons):
         os.kill(pid, signal.SIGKILL)
@@ -196,7 +197,7 @@ class Mount:
         if self.daemon.poll() is None:
             self.daemon.send_signal(signal.SIGTERM)
         try:
-            code = self.daemon.wait(20)
+            code = self.daemon.wait(60)
         finally:
             _daemons.discard(self.daemon.pid)
             if self.daemon.poll() is None:
@@ -284,17 +285,18 @@ def output(*command):
     return done.stdout
 
 
-def main():
+def main(hang_seconds=HANG_SECONDS):
     """usage: TEST CFRAMEFS GOLDEN [unittest's own arguments]"""
-    global CFRAMEFS, GOLDEN
+    global CFRAMEFS, CFRAME, GOLDEN
     CFRAMEFS, GOLDEN = map(os.path.abspath, sys.argv[1:3])
+    CFRAME = os.path.join(os.path.dirname(CFRAMEFS), "cframe")
     reason = why_no_mount()
     if reason:
         sys.stderr.write(f"skipped: {reason}\n")
         sys.exit(SKIPPED)
     atexit.register(clean_up)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    watchdog = threading.Timer(HANG_SECONDS, on_hang)
+    watchdog = threading.Timer(hang_seconds, on_hang)
     watchdog.daemon = True
     watchdog.start()
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -1,0 +1,58 @@
+"""Random changes of files in a mount, compared with plain shadow files: 100,000 of them, or RANDOM_OPERATIONS.
+
+The driver is random_changes.cc, its path in RANDOM_CHANGES of the environment. Between rounds the source is mounted
+again, with other options, and each file is compared whole; at the end every frame is verified.
+"""
+
+import os
+import tempfile
+import unittest
+
+import mounting
+from mounting import Mount, output
+
+OPERATIONS = int(os.environ.get("RANDOM_OPERATIONS", "100000"))
+SEED = int(os.environ.get("RANDOM_SEED", "1"))
+
+# Share of the operations, and mount options of the round.
+ROUNDS = (
+    (0.30, ("chunksize=64K", "dirty_limit=4M", "commit_interval=0.1")),
+    (0.20, ("chunksize=16K", "codec=lz4", "commit_interval=0.01", "cache_size=1M", "readahead=0")),
+    (0.15, ("chunksize=100000", "typesize=4", "codec=zlib", "dirty_limit=1M")),
+    (0.15, ("codec=blosclz", "workers=4")),
+    (0.20, ("chunksize=64K", "writeback=on", "clevel=1")),
+)
+
+
+def fast_folder():
+    """Memory, if there is some: what is tested here is not the disk."""
+    return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None
+
+
+class RandomChanges(unittest.TestCase):
+    def test_the_mount_is_a_plain_folder_to_programs(self):
+        driver = os.environ["RANDOM_CHANGES"]
+        work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=fast_folder())
+        self.addCleanup(work.cleanup)
+        shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
+        self.addCleanup(shadow.cleanup)
+        print(f"seed {SEED}, {OPERATIONS} operations", flush=True)
+        for number, (share, options) in enumerate(ROUNDS):
+            with self.subTest(options=options), Mount(work.name, *options) as mount:
+                done = mounting.subprocess.run(
+                    [driver, mount.path, shadow.name, str(SEED + number), str(int(OPERATIONS * share))],
+                    capture_output=True, timeout=900, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr.decode())
+                self.assertEqual(mount.lines(), [])
+            self.check_after_remount(work.name, shadow.name)
+        output(mounting.CFRAME, "verify", work.name)
+
+    def check_after_remount(self, source, shadow):
+        with Mount(source, "ro") as mount:
+            self.assertEqual(sorted(os.listdir(mount.path)), sorted(os.listdir(shadow)))
+            for name in os.listdir(shadow):
+                output("cmp", mount / name, os.path.join(shadow, name))
+
+
+if __name__ == "__main__":
+    mounting.main(hang_seconds=1200)

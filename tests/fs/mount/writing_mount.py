@@ -1,0 +1,316 @@
+"""What programs do that write: each thing is done in a mount and to a plain file, and both are compared, also after the
+source has been mounted again."""
+
+import ctypes
+import errno
+import filecmp
+import mmap
+import os
+import random
+import shutil
+import stat
+import subprocess
+import tempfile
+import unittest
+
+import mounting
+from mounting import Mount, output, run, wait_for
+
+SAMPLE = "matrix/000-blosclz-c1-none-t3.b2frame"
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def rename2(one, other, flags):
+    if LIBC.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), flags) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def some_bytes(count, seed=1):
+    chance = random.Random(seed)
+    return b"".join(chance.choice((bytes(1000), chance.randbytes(1000), b"text, " * 166)) for _ in range(count // 1000 + 1))[:count]
+
+
+class Writing(unittest.TestCase):
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-writing-")
+        self.addCleanup(work.cleanup)
+        self.source = work.name + "/source"
+        self.plain = work.name + "/plain"
+        for folder in (self.source, self.plain):
+            os.mkdir(folder)
+        self.options = ["chunksize=64K"]
+
+    def mount(self, *options):
+        mount = Mount(self.source, *self.options, *options)
+        self.addCleanup(lambda: mount.log is not None and mount.close())
+        return mount
+
+    def in_both(self, mount, command):
+        for folder in (mount.path, self.plain):
+            output("sh", "-ec", f"cd '{folder}'; {command}")
+
+    def check_same(self, mount):
+        """Now, after another mount, and for `cframe verify`."""
+        output("diff", "-r", mount.path, self.plain)
+        said = mount.lines()
+        mount.close()
+        self.assertEqual(said, [])
+        with Mount(self.source, "ro") as again:
+            output("diff", "-r", again.path, self.plain)
+        output(mounting.CFRAME, "verify", self.source)
+
+    def assert_refused(self, why, call, *arguments):
+        with self.assertRaises(OSError) as refused:
+            call(*arguments)
+        self.assertEqual(refused.exception.errno, why)
+
+
+class Programs(Writing):
+    def test_cp_cat_dd_and_sed(self):
+        mount = self.mount()
+        with open(self.plain + "/big", "wb") as file:
+            file.write(some_bytes(1_500_000))
+        output("cp", self.plain + "/big", mount / "big")
+        self.in_both(mount, "echo one > small; cat small small >> small2; echo more >> small2; cp big copy")
+        self.in_both(mount, "dd if=big of=copy bs=1000 seek=333 count=77 conv=notrunc 2>&1; sed -i s/one/ONE/ small2")
+        self.in_both(mount, "head -c 70000 big > cut; truncate -s 300000 cut; truncate -s 131073 copy; : > big; mv copy big")
+        self.assertIn("big.b2frame", os.listdir(self.source))
+        self.check_same(mount)
+
+    def test_tar_keeps_times_and_modes(self):
+        tree = self.plain + "/tree"
+        os.makedirs(tree + "/deep/er")
+        for number in range(30):
+            name = f"{tree}/deep/{number}"
+            with open(name, "wb") as file:
+                file.write(some_bytes(number * 7000, number))
+            os.chmod(name, 0o400 + number)
+            os.utime(name, ns=(10**18, 10**18 + number))
+        os.symlink("1", tree + "/deep/link")
+        mount = self.mount()
+        output("sh", "-ec", f"tar cf - -C '{self.plain}' tree | tar xpf - -C '{mount.path}'")
+        for number in range(30):
+            shown = os.stat(mount / f"tree/deep/{number}")
+            self.assertEqual((stat.S_IMODE(shown.st_mode), shown.st_mtime), (0o400 + number, 10**9))
+        self.check_same(mount)
+
+    def test_shared_maps(self):
+        mount = self.mount()
+        content = bytearray(some_bytes(500_000))
+        for folder in (mount.path, self.plain):
+            with open(folder + "/x", "w+b") as file:
+                file.write(content)
+                file.flush()
+                with mmap.mmap(file.fileno(), 0) as memory:
+                    memory[100_000:200_000] = b"m" * 100_000
+                    memory.flush()
+                    memory[-5:] = b"after"
+        self.check_same(mount)
+
+    def test_fallocate_and_holes(self):
+        mount = self.mount()
+        with open(self.plain + "/x", "wb") as file:
+            file.write(b"x" * 600_000)
+        output("cp", self.plain + "/x", mount / "x")
+        self.in_both(mount, "fallocate -p -o 65536 -l 131072 x; fallocate -p -o 5 -l 10 x; fallocate -z -o 590000 -l 20000 x;"
+                            "fallocate -n -l 9000000 x; fallocate -o 700000 -l 1 x")
+        descriptor = os.open(mount / "x", os.O_RDONLY)
+        self.assertEqual(os.lseek(descriptor, 0, os.SEEK_HOLE), 65536)
+        self.assertEqual(os.lseek(descriptor, 65536, os.SEEK_DATA), 65536 + 131072)
+        os.close(descriptor)
+        self.check_same(mount)
+
+    def test_writeback(self):
+        mount = self.mount("writeback=on")
+        for folder in (mount.path, self.plain):
+            with open(folder + "/x", "wb", buffering=0) as file:
+                for number in range(5000):
+                    file.write(b"%d\n" % number)
+                file.seek(100)
+                file.write(b"here")
+        self.check_same(mount)
+
+    def test_parameters_of_new_files(self):
+        mount = self.mount("codec=lz4", "clevel=9", "filter=bitshuffle", "typesize=8")
+        with open(mount / "x", "wb") as file:
+            file.write(some_bytes(200_000))
+        info = os.getxattr(mount / "x", "user.blosc2.info").decode()
+        for part in ('"codec":"lz4"', '"clevel":9', '"filters":"bitshuffle"', '"typesize":8', '"chunksize":65536', '"chunks":4'):
+            self.assertIn(part, info)
+
+    def test_extended_attributes(self):
+        shutil.copy(f"{mounting.GOLDEN}/cframe/{SAMPLE}", self.source + "/x.b2frame")
+        mount = self.mount()
+        with open(mount / "x", "rb") as file:
+            content = file.read()
+        os.setxattr(mount / "x", "user.blosc2.vlmeta.note", b"first")
+        os.setxattr(mount / "x", "user.blosc2.vlmeta.note", b"second" * 1000)
+        os.setxattr(mount / "x", "user.mine", b"kept")
+        self.assertEqual(os.getxattr(mount / "x", "user.blosc2.vlmeta.note"), b"second" * 1000)
+        self.assert_refused(errno.EEXIST, os.setxattr, mount / "x", "user.blosc2.vlmeta.note", b"", os.XATTR_CREATE)
+        self.assert_refused(errno.ENODATA, os.setxattr, mount / "x", "user.blosc2.meta.absent", b"1")
+        self.assert_refused(errno.EPERM, os.setxattr, mount / "x", "user.blosc2.info", b"")
+        os.removexattr(mount / "x", "user.blosc2.vlmeta.note")
+        self.assertEqual(set(os.listxattr(mount / "x")), {"user.blosc2.info", "user.mine"})
+        with open(mount / "x", "rb") as file:
+            self.assertEqual(file.read(), content)
+
+
+class Names(Writing):
+    def test_renames(self):
+        mount = self.mount()
+        self.in_both(mount, "echo a > a; echo b > b; mkdir d e; mv a d/a; mv d/a b; mv d e/f; echo c > e/f/c; mv e/f g; ls -R")
+        self.in_both(mount, "echo 1 > one; echo 2 > two")
+        for folder in (mount.path, self.plain):
+            rename2(folder + "/one", folder + "/two", RENAME_EXCHANGE)
+            self.assert_refused(errno.EEXIST, rename2, folder + "/one", folder + "/two", RENAME_NOREPLACE)
+            rename2(folder + "/one", folder + "/three", RENAME_NOREPLACE)
+            self.assert_refused(errno.EISDIR, os.rename, folder + "/three", folder + "/g")
+            self.assert_refused(errno.ENOTEMPTY, os.rmdir, folder + "/g")
+        self.assert_refused(errno.EPERM, os.link, mount / "three", mount / "link")
+        self.check_same(mount)
+
+    def test_a_frame_over_a_plain_file_and_back(self):
+        for folder in (self.source, self.plain):
+            with open(folder + "/notes.txt", "w", encoding="ascii") as file:
+                file.write("plain\n")
+        mount = self.mount()
+        self.in_both(mount, "echo more >> notes.txt; ln notes.txt second; rm second; sed -i s/plain/PLAIN/ notes.txt")
+        self.assertEqual(os.listdir(self.source), ["notes.txt.b2frame"])
+        self.check_same(mount)
+
+    def test_locks_go_with_their_frames(self):
+        mount = self.mount()
+        for name in ("a", "b"):
+            with open(mount / name, "w", encoding="ascii") as file:
+                file.write(name)
+            with open(f"{self.source}/{name}.b2frame.b2lock", "w", encoding="ascii") as file:
+                file.write(name * 16)
+        self.assertEqual(sorted(os.listdir(mount.path)), ["a", "b"])
+        os.rename(mount / "a", mount / "b")
+        self.assertEqual(sorted(os.listdir(self.source)), ["b.b2frame", "b.b2frame.b2lock"])
+        os.unlink(mount / "b")
+        self.assertEqual(os.listdir(self.source), [])
+
+    def test_names_keep(self):
+        mount = self.mount("names=keep")
+        with open(mount / "x.b2frame", "wb") as file:
+            file.write(b"in a frame")
+        with open(mount / "y", "wb") as file:
+            file.write(b"as it is")
+        with open(self.source + "/y", "rb") as file:
+            self.assertEqual(file.read(), b"as it is")
+        # A rename would make another file of it.
+        self.assert_refused(errno.EXDEV, os.rename, mount / "x.b2frame", mount / "x")
+        self.assert_refused(errno.EXDEV, os.rename, mount / "y", mount / "y.b2frame")
+        output("mv", mount / "y", mount / "y.b2frame")
+        with open(mount / "y.b2frame", "rb") as file:
+            self.assertEqual(file.read(), b"as it is")
+        output(mounting.CFRAME, "verify", self.source)
+
+    def test_open_files_survive_what_becomes_of_their_names(self):
+        mount = self.mount()
+        for what in ("unlink", "rename over", "rename"):
+            with self.subTest(what):
+                with open(mount / "x", "w+b", buffering=0) as file:
+                    file.write(b"before")
+                    if what == "unlink":
+                        os.unlink(mount / "x")
+                    elif what == "rename":
+                        os.rename(mount / "x", mount / "y")
+                    else:
+                        with open(mount / "new", "wb") as other:
+                            other.write(b"other")
+                        os.rename(mount / "new", mount / "x")
+                    file.write(b" and after")
+                    os.fsync(file.fileno())
+                    file.seek(0)
+                    self.assertEqual(file.read(), b"before and after")
+                    self.assertEqual(os.fstat(file.fileno()).st_size, 16)
+                expected = {"unlink": [], "rename over": ["x"], "rename": ["y"]}[what]
+                self.assertEqual(sorted(os.listdir(mount.path)), expected)
+        with open(mount / "y", "rb") as file:
+            self.assertEqual(file.read(), b"before and after")
+        self.assertEqual(os.listdir(self.source), ["y.b2frame"])
+
+
+class Others(Writing):
+    """Other processes, and disks that are full."""
+
+    def frame(self, name, content):
+        with tempfile.TemporaryDirectory() as folder, Mount(folder, *self.options) as mount:
+            with open(mount / "x", "wb") as file:
+                file.write(content)
+            shutil.copy(folder + "/x.b2frame", self.source + "/" + name)
+
+    def test_a_change_by_somebody_else_under_dirty_data_is_stale(self):
+        self.frame("x.b2frame", b"first" * 1000)
+        self.frame("other", b"second" * 1000)
+        mount = self.mount("commit_interval=1000")
+        descriptor = os.open(mount / "x", os.O_RDWR)
+        os.pwrite(descriptor, b"mine", 0)
+        shutil.copyfile(self.source + "/other", self.source + "/x.b2frame")
+        self.assert_refused(errno.ESTALE, os.fsync, descriptor)
+        self.assert_refused(errno.ESTALE, os.pwrite, descriptor, b"mine", 0)
+        self.assert_refused(errno.ESTALE, os.close, descriptor)
+        self.assertTrue(filecmp.cmp(self.source + "/other", self.source + "/x.b2frame", shallow=False))
+        with open(mount / "x", "rb") as file:
+            self.assertEqual(file.read(), b"second" * 1000)
+
+    def test_a_clean_file_follows_somebody_else(self):
+        self.frame("x.b2frame", b"first" * 1000)
+        self.frame("other", b"second" * 1000)
+        mount = self.mount()
+        with open(mount / "x", "r+b", buffering=0) as file:
+            self.assertEqual(file.read(5), b"first")
+            shutil.copyfile(self.source + "/other", self.source + "/x.b2frame")
+            wait_for(lambda: os.fstat(file.fileno()).st_size == 6000, 30)
+            self.assertEqual(os.pread(file.fileno(), 6, 0), b"second")
+            os.pwrite(file.fileno(), b"SECOND", 0)
+        with open(mount / "x", "rb") as file:
+            self.assertEqual(file.read(), b"SECOND" + b"second" * 999)
+
+    def test_a_full_disk(self):
+        if os.geteuid() != 0 or run("mount", "-t", "tmpfs", "-o", "size=1M", "none", self.source).returncode != 0:
+            self.skipTest("needs the right to mount a small tmpfs")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.source], check=False)
+        mount = self.mount("commit_interval=1000")
+        with open(mount / "x", "wb") as file:
+            file.write(b"old state " * 100)
+        with open(self.source + "/ballast", "wb") as file:
+            file.write(bytes(700_000))
+        descriptor = os.open(mount / "x", os.O_RDWR)
+        noise = os.urandom(600_000)
+        self.assertEqual(os.pwrite(descriptor, noise, 0), len(noise))
+        self.assert_refused(errno.ENOSPC, os.fsync, descriptor)
+        output(mounting.CFRAME, "verify", self.source + "/x.b2frame")
+        self.assertEqual(output(mounting.CFRAME, "cat", self.source + "/x.b2frame"), b"old state " * 100)
+        os.unlink(self.source + "/ballast")
+        os.fsync(descriptor)
+        os.close(descriptor)
+        self.assertEqual(output(mounting.CFRAME, "cat", self.source + "/x.b2frame"), noise)
+
+    def test_what_cannot_be_written_is_read_only(self):
+        shutil.copytree(mounting.GOLDEN + "/cframe/sframe/lz4.b2frame", self.source + "/s.b2frame")
+        mount = self.mount()
+        for _ in range(2):
+            self.assert_refused(errno.EROFS, os.open, mount / "s", os.O_RDWR)
+            self.assert_refused(errno.EROFS, os.truncate, mount / "s", 5)
+        self.assertEqual(len(mount.lines()), 1)
+        os.rename(mount / "s", mount / "t")
+        os.unlink(mount / "t")
+        self.assertEqual(os.listdir(self.source), [])
+
+    def test_everything_is_committed_when_the_daemon_ends(self):
+        mount = self.mount("commit_interval=1000")
+        descriptor = os.open(mount / "x", os.O_RDWR | os.O_CREAT)
+        os.write(descriptor, b"not closed")
+        mount.close()
+        with self.assertRaises(OSError):
+            os.close(descriptor)
+        self.assertEqual(output(mounting.CFRAME, "cat", self.source + "/x.b2frame"), b"not closed")
+
+
+if __name__ == "__main__":
+    mounting.main()
