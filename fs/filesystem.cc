@@ -134,6 +134,9 @@ void Filesystem::changed(const Watcher::Change& change) {
   kernel_->forget_name(change.folder, change.name);
   const std::string short_name = tree_.rules().short_name_of(change.name);
   if (short_name != change.name) kernel_->forget_name(change.folder, short_name);
+  if (tree_.rules().depends_on_content(change.name)) {
+    kernel_->forget_name(change.folder, tree_.rules().short_name_of(change.name, EntryKind::packed_array));
+  }
 }
 
 codec::Result<Probe> Filesystem::probe_node(Node& node) {
