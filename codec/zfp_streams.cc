@@ -89,6 +89,7 @@ Result<void> check_block(std::int32_t typesize, std::span<const std::int32_t> sh
 Result<void> decode_zfp(std::uint8_t compcode, std::uint8_t meta, std::int32_t typesize,
                         std::span<const std::int32_t> blockshape, ByteView stream, ByteSpan out) {
   if (auto fine = check_block(typesize, blockshape, out.size()); !fine) return fine;
+  if (stream.empty()) return corrupt("zfp: the stream ends too early");
   const zfp_type type = typesize == 4 ? zfp_type_float : zfp_type_double;
   const auto field = make_field(type, blockshape, out);
   const std::unique_ptr<zfp_stream, CloseStream> zfp(zfp_stream_open(nullptr));

@@ -71,7 +71,7 @@ Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& co
   if (!decoder) return Failure(at_chunk(place->source.get(), chunk, place->offset, decoder.error()));
   auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*place), std::move(*decoder));
   // The plain bytes of these are never asked for: they are known from the header.
-  if (reader->decoder().header().special != SpecialValue::none) {
+  if (reader->decoder().header().special != SpecialValue::none || reader->decoder().nbytes() == 0) {
     if (auto good = reader->verify(); !good) return Failure(good.error());
   }
   return reader;

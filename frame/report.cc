@@ -57,7 +57,9 @@ nlohmann::json summary_json(const Container& container) {
   nlohmann::json json;
   json["format"] = parameters.kind;
   json["codec"] = codec::codec_name(parameters.compcode);
-  json["clevel"] = parameters.clevel;
+  // These formats do not record it.
+  const bool has_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
+  json["clevel"] = has_level ? nlohmann::json(parameters.clevel) : nlohmann::json();
   json["filters"] = filters_name(parameters);
   json["typesize"] = parameters.typesize;
   json["chunksize"] = parameters.chunksize;

@@ -61,6 +61,7 @@ unsigned mode_of(EntryKind kind) {
     case EntryKind::plain:
     case EntryKind::frame:
     case EntryKind::sparse_frame:
+    case EntryKind::packed_array:
       return S_IFREG;
     case EntryKind::none:
     case EntryKind::other:

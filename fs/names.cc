@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kArraySuffix = ".b2nd";
 constexpr std::string_view kNpySuffix = ".npy";
+constexpr std::string_view kPackSuffix = ".blp";
 constexpr std::array<std::string_view, 8> kSuffixes = {".b2",        ".b2b",   ".b2f",   ".blp",
                                                        kArraySuffix, ".blosc", ".cdata", ".b2frame"};
 constexpr std::string_view kNewSuffix = ".b2frame";
@@ -35,13 +36,18 @@ bool NameRules::has_array_suffix(std::string_view name) {
   return suffix_of(name) == kArraySuffix;
 }
 
-std::string_view NameRules::replacement_of(std::string_view suffix) const {
-  return suffix == kArraySuffix && arrays_ == ArrayView::npy ? kNpySuffix : std::string_view();
+bool NameRules::depends_on_content(std::string_view name) const {
+  return names_ == Names::strip && arrays_ == ArrayView::npy && suffix_of(name) == kPackSuffix;
 }
 
-std::string NameRules::stripped(const std::string& name) const {
+std::string_view NameRules::replacement_of(std::string_view suffix, EntryKind kind) const {
+  const bool array = suffix == kArraySuffix || (suffix == kPackSuffix && kind == EntryKind::packed_array);
+  return array && arrays_ == ArrayView::npy ? kNpySuffix : std::string_view();
+}
+
+std::string NameRules::stripped(const std::string& name, EntryKind kind) const {
   const std::string_view suffix = suffix_of(name);
-  return name.substr(0, name.size() - suffix.size()) + std::string(replacement_of(suffix));
+  return name.substr(0, name.size() - suffix.size()) + std::string(replacement_of(suffix, kind));
 }
 
 bool NameRules::is_temporary(std::string_view name) {
@@ -53,12 +59,12 @@ std::string_view NameRules::locked_name(std::string_view name) {
   return name.substr(0, name.size() - kLockSuffix.size());
 }
 
-std::string NameRules::short_name_of(const std::string& name) const {
-  return names_ == Names::keep ? name : stripped(name);
+std::string NameRules::short_name_of(const std::string& name, EntryKind kind) const {
+  return names_ == Names::keep ? name : stripped(name, kind);
 }
 
 std::string NameRules::short_name(const StoredEntry& entry) const {
-  return is_container(entry.kind) ? short_name_of(entry.name) : entry.name;
+  return is_container(entry.kind) ? short_name_of(entry.name, entry.kind) : entry.name;
 }
 
 std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const {
@@ -94,11 +100,14 @@ std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const 
 
 std::vector<std::string> NameRules::stored_names_of(std::string_view shown) const {
   std::vector<std::string> names;
-  for (const std::string_view suffix : kSuffixes) {
-    const std::string_view replacement = replacement_of(suffix);
-    if (shown.size() <= replacement.size() || !shown.ends_with(replacement)) continue;
+  const auto add = [&](std::string_view suffix, EntryKind kind) {
+    const std::string_view replacement = replacement_of(suffix, kind);
+    if (shown.size() <= replacement.size() || !shown.ends_with(replacement)) return;
     names.push_back(std::string(shown.substr(0, shown.size() - replacement.size())) + std::string(suffix));
-  }
+  };
+  for (const std::string_view suffix : kSuffixes)
+    add(suffix, EntryKind::frame);
+  if (arrays_ == ArrayView::npy) add(kPackSuffix, EntryKind::packed_array);
   std::sort(names.begin(), names.end(), has_its_turn_before);
   return names;
 }
@@ -127,7 +136,7 @@ codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const K
     auto candidate_kind = kind_of(candidate.name);
     if (!candidate_kind) return codec::Failure(candidate_kind.error());
     candidate.kind = *candidate_kind;
-    if (is_container(candidate.kind)) return candidate;
+    if (is_container(candidate.kind) && short_name(candidate) == shown) return candidate;
   }
   return StoredEntry{};
 }
@@ -141,10 +150,10 @@ std::string NameRules::new_name(const std::string& shown) const {
   return names_ == Names::keep ? shown : shown + std::string(kNewSuffix);
 }
 
-std::string NameRules::renamed_container(const std::string& stored, const std::string& shown) const {
+std::string NameRules::renamed_container(const StoredEntry& stored, const std::string& shown) const {
   if (names_ == Names::keep) return shown;
-  if (const std::string_view suffix = suffix_of(stored); !suffix.empty()) {
-    const std::string_view replacement = replacement_of(suffix);
+  if (const std::string_view suffix = suffix_of(stored.name); !suffix.empty()) {
+    const std::string_view replacement = replacement_of(suffix, stored.kind);
     if (!shown.ends_with(replacement)) return {};
     return shown.substr(0, shown.size() - replacement.size()) + std::string(suffix);
   }
@@ -156,9 +165,9 @@ std::string NameRules::stored_target(const std::string& target) const {
   return shown_target(target) == target ? target : target + std::string(kNewSuffix);
 }
 
-std::string NameRules::shown_target(const std::string& target) const {
+std::string NameRules::shown_target(const std::string& target, EntryKind kind) const {
   if (names_ == Names::keep || target.starts_with('/')) return target;
-  return stripped(target);
+  return stripped(target, kind);
 }
 
 }  // namespace cframefs::fs

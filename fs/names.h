@@ -1,10 +1,10 @@
 // Which name of the mount stands for which name on disk.
 //
 // With names=strip a container shows without its suffix (x.b2frame as x), an array with that of what it shows (x.b2nd
-// as x.npy); a name that something else has already stays with it, and the container shows under its full name. The
-// rule that settles every case: names on disk get their turn shortest first (then in byte order), each takes its short
-// name if that is free, else its full one. owner_of() answers for one name without listing the folder, and agrees with
-// show().
+// as x.npy, and x.blp if it holds one); a name that something else has already stays with it, and the container shows
+// under its full name. The rule that settles every case: names on disk get their turn shortest first (then in byte
+// order), each takes its short name if that is free, else its full one. owner_of() answers for one name without listing
+// the folder, and agrees with show().
 //
 // Thread safety: immutable. Errors: those of the `kind_of` that the caller passes in.
 #pragma once
@@ -29,10 +29,11 @@ enum class EntryKind : std::uint8_t {
   other,         // a device, socket or pipe
   frame,         // a file that holds a container of any kind, shown as its plain bytes
   sparse_frame,  // a folder that is a sparse frame, shown as one file of its plain bytes
+  packed_array,  // a Bloscpack file of a NumPy array, shown as a .npy file
 };
 
 inline bool is_container(EntryKind kind) {
-  return kind == EntryKind::frame || kind == EntryKind::sparse_frame;
+  return kind == EntryKind::frame || kind == EntryKind::sparse_frame || kind == EntryKind::packed_array;
 }
 
 struct StoredEntry {
@@ -53,6 +54,8 @@ class NameRules {
   bool has_container_suffix(std::string_view name) const { return !suffix_of(name).empty(); }
   /// Whether the suffix says that this is an array (.b2nd).
   static bool has_array_suffix(std::string_view name);
+  /// Whether what is in the file decides its name: Bloscpack files (.blp) may hold NumPy arrays.
+  bool depends_on_content(std::string_view name) const;
   /// Our own temporary files; never shown.
   static bool is_temporary(std::string_view name);
   /// "x.b2lock" is the lock side-car of "x"; empty if `name` is none.
@@ -66,12 +69,12 @@ class NameRules {
   std::string new_name(const std::string& shown) const;
   /// The name on disk that a container called `stored` takes when it is renamed to `shown`; empty if no name that keeps
   /// its suffix shows as that.
-  std::string renamed_container(const std::string& stored, const std::string& shown) const;
+  std::string renamed_container(const StoredEntry& stored, const std::string& shown) const;
   /// What to store so that shown_target() gives `target`.
   std::string stored_target(const std::string& target) const;
 
-  /// The short name that a container of this name may show under; `name` itself if it has none.
-  std::string short_name_of(const std::string& name) const;
+  /// The short name that a container of this name and kind may show under; `name` itself if it has none.
+  std::string short_name_of(const std::string& name, EntryKind kind = EntryKind::frame) const;
 
   std::vector<ShownEntry> show(std::vector<StoredEntry> entries) const;
 
@@ -80,14 +83,14 @@ class NameRules {
   codec::Result<StoredEntry> owner_of(const std::string& shown, const KindOf& kind_of) const;
 
   /// The target of a symbolic link as programs in the mount must see it: a relative target that names a container loses
-  /// its suffix.
-  std::string shown_target(const std::string& target) const;
+  /// its suffix. `kind`: of what it names.
+  std::string shown_target(const std::string& target, EntryKind kind = EntryKind::frame) const;
 
  private:
   /// What takes the place of a container's suffix.
-  std::string_view replacement_of(std::string_view suffix) const;
+  std::string_view replacement_of(std::string_view suffix, EntryKind kind) const;
   /// Without container suffix, and with what takes its place.
-  std::string stripped(const std::string& name) const;
+  std::string stripped(const std::string& name, EntryKind kind) const;
   std::string short_name(const StoredEntry& entry) const;
   /// The names on disk that `shown` can be the short one of, in the order in which they get it.
   std::vector<std::string> stored_names_of(std::string_view shown) const;

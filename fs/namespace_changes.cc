@@ -229,7 +229,7 @@ codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& fr
     if (auto can = folder_for_new(to_parent, to_name); !can) return codec::Failure(can.error());
   }
   const std::string stored =
-      is_container(from->kind) ? tree_.rules().renamed_container(from->place.name, to_name) : to_name;
+      is_container(from->kind) ? tree_.rules().renamed_container({from->place.name, from->kind}, to_name) : to_name;
   if (stored.empty()) return refused(EXDEV, "rename", to_name);
   const Entry to{{to_parent, stored}, SourceTree::join(*to_folder, stored), from->kind};
   if (replaced && replaced->path == from->path) return {};

@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include "frame/numpy_pack.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -114,12 +116,24 @@ codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t m
     return sparse ? EntryKind::sparse_frame : kind;
   }
   if (kind != EntryKind::plain) return kind;
+  if (rules_.depends_on_content(path) && is_packed_array(path)) return EntryKind::packed_array;
   if (options_.detect == Detect::suffix || is_single_file()) return EntryKind::frame;
   auto fd = files_.open_at(root_.fd(), path, O_RDONLY);
   if (!fd) return kind;  // what cannot be looked into is passed through, and fails there in its own way
   const frame::Descriptor file(files_, *fd);
   auto summary = frame::summarise(files_, file.fd());
   return summary && summary->kind == frame::ContainerKind::none ? kind : EntryKind::frame;
+}
+
+/// Whatever cannot be looked into shows as any other Bloscpack file, and fails there in its own way.
+bool SourceTree::is_packed_array(const std::string& path) const {
+  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | O_NONBLOCK);
+  if (!fd) return false;
+  const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
+  const auto container = frame::open_container(files_, file, nullptr, frame_begin());
+  if (!container) return false;
+  const auto pack = frame::numpy_pack_of(**container);
+  return pack && *pack;
 }
 
 codec::Result<Probe> SourceTree::probe(const std::string& path) const {
@@ -251,7 +265,13 @@ codec::Result<frame::Identity> SourceTree::identity(int fd, EntryKind kind) cons
 codec::Result<std::string> SourceTree::read_link(const std::string& path) const {
   auto target = files_.read_link(root_.fd(), path);
   if (!target) return at_path<std::string>(codec::Failure(target.error()), path);
-  return rules_.shown_target(*target);
+  EntryKind kind = EntryKind::frame;
+  if (!target->starts_with('/') && rules_.depends_on_content(*target)) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
+    kind = kind_of(join(folder, *target)).value_or(EntryKind::frame);
+  }
+  return rules_.shown_target(*target, kind);
 }
 
 }  // namespace cframefs::fs

@@ -78,6 +78,7 @@ class SourceTree {
  private:
   codec::Result<EntryKind> kind_from(const std::string& path, mode_t mode) const;
   bool may_be_container(const std::string& path) const;
+  bool is_packed_array(const std::string& path) const;
   codec::Result<Probe> probe_container(const std::string& path, Probe probe) const;
   void probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file, Probe& probe) const;
 

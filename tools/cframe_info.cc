@@ -243,7 +243,8 @@ std::string human_text(const json& info) {
   std::string format = info["format"].get<std::string>() + ", version " + info["frame_version"].dump();
   if (info["offset"] != 0) format += ", at offset " + info["offset"].dump();
   lines.add("format", format);
-  lines.add("codec", info["codec"].get<std::string>() + ", level " + info["clevel"].dump());
+  const std::string level = info["clevel"].is_null() ? "" : ", level " + info["clevel"].dump();
+  lines.add("codec", info["codec"].get<std::string>() + level);
   lines.add("filters", info["filters"].get<std::string>());
   lines.add("typesize", info["typesize"].dump());
   lines.add("plain size", exact_size(info["nbytes"].get<std::uint64_t>()));

@@ -1,4 +1,4 @@
-// NumPy arrays in Bloscpack files: metadata of every release, and the .npy files that come of them.
+// NumPy arrays in Bloscpack files: metadata of every release, and the .npy files that come of them. And .npy files.
 #include "frame/numpy_pack.h"
 
 #include <string>
@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/array_view.h"
+#include "frame/npy_file.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"
@@ -118,6 +119,64 @@ TEST(NumpyPack, GoldenArraysAreNpyFiles) {
     }
   }
   EXPECT_EQ(checked, 7);
+}
+
+// ---- .npy files, read ----------------------------------------------------------------------------------------------
+
+std::vector<std::uint8_t> npy(const std::string& dictionary, std::uint8_t version = 1) {
+  std::vector<std::uint8_t> file = {0x93, 'N', 'U', 'M', 'P', 'Y', version, 0};
+  for (std::size_t i = 0; i < (version == 1 ? 2U : 4U); ++i)
+    file.push_back(static_cast<std::uint8_t>(dictionary.size() >> (8 * i)));
+  file.insert(file.end(), dictionary.begin(), dictionary.end());
+  return file;
+}
+
+TEST(NpyFile, HeadersOfEveryVersion) {
+  for (const std::uint8_t version : {1, 2, 3}) {
+    const auto bytes = npy("{'descr': '>f4', 'fortran_order': True, 'shape': (3, 4), }   \n", version);
+    const auto file = frame::parse_npy_file(bytes);
+    ASSERT_TRUE(file) << describe(file.error());
+    EXPECT_EQ(file->type.descr, "'>f4'");
+    EXPECT_EQ(file->shape, (std::vector<std::int64_t>{3, 4}));
+    EXPECT_TRUE(file->fortran_order);
+    EXPECT_EQ(file->data_at, bytes.size());
+  }
+  // The name of a field is Latin-1 before version 3, UTF-8 in it.
+  for (const auto& [name, version] : std::vector<std::pair<std::string, int>>{{"\xe9", 1}, {"\xc3\xa9", 3}}) {
+    const auto file =
+        frame::parse_npy_file(npy("{'descr': [('" + name + "', '<i4', (2,))], 'fortran_order': False, 'shape': (), }\n",
+                                  static_cast<std::uint8_t>(version)));
+    ASSERT_TRUE(file) << describe(file.error());
+    EXPECT_EQ(file->type.descr, "[('\xc3\xa9', '<i4', (2,))]");
+    EXPECT_EQ(file->type.itemsize, 8U);
+  }
+}
+
+TEST(NpyFile, CutOffOrDamagedHeadersAreErrors) {
+  const auto good = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }\n");
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    EXPECT_FALSE(frame::parse_npy_file(
+        std::vector<std::uint8_t>(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length))));
+  }
+  for (const std::string& dictionary :
+       {std::string("{}"), std::string("7"), std::string("{'descr': '<f8', 'fortran_order': False}"),
+        std::string("{'descr': '<f8', 'fortran_order': 0, 'shape': (3,)}"),
+        std::string("{'descr': '|O', 'fortran_order': False, 'shape': (3,)}"),
+        std::string("{'descr': '<f8', 'fortran_order': False, 'shape': 3}"),
+        std::string("{'descr': '<f8', 'fortran_order': False, 'shape': ('3',)}"),
+        std::string("{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775808,)}"),
+        std::string("{'fortran_order': False, 'shape': (3,)}")}) {
+    EXPECT_FALSE(frame::parse_npy_file(npy(dictionary))) << dictionary;
+  }
+  EXPECT_EQ(frame::parse_npy_file(npy("{}", 4)).error().kind, codec::ErrorKind::unsupported);
+}
+
+TEST(NpyFile, SizesOfArrays) {
+  EXPECT_EQ(frame::array_bytes({}, 8), 8U);
+  EXPECT_EQ(frame::array_bytes({3, 4}, 8), 96U);
+  EXPECT_EQ(frame::array_bytes({INT64_MAX, 0, INT64_MAX}, 8), 0U);
+  EXPECT_FALSE(frame::array_bytes({INT64_MAX}, 2));
+  EXPECT_FALSE(frame::array_bytes({INT64_MAX, INT64_MAX}, 1));
 }
 
 }  // namespace

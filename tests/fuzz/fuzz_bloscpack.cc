@@ -1,6 +1,8 @@
-// A whole Bloscpack file: header, metadata, offsets, digests, every chunk; and the text of metadata.
+// A whole Bloscpack file: header, metadata, offsets, digests, every chunk; and the text of metadata, and headers of
+// .npy files.
 #include "frame/array_view.h"
 #include "frame/bloscpack.h"
+#include "frame/npy_file.h"
 #include "frame/numpy_pack.h"
 #include "tests/fuzz/check_container.h"
 
@@ -12,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto view = frame::make_view(*opened, frame::ArrayForm::npy, false);
     if (view) FUZZ_CHECK((*view)->size() == (*view)->head().size() + (*opened)->parameters().nbytes);
   }
-  // What begins as no file may be metadata.
+  // What begins as no Bloscpack file may be metadata, or a .npy file.
   static_cast<void>(frame::parse_numpy_metadata({data, size}));
+  static_cast<void>(frame::parse_npy_file({data, size}));
   return 0;
 }

@@ -4,7 +4,9 @@ import ast
 import errno
 import json
 import os
+import shutil
 import struct
+import tempfile
 import unittest
 
 import mounting
@@ -67,11 +69,16 @@ class LegacyMount(unittest.TestCase):
         self.assertEqual(self.check("bp"), 37)
 
     def test_numpy_arrays_in_bloscpack_are_npy_files(self):
+        names = os.listdir(self.mount.path)
         for row in numpy_rows():
             with self.subTest(row["file"]):
+                self.assertIn(strip(row["file"]) + ".npy", names)
+                self.assertNotIn(strip(row["file"]), names)
+                self.assertFalse(os.path.exists(self.path(row)))
+                path = self.path(row) + ".npy"
                 length = int(row["uncompressed_length"])
-                size = os.stat(self.path(row)).st_size
-                content = output("cat", self.path(row))
+                size = os.stat(path).st_size
+                content = output("cat", path)
                 self.assertEqual(len(content), size)
                 self.assertEqual(content[:8], b"\x93NUMPY\x01\x00")
                 (head,) = struct.unpack("<H", content[8:10])
@@ -81,7 +88,7 @@ class LegacyMount(unittest.TestCase):
                 self.assertEqual(set(header), {"descr", "fortran_order", "shape"})
                 self.assertEqual(header["fortran_order"], "fortran" in row["file"])
                 self.assertEqual(sha256(content[10 + head :]), row["sha256_expected"])
-                self.assertEqual(pread(self.path(row), 8 + head, 6), content[8 + head : 14 + head])
+                self.assertEqual(pread(path, 8 + head, 6), content[8 + head : 14 + head])
         self.assertEqual(len(numpy_rows()), 7)
 
     def test_no_suffix_is_shown(self):
@@ -136,6 +143,21 @@ class LegacyVariants(unittest.TestCase):
             for row in wanted:
                 with self.subTest(row["file"]):
                     self.assertEqual(sha256(output("cat", mount / strip(row["file"]))), row["sha256_expected"])
+
+    def test_renamed_and_linked_numpy_arrays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(mounting.GOLDEN + "/legacy/bp-np-f8.blp", folder + "/a.blp")
+            shutil.copy(mounting.GOLDEN + "/legacy/bp-ck-md5.blp", folder + "/b.blp")
+            os.symlink("a.blp", folder + "/link-to-a")
+            os.symlink("b.blp", folder + "/link-to-b")
+            with Mount(folder) as mount:
+                self.assertEqual(sorted(os.listdir(mount.path)), ["a.npy", "b", "link-to-a", "link-to-b"])
+                self.assertEqual(os.readlink(mount / "link-to-a"), "a.npy")
+                self.assertEqual(os.readlink(mount / "link-to-b"), "b")
+                content = output("cat", mount / "link-to-a")
+                os.rename(mount / "a.npy", mount / "c.npy")
+                self.assertEqual(sorted(os.listdir(folder)), ["b.blp", "c.blp", "link-to-a", "link-to-b"])
+                self.assertEqual(output("cat", mount / "c.npy"), content)
 
     def test_single_files(self):
         for name in ("bp-v1.blp", "blosc1-mixed.cdata", "legacy-b1-lz4-3chunks.b2frame"):
