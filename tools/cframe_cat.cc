@@ -1,11 +1,13 @@
-// cframe cat: the plain bytes of a frame, or a part of them, on standard output.
+// cframe cat: what a frame shows as on a mount, or a part of it, on standard output.
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <map>
 #include <memory>
 
+#include "frame/array_view.h"
+#include "tools/array_stream.h"
 #include "tools/cframe.h"
-#include "tools/flat_stream.h"
 
 namespace cframefs::tools {
 
@@ -17,19 +19,22 @@ struct CatOptions {
   std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t frame_offset = 0;
   unsigned workers = 0;
-  std::string b2nd;
+  frame::ArrayForm b2nd = frame::ArrayForm::npy;
 };
 
+const std::map<std::string, frame::ArrayForm> kForms = {
+    {"npy", frame::ArrayForm::npy}, {"flat", frame::ArrayForm::flat}, {"chunks", frame::ArrayForm::chunks}};
+
 int run_cat(const CatOptions& options, Io& io) {
-  const auto container = open_frame(options.file, options.frame_offset);
+  auto container = open_frame(options.file, options.frame_offset);
   if (!container) return report(io, container.error());
-  if (options.b2nd.empty()) {
-    if (auto plain = refuse_array(**container); !plain) {
-      plain.error().path = options.file;
-      return report(io, plain.error());
-    }
+  const auto view = frame::make_view(std::move(*container), options.b2nd, options.file.ends_with(".b2nd"));
+  if (!view) {
+    codec::Error error = view.error();
+    error.path = options.file;
+    return report(io, error);
   }
-  const std::uint64_t size = (*container)->parameters().nbytes;
+  const std::uint64_t size = (*view)->size();
   const std::uint64_t begin = std::min(options.offset, size);
   const std::uint64_t length = std::min(options.length, size - begin);
 
@@ -40,7 +45,7 @@ int run_cat(const CatOptions& options, Io& io) {
     return written;
   };
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  const auto streamed = stream_flat(**container, frame::FlatOffset{begin}, length, workers, sink, io.stop);
+  const auto streamed = stream_view(**view, frame::FlatOffset{begin}, length, workers, sink, io.stop);
   if (io.stop.load()) return interrupted;
   if (streamed) return done;
   codec::Error error = streamed.error();
@@ -60,9 +65,11 @@ Subcommand add_cat(CLI::App& program) {
   add_size_option(*app, "--offset", options->offset, "First plain byte (0); past the end there is nothing");
   add_size_option(*app, "--length", options->length, "Plain bytes at most (all)");
   add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  app->add_option("--b2nd", options->b2nd, "Write an n-d array as stored: chunk order, padding included")
-      ->check(CLI::IsMember({"chunks"}))
-      ->type_name("chunks");
+  app->add_option("--b2nd", options->b2nd,
+                  "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, "
+                  "padding included")
+      ->transform(CLI::Transformer(kForms))
+      ->type_name("npy|flat|chunks");
   app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

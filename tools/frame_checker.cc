@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "frame/array_view.h"
 #include "frame/chunk_reader.h"
 #include "tools/cframe.h"
 #include "tools/chunk_blocks.h"
@@ -79,6 +80,9 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
     file->report.kind = parameters.kind;
     file->report.nbytes = parameters.nbytes;
     file->report.chunks = (*container)->chunk_count();
+    // That the chunks are those of an array is part of what must be right.
+    const auto view = frame::make_view(*container, frame::ArrayForm::npy, input.path.ends_with(".b2nd"));
+    if (!view) file->note(view.error(), std::nullopt);
     push({file, 0, 0, true});
     const std::int64_t step = chunks_per_task(parameters);
     for (std::int64_t begin = 0; begin < file->report.chunks && !stop_.load(); begin += step) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "frame/array_layer.h"
 #include "tools/text.h"
 
 namespace cframefs::tools {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::size_t kMostDecoded = std::size_t{1} << 20;
 constexpr int kMostNesting = 32;
-constexpr unsigned kMostDimensions = 16;
 
 /// Builds nothing: watches how deep the content is nested, because the parser recurses for every level.
 class NestingGuard final : public nlohmann::json_sax<json> {
@@ -63,46 +63,6 @@ std::optional<json> msgpack_json(ByteView content) {
   return value;
 }
 
-/// Takes big-endian fields from the front; once something is missing everything fails.
-class Fields {
- public:
-  explicit Fields(ByteView bytes) : rest_(bytes) {}
-  bool ok() const { return ok_; }
-  bool empty() const { return rest_.empty(); }
-
-  ByteView take(std::size_t size) {
-    if (!ok_ || rest_.size() < size) {
-      ok_ = false;
-      return {};
-    }
-    return std::exchange(rest_, rest_.subspan(size)).first(size);
-  }
-  template <class T>
-  T number() {
-    const ByteView bytes = take(sizeof(T));
-    return ok_ ? codec::load_be<T>(bytes.data()) : T{};
-  }
-  void expect(std::uint8_t marker) {
-    if (number<std::uint8_t>() != marker) ok_ = false;
-  }
-
- private:
-  ByteView rest_;
-  bool ok_ = true;
-};
-
-/// One entry for each dimension. The marker of a list of 16 is 0xa0, which is no msgpack: counted from ndim instead.
-template <class T>
-json dimensions(Fields& fields, unsigned ndim, std::uint8_t marker) {
-  json list = json::array();
-  fields.expect(static_cast<std::uint8_t>(0x90 + ndim));
-  for (unsigned i = 0; i < ndim && fields.ok(); ++i) {
-    fields.expect(marker);
-    list.push_back(fields.number<T>());
-  }
-  return list;
-}
-
 }  // namespace
 
 json metalayer_json(ByteView content) {
@@ -123,24 +83,10 @@ json metalayer_json(ByteView content) {
 }
 
 std::optional<json> array_json(ByteView content) {
-  Fields fields(content);
-  const auto outer = fields.number<std::uint8_t>();
-  if (outer != 0x97 && outer != 0x95) return std::nullopt;
-  fields.number<std::uint8_t>();  // version, which readers ignore
-  const unsigned ndim = fields.number<std::uint8_t>();
-  if (ndim > kMostDimensions) return std::nullopt;
-  json array;
-  array["shape"] = dimensions<std::int64_t>(fields, ndim, 0xd3);
-  array["chunkshape"] = dimensions<std::int32_t>(fields, ndim, 0xd2);
-  array["blockshape"] = dimensions<std::int32_t>(fields, ndim, 0xd2);
-  if (outer == 0x97) {
-    fields.number<std::uint8_t>();  // dtype format
-    fields.expect(0xdb);
-    const auto length = fields.number<std::uint32_t>();
-    const ByteView dtype = fields.take(length);
-    array["dtype"] = std::string(dtype.begin(), dtype.end());
-  }
-  if (!fields.ok()) return std::nullopt;
+  const auto layer = frame::parse_array_layer(content);
+  if (!layer) return std::nullopt;
+  json array = {{"shape", layer->shape}, {"chunkshape", layer->chunkshape}, {"blockshape", layer->blockshape}};
+  if (layer->dtype) array["dtype"] = *layer->dtype;
   return array;
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "tests/support/array_builder.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
@@ -76,6 +77,56 @@ TEST(CframeCat, AnyRangeIsThatPartOfTheWhole) {
       RC_ASSERT(part.out == (offset >= size ? std::string() : whole.out.substr(offset, length)));
     });
   }
+}
+
+/// An array of 3 x 3 x 2 chunks in a file; `items`: its C-order bytes.
+std::string array_file(const TempDir& folder, Bytes& items) {
+  const ArraySpec spec{{25, 30, 41}, {10, 12, 30}, {4, 5, 16}, 4, "<f4"};
+  items = varied_items(spec.nbytes());
+  const auto kind = [](std::int64_t chunk) { return chunk % 5 == 0 ? ArrayChunk::plain : ArrayChunk::blocks; };
+  return folder.write("a.b2nd", array_frame(spec, items, kind).build()).string();
+}
+
+TEST(CframeCat, AnArrayIsWrittenAsItShowsOnAMount) {
+  const TempDir folder;
+  Bytes items;
+  const std::string path = array_file(folder, items);
+  const std::string flat(items.begin(), items.end());
+  const Ran npy = run_cframe({"cat", path});
+  ASSERT_EQ(npy.status, tools::done) << npy.err;
+  ASSERT_EQ(npy.out.size(), 128 + flat.size());
+  EXPECT_EQ(npy.out.substr(1, 5), "NUMPY");
+  EXPECT_EQ(npy.out.substr(128), flat);
+  EXPECT_EQ(run_cframe({"cat", path, "--b2nd", "flat"}).out, flat);
+  EXPECT_EQ(run_cframe({"cat", path, "--b2nd", "chunks"}).out.size(), 3U * 3 * 2 * (12 * 15 * 32 * 4));
+  rc::check("a range of an array", [&] {
+    const auto offset = *rc::gen::inRange<std::size_t>(0, npy.out.size() + 2);
+    const auto length = *rc::gen::inRange<std::size_t>(0, npy.out.size() + 2);
+    const auto workers = *rc::gen::inRange(1, 4);
+    const Ran part = run_cframe({"cat", path, "--offset", std::to_string(offset), "--length", std::to_string(length),
+                                 "--workers", std::to_string(workers)});
+    RC_ASSERT(part.status == tools::done);
+    RC_ASSERT(part.out == (offset >= npy.out.size() ? std::string() : npy.out.substr(offset, length)));
+  });
+}
+
+TEST(CframeCat, AnArrayWhoseLayerIsDamagedIsNotWritten) {
+  const TempDir folder;
+  Bytes items;
+  const std::string path = array_file(folder, items);
+  Bytes frame = file_bytes(path);
+  // The first extent of the shape becomes negative.
+  const Bytes begin = {0x97, 0x00, 0x03, 0x93, 0xd3};
+  const auto found = std::search(frame.begin(), frame.end(), begin.begin(), begin.end());
+  ASSERT_NE(found, frame.end());
+  found[5] = 0x80;
+  folder.write("a.b2nd", frame);
+  for (const char* form : {"npy", "flat"}) {
+    const Ran ran = run_cframe({"cat", path, "--b2nd", form});
+    EXPECT_EQ(ran.status, tools::data_at_fault);
+    EXPECT_EQ(ran.out, "");
+  }
+  EXPECT_EQ(run_cframe({"verify", path}).status, tools::data_at_fault);
 }
 
 TEST(CframeCat, TakesSizesWithSuffixes) {

@@ -29,7 +29,7 @@ _cframe() {
       return
       ;;
     --b2nd)
-      mapfile -t COMPREPLY < <(compgen -W 'chunks' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'npy flat chunks' -- "$cur")
       return
       ;;
   esac

@@ -19,7 +19,7 @@ complete -c cframe -n '__fish_seen_subcommand_from info' -x -l offset -d 'Where 
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l offset -d 'First plain byte'
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l length -d 'Plain bytes at most'
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l frame-offset -d 'Where the frame starts inside the file'
-complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l b2nd -a chunks -d 'Write an n-d array as stored'
+complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l b2nd -a 'npy flat chunks' -d 'What an n-d array is written as'
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l workers -d 'Decoding threads'
 
 complete -c cframe -n '__fish_seen_subcommand_from verify' -l json -d 'Report as JSON'

@@ -1,0 +1,246 @@
+"""N-d arrays on a mount, opened by Debian's NumPy: what it loads is what was stored, and the files are the ones that it
+would have written itself.
+
+The arrays are made here, by a writer that follows the format item by item and shares no code with the program.
+"""
+
+import io
+import itertools
+import os
+import random
+import struct
+import tempfile
+import unittest
+import warnings
+
+import mounting
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+warnings.simplefilter("ignore")  # about header versions
+
+
+def chunk(plain, kind):
+    """A plain copy without blocks."""
+    return struct.pack("<BBBBiii", 5, 1, 0x07, 1, len(plain), max(len(plain), 1), len(plain) + 32) + bytes(16) + plain
+
+
+def raw_blocks(plain, blocksize):
+    """Blocks that are stored raw, and decoded one by one."""
+    count = len(plain) // blocksize
+    begin = 32 + 4 * count
+    starts = [begin + i * (blocksize + 4) for i in range(count)]
+    blocks = b"".join(struct.pack("<i", blocksize) + plain[i * blocksize : (i + 1) * blocksize] for i in range(count))
+    head = struct.pack("<BBBBiii", 5, 1, 0x15, 1, len(plain), blocksize, begin + len(blocks)) + bytes(16)
+    return head + struct.pack(f"<{count}i", *starts) + blocks
+
+
+def layer(shape, chunks, blocks, dtype):
+    listed = bytes([0x90 + len(shape)])
+    content = bytes([0x97, 0, len(shape)]) + listed + b"".join(b"\xd3" + struct.pack(">q", n) for n in shape)
+    for extents in (chunks, blocks):
+        content += listed + b"".join(b"\xd2" + struct.pack(">i", n) for n in extents)
+    text = dtype.encode()
+    return content + b"\0\xdb" + struct.pack(">I", len(text)) + text
+
+
+def frame(typesize, blocksize, chunksize, stored, content):
+    """A frame of these chunks with the metalayer b2nd."""
+    section = b"".join(stored)
+    places, at = [], 0
+    for one in stored:
+        places.append(at)
+        at += len(one)
+    index = chunk(struct.pack(f"<{len(places)}q", *places), 0) if places else b""
+    name = b"b2nd"
+    map_length = 7 + 1 + len(name) + 5
+    base = 87
+    meta = b"\x93\xcd" + struct.pack(">H", map_length) + b"\xde" + struct.pack(">H", 1)
+    meta += bytes([0xA0 + len(name)]) + name + b"\xd2" + struct.pack(">i", base + map_length + 3)
+    meta += b"\xdc" + struct.pack(">H", 1) + b"\xc6" + struct.pack(">I", len(content)) + content
+    header_length = base + len(meta)
+    vlmeta = b"\x93\xcd\x00\x07\xde\x00\x00\xdc\x00\x00"
+    trailer = b"\x94\x01" + vlmeta
+    trailer += b"\xce" + struct.pack(">I", len(trailer) + 23) + b"\xd8\0" + bytes(16)
+    total = header_length + len(section) + len(index) + len(trailer)
+    head = b"\x9e\xa8b2frame\0\xd2" + struct.pack(">i", header_length) + b"\xcf" + struct.pack(">Q", total)
+    head += b"\xa4\x12\x00\x51\x03\xd3" + struct.pack(">q", chunksize * len(stored))
+    head += b"\xd3" + struct.pack(">q", len(section))
+    for value in (typesize, blocksize, chunksize):
+        head += b"\xd2" + struct.pack(">i", value)
+    head += b"\xd1\x00\x01\xd1\x00\x01\xc2"
+    head += b"\xd8\x06" + bytes(16)
+    assert len(head) == base, len(head)
+    return head + meta + section + index + trailer
+
+
+def b2nd(array, chunks, blocks, text):
+    """The file of an array, chunk by chunk and block by block; every other chunk is a plain copy."""
+    shape = array.shape
+    # As opaque items: NumPy copies records field by field and leaves out what lies between.
+    array = numpy.frombuffer(array.tobytes(), f"V{array.dtype.itemsize}").reshape(shape)
+    grid = [range(-(-n // c)) for n, c in zip(shape, chunks)]
+    tiles = [range(-(-c // b)) for c, b in zip(chunks, blocks)]
+    block_items = 1
+    for b in blocks:
+        block_items *= b
+    blocksize = block_items * array.dtype.itemsize
+    chunksize = blocksize
+    for tile in tiles:
+        chunksize *= len(tile)
+    stored = []
+    for place in itertools.product(*grid) if array.size else []:
+        plain = b""
+        for tile in itertools.product(*tiles):
+            block = numpy.frombuffer(b"\xcc" * blocksize, array.dtype).reshape(blocks).copy()
+            begin = [p * c + t * b for p, c, t, b in zip(place, chunks, tile, blocks)]
+            end = [
+                min(s + b, p * c + c, n) for s, b, p, c, n in zip(begin, blocks, place, chunks, shape)
+            ]
+            if all(e > s for s, e in zip(begin, end)):
+                inside = tuple(slice(0, e - s) for s, e in zip(begin, end))
+                block[inside] = array[tuple(slice(s, e) for s, e in zip(begin, end))]
+            plain += block.tobytes()
+        stored.append(chunk(plain, 0) if len(stored) % 2 else raw_blocks(plain, blocksize))
+    return frame(array.dtype.itemsize, blocksize, chunksize, stored, layer(shape, chunks, blocks, text))
+
+
+def filled(shape, dtype, rng):
+    count = 1
+    for n in shape:
+        count *= n
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "b":
+        data = bytes(rng.randrange(2) for _ in range(count))
+    elif dtype.kind == "U":
+        data = b"".join(struct.pack("<I", rng.choice(b"abcxyz")) for _ in range(count * dtype.itemsize // 4))
+    else:
+        data = rng.randbytes(count * dtype.itemsize)
+    return numpy.frombuffer(data, dtype).reshape(shape)
+
+
+def saved(array):
+    """The .npy file that NumPy itself writes."""
+    out = io.BytesIO()
+    numpy.save(out, array)
+    return out.getvalue()
+
+
+DTYPES = [
+    "|u1", "|b1", "<i2", ">i4", "<i8", "<f4", ">f8", "<c16", "|S7", "<U3", "<M8[ns]", "<m8[25s]", "|V5",
+    [("a", "<i4"), ("b", "<f8", (2,))],
+    [("x", [("y", "u1"), ("z", ">i2", (2, 2))]), ("s", "S3")],
+    [("\u00e9", "<i2")],
+    [("\u03c0", "<i2"), ("it's", "u1")],
+    {"names": ["a", "b"], "formats": ["u1", "<i4"], "offsets": [0, 4], "itemsize": 12},
+]
+
+
+@unittest.skipIf(numpy is None, "needs python3-numpy")
+class Arrays(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="cframefs-arrays-")
+        rng = random.Random(4)
+        cls.arrays = {}
+
+        def add(name, array, chunks, blocks):
+            text = array.dtype.str if array.dtype.names is None else str(array.dtype)
+            with open(os.path.join(cls.folder.name, name + ".b2nd"), "wb") as file:
+                file.write(b2nd(array, chunks, blocks, text))
+            cls.arrays[name] = array
+
+        for number, dtype in enumerate(DTYPES):
+            add(f"dtype{number}", filled((7, 9), dtype, rng), (4, 5), (2, 3))
+        for number in range(40):
+            ndim = rng.randrange(1, 5)
+            shape = [rng.randrange(1, 12) for _ in range(ndim)]
+            chunks = [rng.randrange(1, n + 3) for n in shape]
+            blocks = [rng.randrange(1, c + 1) for c in chunks]
+            add(f"shape{number}", filled(shape, rng.choice(["<i2", "<f8", "|u1"]), rng), chunks, blocks)
+        add("scalar", filled((), "<f8", rng), (), ())
+        add("empty", filled((0, 5), "<i4", rng), (1, 5), (1, 5))
+        add("wide", filled((1,) * 12 + (2, 3, 2, 3), "|u1", rng), (1,) * 13 + (2, 2, 2), (1,) * 14 + (2, 1))
+        add("large", filled((300, 400, 10), "<f4", rng), (128, 150, 10), (32, 50, 10))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_numpy_opens_every_one_and_the_file_is_its_own(self):
+        with mounting.Mount(self.folder.name) as mount:
+            self.assertEqual(sorted(os.listdir(mount.path)), sorted(name + ".npy" for name in self.arrays))
+            for name, array in self.arrays.items():
+                with self.subTest(name, dtype=array.dtype, shape=array.shape):
+                    path = mount / f"{name}.npy"
+                    expected = saved(array)
+                    self.assertEqual(os.stat(path).st_size, len(expected))
+                    with open(path, "rb") as file:
+                        self.assertEqual(file.read(), expected)
+                    mode = "r" if array.size else None  # an empty file cannot be mapped
+                    loaded = numpy.load(path, mmap_mode=mode)
+                    self.assertEqual((loaded.dtype, loaded.shape), (array.dtype, array.shape))
+                    self.assertEqual(loaded.tobytes(), array.tobytes())
+
+    def test_slices_of_a_mapped_array(self):
+        rng = random.Random(5)
+        array = self.arrays["large"]
+        with mounting.Mount(self.folder.name) as mount:
+            loaded = numpy.load(mount / "large.npy", mmap_mode="r")
+            for _ in range(50):
+                cut = tuple(slice(*sorted(rng.sample(range(n + 1), 2))) for n in array.shape)
+                self.assertEqual(loaded[cut].tobytes(), array[cut].tobytes(), cut)
+            del loaded
+
+    def test_as_flat_bytes(self):
+        with mounting.Mount(self.folder.name, "b2nd=flat") as mount:
+            for name, array in self.arrays.items():
+                with self.subTest(name), open(mount / name, "rb") as file:
+                    self.assertEqual(file.read(), array.tobytes())
+
+    def test_names_are_kept_whatever_they_show(self):
+        with mounting.Mount(self.folder.name, "names=keep") as mount:
+            self.assertEqual(sorted(os.listdir(mount.path)), sorted(name + ".b2nd" for name in self.arrays))
+            loaded = numpy.load(mount / "large.b2nd", mmap_mode="r")
+            self.assertEqual(loaded.tobytes(), self.arrays["large"].tobytes())
+            del loaded
+
+    def test_one_array_on_a_regular_file(self):
+        with tempfile.NamedTemporaryFile(suffix=".npy") as target:
+            source = os.path.join(self.folder.name, "dtype5.b2nd")
+            with mounting.Mount(source, mountpoint=target.name) as mount:
+                self.assertEqual(numpy.load(mount.path).tobytes(), self.arrays["dtype5"].tobytes())
+
+    def test_a_row_decodes_only_the_blocks_that_hold_it(self):
+        array = self.arrays["large"]
+        row = 400 * 10 * 4
+        with mounting.Mount(self.folder.name, "b2nd=flat", "stats=on") as mount:
+            descriptor = os.open(mount / "large", os.O_RDONLY)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+            before = mount.statistics()["blocks_decoded"]
+            self.assertEqual(os.pread(descriptor, row, 48 * row), array[48].tobytes())
+            # Eight blocks hold it, three of them in a plain copy; pages at its ends reach into the rows beside it.
+            self.assertLessEqual(mount.statistics()["blocks_decoded"] - before, 8)
+            os.close(descriptor)
+
+    def test_a_damaged_layer_is_an_error_and_not_other_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(self.folder.name, "large.b2nd"), "rb") as file:
+                content = bytearray(file.read())
+            at = content.index(b"\x97\x00\x03\x93\xd3")
+            content[at + 5] = 0x80
+            with open(os.path.join(folder, "bad.b2nd"), "wb") as file:
+                file.write(content)
+            with mounting.Mount(folder) as mount:
+                self.assertEqual(os.stat(mount / "bad.npy").st_size, 0)
+                with self.assertRaises(OSError) as caught:
+                    open(mount / "bad.npy", "rb")
+                self.assertEqual(caught.exception.errno, 5)
+                self.assertTrue(any("dimension 0" in line for line in mount.lines()))
+
+
+if __name__ == "__main__":
+    mounting.main()
