@@ -129,7 +129,8 @@ Result<void> ArrayGeometry::take_sizes(const FrameParameters& parameters) {
   chunk_bytes_ = static_cast<std::uint32_t>(chunk_bytes);
   block_bytes_ = static_cast<std::uint32_t>(block_bytes);
   row_blocks_ = static_cast<std::uint32_t>(dimensions_.back().blocks);
-  if (parameters.variable_chunks || static_cast<std::int64_t>(chunk_bytes) != parameters.chunksize) {
+  // Old frames do not say how large their chunks are; each is looked at when it is read.
+  if (!parameters.variable_chunks && static_cast<std::int64_t>(chunk_bytes) != parameters.chunksize) {
     return corrupt("the array's chunks are of " + std::to_string(chunk_bytes) + " bytes, those of the frame of " +
                    std::to_string(parameters.chunksize));
   }

@@ -110,7 +110,6 @@ TEST(ArrayLayer, ExtentsThatContradictEachOtherOrTheFrameAreRefused) {
       [](ArraySpec&, FrameParameters& p) { p.chunksize += 4; },
       [](ArraySpec&, FrameParameters& p) { p.nbytes -= 4; },
       [](ArraySpec&, FrameParameters& p) { p.nbytes = 0; },
-      [](ArraySpec&, FrameParameters& p) { p.variable_chunks = true; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     ArraySpec spec = kSpec;

@@ -168,6 +168,30 @@ TEST(Gather, ADamagedChunkFailsTheReadsThatTouchItAndNoOthers) {
   }
 }
 
+TEST(Gather, AChunkOfAnotherLengthIsNoTile) {
+  const ArraySpec spec{{8, 6}, {4, 3}, {2, 3}, 4, "<i4"};
+  const Bytes items = test::varied_items(spec.nbytes());
+  // The lengths of the chunks add up, but they are not what the array says.
+  test::FrameBuilder frame = test::array_frame(spec, items);
+  frame.chunksize = 0;
+  frame.general_flags |= 0x40;
+  frame.chunk_section.clear();
+  std::vector<std::int64_t> entries;
+  for (const std::size_t length : {48U, 40U, 56U, 48U}) {
+    entries.push_back(static_cast<std::int64_t>(frame.chunk_section.size()));
+    const Bytes chunk = test::plain_chunk(test::varied_items(length));
+    frame.chunk_section.insert(frame.chunk_section.end(), chunk.begin(), chunk.end());
+  }
+  frame.index = test::plain_index(entries);
+  Reader reader(frame, frame::ArrayForm::flat, kMib);
+  EXPECT_TRUE(reader.read(0, 12));
+  for (const std::uint64_t at : {12, 4 * 24}) {
+    const auto bytes = reader.read(at, 12);
+    ASSERT_FALSE(bytes);
+    EXPECT_EQ(bytes.error().kind, codec::ErrorKind::corruption);
+  }
+}
+
 TEST(Gather, RepeatedValuesComeOutWhateverBlocksTheyAreDecodedIn) {
   const ArraySpec spec{{300, 500}, {200, 300}, {70, 90}, 4, "<i4"};
   Bytes items(spec.nbytes());
