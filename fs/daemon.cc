@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "frame/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/fuse_adapter.h"
 #include "fs/log.h"
@@ -215,7 +216,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   log_to(LogTarget::standard_error, options.debug);
   auto is_file = check_mountpoint(options.mountpoint);
   if (!is_file) return codec::Failure(is_file.error());
-  Filesystem filesystem(frame::system_files(), options);
+  frame::StoreFiles files(frame::system_files());
+  Filesystem filesystem(files, options);
   if (auto opened = filesystem.open_source(*is_file); !opened) return opened;
   // Resolved while it can be: in the background the working folder is another one, and once it is mounted, looking at
   // it would wait for an answer from ourselves.

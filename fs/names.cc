@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kArraySuffix = ".b2nd";
 constexpr std::string_view kNpySuffix = ".npy";
-constexpr std::array<std::string_view, 7> kSuffixes = {".b2",    ".b2f",   ".blp",    kArraySuffix,
-                                                       ".blosc", ".cdata", ".b2frame"};
+constexpr std::array<std::string_view, 8> kSuffixes = {".b2",        ".b2b",   ".b2f",   ".blp",
+                                                       kArraySuffix, ".blosc", ".cdata", ".b2frame"};
 constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";

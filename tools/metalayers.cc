@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "frame/array_layer.h"
+#include "frame/msgpack.h"
 #include "tools/text.h"
 
 namespace cframefs::tools {
@@ -15,32 +16,6 @@ using nlohmann::json;
 namespace {
 
 constexpr std::size_t kMostDecoded = std::size_t{1} << 20;
-constexpr int kMostNesting = 32;
-
-/// Builds nothing: watches how deep the content is nested, because the parser recurses for every level.
-class NestingGuard final : public nlohmann::json_sax<json> {
- public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return ++depth_ <= kMostNesting; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override { return ++depth_ <= kMostNesting; }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
- private:
-  bool leave() {
-    --depth_;
-    return true;
-  }
-  int depth_ = 0;
-};
 
 /// JSON has no binary strings: they become text or hexadecimal digits.
 void replace_binary(json& value) {
@@ -55,11 +30,8 @@ void replace_binary(json& value) {
 }
 
 std::optional<json> msgpack_json(ByteView content) {
-  NestingGuard guard;
-  if (!json::sax_parse(content.begin(), content.end(), &guard, json::input_format_t::msgpack)) return std::nullopt;
-  json value = json::from_msgpack(content.begin(), content.end(), true, false);
-  if (value.is_discarded()) return std::nullopt;
-  replace_binary(value);
+  auto value = frame::parse_msgpack(content);
+  if (value) replace_binary(*value);
   return value;
 }
 

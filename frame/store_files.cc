@@ -1,0 +1,401 @@
+#include "frame/store_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using codec::io_error;
+
+constexpr std::string_view kZipSuffix = ".b2z";
+constexpr std::string_view kEmbedSuffix = ".b2e";
+constexpr std::string_view kFolderSuffix = ".b2d";
+constexpr std::size_t kSuffixLength = 4;
+const char* const kEmbedFile = "embed.b2e";
+constexpr std::size_t kMostKnown = 64;
+// Set in the inode numbers made up here; below the bit that marks decoded views.
+constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
+
+bool has_store_suffix(std::string_view path) {
+  return path.ends_with(kZipSuffix) || path.ends_with(kEmbedSuffix) || path.ends_with(kFolderSuffix);
+}
+
+std::string join(const std::string& folder, const std::string& path) {
+  if (path.empty() || path == ".") return folder;
+  return folder.empty() ? path : folder + "/" + path;
+}
+
+/// The same for the same place in the same file, as long as it is mounted.
+std::uint64_t inode_of(const struct stat& store, const std::string& inside) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ store.st_ino;
+  for (const char c : inside)
+    hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3U;
+  return kInsideInode | (hash & (kInsideInode - 1));
+}
+
+bool is_missing(const Error& error) {
+  return error.sys == ENOENT || error.sys == ENOTDIR;
+}
+
+Failure read_only(const std::string& doing) {
+  return io_error(EROFS, doing);
+}
+
+}  // namespace
+
+// ---- descriptors -------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const StoreFiles::Opened> StoreFiles::opened(int fd) const {
+  if (opened_count_.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::shared_lock lock(opened_mutex_);
+  const auto found = opened_.find(fd);
+  return found == opened_.end() ? nullptr : found->second;
+}
+
+void StoreFiles::enter(int fd, Opened opened) {
+  const std::unique_lock lock(opened_mutex_);
+  opened_[fd] = std::make_shared<const Opened>(std::move(opened));
+  opened_count_.store(opened_.size(), std::memory_order_release);
+}
+
+void StoreFiles::close(int fd) {
+  if (opened_count_.load(std::memory_order_acquire) != 0) {
+    // What it held is let go without the lock: it may close descriptors itself.
+    std::shared_ptr<const Opened> gone;
+    const std::unique_lock lock(opened_mutex_);
+    if (const auto found = opened_.find(fd); found != opened_.end()) {
+      gone = std::move(found->second);
+      opened_.erase(found);
+      opened_count_.store(opened_.size(), std::memory_order_release);
+    }
+  }
+  base_.close(fd);
+}
+
+// ---- stores ------------------------------------------------------------------------------------------------------
+
+void StoreFiles::load(Known& known, const std::string& suffix) {
+  const auto status = base_.status(known.file->fd());
+  if (!status) {
+    known.damage = status.error();
+    return;
+  }
+  auto source = file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(status->st_size));
+  auto store = suffix == kZipSuffix ? Store::open_zip(std::move(source)) : Store::open_embed(std::move(source));
+  if (store) {
+    known.store = std::move(*store);
+  } else {
+    known.damage = store.error();
+  }
+}
+
+std::shared_ptr<const StoreFiles::Known> StoreFiles::parse(int dir, const std::string& path,
+                                                           const struct stat& status) {
+  const std::string suffix = path.substr(path.size() - kSuffixLength);
+  const bool on_folder = suffix == kFolderSuffix;
+  const auto fd = base_.open_at(dir, on_folder ? join(path, kEmbedFile) : path, O_RDONLY);
+  if (!fd) return nullptr;
+  auto known = std::make_shared<Known>();
+  known->file = std::make_shared<const Descriptor>(base_, *fd);
+  known->status = status;
+  known->on_folder = on_folder;
+  load(*known, suffix);
+  // A zip file of another kind is a file.
+  return known->store || known->damage ? known : nullptr;
+}
+
+std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std::string& path) {
+  const auto status = base_.status_at(dir, path);
+  if (!status) return nullptr;
+  const bool on_folder = path.ends_with(kFolderSuffix);
+  if (on_folder ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return nullptr;
+  struct stat content = *status;
+  if (on_folder) {
+    const auto embed = base_.status_at(dir, join(path, kEmbedFile));
+    if (!embed || !S_ISREG(embed->st_mode)) return nullptr;
+    content = *embed;
+  }
+  const std::pair key{static_cast<std::uint64_t>(content.st_dev), static_cast<std::uint64_t>(content.st_ino)};
+  {
+    const std::lock_guard lock(known_mutex_);
+    const auto found = known_.find(key);
+    if (found != known_.end()) {
+      const auto kept = base_.status(found->second->file->fd());
+      const bool same = kept && kept->st_mtim.tv_sec == content.st_mtim.tv_sec &&
+                        kept->st_mtim.tv_nsec == content.st_mtim.tv_nsec && kept->st_size == content.st_size &&
+                        found->second->status.st_mtim.tv_sec == status->st_mtim.tv_sec &&
+                        found->second->status.st_mtim.tv_nsec == status->st_mtim.tv_nsec &&
+                        found->second->status.st_size == status->st_size;
+      if (same) return found->second;
+    }
+  }
+  auto parsed = parse(dir, path, *status);
+  const std::lock_guard lock(known_mutex_);
+  if (known_.size() >= kMostKnown) known_.clear();
+  if (parsed) {
+    known_[key] = parsed;
+  } else {
+    known_.erase(key);
+  }
+  return parsed;
+}
+
+/// The store that the path leads into, if any; what `dir` stands for counts.
+std::optional<StoreFiles::Place> StoreFiles::place_of(int dir, const std::string& path) {
+  if (const auto from = opened(dir); from && !from->leaf)
+    return Place{from->place.known, join(from->place.inside, path)};
+  for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (has_store_suffix(part)) {
+      if (auto known = store_at(dir, part)) {
+        return Place{std::move(known), end == std::string::npos ? "" : path.substr(end + 1)};
+      }
+    }
+    if (end == std::string::npos) return std::nullopt;
+  }
+}
+
+Result<struct stat> StoreFiles::status_inside(const Place& place) const {
+  const Known& known = *place.known;
+  struct stat status = known.status;
+  const bool itself = place.inside.empty();
+  const Store::Leaf* leaf = known.store ? known.store->find(place.inside) : nullptr;
+  if (leaf == nullptr && !itself && !(known.store && known.store->has_folder(place.inside))) {
+    if (known.damage) return Failure(*known.damage);
+    return io_error(ENOENT, "lookup");
+  }
+  const mode_t rights = status.st_mode & 0777U;
+  if (leaf != nullptr) {
+    status.st_mode = S_IFREG | (rights & 0444U);
+    status.st_size = static_cast<off_t>(leaf->size);
+    status.st_nlink = 1;
+    status.st_blocks = static_cast<blkcnt_t>((leaf->size + 511) / 512);
+  } else {
+    // Who may read may enter.
+    status.st_mode = S_IFDIR | (rights & 0444U) | (rights & 0444U) >> 2U;
+    status.st_nlink = 2;
+  }
+  if (!itself) status.st_ino = inode_of(known.status, place.inside);
+  return status;
+}
+
+Result<int> StoreFiles::open_inside(const Place& place, int flags) {
+  if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
+  if (auto status = status_inside(place); !status) return Failure(status.error());
+  const Known& known = *place.known;
+  Opened opened{place, nullptr};
+  if (const Store::Leaf* leaf = known.store ? known.store->find(place.inside) : nullptr) {
+    if ((flags & O_DIRECTORY) != 0) return io_error(ENOTDIR, "open");
+    auto source = known.store->open(*leaf);
+    if (!source) return Failure(source.error());
+    opened.leaf = std::move(*source);
+  }
+  const auto fd = base_.open_named("/proc/self/fd/" + std::to_string(known.file->fd()), O_RDONLY);
+  if (!fd) return fd;
+  enter(*fd, std::move(opened));
+  return fd;
+}
+
+// ---- the operations ----------------------------------------------------------------------------------------------
+
+Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
+  const auto place = place_of(dir, path);
+  if (!place) return base_.open_at(dir, path, flags);
+  if (!place->known->on_folder) return open_inside(*place, flags);
+  if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
+  auto fd = base_.open_at(dir, path, flags);
+  if (!fd) return is_missing(fd.error()) ? open_inside(*place, flags) : fd;
+  const auto status = base_.status(*fd);
+  if (status && S_ISDIR(status->st_mode)) enter(*fd, Opened{*place, nullptr});
+  return fd;
+}
+
+Result<int> StoreFiles::open_named(const std::string& path, int flags) {
+  if (has_store_suffix(path) && (flags & O_ACCMODE) == O_RDONLY) {
+    const std::size_t slash = path.rfind('/');
+    const auto folder = base_.open_named(slash == std::string::npos ? "." : path.substr(0, slash + 1), O_RDONLY);
+    if (!folder) return folder;
+    const Descriptor opened(base_, *folder);
+    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    if (store_at(opened.fd(), name)) return open_at(opened.fd(), name, flags);
+  }
+  return base_.open_named(path, flags);
+}
+
+Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
+  const auto known = opened(fd);
+  if (!known || !known->leaf) return base_.pread(fd, into, at);
+  const std::uint64_t size = known->leaf->size();
+  if (at.value >= size) return std::size_t{0};
+  const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size - at.value));
+  if (auto done = known->leaf->read(at, into.first(step)); !done) return Failure(done.error());
+  return step;
+}
+
+Result<struct stat> StoreFiles::status(int fd) {
+  const auto known = opened(fd);
+  if (!known) return base_.status(fd);
+  // A folder on disk is itself.
+  if (!known->leaf && known->place.known->on_folder) {
+    const auto status = base_.status(fd);
+    if (status && S_ISDIR(status->st_mode)) return status;
+  }
+  return status_inside(known->place);
+}
+
+Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
+  const auto place = place_of(dir, path);
+  if (!place) return base_.status_at(dir, path);
+  if (place->known->on_folder) {
+    const std::size_t slash = path.rfind('/');
+    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    if (Store::is_hidden(name)) return io_error(ENOENT, "lookup");
+    auto status = base_.status_at(dir, path);
+    if (status || !is_missing(status.error())) return status;
+  }
+  return status_inside(*place);
+}
+
+Result<std::vector<DirectoryEntry>> StoreFiles::list(int dir_fd) {
+  if (const auto known = opened(dir_fd); known && !known->leaf) return list_inside(dir_fd, known->place);
+  auto entries = base_.list(dir_fd);
+  if (!entries) return entries;
+  for (DirectoryEntry& entry : *entries) {
+    if (entry.type == DT_REG && has_store_suffix(entry.name) && store_at(dir_fd, entry.name)) entry.type = DT_DIR;
+  }
+  return entries;
+}
+
+Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Place& place) {
+  const Known& known = *place.known;
+  std::vector<DirectoryEntry> entries;
+  const auto status = base_.status(dir_fd);
+  if (!status) return Failure(status.error());
+  if (S_ISDIR(status->st_mode)) {
+    auto on_disk = base_.list(dir_fd);
+    if (!on_disk) return on_disk;
+    entries = std::move(*on_disk);
+    std::erase_if(entries, [](const DirectoryEntry& entry) { return Store::is_hidden(entry.name); });
+  }
+  if (!known.store) {
+    if (entries.empty()) return Failure(*known.damage);
+    return entries;  // the files of the folder are good all the same
+  }
+  std::set<std::string> taken;
+  for (const DirectoryEntry& entry : entries)
+    taken.insert(entry.name);
+  for (const auto& [name, is_folder] : known.store->list(place.inside)) {
+    if (taken.contains(name)) continue;
+    const std::uint64_t inode = inode_of(known.status, join(place.inside, name));
+    entries.push_back({name, inode, static_cast<unsigned char>(is_folder ? DT_DIR : DT_REG)});
+  }
+  return entries;
+}
+
+Result<std::string> StoreFiles::read_link(int dir, const std::string& path) {
+  const auto place = place_of(dir, path);
+  if (place && !place->known->on_folder) return io_error(EINVAL, "readlink");
+  return base_.read_link(dir, path);
+}
+
+Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
+  const auto known = opened(fd);
+  if (!known || !known->leaf) return base_.seek(fd, from, whence);
+  const FileOffset end{known->leaf->size()};
+  if (from >= end) return io_error(ENXIO, "lseek");
+  return whence == SEEK_HOLE ? end : from;
+}
+
+Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
+  const auto known = opened(fd);
+  if (known && known->leaf) return std::vector<std::string>();
+  return base_.list_attributes(fd);
+}
+
+Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
+  const auto known = opened(fd);
+  if (known && known->leaf) return io_error(ENODATA, "getxattr");
+  return base_.get_attribute(fd, name);
+}
+
+// ---- changes: none inside ----------------------------------------------------------------------------------------
+
+Result<void> StoreFiles::check_outside(int dir, const std::string& path, bool whole) {
+  const auto place = place_of(dir, path);
+  if (!place || (whole && place->inside.empty())) return {};
+  return read_only("change of a store");
+}
+
+Result<int> StoreFiles::create_at(int dir, const std::string& path, int flags, mode_t mode) {
+  if (auto outside = check_outside(dir, path); !outside) return Failure(outside.error());
+  return base_.create_at(dir, path, flags, mode);
+}
+
+Result<void> StoreFiles::rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                                   unsigned flags) {
+  if (auto outside = check_outside(from_dir, from, true); !outside) return outside;
+  if (auto outside = check_outside(to_dir, to, true); !outside) return outside;
+  return base_.rename_at(from_dir, from, to_dir, to, flags);
+}
+
+Result<void> StoreFiles::remove_at(int dir, const std::string& path, bool folder) {
+  if (auto outside = check_outside(dir, path); !outside) return outside;
+  return base_.remove_at(dir, path, folder);
+}
+
+Result<void> StoreFiles::make_folder_at(int dir, const std::string& path, mode_t mode) {
+  if (auto outside = check_outside(dir, path); !outside) return outside;
+  return base_.make_folder_at(dir, path, mode);
+}
+
+Result<void> StoreFiles::make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) {
+  if (auto outside = check_outside(dir, path); !outside) return outside;
+  return base_.make_node_at(dir, path, mode, device);
+}
+
+Result<void> StoreFiles::link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) {
+  if (auto outside = check_outside(from_dir, from); !outside) return outside;
+  if (auto outside = check_outside(to_dir, to); !outside) return outside;
+  return base_.link_at(from_dir, from, to_dir, to);
+}
+
+Result<void> StoreFiles::make_symlink_at(const std::string& target, int dir, const std::string& path) {
+  if (auto outside = check_outside(dir, path); !outside) return outside;
+  return base_.make_symlink_at(target, dir, path);
+}
+
+Result<void> StoreFiles::change_mode_at(int dir, const std::string& path, mode_t mode) {
+  if (auto outside = check_outside(dir, path, true); !outside) return outside;
+  return base_.change_mode_at(dir, path, mode);
+}
+
+Result<void> StoreFiles::change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) {
+  if (auto outside = check_outside(dir, path, true); !outside) return outside;
+  return base_.change_owner_at(dir, path, user, group);
+}
+
+Result<void> StoreFiles::set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) {
+  if (auto outside = check_outside(dir, path, true); !outside) return outside;
+  return base_.set_times_at(dir, path, times);
+}
+
+Result<void> StoreFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
+  if (const auto known = opened(fd); known && known->leaf) return read_only("setxattr");
+  return base_.set_attribute(fd, name, value, flags);
+}
+
+Result<void> StoreFiles::remove_attribute(int fd, const std::string& name) {
+  if (const auto known = opened(fd); known && known->leaf) return read_only("removexattr");
+  return base_.remove_attribute(fd, name);
+}
+
+}  // namespace cframefs::frame

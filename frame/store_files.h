@@ -1,0 +1,109 @@
+// File operations that see stores as folders: what is beneath them reads as ordinary, read-only files.
+//
+// A store is a file of the suffix .b2z or .b2e that is one by its content, or a folder of the suffix .b2d with an embed
+// frame (frame/store.h). Everything above works with paths and descriptors as ever; a descriptor of something inside a
+// store is one of the store's file, and a table here knows what it stands for. All else goes to `base` untouched.
+// Nothing inside a store can be changed: EROFS.
+//
+// Stores are parsed once and kept as long as their file does not change.
+//
+// Thread safety: internally synchronised. Lock order: none nested. Ownership: `base` must outlive this.
+// Errors: as file_ops.h; a damaged store is a folder that cannot be listed, nor anything opened in it.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "frame/byte_source.h"
+#include "frame/file_ops.h"
+#include "frame/store.h"
+
+namespace cframefs::frame {
+
+class StoreFiles final : public FileOps {
+ public:
+  explicit StoreFiles(FileOps& base) : base_(base) {}
+
+  Result<int> open_at(int dir, const std::string& path, int flags) override;
+  Result<int> open_named(const std::string& path, int flags) override;
+  void close(int fd) override;
+  Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override;
+  Result<struct stat> status(int fd) override;
+  Result<struct stat> status_at(int dir, const std::string& path) override;
+  Result<struct statvfs> filesystem_status(int fd) override { return base_.filesystem_status(fd); }
+  Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
+  Result<std::string> read_link(int dir, const std::string& path) override;
+  Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
+  Result<std::vector<std::string>> list_attributes(int fd) override;
+  Result<std::string> get_attribute(int fd, const std::string& name) override;
+
+  Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override;
+  Result<void> pwrite(int fd, ByteView from, FileOffset at) override { return base_.pwrite(fd, from, at); }
+  Result<void> truncate(int fd, std::uint64_t size) override { return base_.truncate(fd, size); }
+  Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) override {
+    return base_.allocate(fd, mode, at, length);
+  }
+  Result<void> sync(int fd, bool data_only) override { return base_.sync(fd, data_only); }
+  Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                         unsigned flags) override;
+  Result<void> remove_at(int dir, const std::string& path, bool folder) override;
+  Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override;
+  Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override;
+  Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) override;
+  Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override;
+  Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override;
+  Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override;
+  Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) override;
+  Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;
+  Result<void> remove_attribute(int fd, const std::string& name) override;
+  Result<bool> try_lock(int fd, int operation) override { return base_.try_lock(fd, operation); }
+
+ private:
+  /// A parsed store, or why it is damaged, and the file it was read from.
+  struct Known {
+    std::shared_ptr<const Descriptor> file;
+    struct stat status {};  // of the file; of a folder's store that of the folder
+    std::shared_ptr<const Store> store;
+    std::optional<Error> damage;
+    bool on_folder = false;  // files of the folder come first
+  };
+  /// Somewhere in a store.
+  struct Place {
+    std::shared_ptr<const Known> known;
+    std::string inside;  // beneath the store, "" for itself
+  };
+  /// What a descriptor stands for.
+  struct Opened {
+    Place place;
+    std::shared_ptr<const ByteSource> leaf;  // null for folders
+  };
+
+  std::shared_ptr<const Opened> opened(int fd) const;
+  void enter(int fd, Opened opened);
+  std::optional<Place> place_of(int dir, const std::string& path);
+  std::shared_ptr<const Known> store_at(int dir, const std::string& path);
+  std::shared_ptr<const Known> parse(int dir, const std::string& path, const struct stat& status);
+  void load(Known& known, const std::string& suffix);
+  Result<struct stat> status_inside(const Place& place) const;
+  Result<int> open_inside(const Place& place, int flags);
+  Result<std::vector<DirectoryEntry>> list_inside(int dir_fd, const Place& place);
+  /// EROFS for what lies inside a store, and for a store itself unless `whole`.
+  Result<void> check_outside(int dir, const std::string& path, bool whole = false);
+
+  FileOps& base_;
+  std::atomic<std::size_t> opened_count_{0};
+  mutable std::shared_mutex opened_mutex_;
+  std::unordered_map<int, std::shared_ptr<const Opened>> opened_;  // guarded by opened_mutex_
+  std::mutex known_mutex_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<const Known>> known_;  // guarded; device, inode
+};
+
+}  // namespace cframefs::frame
