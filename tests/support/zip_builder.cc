@@ -27,6 +27,30 @@ void put_sizes(Bytes& to, const ZipEntry& entry, bool elsewhere) {
   put(to, size);
 }
 
+/// The member's entry in the directory.
+void put_entry(Bytes& directory, const ZipEntry& entry, std::uint64_t header) {
+  put(directory, std::uint32_t{0x02014b50});
+  for (const std::uint16_t field :
+       {std::uint16_t{20}, std::uint16_t{20}, entry.flags, entry.method, std::uint16_t{0}, std::uint16_t{33}})
+    put(directory, field);
+  put_sizes(directory, entry, entry.zip64);
+  put(directory, static_cast<std::uint16_t>(entry.name.size()));
+  put(directory, static_cast<std::uint16_t>(entry.zip64 ? 28 : 0));
+  put(directory, std::uint16_t{0});
+  put(directory, std::uint16_t{0});
+  put(directory, std::uint16_t{0});
+  put(directory, std::uint32_t{0});
+  put(directory, entry.zip64 ? 0xffffffffU : static_cast<std::uint32_t>(header));
+  put(directory, entry.name);
+  if (entry.zip64) {
+    put(directory, std::uint16_t{1});
+    put(directory, std::uint16_t{24});
+    put(directory, std::uint64_t{entry.content.size()});
+    put(directory, std::uint64_t{entry.content.size()});
+    put(directory, header);
+  }
+}
+
 }  // namespace
 
 Bytes zip_file(const std::vector<ZipEntry>& entries, bool zip64, const std::string& comment) {
@@ -45,26 +69,7 @@ Bytes zip_file(const std::vector<ZipEntry>& entries, bool zip64, const std::stri
     file.insert(file.end(), entry.local_extra, 0);
     file.insert(file.end(), entry.content.begin(), entry.content.end());
 
-    put(directory, std::uint32_t{0x02014b50});
-    for (const std::uint16_t field :
-         {std::uint16_t{20}, std::uint16_t{20}, entry.flags, entry.method, std::uint16_t{0}, std::uint16_t{33}})
-      put(directory, field);
-    put_sizes(directory, entry, entry.zip64);
-    put(directory, static_cast<std::uint16_t>(entry.name.size()));
-    put(directory, static_cast<std::uint16_t>(entry.zip64 ? 28 : 0));
-    put(directory, std::uint16_t{0});
-    put(directory, std::uint16_t{0});
-    put(directory, std::uint16_t{0});
-    put(directory, std::uint32_t{0});
-    put(directory, entry.zip64 ? 0xffffffffU : static_cast<std::uint32_t>(header));
-    put(directory, entry.name);
-    if (entry.zip64) {
-      put(directory, std::uint16_t{1});
-      put(directory, std::uint16_t{24});
-      put(directory, std::uint64_t{entry.content.size()});
-      put(directory, std::uint64_t{entry.content.size()});
-      put(directory, header);
-    }
+    put_entry(directory, entry, header);
   }
   const std::uint64_t begin = file.size();
   file.insert(file.end(), directory.begin(), directory.end());
