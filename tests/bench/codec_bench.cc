@@ -7,8 +7,8 @@
 // iteration decodes them all, block by block, as the mount does. The label says what the chunks are: typesize, block,
 // stored and plain sizes.
 //
-// Then how fast chunks encode (encode_bench.h). Single-threaded. A frame that cannot be opened or decoded is reported as
-// an error of its benchmark, not left out.
+// Then how fast chunks encode (encode_bench.h). Single-threaded. A frame that cannot be opened or decoded is reported
+// as an error of its benchmark, not left out.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

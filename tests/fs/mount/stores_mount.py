@@ -1,0 +1,168 @@
+"""Stores on a mount: a zip file, an embed frame or a folder shows as a folder of its leaves, arrays as .npy."""
+
+import os
+import struct
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+import arrays_mount
+import mounting
+
+numpy = arrays_mount.numpy
+
+# In a frame's header.
+FRAME_LENGTH = 0x10
+VLMETA_FLAG = 0x44
+
+
+def packed(value):
+    """msgpack of what the map of an embed frame needs."""
+    if isinstance(value, dict):
+        return bytes([0x80 + len(value)]) + b"".join(packed(k) + packed(v) for k, v in value.items())
+    if isinstance(value, str):
+        return b"\xd9" + bytes([len(value.encode())]) + value.encode()
+    return b"\xce" + struct.pack(">I", value)
+
+
+def plain_frame(content, vlmeta=None):
+    """A frame of one chunk with the fixed metalayer b2embed, and perhaps the map of what it holds."""
+    layer = packed({"version": 1})
+    made = arrays_mount.frame(1, len(content), len(content), [arrays_mount.chunk(content, 0)], layer)
+    made = made.replace(b"\xa4b2nd", b"\xa4b2em", 1)  # a name of the same length: not that of an array
+    if vlmeta is None:
+        return made
+    # The trailer with one variable-length metalayer takes the place of the empty one.
+    empty = len(b"\x94\x01\x93\xcd\x00\x07\xde\x00\x00\xdc\x00\x00") + 23
+    name = b"estore_metadata"
+    stored = arrays_mount.chunk(vlmeta, 0)
+    map_length = 7 + 1 + len(name) + 5
+    trailer = b"\x94\x01\x93\xcd" + struct.pack(">H", map_length) + b"\xde\x00\x01" + bytes([0xA0 + len(name)]) + name
+    trailer += b"\xd2" + struct.pack(">i", 2 + map_length + 3) + b"\xdc\x00\x01"
+    trailer += b"\xc6" + struct.pack(">I", len(stored)) + stored
+    trailer += b"\xce" + struct.pack(">I", len(trailer) + 23) + b"\xd8\0" + bytes(16)
+    made = bytearray(made[:-empty] + trailer)
+    made[FRAME_LENGTH : FRAME_LENGTH + 8] = struct.pack(">Q", len(made))
+    assert made[VLMETA_FLAG] == 0xC2
+    made[VLMETA_FLAG] = 0xC3
+    return bytes(made)
+
+
+def embed_frame(entries):
+    content, places = b"", {}
+    for key, one in entries.items():
+        places[key] = {"offset": len(content), "length": len(one)}
+        content += one
+    return plain_frame(content or b"-", packed({"embed_map": places, "current_offset": len(content)}))
+
+
+@unittest.skipIf(numpy is None, "needs python3-numpy")
+class Stores(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="cframefs-stores-")
+        cls.cube = numpy.arange(6 * 7 * 8, dtype="<i4").reshape(6, 7, 8)
+        cls.tiny = numpy.arange(12, dtype="<f8").reshape(3, 4)
+        cls.text = b"plain bytes " * 1000
+        cube = arrays_mount.b2nd(cls.cube, (4, 4, 4), (2, 3, 4), "<i4")
+        tiny = arrays_mount.b2nd(cls.tiny, (2, 2), (1, 2), "<f8")
+        raw = plain_frame(cls.text)
+        embed = embed_frame({"/tiny": tiny, "/group/text": raw})
+        cls.leaves = {"group/cube.b2nd": cube, "raw.b2f": raw}
+        with zipfile.ZipFile(os.path.join(cls.folder.name, "s.b2z"), "w", zipfile.ZIP_STORED) as store:
+            for name, content in cls.leaves.items():
+                store.writestr(name, content)
+            store.writestr("embed.b2e", embed)
+        with open(os.path.join(cls.folder.name, "e.b2e"), "wb") as file:
+            file.write(embed_frame({"/group/cube": cube, "/raw": raw, "/tiny": tiny, "/group/text": raw}))
+        os.makedirs(os.path.join(cls.folder.name, "d.b2d", "group"))
+        for name, content in {**cls.leaves, "embed.b2e": embed}.items():
+            with open(os.path.join(cls.folder.name, "d.b2d", name), "wb") as file:
+                file.write(content)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def check(self, folder):
+        found = sorted(
+            os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names
+        )
+        self.assertEqual(found, ["group/cube.npy", "group/text", "raw", "tiny.npy"])
+        for name, array in {"group/cube.npy": self.cube, "tiny.npy": self.tiny}.items():
+            path = os.path.join(folder, name)
+            loaded = numpy.load(path, mmap_mode="r")
+            self.assertTrue((loaded == array).all())
+            del loaded
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), arrays_mount.saved(array))
+        for name in ("raw", "group/text"):
+            with open(os.path.join(folder, name), "rb") as file:
+                self.assertEqual(file.read(), self.text)
+
+    def test_each_kind_is_a_folder_of_its_leaves(self):
+        with mounting.Mount(self.folder.name) as mount:
+            self.assertEqual(sorted(os.listdir(mount.path)), ["d.b2d", "e.b2e", "s.b2z"])
+            for name in ("s.b2z", "e.b2e", "d.b2d"):
+                with self.subTest(name):
+                    self.check(mount / name)
+
+    def test_a_store_as_the_source(self):
+        for name in ("s.b2z", "e.b2e", "d.b2d"):
+            with self.subTest(name), mounting.Mount(os.path.join(self.folder.name, name)) as mount:
+                self.check(mount.path)
+
+    def test_attributes_of_leaves(self):
+        with mounting.Mount(self.folder.name) as mount:
+            for name in ("s.b2z/group/cube.npy", "e.b2e/tiny.npy"):
+                self.assertIn("user.blosc2.meta.b2nd", os.listxattr(mount / name))
+                self.assertTrue(os.getxattr(mount / name, "user.blosc2.meta.b2nd").startswith(b"\x97"))
+
+    def test_nothing_in_a_store_changes(self):
+        with mounting.Mount(self.folder.name) as mount:
+            for name in ("s.b2z", "e.b2e"):
+                for change in (
+                    lambda n=name: open(mount / f"{n}/new", "wb"),
+                    lambda n=name: os.mkdir(mount / f"{n}/folder"),
+                    lambda n=name: os.unlink(mount / f"{n}/raw"),
+                    lambda n=name: open(mount / f"{n}/raw", "r+b"),
+                ):
+                    with self.assertRaises(OSError):
+                        change()
+                self.check(mount / name)
+
+    def test_copied_whole_with_tar(self):
+        with mounting.Mount(self.folder.name) as mount, tempfile.TemporaryDirectory() as target:
+            archive = subprocess.run(["tar", "-C", mount.path, "-cf", "-", "s.b2z"], check=True, capture_output=True)
+            subprocess.run(["tar", "-C", target, "-xf", "-"], check=True, input=archive.stdout)
+            self.check(os.path.join(target, "s.b2z"))
+
+    def test_a_store_replaced_behind_the_mount(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "s.b2z")
+
+            def store(count):
+                array = numpy.arange(count, dtype="<i8")
+                with zipfile.ZipFile(path + ".new", "w", zipfile.ZIP_STORED) as file:
+                    file.writestr("a.b2nd", arrays_mount.b2nd(array, (3,), (2,), "<i8"))
+                    file.writestr("embed.b2e", embed_frame({}))
+                os.rename(path + ".new", path)
+                return array
+
+            first = store(10)
+            with mounting.Mount(folder) as mount:
+                self.assertEqual(numpy.load(mount / "s.b2z/a.npy").tobytes(), first.tobytes())
+                second = store(25)
+
+                def is_new():
+                    try:
+                        return numpy.load(mount / "s.b2z/a.npy").tobytes() == second.tobytes()
+                    except (OSError, ValueError):
+                        return False
+
+                mounting.wait_for(is_new, what="the new store")
+
+
+if __name__ == "__main__":
+    mounting.main()

@@ -1,0 +1,46 @@
+// Stores: a zip file or an embed frame, whichever the input is, is listed and every leaf of it read.
+#include <algorithm>
+
+#include "frame/store.h"
+#include "tests/fuzz/fuzz_check.h"
+
+namespace {
+
+using namespace cframefs;
+
+constexpr std::uint64_t kMostRead = 4096;
+constexpr int kMostDepth = 64;
+
+void walk(const frame::Store& store, const std::string& folder, int depth) {
+  if (depth > kMostDepth) return;
+  for (const auto& [name, is_folder] : store.list(folder)) {
+    FUZZ_CHECK(!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos);
+    const std::string path = folder.empty() ? name : folder + "/" + name;
+    if (is_folder) {
+      FUZZ_CHECK(store.has_folder(path));
+      walk(store, path, depth + 1);
+      continue;
+    }
+    const frame::Store::Leaf* leaf = store.find(path);
+    FUZZ_CHECK(leaf != nullptr);
+    const auto source = store.open(*leaf);
+    if (!source) continue;
+    FUZZ_CHECK((*source)->size() == leaf->size);
+    std::vector<std::uint8_t> bytes(std::min(leaf->size, kMostRead));
+    static_cast<void>((*source)->read(frame::FileOffset{leaf->size - bytes.size()}, bytes));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto source = [&] { return frame::memory_source({data, data + size}); };
+  const auto zip = frame::Store::open_zip(source());
+  if (zip && *zip) walk(**zip, "", 0);
+  const auto embed = frame::Store::open_embed(source());
+  if (embed) {
+    FUZZ_CHECK(*embed != nullptr);
+    walk(**embed, "", 0);
+  }
+  return 0;
+}
