@@ -19,7 +19,7 @@ using Bytes = std::vector<std::uint8_t>;
 /// As the reference library's: one thread to encode with, one to decode.
 constexpr std::int16_t kThreads = 1;
 
-// Byte by byte: in an insert of a range g++ 12 sees writes past the end that there are not (GCC bug 105329 and kin).
+// Byte by byte: in an insert of a range g++ 12 sees writes past the end that there are not.
 void put(Bytes& to, ByteView bytes) {
   for (const std::uint8_t byte : bytes)
     to.push_back(byte);
