@@ -170,6 +170,7 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
 
 /// Somebody who wrote without the lock shows in the header, somebody who put another file in place in the name.
 Result<void> FrameWriter::check_unchanged() const {
+  if (folder_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
   const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
   if (!now) return Failure(now.error());
   if (*now != header_) return stale("somebody else changed the frame");

@@ -109,7 +109,8 @@ class FrameWriter {
 
   /// The frame was renamed: where it is now.
   void moved(int dir, std::string path);
-  /// The frame was unlinked: commits go on, to the file without a name.
+  /// The frame was unlinked: commits go on, to the file without a name. Of a sparse frame nothing is left: they are
+  /// stale.
   void unlinked() { has_name_ = false; }
 
  private:

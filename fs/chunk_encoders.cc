@@ -47,9 +47,13 @@ struct ChunkEncoders::Work {
       const codec::EncodeContextPool::Lease context = contexts.acquire();
       result = codec::encode_chunk(*context, parameters, chunk.chunk->bytes().first(chunk.length));
       chunk.chunk.reset();
-    } else {
+    } else if (chunk.length % static_cast<std::uint64_t>(parameters.typesize) == 0) {
       result->special = codec::SpecialValue::zeros;
       result->nbytes = static_cast<std::int32_t>(chunk.length);
+    } else {
+      // Readers before 3.0 want whole items in a special chunk.
+      const codec::EncodeContextPool::Lease context = contexts.acquire();
+      result = codec::encode_chunk(*context, parameters, std::vector<std::uint8_t>(chunk.length));
     }
     {
       codec::MutexLock lock(mutex);

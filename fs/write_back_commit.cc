@@ -229,6 +229,13 @@ codec::Result<std::vector<ChunkToEncode>> WriteBack::chunks_of(const Batch& batc
   std::vector<ChunkToEncode> chunks;
   for (const auto& [number, chunk] : layer.chunks())
     chunks.push_back({number, chunk, layer.length_of(number)});
+  // A last chunk of zeros that is no whole number of items has to be stored, unlike other zeros.
+  const std::uint64_t tail = layer.size() % layer.chunksize();
+  const auto last = static_cast<std::int64_t>(layer.size() / layer.chunksize());
+  const bool is_new = static_cast<std::uint64_t>(last) * layer.chunksize() >= layer.kept();
+  if (tail % static_cast<std::uint64_t>(encode_.typesize) != 0 && is_new && layer.find(last) == nullptr) {
+    chunks.push_back({last, nullptr, tail});
+  }
   // A chunk that was the last one, or is now, has another length than the stored one.
   const std::uint64_t before = batch.generation->view().size();
   const std::uint64_t inside = layer.kept() % layer.chunksize();

@@ -1,0 +1,152 @@
+// Making, renaming and removing entries through the filesystem object, without a mount.
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "tests/fs/written_filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+class NamespaceTest : public WrittenFilesystem {
+ protected:
+  void make(const std::string& name, const std::string& text) {
+    auto handle = create(name);
+    ASSERT_TRUE(write(*handle, 0, text));
+    ASSERT_TRUE(close(std::move(handle)));
+  }
+  codec::Result<void> rename(const std::string& from, const std::string& to, unsigned flags = 0) {
+    return filesystem_->rename(kRootNode, from, kRootNode, to, flags);
+  }
+  NodeId node_of(const std::string& name) {
+    auto found = filesystem_->lookup(kRootNode, name);
+    return found ? found->node : 0;
+  }
+  using Listing = std::vector<std::string>;
+};
+
+TEST_F(NamespaceTest, ANameThatIsTakenIsRefused) {
+  make("x", "text");
+  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, "x", O_RDWR | O_CREAT | O_EXCL, 0644, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->make_folder(kRootNode, "x", 0755, {})), EEXIST);
+  // Hidden behind its short name, and in the way all the same.
+  EXPECT_EQ(errno_of(filesystem_->make_folder(kRootNode, "x.b2frame", 0755, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, ".cframefs-tmp.x", O_RDWR | O_CREAT, 0644, {})), EPERM);
+}
+
+TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
+  make("a", "new");
+  folder_.write("b", {});  // a plain file
+  const NodeId moved = node_of("a");
+  ASSERT_TRUE(rename("a", "b"));
+  EXPECT_EQ(on_disk(), Listing{"b.b2frame"});
+  EXPECT_EQ(node_of("b"), moved);
+  EXPECT_EQ(content("b"), "new");
+  EXPECT_EQ(node_of("a"), 0U);
+}
+
+TEST_F(NamespaceTest, AWriterFollowsTheNameOfItsFrame) {
+  auto handle = create("a");
+  ASSERT_TRUE(write(*handle, 0, "one"));
+  ASSERT_TRUE(rename("a", "b"));
+  ASSERT_TRUE(write(*handle, 3, " two"));
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_EQ(on_disk(), Listing{"b.b2frame"});
+  ASSERT_TRUE(filesystem_->make_folder(kRootNode, "d", 0755, {}));
+  const NodeId folder = node_of("d");
+  ASSERT_TRUE(filesystem_->rename(kRootNode, "b", folder, "c", 0));
+  ASSERT_TRUE(rename("d", "e"));
+  ASSERT_TRUE(write(*handle, 7, " three"));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(on_disk(), Listing{"e"});
+  auto found = filesystem_->lookup(folder, "c");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->status.st_size, 13);
+}
+
+TEST_F(NamespaceTest, AFileThatIsRemovedWhileItIsDirtyIsWrittenAndNeverComesBack) {
+  auto handle = create("x");
+  ASSERT_TRUE(write(*handle, 0, "before"));
+  ASSERT_TRUE(filesystem_->remove(kRootNode, "x", false));
+  ASSERT_TRUE(write(*handle, 6, std::string(20'000, 'x')));
+  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(resize(*handle, 0));  // a commit by a new file
+  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(write(*handle, 0, "again"));
+  EXPECT_EQ(read(*handle), "again");
+  auto attributes = filesystem_->attributes(handle->node->id, handle.get());
+  ASSERT_TRUE(attributes);
+  EXPECT_EQ(attributes->status.st_nlink, 0U);
+  make("x", "another");
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(on_disk(), Listing{"x.b2frame"});
+  EXPECT_EQ(content("x"), "another");
+}
+
+TEST_F(NamespaceTest, ANodeOutlivesTheInodesOfItsFile) {
+  make("x", "text");
+  const auto before = filesystem_->lookup(kRootNode, "x");
+  ASSERT_TRUE(before);
+  auto reader = open("x", O_RDONLY);
+  auto handle = open("x", O_RDWR | O_TRUNC);  // commits by a new file
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_EQ(read(*reader), "");
+  ASSERT_TRUE(write(*handle, 0, "more"));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(read(*reader), "more");
+  filesystem_->release(std::move(reader));
+  const auto after = filesystem_->lookup(kRootNode, "x");
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->node, before->node);
+  EXPECT_EQ(after->status.st_ino, before->status.st_ino);
+}
+
+TEST_F(NamespaceTest, TheKernelIsNotToldOfWhatTheMountItselfDoes) {
+  make("x", std::string(30'000, 'x'));
+  ASSERT_TRUE(filesystem_->make_folder(kRootNode, "d", 0755, {}));
+  // Known to the kernel, all of them.
+  ASSERT_NE(node_of("x"), 0U);
+  ASSERT_NE(node_of("d"), 0U);
+  ASSERT_TRUE(rename("x", "y"));
+  ASSERT_TRUE(rename("d", "e"));
+  ASSERT_TRUE(filesystem_->remove(kRootNode, "e", true));
+  // A change by somebody else comes last: once that was reported, all was.
+  ASSERT_TRUE(filesystem_->make_folder(kRootNode, "theirs", 0755, {}));
+  ASSERT_NE(node_of("theirs"), 0U);
+  std::filesystem::rename(folder_.path() / "theirs", folder_.path() / "moved");
+  for (int i = 0; i < 3000 && kernel_.names == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(kernel_.names, 1);
+}
+
+TEST_F(NamespaceTest, AReadOnlyFilesystemRefusesEverything) {
+  make("x", "text");
+  options_.read_only = true;
+  remount();
+  const NodeId node = node_of("x");
+  EXPECT_EQ(errno_of(filesystem_->open(node, O_RDWR)), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, "y", O_RDWR | O_CREAT, 0644, {})), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->remove(kRootNode, "x", false)), EROFS);
+  EXPECT_EQ(errno_of(rename("x", "y")), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->set_attribute(node, "user.a", "b", 0)), EROFS);
+  AttributeChanges changes;
+  changes.size = 0;
+  EXPECT_EQ(errno_of(filesystem_->change_attributes(node, nullptr, changes)), EROFS);
+}
+
+TEST_F(NamespaceTest, ALinkShowsTheTargetThatItWasGiven) {
+  for (const char* target : {"x", "x.b2frame", "/abs/x.b2frame", "../y.b2nd"}) {
+    auto made = filesystem_->make_symlink(kRootNode, "link", target, {});
+    ASSERT_TRUE(made);
+    auto shown = filesystem_->read_link(made->node);
+    ASSERT_TRUE(shown);
+    EXPECT_EQ(*shown, target);
+    ASSERT_TRUE(filesystem_->remove(kRootNode, "link", false));
+  }
+}
+
+}  // namespace
+}  // namespace cframefs::fs

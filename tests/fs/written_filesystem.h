@@ -1,0 +1,142 @@
+// A filesystem object over a folder of its own, for tests that change things without a mount.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fs/errno_table.h"
+#include "fs/filesystem.h"
+#include "tests/support/forwarding_files.h"
+#include "tests/support/temp_dir.h"
+
+namespace cframefs::fs {
+
+/// Counts what the kernel is told to forget.
+class CountingKernel final : public KernelCaches {
+ public:
+  void forget_node(NodeId /*node*/) override { ++nodes; }
+  void forget_name(NodeId /*parent*/, const std::string& /*name*/) override { ++names; }
+  std::atomic<int> nodes{0};
+  std::atomic<int> names{0};
+};
+
+/// Fails writes or syncs while told to, as a full or broken disk does.
+class BrokenDisk final : public test::ForwardingFiles {
+ public:
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+    if (write_error != 0) return codec::io_error(write_error, "pwrite");
+    return ForwardingFiles::pwrite(fd, from, at);
+  }
+  codec::Result<void> sync(int fd, bool data_only) override {
+    if (sync_error != 0) return codec::io_error(sync_error, "sync");
+    ++syncs;
+    return ForwardingFiles::sync(fd, data_only);
+  }
+  std::atomic<int> write_error{0};
+  std::atomic<int> sync_error{0};
+  std::atomic<int> syncs{0};
+};
+
+class WrittenFilesystem : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    options_.source = folder_.path();
+    options_.chunksize = 4096;
+    options_.commit_interval = 1000;
+    start();
+  }
+  void TearDown() override { stop(); }
+
+  void start() {
+    filesystem_ = std::make_unique<Filesystem>(disk_, options_);
+    ASSERT_TRUE(filesystem_->open_source(false));
+    filesystem_->start(kernel_);
+  }
+  void stop() {
+    if (filesystem_) filesystem_->stop();
+    filesystem_.reset();
+  }
+  void remount() {
+    stop();
+    start();
+  }
+
+  std::unique_ptr<FileHandle> create(const std::string& name, int flags = O_RDWR) {
+    auto created = filesystem_->create(kRootNode, name, flags | O_CREAT, 0644, {});
+    EXPECT_TRUE(created) << created.error().reason;
+    return created ? std::move(created->handle) : nullptr;
+  }
+  std::unique_ptr<FileHandle> open(const std::string& name, int flags = O_RDWR) {
+    auto found = filesystem_->lookup(kRootNode, name);
+    EXPECT_TRUE(found) << found.error().reason;
+    auto handle = filesystem_->open(found->node, flags);
+    EXPECT_TRUE(handle) << handle.error().reason;
+    return handle ? std::move(*handle) : nullptr;
+  }
+  /// As close(2): what flush answers.
+  codec::Result<void> close(std::unique_ptr<FileHandle> handle) {
+    auto done = filesystem_->flush(*handle);
+    filesystem_->release(std::move(handle));
+    return done;
+  }
+  codec::Result<void> write(FileHandle& handle, std::uint64_t at, const std::string& text) {
+    const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+    return filesystem_->write(handle, at, bytes, false);
+  }
+  std::string read(FileHandle& handle, std::uint64_t at = 0, std::size_t length = 1 << 20) {
+    Reply reply;
+    auto done = filesystem_->read(handle, at, length, reply);
+    EXPECT_TRUE(done) << done.error().reason;
+    std::vector<std::uint8_t> bytes(reply.size());
+    reply.copy_to(bytes.data());
+    return {bytes.begin(), bytes.end()};
+  }
+  std::string content(const std::string& name) {
+    auto handle = open(name, O_RDONLY);
+    std::string text = handle ? read(*handle) : "";
+    if (handle) filesystem_->release(std::move(handle));
+    return text;
+  }
+  codec::Result<Attributes> resize(FileHandle& handle, std::uint64_t size) {
+    AttributeChanges changes;
+    changes.size = size;
+    return filesystem_->change_attributes(handle.node->id, &handle, changes);
+  }
+  std::uint64_t size_of(const std::string& name) {
+    auto found = filesystem_->lookup(kRootNode, name);
+    EXPECT_TRUE(found);
+    return static_cast<std::uint64_t>(found->status.st_size);
+  }
+  /// Names on disk, hidden ones too.
+  std::vector<std::string> on_disk() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  /// As another reader sees the frame, straight from the disk.
+  std::shared_ptr<const frame::Container> stored(const std::string& name) {
+    auto opened = frame::open_path(frame::system_files(), folder_.path() / name, nullptr);
+    EXPECT_TRUE(opened) << opened.error().reason;
+    return opened ? *opened : nullptr;
+  }
+
+  test::TempDir folder_;
+  BrokenDisk disk_;
+  CountingKernel kernel_;
+  MountOptions options_;
+  std::unique_ptr<Filesystem> filesystem_;
+};
+
+template <class T>
+int errno_of(const codec::Result<T>& result) {
+  return result ? 0 : to_errno(result.error());
+}
+
+}  // namespace cframefs::fs
