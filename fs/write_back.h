@@ -171,6 +171,8 @@ class WriteBack {
   codec::Result<bool> begin_commit(Extent extent);
   codec::Result<void> write_out();
   codec::Result<void> choose_parameters();
+  /// Bytes of the frame that nothing refers to.
+  std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<std::vector<ChunkToEncode>> chunks_of(const Batch& batch);
   codec::Result<void> finish_commit(codec::Result<void> done);
@@ -187,6 +189,7 @@ class WriteBack {
   codec::EncodeParameters encode_;              // commit_mutex_
   Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
   bool has_name_ = true;                        // commit_mutex_
+  bool has_committed_ = false;                  // commit_mutex_
   bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
 
   mutable codec::Mutex mutex_;

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "frame/live_copy.h"
 #include "frame/replacement_file.h"
 #include "fs/log.h"
 #include "fs/write_back.h"
@@ -13,7 +14,9 @@ namespace cframefs::fs {
 namespace {
 
 // Dead bytes below this are not worth a new file, nor are they below half of what is alive.
-constexpr std::uint64_t kFewDeadBytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
+// In frames of more chunks the dead bytes are not counted, for which each chunk's header is read.
+constexpr std::int64_t kMostCounted = 4096;
 // A frame that nothing was ever appended to leaves the size of chunks open.
 constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
@@ -161,6 +164,7 @@ codec::Result<void> WriteBack::commit(frame::Durability durability, Extent exten
     auto done = write_out();
     if (done) done = writer_->commit(durability);
     fresh_ = fresh_ && durability == frame::Durability::ordered;
+    has_committed_ = has_committed_ || done;
     return finish_commit(std::move(done));
   }
   if (durability == frame::Durability::ordered) return {};
@@ -326,10 +330,28 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   return done;
 }
 
+std::uint64_t WriteBack::dead_bytes() const {
+  const std::uint64_t known = writer_->dead_bytes();
+  const std::shared_ptr<const frame::Container> frame = writer_->container();
+  if (frame->chunk_count() > kMostCounted) return known;
+  // Earlier writers have left some, too.
+  std::uint64_t alive = 0;
+  for (std::int64_t number = 0; number < frame->chunk_count(); ++number) {
+    const auto place = frame->place(frame::ChunkNumber{number});
+    if (!place) return known;
+    if (place->special != codec::SpecialValue::none) continue;
+    const auto stored = frame::stored_length(*place);
+    if (!stored) return known;
+    alive += *stored;
+  }
+  const std::uint64_t section = writer_->parameters().cbytes;
+  return std::max(known, section - std::min(section, alive));
+}
+
 void WriteBack::tidy() {
   const std::lock_guard commits(commit_mutex_);
   const std::uint64_t length = writer_->parameters().frame_length;
-  const std::uint64_t dead = std::min(writer_->dead_bytes(), length);
+  const std::uint64_t dead = has_committed_ ? std::min(dead_bytes(), length) : 0;
   if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_) return;
   {
     codec::MutexLock lock(mutex_);
