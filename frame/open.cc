@@ -104,7 +104,9 @@ Result<Summary> summarise_legacy(ByteView bytes, std::uint64_t available) {
   const auto header = parse_legacy_header(bytes);
   if (!header) return Failure(header.error());
   if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
-  return Summary{ContainerKind::legacy, header->frame.parameters.nbytes, header->chunksize};
+  Summary summary{ContainerKind::legacy, header->frame.parameters.nbytes, header->chunksize};
+  summary.has_metalayers = true;  // as far as the fixed part tells
+  return summary;
 }
 
 Summary summary_of(ContainerKind kind, const Container& container) {
