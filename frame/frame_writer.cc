@@ -31,6 +31,9 @@ using Bytes = std::vector<std::uint8_t>;
 /// What one write to a disk puts there whole or not at all. The header begins at such a place.
 constexpr std::size_t kSector = 512;
 
+/// So many dead bytes are never worth a new file.
+constexpr std::uint64_t kFewDeadBytes = std::uint64_t{32} << 10;
+
 /// Of more chunks than these that go at once, the length is guessed from all chunks' instead of read.
 constexpr std::int64_t kMostMeasured = 4096;
 
@@ -161,7 +164,7 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
     const auto held = lock();
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
-    auto done = anew || needs_new_file() ? make_new_file() : append_and_switch();
+    auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();
     if (!done) return done;
   }
   if (durability == Durability::durable && unsynced_) return sync_all();
@@ -213,6 +216,18 @@ bool FrameWriter::metalayers_need_new_file() const {
 /// The trailer of a frame without chunks has a fixed place, and so has the index of a sparse frame.
 bool FrameWriter::needs_new_file() const {
   return folder_ || pending_.nbytes() == 0 || metalayers_need_new_file();
+}
+
+/// A frame of more dead bytes than live ones is written anew, if that can be done: each byte is then copied once for
+/// each byte that has died, however often a program syncs.
+Result<void> FrameWriter::append_or_compact() {
+  const std::uint64_t length = parameters().frame_length;
+  const std::uint64_t dead = std::min(dead_bytes(), length);
+  if (!may_compact_ || !has_name_ || dead <= length - dead + kFewDeadBytes) return append_and_switch();
+  auto done = make_new_file();
+  if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
+  may_compact_ = false;  // a full disk, a damaged chunk, a folder that must not be written to: not at every commit
+  return append_and_switch();
 }
 
 /// Stored bytes of the chunks that the next state does without.

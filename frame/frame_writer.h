@@ -92,7 +92,8 @@ class FrameWriter {
   Result<void> remove_vlmetalayer(const std::string& name);
   Result<void> set_metalayer(const std::string& name, ByteView content);
 
-  /// Makes what is pending the frame's state. `durable` also makes earlier ordered commits so.
+  /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
+  /// makes earlier ordered commits so.
   Result<void> commit(Durability durability);
   /// Forgets what is pending.
   void abandon();
@@ -138,6 +139,7 @@ class FrameWriter {
   Result<void> write_behind(Next& next);
   Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, TailWriter& out) const;
   Result<void> open_next(Next& next) const;
+  Result<void> append_or_compact();
   Result<void> append_and_switch();
   Result<void> switch_to(const Next& next);
   Result<void> make_new_file();
@@ -168,6 +170,7 @@ class FrameWriter {
   bool unsynced_ = false;    // the switch to the committed state may not be durable
   bool ever_synced_ = true;  // something in the file is
   bool failed_ = false;      // a sync failed
+  bool may_compact_ = true;  // nothing has kept a commit from it
   std::optional<std::uint64_t> dead_bytes_;
 };
 

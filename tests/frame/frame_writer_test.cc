@@ -400,6 +400,45 @@ TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
   check(writer->get());
 }
 
+/// A program that syncs after every record has the last chunk written anew each time.
+TEST_F(FrameWriterTest, SpaceStaysBoundedHoweverOftenALastChunkIsCommitted) {
+  constexpr std::int32_t kLarge = 60'000;
+  frame::NewFrame made;
+  made.chunksize = kLarge;
+  make(frame::empty_frame(made));
+  model_.chunksize = kLarge;
+  const auto writer = open({.fresh = true});
+  for (unsigned i = 0; i < 1000; ++i) {
+    expect_ok(model_.write(*writer, model_.plain.size(), pattern(100, i)));
+    expect_ok(writer->commit(Durability::ordered));
+    // As many dead bytes as live ones, a few more, and those that one commit makes.
+    const std::uint64_t size = std::filesystem::file_size(path());
+    ASSERT_LE(size, 3 * model_.plain.size() + 50'000) << i;
+  }
+  check(writer.get());
+}
+
+/// Opens and writes, but makes no files.
+class MakesNoFiles : public test::ForwardingFiles {
+ public:
+  codec::Result<int> create_at(int, const std::string&, int, mode_t) override {
+    return codec::io_error(EACCES, "create");
+  }
+};
+
+TEST_F(FrameWriterTest, WhereNoNewFileCanBeMadeCommitsGoOn) {
+  make_filled(550);
+  MakesNoFiles files;
+  const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr, {.fresh = true});
+  ASSERT_TRUE(writer);
+  for (unsigned i = 0; i < 200; ++i) {
+    expect_ok(model_.write(**writer, 0, pattern(550, i)));
+    expect_ok((*writer)->commit(Durability::ordered));
+  }
+  EXPECT_GT(test::file_bytes(path()).size(), 100'000U);
+  check(writer->get());
+}
+
 TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {
   make_filled(550);
   ASSERT_EQ(::chmod(path().c_str(), 0640), 0);
