@@ -94,10 +94,10 @@ void Filesystem::start(KernelCaches& kernel) {
 }
 
 void Filesystem::stop() {
-  flusher_.stop();
-  flusher_.commit_all();
   watcher_.stop();
   notifier_.stop();
+  flusher_.stop();
+  flusher_.commit_all();
   workers_.stop();
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <string_view>
@@ -18,6 +19,8 @@ namespace {
 
 constexpr unsigned kMaxRequest = 1U << 20;
 constexpr unsigned kMaxBackground = 64;
+// How long unmounting waits for notifications that are being sent.
+constexpr auto kNotifyPatience = std::chrono::seconds(2);
 
 void on_init(void* userdata, fuse_conn_info* connection) {
   // Replies go from our buffers with one writev; splicing them through a pipe is slower.
@@ -155,19 +158,41 @@ codec::Result<void> FuseAdapter::serve(unsigned threads) {
 }
 
 void FuseAdapter::unmount() {
+  {
+    codec::MutexLock lock(mutex_);
+    ended_ = true;
+    // One that waits inside the kernel is let go by the unmounting, so there is an end to the patience.
+    const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
+    while (telling_ > 0 && std::chrono::steady_clock::now() < end)
+      told_.wait_for(mutex_, std::chrono::milliseconds(100));
+  }
   fuse_session_unmount(session_);
 }
 
+void FuseAdapter::notify(const std::function<void()>& tell) {
+  {
+    codec::MutexLock lock(mutex_);
+    if (ended_) return;
+    ++telling_;
+  }
+  tell();
+  {
+    codec::MutexLock lock(mutex_);
+    --telling_;
+  }
+  told_.notify_all();
+}
+
 void FuseAdapter::forget_node(NodeId node) {
-  fuse_lowlevel_notify_inval_inode(session_, node, 0, 0);
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
 }
 
 void FuseAdapter::forget_node_attributes(NodeId node) {
-  fuse_lowlevel_notify_inval_inode(session_, node, -1, 0);
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
 }
 
 void FuseAdapter::forget_name(NodeId parent, const std::string& name) {
-  fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size());
+  notify([&] { fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size()); });
 }
 
 }  // namespace cframefs::fs

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codec/error.h"
+#include "codec/mutex.h"
 #include "fs/filesystem.h"
 
 struct fuse_session;
@@ -40,9 +41,16 @@ class FuseAdapter final : public KernelCaches {
   void ready() { ready_(); }
 
  private:
+  /// Calls `tell` unless the session has ended: then its descriptor may be another file already.
+  void notify(const std::function<void()>& tell);
+
   Filesystem& filesystem_;
   const std::function<void()> ready_;
   fuse_session* session_ = nullptr;
+  codec::Mutex mutex_;
+  codec::Condition told_;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  unsigned telling_ GUARDED_BY(mutex_) = 0;  // notifications under way
 };
 
 }  // namespace cframefs::fs
