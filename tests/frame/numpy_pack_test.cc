@@ -72,7 +72,7 @@ TEST(NumpyPack, SizesDoNotOverflow) {
 
 /// Of the dictionary in a .npy file's header.
 std::string header_text(const std::vector<std::uint8_t>& file) {
-  const std::size_t length = file[8] + 256U * file[9];
+  const std::size_t length = file.at(8) + 256U * file.at(9);
   return {file.begin() + 10, file.begin() + 10 + static_cast<std::ptrdiff_t>(length)};
 }
 

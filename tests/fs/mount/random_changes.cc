@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -361,10 +362,10 @@ int main(int argc, char** argv) {
       pairs[thread].push_back(std::make_unique<Pair>(argv[1] + name, argv[2] + name));
     }
   }
-  std::vector<std::thread> readers;
+  std::list<std::thread> readers;
   readers.emplace_back([&] { read_under_lock(pairs[0], seed + 100); });
   readers.emplace_back([&] { read_freely(pairs[1], seed + 200); });
-  std::vector<std::thread> writers;
+  std::list<std::thread> writers;
   for (int thread = 0; thread < kThreads; ++thread) {
     writers.emplace_back([&, thread] { Changer(pairs[thread], seed * kThreads + thread).run(operations); });
   }
