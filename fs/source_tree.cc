@@ -174,6 +174,8 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
   probe.size = 0;
   auto fd = files_.open_at(root_.fd(), path, O_RDONLY);
   if (!fd) {
+    // Removed or renamed since it was looked at: no damage.
+    if (is_missing(fd.error())) return at_path<Probe>(codec::Failure(fd.error()), path);
     // Without the right to read, the size stays unknown; opening gives the error.
     probe.damage = fd.error();
     return probe;

@@ -1,4 +1,5 @@
 // Changes of files behind the filesystem's back, told from one another by what stat(2) says. Without a mount.
+#include <cerrno>
 #include <ctime>
 #include <string>
 
@@ -35,6 +36,15 @@ class SlowClockFiles final : public test::ForwardingFiles {
       status->st_ctim.tv_nsec -= status->st_ctim.tv_nsec % kTickNs - 1;
     }
     return status;
+  }
+};
+
+/// A system in which a file is removed between the look at it and the opening.
+class VanishingFiles final : public test::ForwardingFiles {
+ public:
+  codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
+    if (path == "x.b2frame") return codec::io_error(ENOENT, "open");
+    return ForwardingFiles::open_at(dir, path, flags);
   }
 };
 
@@ -120,6 +130,19 @@ TEST_F(FilesystemChanges, ASecondChangeWithinOneTickOfTheClockIsSeen) {
   EXPECT_FALSE(late->keep_pages);
   EXPECT_EQ(read(*late), '2');
   EXPECT_EQ(read(*early), '2');
+}
+
+TEST(FilesystemRaces, AFrameThatIsRemovedWhileItIsLookedAtIsMissingAndNotDamaged) {
+  const test::TempDir folder;
+  overwrite(folder.path() / "x.b2frame", frame_of('1'));
+  VanishingFiles files;
+  MountOptions options;
+  options.source = folder.path();
+  Filesystem filesystem(files, options);
+  ASSERT_TRUE(filesystem.open_source(false));
+  const auto found = filesystem.lookup(kRootNode, "x");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().sys, ENOENT);
 }
 
 TEST_F(FilesystemChanges, WhatHasSettledIsKept) {
