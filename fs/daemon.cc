@@ -202,6 +202,7 @@ codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const Mo
   auto served = adapter.serve(service_threads(options));
   adapter.unmount();
   filesystem.stop();
+  adapter.drop_handles();
   if (!served) log_error(codec::describe(served.error()));
   return served;
 }

@@ -157,6 +157,11 @@ codec::Result<void> FuseAdapter::serve(unsigned threads) {
   return {};
 }
 
+void FuseAdapter::drop_handles() {
+  files_.clear();
+  folders_.clear();
+}
+
 void FuseAdapter::unmount() {
   {
     codec::MutexLock lock(mutex_);

@@ -13,6 +13,7 @@
 #include "codec/error.h"
 #include "codec/mutex.h"
 #include "fs/filesystem.h"
+#include "fs/open_handles.h"
 
 struct fuse_session;
 
@@ -37,7 +38,12 @@ class FuseAdapter final : public KernelCaches {
   /// As forget_node(), but of attributes only; never blocks.
   void forget_node_attributes(NodeId node);
 
+  /// Drops the handles that the kernel has not released. After serve() and the filesystem's stop().
+  void drop_handles();
+
   Filesystem& filesystem() { return filesystem_; }
+  OpenHandles<FileHandle>& files() { return files_; }
+  OpenHandles<DirectoryHandle>& folders() { return folders_; }
   void ready() { ready_(); }
 
  private:
@@ -47,6 +53,8 @@ class FuseAdapter final : public KernelCaches {
   Filesystem& filesystem_;
   const std::function<void()> ready_;
   fuse_session* session_ = nullptr;
+  OpenHandles<FileHandle> files_;
+  OpenHandles<DirectoryHandle> folders_;
   codec::Mutex mutex_;
   codec::Condition told_;
   bool ended_ GUARDED_BY(mutex_) = false;

@@ -17,33 +17,37 @@ Caller caller_of(fuse_req_t request) {
 }
 
 /// Tells the kernel how to treat the file, and gives it the handle.
-FileHandle* fill_open(fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
+void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
   info->direct_io = handle->direct ? 1 : 0;
   info->noflush = handle->writable ? 0 : 1;
-  FileHandle* raw = handle.get();
-  info->fh = to_kernel(std::move(handle));
-  return raw;
+  info->fh = adapter.files().add(std::move(handle));
+}
+
+void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
+  if (auto handle = adapter.files().take(info->fh)) adapter.filesystem().release(std::move(handle));
 }
 
 void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
-  auto handle = filesystem_of(request).open(node, info->flags);
+  FuseAdapter& adapter = adapter_of(request);  // a request is gone once it is answered
+  auto handle = adapter.filesystem().open(node, info->flags);
   if (!handle) return reply_error(request, handle.error());
   const bool fresh = !(*handle)->keep_pages;
-  FileHandle* raw = fill_open(info, std::move(*handle));
+  fill_open(adapter, info, std::move(*handle));
   // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
-  if (fresh) adapter_of(request).forget_node_attributes(node);
-  if (fuse_reply_open(request, info) == -ENOENT) filesystem_of(request).release(std::unique_ptr<FileHandle>(raw));
+  if (fresh) adapter.forget_node_attributes(node);
+  if (fuse_reply_open(request, info) == -ENOENT) close_handle(adapter, info);
 }
 
 void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
-  auto created = filesystem_of(request).create(parent, name, info->flags, mode, caller_of(request));
+  FuseAdapter& adapter = adapter_of(request);
+  auto created = adapter.filesystem().create(parent, name, info->flags, mode, caller_of(request));
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
-  FileHandle* raw = fill_open(info, std::move(created->handle));
+  fill_open(adapter, info, std::move(created->handle));
   if (fuse_reply_create(request, &entry, info) == -ENOENT) {
-    filesystem_of(request).release(std::unique_ptr<FileHandle>(raw));
-    filesystem_of(request).forget(entry.ino, 1);
+    close_handle(adapter, info);
+    adapter.filesystem().forget(entry.ino, 1);
   }
 }
 
@@ -52,7 +56,7 @@ void on_flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
 }
 
 void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  filesystem_of(request).release(std::unique_ptr<FileHandle>(from_kernel<FileHandle>(info)));
+  close_handle(adapter_of(request), info);
   fuse_reply_err(request, 0);
 }
 

@@ -40,15 +40,15 @@ void on_readlink(fuse_req_t request, fuse_ino_t node) {
 }
 
 void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
-  auto handle = filesystem_of(request).open_directory(node);
+  FuseAdapter& adapter = adapter_of(request);  // a request is gone once it is answered
+  auto handle = adapter.filesystem().open_directory(node);
   if (!handle) return reply_error(request, handle.error());
-  DirectoryHandle* raw = handle->get();
-  info->fh = to_kernel(std::move(*handle));
-  if (fuse_reply_open(request, info) == -ENOENT) delete raw;
+  info->fh = adapter.folders().add(std::move(*handle));
+  if (fuse_reply_open(request, info) == -ENOENT) adapter.folders().take(info->fh);
 }
 
 void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  delete from_kernel<DirectoryHandle>(info);
+  adapter_of(request).folders().take(info->fh);
   fuse_reply_err(request, 0);
 }
 

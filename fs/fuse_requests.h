@@ -1,7 +1,7 @@
 // What the files of the adapter share: from a request to the objects behind it, and from results to replies. Included
 // by the adapter alone.
 //
-// Thread safety: functions only. Ownership: an open file's handle belongs to the kernel between open and release.
+// Thread safety: functions only. Ownership: the adapter keeps the handles that the kernel holds.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -23,10 +23,6 @@ inline Filesystem& filesystem_of(fuse_req_t request) {
   return adapter_of(request).filesystem();
 }
 
-template <class Handle>
-std::uint64_t to_kernel(std::unique_ptr<Handle> handle) {
-  return reinterpret_cast<std::uint64_t>(handle.release());
-}
 template <class Handle>
 Handle* from_kernel(const fuse_file_info* info) {
   return reinterpret_cast<Handle*>(info->fh);
@@ -55,8 +51,9 @@ inline fuse_entry_param entry_of(const Attributes& attributes) {
 /// Answers with a look-up, which the kernel forgets later; if it does not know of it (interrupted), it is undone here.
 inline void reply_entry(fuse_req_t request, const codec::Result<Attributes>& found) {
   if (!found) return reply_error(request, found.error());
+  Filesystem& filesystem = filesystem_of(request);  // a request is gone once it is answered
   const fuse_entry_param entry = entry_of(*found);
-  if (fuse_reply_entry(request, &entry) == -ENOENT) filesystem_of(request).forget(entry.ino, 1);
+  if (fuse_reply_entry(request, &entry) == -ENOENT) filesystem.forget(entry.ino, 1);
 }
 
 /// Requests that only look: fs/fuse_reading.cc.
