@@ -21,11 +21,12 @@ void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileH
   info->keep_cache = handle->keep_pages ? 1 : 0;
   info->direct_io = handle->direct ? 1 : 0;
   info->noflush = handle->writable ? 0 : 1;
-  info->fh = adapter.files().add(std::move(handle));
+  info->fh = to_kernel(adapter.files().add(std::move(handle)));
 }
 
 void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
-  if (auto handle = adapter.files().take(info->fh)) adapter.filesystem().release(std::move(handle));
+  if (auto handle = adapter.files().take(from_kernel<FileHandle>(info)))
+    adapter.filesystem().release(std::move(handle));
 }
 
 void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {

@@ -43,12 +43,12 @@ void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FuseAdapter& adapter = adapter_of(request);  // a request is gone once it is answered
   auto handle = adapter.filesystem().open_directory(node);
   if (!handle) return reply_error(request, handle.error());
-  info->fh = adapter.folders().add(std::move(*handle));
-  if (fuse_reply_open(request, info) == -ENOENT) adapter.folders().take(info->fh);
+  info->fh = to_kernel(adapter.folders().add(std::move(*handle)));
+  if (fuse_reply_open(request, info) == -ENOENT) adapter.folders().take(from_kernel<DirectoryHandle>(info));
 }
 
 void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  adapter_of(request).folders().take(info->fh);
+  adapter_of(request).folders().take(from_kernel<DirectoryHandle>(info));
   fuse_reply_err(request, 0);
 }
 

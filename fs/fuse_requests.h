@@ -24,6 +24,10 @@ inline Filesystem& filesystem_of(fuse_req_t request) {
 }
 
 template <class Handle>
+std::uint64_t to_kernel(Handle* handle) {
+  return reinterpret_cast<std::uint64_t>(handle);
+}
+template <class Handle>
 Handle* from_kernel(const fuse_file_info* info) {
   return reinterpret_cast<Handle*>(info->fh);
 }

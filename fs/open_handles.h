@@ -5,7 +5,6 @@
 // not released meanwhile.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -17,21 +16,21 @@ namespace cframefs::fs {
 template <class Handle>
 class OpenHandles {
  public:
-  /// What the kernel is to call it.
-  std::uint64_t add(std::unique_ptr<Handle> handle) {
-    const auto name = reinterpret_cast<std::uint64_t>(handle.get());
+  /// What the kernel is to hold.
+  Handle* add(std::unique_ptr<Handle> handle) {
+    Handle* held = handle.get();
     codec::MutexLock lock(mutex_);
-    open_.emplace(name, std::move(handle));
-    return name;
+    open_.emplace(held, std::move(handle));
+    return held;
   }
   /// Gives it back to the caller.
-  std::unique_ptr<Handle> take(std::uint64_t name) {
+  std::unique_ptr<Handle> take(Handle* held) {
     codec::MutexLock lock(mutex_);
-    auto found = open_.extract(name);
+    auto found = open_.extract(held);
     return found.empty() ? nullptr : std::move(found.mapped());
   }
   void clear() {
-    std::unordered_map<std::uint64_t, std::unique_ptr<Handle>> left;  // destroyed without the lock
+    std::unordered_map<Handle*, std::unique_ptr<Handle>> left;  // destroyed without the lock
     {
       codec::MutexLock lock(mutex_);
       left.swap(open_);
@@ -40,7 +39,7 @@ class OpenHandles {
 
  private:
   codec::Mutex mutex_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Handle>> open_ GUARDED_BY(mutex_);
+  std::unordered_map<Handle*, std::unique_ptr<Handle>> open_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::fs

@@ -222,8 +222,9 @@ class Arrays(unittest.TestCase):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
             before = mount.statistics()["blocks_decoded"]
             self.assertEqual(os.pread(descriptor, row, 48 * row), array[48].tobytes())
-            # Eight blocks hold it, three of them in a plain copy; pages at its ends reach into the rows beside it.
-            self.assertLessEqual(mount.statistics()["blocks_decoded"] - before, 8)
+            # Eight blocks hold it and the rows beside it, which the pages at its ends reach into. Where the kernel asks in
+            # two pieces, a block may have been dropped between them.
+            self.assertLessEqual(mount.statistics()["blocks_decoded"] - before, 16)
             os.close(descriptor)
 
     def test_a_damaged_layer_is_an_error_and_not_other_bytes(self):

@@ -216,6 +216,11 @@ class Mount:
             raise AssertionError(f"exit status {code}, mount left: {left}, it said: {said}")
 
 
+def is_sanitized():
+    """Whether the program under test is built with the address sanitizer."""
+    return b"__asan_init" in pathlib.Path(CFRAMEFS).read_bytes()
+
+
 def manifest(name):
     with open(os.path.join(GOLDEN, name), encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
