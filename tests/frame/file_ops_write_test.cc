@@ -85,7 +85,7 @@ TEST_P(FileOpsWriteTest, AHoleIsPunched) {
   ASSERT_EQ(error_of(files_.pwrite(file.fd(), Bytes(8192, 1), FileOffset{0})), 0);
   const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   const int error = error_of(files_.allocate(file.fd(), punch, FileOffset{4096}, 4096));
-  if (error == EOPNOTSUPP) GTEST_SKIP() << "this filesystem has no holes";
+  if (error == EOPNOTSUPP) GTEST_SKIP() << "no holes on this filesystem";
   ASSERT_EQ(error, 0);
   const Bytes after = content("file");
   ASSERT_EQ(after.size(), 8192U);
@@ -193,7 +193,7 @@ TEST_P(FileOpsWriteTest, ModeOwnerAndTimesAreOfTheEntryItself) {
 TEST_P(FileOpsWriteTest, AttributesAreSetAndRemoved) {
   const Descriptor file = open("file");
   const auto set = files_.set_attribute(file.fd(), "user.colour", std::string("bl\0ue", 5), 0);
-  if (error_of(set) == EOPNOTSUPP) GTEST_SKIP() << "this filesystem has no attributes";
+  if (error_of(set) == EOPNOTSUPP) GTEST_SKIP() << "no extended attributes on this filesystem";
   ASSERT_TRUE(set);
   EXPECT_EQ(*files_.get_attribute(file.fd(), "user.colour"), std::string("bl\0ue", 5));
   EXPECT_EQ(error_of(files_.set_attribute(file.fd(), "user.colour", "x", XATTR_CREATE)), EEXIST);

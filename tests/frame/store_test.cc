@@ -314,7 +314,7 @@ TEST_F(StoreFilesTest, ADamagedStoreIsAFolderThatCannotBeListed) {
 }
 
 TEST(GoldenStores, LeavesAreThoseOfTheManifest) {
-  if (test::shared_golden_dir().empty()) GTEST_SKIP() << "the golden stores are not part of the project";
+  if (test::shared_golden_dir().empty()) GTEST_SKIP() << "not part of the project: golden stores";
   StoreFiles files(system_files());
   const Descriptor root(files, files.open_named((test::shared_golden_dir() / "legacy").string(), O_RDONLY).value());
   const auto size = [&](const std::string& path) -> std::int64_t {

@@ -14,7 +14,8 @@ namespace cframefs::test {
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cframefs-test-XXXXXX").string();
+    // mkdtemp(3) puts something unique in place of the six letters.
+    std::string pattern = (std::filesystem::temp_directory_path() / "cframefs-test-").string() + std::string(6, 'X');
     if (::mkdtemp(pattern.data()) == nullptr) std::abort();
     path_ = pattern;
   }
