@@ -100,11 +100,6 @@ Result<void> FrameWriter::load() {
   return check_writable(*container_, header_[layout::kGeneralFlagsAt], options_.stores_chunks);
 }
 
-const codec::EncodedChunk* FrameWriter::pending_chunk(ChunkNumber chunk) const {
-  const auto found = pending_.chunks().find(chunk.value);
-  return found == pending_.chunks().end() ? nullptr : &found->second;
-}
-
 bool FrameWriter::has_changes() const {
   return pending_.any_chunks() || vlmetalayers_ || metalayers_;
 }

@@ -76,8 +76,6 @@ class FrameWriter {
 
   /// Bytes of encoded chunks that wait for a commit.
   std::uint64_t pending_bytes() const { return pending_.bytes(); }
-  /// A chunk that waits for a commit; null if it is as committed (or a zero chunk that resize() made).
-  const codec::EncodedChunk* pending_chunk(ChunkNumber chunk) const;
   bool has_changes() const;
 
   /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All but the last have chunksize() bytes; a last one

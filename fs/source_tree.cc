@@ -45,10 +45,6 @@ std::string SourceTree::join(const std::string& directory, const std::string& na
   return directory.empty() ? name : directory + "/" + name;
 }
 
-std::string SourceTree::full_path(const std::string& path) const {
-  return join(root_path_, path);
-}
-
 codec::Result<void> SourceTree::open() {
   char* resolved = realpath(options_.source.c_str(), nullptr);
   if (resolved == nullptr) return at_path<void>(codec::io_error(errno, "open"), options_.source);

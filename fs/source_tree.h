@@ -67,8 +67,6 @@ class SourceTree {
   codec::Result<std::string> read_link(const std::string& path) const;
   /// Where a frame begins in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }
-  /// Absolute path for people and for watching.
-  std::string full_path(const std::string& path) const;
   frame::FileOps& files() const { return files_; }
   const NameRules& rules() const { return rules_; }
   int root_fd() const { return root_.fd(); }
