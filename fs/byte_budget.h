@@ -1,4 +1,5 @@
-// Bounds the memory of decodes under way: compressed bytes and filter scratch, which no cache accounts for.
+// Bounds the memory of decodes under way: compressed bytes and filter scratch, which no cache accounts for, and the
+// cells that are being filled.
 //
 // A decode that alone is larger than the bound runs when nothing else does, so everything gets its turn. Thread safety:
 // internally synchronised. A holder must not ask for a second share (it might wait for itself).

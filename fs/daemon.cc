@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -192,6 +193,14 @@ void detach_from_terminal() {
   if (null > 2) ::close(null);
 }
 
+/// The C library learns from large blocks that are freed to keep the next ones, for each thread: with chunks that are
+/// one block of 16 MiB that was a third of what the mount may use beyond its cache.
+void give_large_blocks_back() {
+  constexpr int kLarge = 4 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, 2 * kLarge);
+}
+
 unsigned service_threads(const MountOptions& options) {
   if (options.single_thread) return 1;
   return std::max(2U, std::thread::hardware_concurrency());
@@ -213,6 +222,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   fill_standard_streams();
   // The kernel has taken off what the umask of the program that creates a file takes off.
   umask(0);
+  give_large_blocks_back();
   const bool foreground = options.foreground || options.debug;
   log_to(LogTarget::standard_error, options.debug);
   auto is_file = check_mountpoint(options.mountpoint);

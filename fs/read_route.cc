@@ -183,8 +183,10 @@ codec::Result<void> ReadRoute::decode(const frame::ChunkReader& reader, const Ce
     }
     plain += bytes.size();
   }
+  // The cells are touched here for the first time, and those of huge blocks may be larger than what the cache can make
+  // room for while they are held.
   const std::uint64_t scratch = reader.scratch_bytes(first_block, static_cast<std::uint32_t>(outs.size()));
-  const ByteBudget::Share share(budget_, scratch);
+  const ByteBudget::Share share(budget_, scratch + plain);
   const codec::ContextPool::Lease context = contexts_.acquire();
   auto decoded = reader.decode(*context, first_block, outs, reference);
   if (!decoded) return decoded;
