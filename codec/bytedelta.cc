@@ -76,7 +76,9 @@ void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block) {
   const std::size_t length = block.size() / planes;
   const std::size_t restart = length / 16 * 16;
   const auto vector_sum = HWY_DYNAMIC_DISPATCH(vector_running_sum);
-  for (std::size_t plane = 0; plane < planes; ++plane) {
+  // The number of planes may be the itemsize that a frame claims, up to 2^31: where they are empty nothing is to be
+  // done.
+  for (std::size_t plane = 0; plane < planes && length > 0; ++plane) {
     const ByteSpan bytes = block.subspan(plane * length, length);
     std::size_t done = vector_sum(bytes.data(), length);
     if (kind == BytedeltaKind::restarted) {
@@ -93,7 +95,7 @@ namespace plain {
 void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block) {
   const std::size_t length = block.size() / planes;
   const std::size_t restart = kind == BytedeltaKind::restarted ? length / 16 * 16 : length;
-  for (std::size_t plane = 0; plane < planes; ++plane) {
+  for (std::size_t plane = 0; plane < planes && length > 0; ++plane) {
     const ByteSpan bytes = block.subspan(plane * length, length);
     running_sum(0, bytes.first(restart));
     running_sum(0, bytes.subspan(restart));

@@ -59,6 +59,8 @@ Result<Descriptor> open_side_car(FileOps& files, int dir, const std::string& pat
   if (path.empty()) return Descriptor();
   const auto fd = files.open_at(dir, path, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (fd) return Descriptor(files, *fd);
+  // A frame whose own name is nearly as long as names can be has no side-car, and can get none.
+  if (fd.error().sys == ENAMETOOLONG) return Descriptor();
   if (fd.error().sys != ENOENT) return Failure(fd.error());
   if (!locking_asked_for()) return Descriptor();
   const auto made = files.create_at(dir, path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0666);

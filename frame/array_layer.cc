@@ -96,6 +96,10 @@ Result<std::optional<ArrayLayer>> array_layer_of(const Container& container) {
       return std::optional<ArrayLayer>(std::move(*parsed));
     }
   }
+  // An array it is, although nobody can tell any more of which shape: its chunks must not pass for plain bytes.
+  for (const std::string& lost : container.lost_metalayers()) {
+    if (lost == "b2nd" || lost == "caterva") return Failure(*container.metalayer_damage());
+  }
   return std::optional<ArrayLayer>();
 }
 

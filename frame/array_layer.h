@@ -28,7 +28,8 @@ struct ArrayLayer {
 /// The content of the metalayer.
 Result<ArrayLayer> parse_array_layer(ByteView content);
 
-/// The array layer among the fixed metalayers; none if this is no array.
+/// The array layer among the fixed metalayers; none if this is no array. corruption: it is one, but the layer is
+/// damaged.
 Result<std::optional<ArrayLayer>> array_layer_of(const Container& container);
 
 }  // namespace cframefs::frame

@@ -100,6 +100,8 @@ class Container {
   /// Set if not all of them could be read. The chunks can be all the same, but what the metalayers said about them
   /// (that they are tiles of an array) may be among what is lost.
   virtual const std::optional<Error>& metalayer_damage() const { return no_damage(); }
+  /// Names of those that could not be read, as far as these are known.
+  virtual std::vector<std::string> lost_metalayers() const { return {}; }
   /// Names of the variable-length metalayers in stored order.
   virtual std::vector<std::string> vlmetalayer_names() const = 0;
   /// Set if not all of these names could be read.

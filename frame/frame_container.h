@@ -49,6 +49,7 @@ class FrameContainer : public Container {
   const codec::ChunkEnvironment& environment() const override { return environment_; }
   const std::vector<Metalayer>& metalayers() const override { return parts_.metalayers.layers; }
   const std::optional<Error>& metalayer_damage() const override { return parts_.metalayers.damage; }
+  std::vector<std::string> lost_metalayers() const override { return parts_.metalayers.lost; }
   std::vector<std::string> vlmetalayer_names() const override;
   const std::optional<Error>& vlmetalayer_damage() const override { return parts_.trailer.map.damage; }
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;

@@ -225,6 +225,7 @@ MetalayerSection parse_metalayers(ByteView header, std::size_t map_at) {
       if (!section.damage) {
         section.damage = Error{ErrorKind::corruption, 0, "metalayer '" + entry.name + "' " + what};
       }
+      section.lost.push_back(std::move(entry.name));
       continue;
     }
     const auto at = static_cast<std::size_t>(entry.offset);

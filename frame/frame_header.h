@@ -33,7 +33,8 @@ Result<void> check_extent(const FrameHeader& header, std::uint64_t available);
 
 struct MetalayerSection {
   std::vector<Metalayer> layers;
-  std::optional<Error> damage;  // the first there was; `layers` holds what could be read
+  std::optional<Error> damage;    // the first there was; `layers` holds what could be read
+  std::vector<std::string> lost;  // names of those that could not, as far as they are known
 };
 
 /// The metalayers of a whole header (header_length bytes), whose map begins at `map_at`.

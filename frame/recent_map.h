@@ -40,21 +40,6 @@ class RecentMap {
     return value;
   }
 
-  template <class Predicate>
-  void erase_if(Predicate predicate) {
-    codec::MutexLock lock(mutex_);
-    for (auto entry = recent_.begin(); entry != recent_.end();) {
-      auto next = std::next(entry);
-      if (predicate(entry->key)) drop(entry);
-      entry = next;
-    }
-  }
-
-  std::size_t charged() const {
-    codec::MutexLock lock(mutex_);
-    return charged_;
-  }
-
  private:
   struct Entry {
     Key key;

@@ -1,39 +1,27 @@
 #include "frame/report.h"
 
 #include <cmath>
-#include <string_view>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "codec/names.h"
+#include "frame/text.h"
 
 namespace cframefs::frame {
 
 namespace {
 
-/// Length of the UTF-8 character that `text` begins with, 0 if it begins with none.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies past the last code point.
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f)) return 0;
-  if ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) return 0;
-  return length;
-}
-
 /// Names are bytes; JSON wants text. What is not UTF-8 shows as the replacement character.
-std::string as_text(std::string_view bytes) {
+std::string as_text(const std::string& name) {
+  const std::vector<std::uint8_t> bytes(name.begin(), name.end());
   std::string text;
-  while (!bytes.empty()) {
-    const std::size_t length = character_length(bytes);
-    text += length == 0 ? "\xef\xbf\xbd" : bytes.substr(0, length);
-    bytes.remove_prefix(length == 0 ? 1 : length);
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t length = utf8_length(codec::ByteView(bytes).subspan(at));
+    text += length == 0 ? "\xef\xbf\xbd" : name.substr(at, length);
+    at += length == 0 ? 1 : length;
   }
   return text;
 }

@@ -102,7 +102,7 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::parse(int dir, const std::s
                                                            const struct stat& status) {
   const std::string suffix = path.substr(path.size() - kSuffixLength);
   const bool on_folder = suffix == kFolderSuffix;
-  const auto fd = base_.open_at(dir, on_folder ? join(path, kEmbedFile) : path, O_RDONLY);
+  const auto fd = base_.open_at(dir, on_folder ? join(path, kEmbedFile) : path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return nullptr;
   auto known = std::make_shared<Known>();
   known->file = std::make_shared<const Descriptor>(base_, *fd);

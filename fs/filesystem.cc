@@ -69,7 +69,9 @@ Filesystem::~Filesystem() {
 codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (auto opened = tree_.open(); !opened) return opened;
   if (root_is_file && !tree_.is_single_file()) {
-    return codec::invalid("the mount point is a file, but the source is a folder");
+    codec::Failure failure = codec::invalid("the mount point is a file, but the source is a folder");
+    failure.value().path = options_.mountpoint;
+    return failure;
   }
   root_is_file_ = root_is_file;
   auto probe = tree_.probe(root_is_file ? tree_.single_name() : "");
@@ -393,6 +395,7 @@ codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::
         is_container(handle.node->kind) ? read_frame(handle, at, length, reply) : read_plain(handle, at, length, reply);
   }
   if (done) {
+    reply.join_many(route_.pool());
     statistics_.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
   } else {
     statistics_.errors.fetch_add(1, std::memory_order_relaxed);

@@ -183,6 +183,8 @@ class Filesystem {
                                                                  const std::shared_ptr<const frame::Descriptor>& file);
   codec::Result<std::shared_ptr<const Generation>> open_generation(
       Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file);
+  /// Logs what of the metadata cannot be read; the data can be all the same.
+  void note_metalayer_damage(const frame::Container& container, const std::string& path);
   /// This state of the file was found damaged, and that was logged, when it was looked at.
   static bool is_known_damaged(Node& node, const frame::Identity& identity);
   codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle);

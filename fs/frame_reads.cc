@@ -174,6 +174,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (!after) return codec::Failure(after.error());
     const bool steady = *before == *after;
     if (view && steady) {
+      note_metalayer_damage((*view)->container(), path);
       return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
                                                 std::move(*view), path);
     }
@@ -186,6 +187,15 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
       return codec::Failure(std::move(error));
     }
     std::this_thread::sleep_for(kOpenPause);
+  }
+}
+
+void Filesystem::note_metalayer_damage(const frame::Container& container, const std::string& path) {
+  for (const auto* damage : {&container.metalayer_damage(), &container.vlmetalayer_damage()}) {
+    if (!*damage) continue;
+    codec::Error error = **damage;
+    error.path = path;
+    once_.error(error);
   }
 }
 

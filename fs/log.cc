@@ -7,6 +7,8 @@
 #include <spdlog/spdlog.h>
 #include <syslog.h>
 
+#include "frame/text.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -35,16 +37,13 @@ void log_to(LogTarget target, bool debug) {
 }
 
 void log_debug(const std::string& line) {
-  logger()->debug("{}", line);
-}
-void log_info(const std::string& line) {
-  logger()->info("{}", line);
+  logger()->debug("{}", frame::printable(line));
 }
 void log_warning(const std::string& line) {
-  logger()->warn("{}", line);
+  logger()->warn("{}", frame::printable(line));
 }
 void log_error(const std::string& line) {
-  logger()->error("{}", line);
+  logger()->error("{}", frame::printable(line));
 }
 
 void OnceLog::error(const codec::Error& error) {

@@ -1,4 +1,5 @@
-// The log of the daemon: lines to stderr in the foreground, to syslog in the background.
+// The log of the daemon: lines to stderr in the foreground, to syslog in the background. What could break a line or
+// steer a terminal, in a name for instance, is written as \xNN.
 //
 // Thread safety: all functions may be called at once, after log_to().
 #pragma once
@@ -17,7 +18,6 @@ enum class LogTarget : std::uint8_t { standard_error, syslog };
 /// Chooses where lines go; `debug` lets log_debug() lines through.
 void log_to(LogTarget target, bool debug);
 void log_debug(const std::string& line);
-void log_info(const std::string& line);
 void log_warning(const std::string& line);
 void log_error(const std::string& line);
 

@@ -2,21 +2,24 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
+#include <climits>
 #include <unordered_set>
 #include <utility>
+
+#include "frame/replacement_file.h"
+#include "frame/suffixes.h"
 
 namespace cframefs::fs {
 namespace {
 
-constexpr std::string_view kArraySuffix = ".b2nd";
+using frame::kArraySuffix;
+using frame::kContainerSuffixes;
+using frame::kPackSuffix;
+using frame::kTemporaryPrefix;
+
 constexpr std::string_view kNpySuffix = ".npy";
-constexpr std::string_view kPackSuffix = ".blp";
-constexpr std::array<std::string_view, 8> kSuffixes = {".b2",        ".b2b",   ".b2f",   ".blp",
-                                                       kArraySuffix, ".blosc", ".cdata", ".b2frame"};
 constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr std::string_view kLockSuffix = ".b2lock";
-constexpr std::string_view kTemporaryPrefix = ".cframefs-tmp.";
 
 /// The order in which names on disk get a short name that several want.
 bool has_its_turn_before(std::string_view a, std::string_view b) {
@@ -26,10 +29,7 @@ bool has_its_turn_before(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view NameRules::suffix_of(std::string_view name) {
-  for (std::string_view suffix : kSuffixes) {
-    if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
-  }
-  return {};
+  return frame::container_suffix(name);
 }
 
 bool NameRules::has_array_suffix(std::string_view name) {
@@ -103,9 +103,11 @@ std::vector<std::string> NameRules::stored_names_of(std::string_view shown) cons
   const auto add = [&](std::string_view suffix, EntryKind kind) {
     const std::string_view replacement = replacement_of(suffix, kind);
     if (shown.size() <= replacement.size() || !shown.ends_with(replacement)) return;
+    // A longer name is in no folder; to ask for it would be an error of its own.
+    if (shown.size() - replacement.size() + suffix.size() > NAME_MAX) return;
     names.push_back(std::string(shown.substr(0, shown.size() - replacement.size())) + std::string(suffix));
   };
-  for (const std::string_view suffix : kSuffixes)
+  for (const std::string_view suffix : kContainerSuffixes)
     add(suffix, EntryKind::frame);
   if (arrays_ == ArrayView::npy) add(kPackSuffix, EntryKind::packed_array);
   std::sort(names.begin(), names.end(), has_its_turn_before);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frame/replacement_file.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
@@ -67,7 +68,7 @@ codec::Result<Filesystem::Entry> Filesystem::find_entry(NodeId parent, const std
 
 std::string Filesystem::temporary_path(const std::string& folder) {
   const std::uint64_t number = next_temporary_.fetch_add(1, std::memory_order_relaxed);
-  return SourceTree::join(folder, ".cframefs-tmp." + std::to_string(getpid()) + "." + std::to_string(number));
+  return SourceTree::join(folder, frame::kTemporaryPrefix + std::to_string(getpid()) + "." + std::to_string(number));
 }
 
 codec::Result<Attributes> Filesystem::made(NodeId parent, const std::string& name, const std::string& path,

@@ -121,7 +121,8 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
   handle->append = (flags & O_APPEND) != 0;
   auto status = files_.status(handle->file->fd());
   if (!status) return codec::Failure(status.error());
-  if (status->st_dev != node.device || status->st_ino != node.inode) {
+  // A pipe that was made in its place may have got its inode number, too.
+  if (!S_ISREG(status->st_mode) || status->st_dev != node.device || status->st_ino != node.inode) {
     return codec::stale("another file has taken its place");
   }
   {

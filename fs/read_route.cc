@@ -9,7 +9,7 @@ namespace {
 
 // Memory of decodes under way; with the threads' own it stays below the 64 MiB that a mount may use beyond its cache.
 constexpr std::uint64_t kDecodeBytes = std::uint64_t{40} << 20;
-// From this many pieces on a reply is put together in one buffer: a reply may have 1024 parts at most.
+// From this many pieces on a reply is put together in one buffer: that is cheaper than so many short parts.
 constexpr std::size_t kManyPieces = 64;
 // Neighbouring cells are fetched and decoded together up to this many plain bytes.
 constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;

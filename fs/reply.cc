@@ -7,6 +7,7 @@
 namespace cframefs::fs {
 namespace {
 
+constexpr std::size_t kManyParts = 512;
 // Never written, so all its pages are the system's one zero page.
 constexpr std::size_t kZeroBytes = std::size_t{1} << 20;
 const std::array<std::uint8_t, kZeroBytes>& zero_bytes() {
@@ -64,6 +65,15 @@ void Reply::copy_to(std::uint8_t* out) const {
     std::memcpy(out, part.iov_base, part.iov_len);
     out += part.iov_len;
   }
+}
+
+void Reply::join_many(BufferPool& pool) {
+  if (parts_.size() <= kManyParts) return;
+  const auto size = static_cast<std::size_t>(size_);
+  Buffer joined = pool.get(size);
+  copy_to(joined.bytes().data());
+  clear();
+  add(std::move(joined), size);
 }
 
 }  // namespace cframefs::fs

@@ -7,12 +7,18 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include "frame/advisory_lock.h"
 #include "frame/numpy_pack.h"
+#include "frame/sparse_frame.h"
 
 namespace cframefs::fs {
 namespace {
 
-const char* const kSparseIndex = "chunks.b2frame";
+using frame::kSparseIndexName;
+
+// Whatever has come into the place of a file since it was looked at, opening it must not wait: a pipe for its writer,
+// for instance.
+constexpr int kNeverWait = O_NONBLOCK | O_NOCTTY;
 
 bool is_missing(const codec::Error& error) {
   return error.sys == ENOENT || error.sys == ENOTDIR;
@@ -57,8 +63,8 @@ codec::Result<void> SourceTree::open() {
   auto status = files_.status(opened.fd());
   if (!status) return at_path<void>(codec::Failure(status.error()), root_path_);
   const bool is_folder = S_ISDIR(status->st_mode);
-  const bool is_sparse =
-      is_folder && rules_.has_container_suffix(root_path_) && files_.status_at(opened.fd(), kSparseIndex).has_value();
+  const bool is_sparse = is_folder && rules_.has_container_suffix(root_path_) &&
+                         files_.status_at(opened.fd(), kSparseIndexName).has_value();
   if (is_folder && !is_sparse) {
     if (options_.offset == 0) {
       root_ = std::move(opened);
@@ -97,24 +103,24 @@ bool SourceTree::keeps_kind(EntryKind kind, const std::string& path) const {
 }
 
 std::string SourceTree::attribute_path(const std::string& path, EntryKind kind) {
-  return kind == EntryKind::sparse_frame ? join(path, kSparseIndex) : path;
+  return kind == EntryKind::sparse_frame ? join(path, kSparseIndexName) : path;
 }
 
 std::string SourceTree::lock_path(const std::string& path, EntryKind kind) {
-  return kind == EntryKind::sparse_frame ? join(path, ".b2lock") : path + ".b2lock";
+  return frame::side_car_path(path, kind == EntryKind::sparse_frame);
 }
 
 codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
   if (!may_be_container(path)) return kind;
   if (kind == EntryKind::directory) {
-    const bool sparse = files_.status_at(root_.fd(), join(path, kSparseIndex)).has_value();
+    const bool sparse = files_.status_at(root_.fd(), join(path, kSparseIndexName)).has_value();
     return sparse ? EntryKind::sparse_frame : kind;
   }
   if (kind != EntryKind::plain) return kind;
   if (rules_.depends_on_content(path) && is_packed_array(path)) return EntryKind::packed_array;
   if (options_.detect == Detect::suffix || is_single_file()) return EntryKind::frame;
-  auto fd = files_.open_at(root_.fd(), path, O_RDONLY);
+  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
   if (!fd) return kind;  // what cannot be looked into is passed through, and fails there in its own way
   const frame::Descriptor file(files_, *fd);
   auto summary = frame::summarise(files_, file.fd());
@@ -123,7 +129,7 @@ codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t m
 
 /// Whatever cannot be looked into shows as any other Bloscpack file, and fails there in its own way.
 bool SourceTree::is_packed_array(const std::string& path) const {
-  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | O_NONBLOCK);
+  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
   if (!fd) return false;
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
   const auto container = frame::open_container(files_, file, nullptr, frame_begin());
@@ -147,7 +153,7 @@ codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Prob
   probe.status = *status;
   probe.entry_inode = status->st_ino;
   if (*kind == EntryKind::sparse_frame) {
-    auto index = files_.status_at(root_.fd(), join(path, kSparseIndex));
+    auto index = files_.status_at(root_.fd(), join(path, kSparseIndexName));
     if (!index) return at_path<Probe>(codec::Failure(index.error()), path);
     probe.status = *index;
   }
@@ -168,7 +174,7 @@ codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Prob
 
 codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe probe) const {
   probe.size = 0;
-  auto fd = files_.open_at(root_.fd(), path, O_RDONLY);
+  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
   if (!fd) {
     // Removed or renamed since it was looked at: no damage.
     if (is_missing(fd.error())) return at_path<Probe>(codec::Failure(fd.error()), path);
@@ -249,13 +255,13 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(const std::string& direc
 
 codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(const std::string& path,
                                                                                int flags) const {
-  auto fd = files_.open_at(root_.fd(), path.empty() ? "." : path, flags);
+  auto fd = files_.open_at(root_.fd(), path.empty() ? "." : path, flags | kNeverWait);
   if (!fd) return at_path<std::shared_ptr<const frame::Descriptor>>(codec::Failure(fd.error()), path);
   return std::make_shared<const frame::Descriptor>(files_, *fd);
 }
 
 codec::Result<frame::Identity> SourceTree::identity(int fd, EntryKind kind) const {
-  auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndex) : files_.status(fd);
+  auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndexName) : files_.status(fd);
   if (!status) return codec::Failure(status.error());
   return frame::Identity::of(*status);
 }
@@ -263,13 +269,23 @@ codec::Result<frame::Identity> SourceTree::identity(int fd, EntryKind kind) cons
 codec::Result<std::string> SourceTree::read_link(const std::string& path) const {
   auto target = files_.read_link(root_.fd(), path);
   if (!target) return at_path<std::string>(codec::Failure(target.error()), path);
-  EntryKind kind = EntryKind::frame;
-  if (!target->starts_with('/') && rules_.depends_on_content(*target)) {
-    const std::size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
-    kind = kind_of(join(folder, *target)).value_or(EntryKind::frame);
-  }
-  return rules_.shown_target(*target, kind);
+  const std::size_t slash = path.rfind('/');
+  return shown_target(slash == std::string::npos ? "" : path.substr(0, slash), *target);
+}
+
+/// Not every container shows without its suffix, and not everything with a container's suffix is one.
+std::string SourceTree::shown_target(const std::string& folder, const std::string& target) const {
+  const std::size_t slash = target.rfind('/');
+  const std::string before = slash == std::string::npos ? "" : target.substr(0, slash + 1);
+  const std::string name = target.substr(before.size());
+  if (target.starts_with('/') || !rules_.has_container_suffix(name)) return target;
+  const auto kind_of_neighbour = [&](const std::string& other) { return kind_of(join(folder, before + other)); };
+  const auto kind = kind_of_neighbour(name);
+  if (!kind || *kind == EntryKind::none) return rules_.shown_target(target);
+  if (!is_container(*kind)) return target;
+  std::string short_name = rules_.short_name_of(name, *kind);
+  const auto owner = rules_.owner_of(short_name, kind_of_neighbour);
+  return owner && owner->name == name ? before + short_name : target;
 }
 
 }  // namespace cframefs::fs

@@ -58,7 +58,7 @@ class SourceTree {
   codec::Result<std::string> resolve(const std::string& directory, const std::string& shown) const;
   codec::Result<std::vector<ShownEntry>> list(const std::string& directory) const;
 
-  /// Opens whatever is at `path`; for a sparse frame its folder. `flags`: as open(2).
+  /// Opens whatever is at `path`, without ever waiting; for a sparse frame its folder. `flags`: as open(2).
   codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(const std::string& path,
                                                                      int flags = O_RDONLY) const;
   /// The identity by which changes of the open container are noticed.
@@ -76,6 +76,8 @@ class SourceTree {
  private:
   codec::Result<EntryKind> kind_from(const std::string& path, mode_t mode) const;
   bool may_be_container(const std::string& path) const;
+  /// What a link in `folder` shows that holds `target`.
+  std::string shown_target(const std::string& folder, const std::string& target) const;
   bool is_packed_array(const std::string& path) const;
   codec::Result<Probe> probe_container(const std::string& path, Probe probe) const;
   void probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file, Probe& probe) const;

@@ -16,8 +16,6 @@ namespace {
 constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
 // How often a read is begun again because somebody else was changing the frame.
 constexpr int kReadAttempts = 5;
-// A reply may have 1024 parts.
-constexpr std::size_t kManyParts = 512;
 
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
   return a + b < a ? ~std::uint64_t{0} : a + b;
@@ -314,13 +312,6 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
         done = shared_.route.read(*generation, frame::FlatOffset{part.segment.begin}, part.segment.length, reply);
       }
       if (done && reply.size() - before != part.segment.length) done = codec::corrupt("the frame ended early");
-    }
-    if (reply.parts().size() > kManyParts) {
-      Buffer gathered = shared_.route.pool().get(reply.size());
-      const std::size_t size = reply.size();
-      reply.copy_to(gathered.bytes().data());
-      reply.clear();
-      reply.add(std::move(gathered), size);
     }
     {
       // States that we have left are still there; only somebody else can have written over what was read.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "tools/sizes.h"
-#include "tools/text.h"
 #include "tools/version.h"
 
 namespace cframefs::tools {
@@ -64,8 +66,22 @@ CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset) {
   auto opened =
       frame::open_path(frame::system_files(), path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset});
-  if (!opened && opened.error().path.empty()) opened.error().path = path;
+  if (!opened) return codec::Failure(with_path(opened.error(), path));
   return opened;
+}
+
+codec::Error with_path(codec::Error error, const std::string& path) {
+  if (error.path.empty()) error.path = path;
+  return error;
+}
+
+codec::Result<mode_t> mode_of(const std::string& path) {
+  const auto fd = frame::system_files().open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return codec::Failure(fd.error());
+  const frame::Descriptor file(frame::system_files(), *fd);
+  const auto status = frame::system_files().status(file.fd());
+  if (!status) return codec::Failure(status.error());
+  return status->st_mode & 0666;
 }
 
 codec::Result<void> refuse_array(const frame::Container& container) {
@@ -88,6 +104,10 @@ ExitStatus emit(Io& io, const std::string& text) {
 ExitStatus report(Io& io, const codec::Error& error) {
   io.err.print("cframe: " + printable(codec::describe(error)) + "\n");
   return status_of(error);
+}
+
+int report_failure(Io& io, const codec::Error& error, const std::string& path) {
+  return io.stop.load() ? interrupted : report(io, with_path(error, path));
 }
 
 }  // namespace cframefs::tools

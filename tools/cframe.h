@@ -13,11 +13,15 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <sys/types.h>
 
 #include "frame/open.h"
+#include "frame/text.h"
 #include "tools/io.h"
 
 namespace cframefs::tools {
+
+using frame::printable;
 
 /// `arguments`: without the program's name.
 int cframe_main(const std::vector<std::string>& arguments, Io& io);
@@ -47,10 +51,19 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::str
 /// unsupported, for an n-d array, whose stored order is not the order that its reader means.
 codec::Result<void> refuse_array(const frame::Container& container);
 
+/// The error with the path of the file that it is about, unless it names one.
+codec::Error with_path(codec::Error error, const std::string& path);
+
+/// Who may read the files that a container lies in may read its plain bytes.
+codec::Result<mode_t> mode_of(const std::string& path);
+
 /// Prints a result. Its loss is the system's fault, unless the reader has gone.
 ExitStatus emit(Io& io, const std::string& text);
 
 /// "cframe: PATH: chunk 3 at file offset 1234: REASON" on io.err. Returns whose fault it is.
 ExitStatus report(Io& io, const codec::Error& error);
+
+/// The same for an operation on the file `path` that a Ctrl-C may have ended, which is nothing to report.
+int report_failure(Io& io, const codec::Error& error, const std::string& path);
 
 }  // namespace cframefs::tools

@@ -19,7 +19,7 @@ struct CatOptions {
   std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t frame_offset = 0;
   unsigned workers = 0;
-  frame::ArrayForm b2nd = frame::ArrayForm::npy;
+  std::string b2nd = "npy";
 };
 
 const std::map<std::string, frame::ArrayForm> kForms = {
@@ -28,7 +28,7 @@ const std::map<std::string, frame::ArrayForm> kForms = {
 int run_cat(const CatOptions& options, Io& io) {
   auto container = open_frame(options.file, options.frame_offset);
   if (!container) return report(io, container.error());
-  const auto view = frame::make_view(std::move(*container), options.b2nd, options.file.ends_with(".b2nd"));
+  const auto view = frame::make_view(std::move(*container), kForms.at(options.b2nd), options.file.ends_with(".b2nd"));
   if (!view) {
     codec::Error error = view.error();
     error.path = options.file;
@@ -68,7 +68,7 @@ Subcommand add_cat(CLI::App& program) {
   app->add_option("--b2nd", options->b2nd,
                   "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, "
                   "padding included")
-      ->transform(CLI::Transformer(kForms))
+      ->check(CLI::IsMember({"npy", "flat", "chunks"}))
       ->type_name("npy|flat|chunks");
   app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))

@@ -5,7 +5,6 @@
 #include "tools/cframe.h"
 #include "tools/frame_changes.h"
 #include "tools/sizes.h"
-#include "tools/text.h"
 
 namespace cframefs::tools {
 
@@ -23,9 +22,7 @@ codec::Result<std::string> compact_one(const std::string& file, double wait) {
   frame::FrameWriter& writer = *opened->writer;
   const std::uint64_t before = writer.parameters().frame_length;
   if (auto done = writer.compact(); !done) {
-    codec::Error error = done.error();
-    if (error.path.empty()) error.path = file;
-    return tl::unexpected(std::move(error));
+    return tl::unexpected(with_path(done.error(), file));
   }
   return printable(file) + ": " + human_size(before) + " became " + human_size(writer.parameters().frame_length) + "\n";
 }

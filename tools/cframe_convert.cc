@@ -230,49 +230,34 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   return std::optional<Plan>(std::move(*plan));
 }
 
-Result<mode_t> mode_of(const std::string& path) {
-  const auto fd = frame::system_files().open_named(path, O_RDONLY | O_NONBLOCK);
-  if (!fd) return Failure(fd.error());
-  const frame::Descriptor file(frame::system_files(), *fd);
-  const auto status = frame::system_files().status(file.fd());
-  if (!status) return Failure(status.error());
-  return status->st_mode & 0666;
-}
-
-int failed(Io& io, codec::Error error, const std::string& path) {
-  if (io.stop.load()) return interrupted;
-  if (error.path.empty()) error.path = path;
-  return report(io, error);
-}
-
 int make_frame(const ConvertOptions& options, Plan& plan, mode_t mode, Io& io) {
-  if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return failed(io, fine.error(), options.in);
+  if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
   auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
-  if (!file) return failed(io, file.error(), options.out);
+  if (!file) return report_failure(io, file.error(), options.out);
   Progress progress(io, "converting", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) { progress.update(packed.nbytes, plan.nbytes); };
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
   const auto packed =
       pack_frame(*plan.input, plan.frame, frame::system_files(), file->fd(), workers, show, io.stop, plan.vlmetalayers);
   progress.finish();
-  if (!packed) return failed(io, packed.error(), options.in);
+  if (!packed) return report_failure(io, packed.error(), options.in);
   if (packed->nbytes != plan.nbytes) {
-    return failed(io, codec::corrupt("it ended after " + std::to_string(packed->nbytes) + " bytes").value(),
-                  options.in);
+    return report_failure(io, codec::corrupt("it ended after " + std::to_string(packed->nbytes) + " bytes").value(),
+                          options.in);
   }
-  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
   return done;
 }
 
 /// A .npy file of an array.
 int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Container> container, mode_t mode, Io& io) {
   const auto view = frame::make_view(std::move(container), frame::ArrayForm::npy, options.in.ends_with(".b2nd"));
-  if (!view) return failed(io, view.error(), options.in);
+  if (!view) return report_failure(io, view.error(), options.in);
   if ((*view)->head().empty()) {
-    return failed(io, codec::invalid("no array, which a .npy file must be").value(), options.in);
+    return report_failure(io, codec::invalid("no array, which a .npy file must be").value(), options.in);
   }
   auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
-  if (!file) return failed(io, file.error(), options.out);
+  if (!file) return report_failure(io, file.error(), options.out);
   Progress progress(io, "converting", Progress::Unit::bytes);
   std::uint64_t at = 0;
   bool write_failed = false;
@@ -286,24 +271,24 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
   const auto streamed = stream_view(**view, frame::FlatOffset{0}, (*view)->size(), workers, sink, io.stop);
   progress.finish();
-  if (!streamed) return failed(io, streamed.error(), write_failed ? options.out : options.in);
-  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  if (!streamed) return report_failure(io, streamed.error(), write_failed ? options.out : options.in);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
   return done;
 }
 
 int run_convert(const ConvertOptions& options, Io& io) {
   if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
   const auto mode = mode_of(options.in);
-  if (!mode) return failed(io, mode.error(), options.in);
+  if (!mode) return report_failure(io, mode.error(), options.in);
   auto npy = plan_npy(options);
-  if (!npy) return failed(io, npy.error(), options.in);
+  if (!npy) return report_failure(io, npy.error(), options.in);
   if (*npy) return make_frame(options, **npy, *mode, io);
   auto container = frame::open_path(frame::system_files(), options.in, std::make_shared<frame::IndexCache>(),
                                     frame::FileOffset{options.frame_offset}, options.old_bitshuffle);
-  if (!container) return failed(io, container.error(), options.in);
+  if (!container) return report_failure(io, container.error(), options.in);
   if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *mode, io);
   auto plan = plan_container(options, *container);
-  if (!plan) return failed(io, plan.error(), options.in);
+  if (!plan) return report_failure(io, plan.error(), options.in);
   return make_frame(options, *plan, *mode, io);
 }
 

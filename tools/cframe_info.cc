@@ -12,7 +12,6 @@
 #include "tools/frame_scan.h"
 #include "tools/metalayers.h"
 #include "tools/sizes.h"
-#include "tools/text.h"
 
 namespace cframefs::tools {
 
@@ -118,9 +117,7 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
   const auto scan =
       scan_frame(container, options.all ? std::numeric_limits<std::int64_t>::max() : kMostHeaders, io.stop, progress);
   if (!scan) {
-    codec::Error error = scan.error();
-    if (error.path.empty()) error.path = file;
-    return tl::unexpected(error);
+    return tl::unexpected(with_path(scan.error(), file));
   }
   Findings found{frame::summary_json(container), scan->first_damage};
   json& info = found.info;
@@ -138,8 +135,10 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
     if (layer.name != "b2nd" && layer.name != "caterva") continue;
     if (auto array = array_json(layer.content)) info["array"] = std::move(*array);
   }
+  if (!found.damage) found.damage = container.metalayer_damage();
+  if (!found.damage) found.damage = container.vlmetalayer_damage();
   if (found.damage) {
-    if (found.damage->path.empty()) found.damage->path = file;
+    found.damage = with_path(*found.damage, file);
     info["error"] = codec::describe(*found.damage);
   }
   return found;

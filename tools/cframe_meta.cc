@@ -10,7 +10,6 @@
 #include "tools/cframe.h"
 #include "tools/frame_changes.h"
 #include "tools/metalayers.h"
-#include "tools/text.h"
 
 namespace cframefs::tools {
 
@@ -38,11 +37,6 @@ struct SetOptions {
   bool fixed = false;
   bool remove = false;
 };
-
-codec::Error with_path(codec::Error error, const std::string& path) {
-  if (error.path.empty()) error.path = path;
-  return error;
-}
 
 std::vector<std::string> names_of(const frame::Container& container, bool fixed) {
   if (!fixed) return container.vlmetalayer_names();

@@ -168,20 +168,14 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
   return frame::choose_frame(context, encode, chunksize, *head);
 }
 
-int failed(Io& io, codec::Error error, const std::string& path) {
-  if (io.stop.load()) return interrupted;
-  if (error.path.empty()) error.path = path;
-  return report(io, error);
-}
-
 int run_pack(const PackOptions& options, Io& io) {
   if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
   auto source = Source::open(options.in, io);
-  if (!source) return failed(io, source.error(), options.in);
+  if (!source) return report_failure(io, source.error(), options.in);
   auto file = NewFile::create(frame::system_files(), options.out, options.force, source->mode());
-  if (!file) return failed(io, file.error(), options.out);
+  if (!file) return report_failure(io, file.error(), options.out);
   const auto frame = choose(options, *source, io);
-  if (!frame) return failed(io, frame.error(), options.in);
+  if (!frame) return report_failure(io, frame.error(), options.in);
 
   Progress progress(io, "packing", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) {
@@ -191,8 +185,8 @@ int run_pack(const PackOptions& options, Io& io) {
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
   const auto packed = pack_frame(*source, *frame, frame::system_files(), file->fd(), workers, show, io.stop);
   progress.finish();
-  if (!packed) return failed(io, packed.error(), options.out);
-  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  if (!packed) return report_failure(io, packed.error(), options.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
   return done;
 }
 

@@ -14,7 +14,6 @@
 #include "tools/cframe.h"
 #include "tools/frame_changes.h"
 #include "tools/sizes.h"
-#include "tools/text.h"
 
 namespace cframefs::tools {
 
@@ -33,11 +32,6 @@ struct RepairOptions {
   double wait = 5;
   bool quiet = false;
 };
-
-codec::Error with_path(codec::Error error, const std::string& path) {
-  if (error.path.empty()) error.path = path;
-  return error;
-}
 
 /// The frame in place: only what lies behind it goes.
 int cut_tail(const RepairOptions& options, Io& io) {

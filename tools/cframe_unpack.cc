@@ -26,16 +26,6 @@ struct UnpackOptions {
   unsigned workers = 0;
 };
 
-/// The files that a container lies in may be read by whom its plain bytes may be.
-Result<mode_t> mode_of(const std::string& path) {
-  const auto fd = frame::system_files().open_named(path, O_RDONLY);
-  if (!fd) return codec::Failure(fd.error());
-  const frame::Descriptor file(frame::system_files(), *fd);
-  const auto status = frame::system_files().status(*fd);
-  if (!status) return codec::Failure(status.error());
-  return status->st_mode & 0666;
-}
-
 /// Writes a container's bytes into an empty file.
 class Unpacker {
  public:
@@ -102,28 +92,22 @@ class Unpacker {
   bool write_failed_ = false;
 };
 
-int failed(Io& io, codec::Error error, const std::string& path) {
-  if (io.stop.load()) return interrupted;
-  if (error.path.empty()) error.path = path;
-  return report(io, error);
-}
-
 int run_unpack(const UnpackOptions& options, Io& io) {
   const auto container = open_frame(options.in, options.frame_offset);
-  if (!container) return failed(io, container.error(), options.in);
+  if (!container) return report_failure(io, container.error(), options.in);
   if (options.b2nd.empty()) {
-    if (const auto plain = refuse_array(**container); !plain) return failed(io, plain.error(), options.in);
+    if (const auto plain = refuse_array(**container); !plain) return report_failure(io, plain.error(), options.in);
   }
   const auto mode = mode_of(options.in);
-  if (!mode) return failed(io, mode.error(), options.in);
+  if (!mode) return report_failure(io, mode.error(), options.in);
   auto file = NewFile::create(frame::system_files(), options.out, options.force, *mode);
-  if (!file) return failed(io, file.error(), options.out);
+  if (!file) return report_failure(io, file.error(), options.out);
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
   Unpacker unpacker(**container, file->fd(), workers, io);
   if (auto unpacked = unpacker.run(); !unpacked) {
-    return failed(io, unpacked.error(), unpacker.write_failed() ? options.out : options.in);
+    return report_failure(io, unpacked.error(), unpacker.write_failed() ? options.out : options.in);
   }
-  if (auto published = file->publish(); !published) return failed(io, published.error(), options.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
   return done;
 }
 

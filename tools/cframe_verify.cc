@@ -11,7 +11,6 @@
 #include "tools/frame_files.h"
 #include "tools/progress.h"
 #include "tools/sizes.h"
-#include "tools/text.h"
 
 namespace cframefs::tools {
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "frame/text.h"
 #include "fs/daemon.h"
 #include "tools/io.h"
 #include "tools/mount_options.h"
@@ -12,7 +13,7 @@ int main(int argc, char** argv) {
   using namespace cframefs;
   const auto command = tools::parse_mount_command({argv + 1, argv + argc});
   if (!command) {
-    std::fprintf(stderr, "cframefs: %s\n", command.error().reason.c_str());
+    std::fprintf(stderr, "cframefs: %s\n", frame::printable(command.error().reason).c_str());
     return tools::call_at_fault;
   }
   switch (command->action) {
@@ -26,7 +27,7 @@ int main(int argc, char** argv) {
       break;
   }
   if (const auto served = fs::mount_and_serve(command->options); !served) {
-    std::fprintf(stderr, "cframefs: %s\n", codec::describe(served.error()).c_str());
+    std::fprintf(stderr, "cframefs: %s\n", frame::printable(codec::describe(served.error())).c_str());
     return tools::status_of(served.error());
   }
   return tools::done;

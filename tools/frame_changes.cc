@@ -5,16 +5,13 @@
 
 #include <fcntl.h>
 
+#include "tools/cframe.h"
+
 namespace cframefs::tools {
 
 namespace {
 
 constexpr double kMostSeconds = 1e6;
-
-codec::Error with_path(codec::Error error, const std::string& path) {
-  if (error.path.empty()) error.path = path;
-  return error;
-}
 
 }  // namespace
 

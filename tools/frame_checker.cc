@@ -82,7 +82,11 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
     file->report.chunks = (*container)->chunk_count();
     // That the chunks are those of an array is part of what must be right.
     const auto view = frame::make_view(*container, frame::ArrayForm::npy, input.path.ends_with(".b2nd"));
-    if (!view) file->note(view.error(), std::nullopt);
+    if (!view) {
+      file->note(view.error(), std::nullopt);
+    } else if (const auto& damage = (*container)->metalayer_damage()) {
+      file->note(*damage, std::nullopt);
+    }
     push({file, 0, 0, true});
     const std::int64_t step = chunks_per_task(parameters);
     for (std::int64_t begin = 0; begin < file->report.chunks && !stop_.load(); begin += step) {
@@ -149,6 +153,7 @@ void FrameChecker::work() {
 void FrameChecker::run(BlockDecoder& decoder, const Task& task) {
   File& file = *task.file;
   if (task.metalayers) {
+    if (const auto& damage = file.container->vlmetalayer_damage()) file.note(*damage, std::nullopt);
     for (const auto& name : file.container->vlmetalayer_names()) {
       if (const auto content = file.container->vlmetalayer(name); !content) {
         Error error = content.error();

@@ -1,10 +1,10 @@
 #include "tools/frame_files.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include <boost/filesystem.hpp>
+
+#include "frame/suffixes.h"
 
 namespace cframefs::tools {
 
@@ -14,10 +14,8 @@ using filesystem::path;
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kSuffixes = {".b2frame", ".b2f", ".b2", ".b2nd", ".blp", ".blosc", ".cdata"};
-
 bool has_frame_suffix(const path& name) {
-  return std::find(kSuffixes.begin(), kSuffixes.end(), name.extension().string()) != kSuffixes.end();
+  return !frame::container_suffix(name.filename().string()).empty();
 }
 
 /// The entries of a folder, by name.

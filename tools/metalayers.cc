@@ -6,7 +6,7 @@
 
 #include "frame/array_layer.h"
 #include "frame/msgpack.h"
-#include "tools/text.h"
+#include "frame/text.h"
 
 namespace cframefs::tools {
 
@@ -22,7 +22,7 @@ void replace_binary(json& value) {
   if (value.is_binary()) {
     const auto bytes = std::as_const(value).get_binary();
     const ByteView view(bytes);
-    value = is_plain_text(view) ? std::string(view.begin(), view.end()) : "hex:" + hex(view);
+    value = frame::is_plain_text(view) ? std::string(view.begin(), view.end()) : "hex:" + frame::hex(view);
   } else if (value.is_structured()) {
     for (auto& inner : value)
       replace_binary(inner);
@@ -44,12 +44,12 @@ json metalayer_json(ByteView content) {
   } else if (auto value = msgpack_json(content)) {
     shown["encoding"] = "msgpack";
     shown["value"] = std::move(*value);
-  } else if (is_plain_text(content)) {
+  } else if (frame::is_plain_text(content)) {
     shown["encoding"] = "text";
     shown["value"] = std::string(content.begin(), content.end());
   } else {
     shown["encoding"] = "hex";
-    shown["value"] = hex(content);
+    shown["value"] = frame::hex(content);
   }
   return shown;
 }

@@ -20,7 +20,7 @@ codec::Result<std::uint64_t> parse_size_or_auto(std::string_view text, std::uint
 /// Digits only.
 codec::Result<std::uint64_t> parse_count(std::string_view text);
 
-/// A number of seconds, zero or more, that may have a fraction.
+/// A number of seconds, zero to a thousand million, that may have a fraction.
 codec::Result<double> parse_seconds(std::string_view text);
 
 /// "512 bytes", "64 KiB", "1.5 MiB": exact where it is a whole number of the unit, else one digit after the point.

@@ -72,6 +72,17 @@ TEST(Bytedelta, UndoneWithAndWithoutVectors) {
   });
 }
 
+// A frame may claim items of two gigabytes; each block then took seconds to leave alone.
+TEST(Bytedelta, MorePlanesThanBytesAreNoWork) {
+  const Bytes plain = random_bytes(1000, 3);
+  for (const BytedeltaKind kind : {BytedeltaKind::whole, BytedeltaKind::restarted}) {
+    Bytes block = plain;
+    for (int times = 0; times < 1000; ++times)
+      codec::undo_bytedelta(0x7fffffff, kind, block);
+    EXPECT_EQ(block, plain);
+  }
+}
+
 TEST(Bytedelta, TheTwoKindsDifferBehindTheLastWholeSixteen) {
   Bytes whole(20, 1);
   Bytes restarted(20, 1);

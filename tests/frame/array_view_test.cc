@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -200,6 +201,23 @@ TEST(ArrayView, AnArrayIsNeverShownAsTheBytesOfItsChunksWhenItsLayerIsDamaged) {
       }
       EXPECT_TRUE(view_of(frame.build(), ArrayForm::chunks, is_array));
     }
+  }
+}
+
+TEST(ArrayView, NorWhenItsLayerCannotBeFound) {
+  const ArraySpec spec{{10, 7}, {4, 3}, {2, 2}, 4, "<i4"};
+  test::FrameBuilder frame = test::array_frame(spec, test::varied_items(spec.nbytes()));
+  for (const char* name : {"b2nd", "caterva", "other"}) {
+    frame.metalayers[0].first = name;
+    Bytes bytes = frame.build();
+    bytes[frame.header_length() - frame.metalayers[0].second.size() - 5] = 0xc5;  // the marker of the content
+    const bool is_array = std::string_view(name) != "other";
+    const auto view = view_of(bytes, ArrayForm::npy, false);
+    EXPECT_EQ(view.has_value(), !is_array) << name;
+    if (is_array && !view) {
+      EXPECT_NE(view.error().reason.find(name), std::string::npos) << view.error().reason;
+    }
+    EXPECT_TRUE(view_of(bytes, ArrayForm::chunks, false)) << name;
   }
 }
 

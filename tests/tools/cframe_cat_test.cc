@@ -110,6 +110,15 @@ TEST(CframeCat, AnArrayIsWrittenAsItShowsOnAMount) {
   });
 }
 
+TEST(CframeCat, AFormThatDoesNotExistIsAnsweredWithThoseThatDo) {
+  for (const char* form : {"foo", "1", ""}) {
+    const Ran ran = run_cframe({"cat", golden("large/lz4.b2frame"), "--b2nd", form, "--length", "1"});
+    EXPECT_EQ(ran.status, tools::call_at_fault) << form;
+    for (const char* known : {"npy", "flat", "chunks"})
+      EXPECT_NE(ran.err.find(known), std::string::npos) << ran.err;
+  }
+}
+
 TEST(CframeCat, AnArrayWhoseLayerIsDamagedIsNotWritten) {
   const TempDir folder;
   Bytes items;

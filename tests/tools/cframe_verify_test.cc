@@ -56,6 +56,19 @@ TEST(CframeVerify, NamesTheDamagedChunkWithItsPlace) {
   EXPECT_EQ(report["faulty"], 1);
 }
 
+// The chunks are all there, but who reads the metalayers does not get them.
+TEST(CframeVerify, TellsOfDamagedMetalayers) {
+  for (const char* name : {"meta/count_3.b2frame", "meta/offset_-1.b2frame", "vlmeta/count_8193.b2frame"}) {
+    const std::string file = malformed(name);
+    const Ran verified = run_cframe({"verify", file});
+    EXPECT_EQ(verified.status, tools::data_at_fault) << file;
+    EXPECT_NE(verified.err.find("metalayer"), std::string::npos) << verified.err;
+    const Ran shown = run_cframe({"info", file});
+    EXPECT_EQ(shown.status, tools::data_at_fault) << file;
+    EXPECT_NE(shown.err.find("metalayer"), std::string::npos) << shown.err;
+  }
+}
+
 TEST(CframeVerify, JudgesEveryMalformedFrameAsItsManifestAllows) {
   std::size_t faulty = 0;
   for (const Row& row : read_manifest(golden_dir() / "malformed" / "MANIFEST.tsv")) {

@@ -140,6 +140,8 @@ TEST(MountOptions, BadValuesOfAllKinds) {
                              "filter=trunc_prec(12)",  // loses bits
                              "commit_interval=nan",
                              "commit_interval=1e",
+                             "commit_interval=1000000001",  // its milliseconds would be more than can be counted
+                             "entry_timeout=99999999999999999999999999999999",
                              "ro=1",
                              "rw=",
                              "names",

@@ -1,5 +1,5 @@
 // What programs print: sizes, text out of files, metalayers, the progress line.
-#include "tools/text.h"
+#include "frame/text.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -44,17 +44,17 @@ TEST(Sizes, AreShownSoThatTheyCanBeRead) {
 }
 
 TEST(Text, NothingThatSteersATerminalGetsThrough) {
-  EXPECT_EQ(tools::printable("plain é 日本"), "plain é 日本");
-  EXPECT_EQ(tools::printable("a\x1b[2Jb"), "a\\x1b[2Jb");
-  EXPECT_EQ(tools::printable("a\nb\t\x7f"), "a\\x0ab\\x09\\x7f");
-  EXPECT_EQ(tools::printable("\xc2\x9b"), "\\xc2\\x9b");  // the one-character form of ESC [
-  EXPECT_EQ(tools::printable("\xff\xc3"), "\\xff\\xc3");
-  EXPECT_EQ(tools::printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
-  EXPECT_EQ(tools::printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
+  EXPECT_EQ(frame::printable("plain é 日本"), "plain é 日本");
+  EXPECT_EQ(frame::printable("a\x1b[2Jb"), "a\\x1b[2Jb");
+  EXPECT_EQ(frame::printable("a\nb\t\x7f"), "a\\x0ab\\x09\\x7f");
+  EXPECT_EQ(frame::printable("\xc2\x9b"), "\\xc2\\x9b");  // the one-character form of ESC [
+  EXPECT_EQ(frame::printable("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(frame::printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
+  EXPECT_EQ(frame::printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
 }
 
 RC_GTEST_PROP(Text, PrintableIsAlwaysPlainText, (const std::string& text)) {
-  RC_ASSERT(tools::is_plain_text(bytes_of(tools::printable(text))));
+  RC_ASSERT(frame::is_plain_text(bytes_of(frame::printable(text))));
 }
 
 TEST(Metalayers, AreDecodedByWhatTheyAre) {

@@ -1,4 +1,4 @@
-// Text that came out of a file, made fit for a terminal.
+// Text that came out of a file, made fit for a terminal, a log and JSON.
 //
 // Thread safety: functions only.
 #pragma once
@@ -8,7 +8,10 @@
 
 #include "codec/bytes.h"
 
-namespace cframefs::tools {
+namespace cframefs::frame {
+
+/// Length of the UTF-8 character that the text begins with, 0 if it begins with none. REQUIRES: text is not empty.
+std::size_t utf8_length(codec::ByteView text);
 
 /// Valid UTF-8 without control characters other than tab and line ends.
 bool is_plain_text(codec::ByteView bytes);
@@ -19,4 +22,4 @@ std::string printable(std::string_view text);
 /// Two digits a byte.
 std::string hex(codec::ByteView bytes);
 
-}  // namespace cframefs::tools
+}  // namespace cframefs::frame

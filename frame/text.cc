@@ -1,9 +1,9 @@
-#include "tools/text.h"
+#include "frame/text.h"
 
 #include <cstdint>
 #include <vector>
 
-namespace cframefs::tools {
+namespace cframefs::frame {
 
 namespace {
 
@@ -13,8 +13,15 @@ bool is_continuation(std::uint8_t byte) {
   return (byte & 0xc0) == 0x80;
 }
 
-/// Length of the well-formed UTF-8 sequence at the front, 0 if there is none.
-std::size_t sequence_length(codec::ByteView bytes) {
+/// C0, delete, and C1 in its two-byte UTF-8 form.
+bool is_control(codec::ByteView sequence) {
+  if (sequence.size() == 1) return sequence[0] < 0x20 || sequence[0] == 0x7f;
+  return sequence.size() == 2 && sequence[0] == 0xc2 && sequence[1] < 0xa0;
+}
+
+}  // namespace
+
+std::size_t utf8_length(codec::ByteView bytes) {
   const std::uint8_t lead = bytes[0];
   if (lead < 0x80) return 1;
   const std::size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
@@ -34,17 +41,9 @@ std::size_t sequence_length(codec::ByteView bytes) {
   return length;
 }
 
-/// C0, delete, and C1 in its two-byte UTF-8 form.
-bool is_control(codec::ByteView sequence) {
-  if (sequence.size() == 1) return sequence[0] < 0x20 || sequence[0] == 0x7f;
-  return sequence.size() == 2 && sequence[0] == 0xc2 && sequence[1] < 0xa0;
-}
-
-}  // namespace
-
 bool is_plain_text(codec::ByteView bytes) {
   while (!bytes.empty()) {
-    const std::size_t length = sequence_length(bytes);
+    const std::size_t length = utf8_length(bytes);
     if (length == 0) return false;
     const std::uint8_t first = bytes[0];
     if (is_control(bytes.first(length)) && first != '\t' && first != '\n' && first != '\r') return false;
@@ -58,7 +57,7 @@ std::string printable(std::string_view text) {
   codec::ByteView bytes(copy);
   std::string shown;
   while (!bytes.empty()) {
-    const std::size_t length = sequence_length(bytes);
+    const std::size_t length = utf8_length(bytes);
     if (length == 0 || is_control(bytes.first(length))) {
       for (std::size_t i = 0; i < (length == 0 ? 1 : length); ++i)
         shown += "\\x" + hex(bytes.subspan(i, 1));
@@ -80,4 +79,4 @@ std::string hex(codec::ByteView bytes) {
   return digits;
 }
 
-}  // namespace cframefs::tools
+}  // namespace cframefs::frame

@@ -1,0 +1,24 @@
+// The suffixes that say that a file, or the folder of a sparse frame, is a container. The only table of them.
+//
+// Thread safety: constants and functions only.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace cframefs::frame {
+
+inline constexpr std::string_view kArraySuffix = ".b2nd";
+inline constexpr std::string_view kPackSuffix = ".blp";
+inline constexpr std::array<std::string_view, 8> kContainerSuffixes = {".b2",        ".b2b",   ".b2f",   kPackSuffix,
+                                                                       kArraySuffix, ".blosc", ".cdata", ".b2frame"};
+
+/// The suffix of a name that has more than a suffix; empty if it is none of these.
+constexpr std::string_view container_suffix(std::string_view name) {
+  for (const std::string_view suffix : kContainerSuffixes) {
+    if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
+  }
+  return {};
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,173 @@
+// What the mount shows of odd files: read through the filesystem object, without a mount.
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "codec/chunk_encoder.h"
+#include "codec/encode_context.h"
+#include "codec/stream_encoders.h"
+#include "tests/fs/written_filesystem.h"
+#include "tests/support/frame_builder.h"
+
+namespace cframefs::fs {
+namespace {
+
+using test::Bytes;
+
+class FilesystemReads : public WrittenFilesystem {
+ protected:
+  std::string link_of(const std::string& name) {
+    auto found = filesystem_->lookup(kRootNode, name);
+    EXPECT_TRUE(found) << found.error().reason;
+    auto target = filesystem_->read_link(found->node);
+    EXPECT_TRUE(target) << target.error().reason;
+    EXPECT_EQ(static_cast<std::size_t>(found->status.st_size), target->size());
+    return *target;
+  }
+  void link_on_disk(const std::string& target, const std::string& name) {
+    std::filesystem::create_symlink(target, folder_.path() / name);
+  }
+  void frame_on_disk(const std::string& name, const std::string& text) {
+    folder_.write(name, test::plain_frame(Bytes(text.begin(), text.end()), 4096).build());
+  }
+};
+
+void append(Bytes& to, std::int32_t value) {
+  std::array<std::uint8_t, 4> bytes;
+  codec::store_le(bytes.data(), value);
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+/// A frame of one chunk of variable-length blocks: `count` of one byte, and a huge one of zeros.
+Bytes frame_of_many_short_blocks(std::int32_t count, std::size_t huge) {
+  codec::EncodeContext context;
+  const Bytes zeros(huge);
+  Bytes packed(huge / 200 + 100);
+  const codec::StreamEncoder encoder{codec::kLz4, 5, nullptr};
+  const auto length = codec::encode_stream(context.states(), encoder, zeros, packed);
+  EXPECT_TRUE(length && *length > 0);
+  packed.resize(*length);
+
+  Bytes starts;
+  Bytes blocks;
+  const std::int32_t first = 32 + 4 * (count + 1);
+  for (std::int32_t i = 0; i <= count; ++i) {
+    append(starts, first + static_cast<std::int32_t>(blocks.size()));
+    append(blocks, i < count ? 1 : static_cast<std::int32_t>(huge));
+    if (i < count) {
+      blocks.push_back(static_cast<std::uint8_t>(i));
+    } else {
+      blocks.insert(blocks.end(), packed.begin(), packed.end());
+    }
+  }
+  const auto nbytes = count + static_cast<std::int32_t>(huge);
+  Bytes chunk = {5, 1, 0x35, 1};  // lz4, not split, 32 bytes of header
+  append(chunk, nbytes);
+  append(chunk, count + 1);
+  append(chunk, first + static_cast<std::int32_t>(blocks.size()));
+  chunk.resize(32);
+  chunk[0x16] = codec::kLz4;
+  chunk[0x1e] = 1;  // blocks of variable length
+  chunk.insert(chunk.end(), starts.begin(), starts.end());
+  chunk.insert(chunk.end(), blocks.begin(), blocks.end());
+
+  test::FrameBuilder frame;
+  frame.chunksize = nbytes;
+  frame.nbytes = nbytes;
+  frame.general_flags |= 0x80;
+  frame.chunk_section = chunk;
+  frame.index = test::plain_index({0});
+  return frame.build();
+}
+
+// The kernel takes no answer of more than 1024 pieces: such a read was never answered.
+TEST_F(FilesystemReads, BlocksOfOneByteMakeNoReplyOfTooManyPieces) {
+  constexpr std::int32_t kBlocks = 1200;
+  folder_.write("x.b2frame", frame_of_many_short_blocks(kBlocks, std::size_t{kBlocks} * 65536));
+  auto handle = open("x", O_RDONLY);
+  ASSERT_TRUE(handle);
+  Reply reply;
+  ASSERT_TRUE(filesystem_->read(*handle, 0, kBlocks, reply));
+  EXPECT_EQ(reply.size(), std::size_t{kBlocks});
+  EXPECT_LT(reply.parts().size(), 1000U);
+  Bytes bytes(reply.size());
+  reply.copy_to(bytes.data());
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    ASSERT_EQ(bytes[i], static_cast<std::uint8_t>(i)) << i;
+  reply.clear();
+  filesystem_->release(std::move(handle));
+}
+
+TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
+  frame_on_disk("alone.b2frame", "the frame");
+  link_on_disk("alone.b2frame", "to-alone");
+  EXPECT_EQ(link_of("to-alone"), "alone");
+
+  // The short name belongs to somebody else.
+  frame_on_disk("both.b2frame", "the frame");
+  folder_.write("both", Bytes{'p', 'l', 'a', 'i', 'n'});
+  link_on_disk("both.b2frame", "to-both");
+  EXPECT_EQ(link_of("to-both"), "both.b2frame");
+  EXPECT_EQ(content(link_of("to-both")), "the frame");
+
+  // A folder is no frame, whatever its name.
+  std::filesystem::create_directory(folder_.path() / "folder.b2frame");
+  link_on_disk("folder.b2frame", "to-folder");
+  EXPECT_EQ(link_of("to-folder"), "folder.b2frame");
+
+  std::filesystem::create_directory(folder_.path() / "d");
+  frame_on_disk("d/both.b2frame", "in d");
+  link_on_disk("d/both.b2frame", "into-d");
+  EXPECT_EQ(link_of("into-d"), "d/both");
+
+  // One that leads nowhere yet will lead to the frame that is made there.
+  link_on_disk("later.b2frame", "to-later");
+  EXPECT_EQ(link_of("to-later"), "later");
+  link_on_disk(".b2frame", "to-suffix");
+  EXPECT_EQ(link_of("to-suffix"), ".b2frame");
+}
+
+TEST_F(FilesystemReads, APipeInThePlaceOfAFileIsNotWaitedFor) {
+  folder_.write("x", Bytes{'x'});
+  frame_on_disk("y.b2frame", "y");
+  const auto x = filesystem_->lookup(kRootNode, "x");
+  const auto y = filesystem_->lookup(kRootNode, "y");
+  ASSERT_TRUE(x && y);
+  for (const char* name : {"x", "y.b2frame"}) {
+    const std::string path = folder_.path() / name;
+    std::filesystem::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  }
+  EXPECT_FALSE(filesystem_->open(x->node, O_RDONLY));
+  EXPECT_FALSE(filesystem_->open(y->node, O_RDONLY));
+  EXPECT_FALSE(filesystem_->get_attribute(x->node, "user.x"));
+  EXPECT_FALSE(filesystem_->get_attribute(y->node, "user.blosc2.info"));
+}
+
+TEST_F(FilesystemReads, NamesMayBeAsLongAsTheFolderTakesThem) {
+  const std::string longest(255, 'n');
+  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, longest)), ENOENT);
+  EXPECT_TRUE(filesystem_->make_folder(kRootNode, longest, 0755, {}));
+  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, longest + "n")), ENAMETOOLONG);
+
+  // With the suffix that a frame has on disk, no room is left for that of its lock.
+  const std::string name(247, 'f');
+  auto handle = create(name);
+  ASSERT_TRUE(handle);
+  ASSERT_TRUE(write(*handle, 0, "text"));
+  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(resize(*handle, 0));  // a commit by a new file
+  ASSERT_TRUE(write(*handle, 0, "more text"));
+  EXPECT_TRUE(close(std::move(handle)));
+  remount();
+  EXPECT_EQ(content(name), "more text");
+  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, std::string(248, 'f'), O_RDWR | O_CREAT, 0644, {})), ENAMETOOLONG);
+}
+
+}  // namespace
+}  // namespace cframefs::fs
