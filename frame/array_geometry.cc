@@ -40,10 +40,16 @@ bool step(ArrayGeometry::Coordinates& at, const ArrayGeometry::Coordinates& begi
 }  // namespace
 
 Result<ArrayGeometry> ArrayGeometry::make(const ArrayLayer& layer, const FrameParameters& parameters) {
+  auto geometry = of_layer(layer, static_cast<std::uint64_t>(parameters.typesize));
+  if (!geometry) return geometry;
+  if (auto fits = geometry->check_frame(parameters); !fits) return Failure(fits.error());
+  return geometry;
+}
+
+Result<ArrayGeometry> ArrayGeometry::of_layer(const ArrayLayer& layer, std::uint64_t typesize) {
   ArrayGeometry geometry;
-  const auto typesize = static_cast<std::uint64_t>(parameters.typesize);
   if (auto taken = geometry.take_dimensions(layer, typesize); !taken) return Failure(taken.error());
-  if (auto taken = geometry.take_sizes(parameters); !taken) return Failure(taken.error());
+  if (auto taken = geometry.take_sizes(); !taken) return Failure(taken.error());
   return geometry;
 }
 
@@ -94,11 +100,8 @@ Result<void> ArrayGeometry::take_dimensions(const ArrayLayer& layer, std::uint64
   return {};
 }
 
-Result<void> ArrayGeometry::take_sizes(const FrameParameters& parameters) {
-  if (dimensions_.empty()) {
-    if (parameters.nbytes != 0) return corrupt("an array without items in a frame that holds some");
-    return {};
-  }
+Result<void> ArrayGeometry::take_sizes() {
+  if (dimensions_.empty()) return {};
   std::uint64_t bytes = 1;
   std::uint64_t chunks = 1;
   std::uint64_t chunk_bytes = 1;
@@ -129,14 +132,22 @@ Result<void> ArrayGeometry::take_sizes(const FrameParameters& parameters) {
   chunk_bytes_ = static_cast<std::uint32_t>(chunk_bytes);
   block_bytes_ = static_cast<std::uint32_t>(block_bytes);
   row_blocks_ = static_cast<std::uint32_t>(dimensions_.back().blocks);
+  return {};
+}
+
+Result<void> ArrayGeometry::check_frame(const FrameParameters& parameters) const {
+  if (dimensions_.empty()) {
+    if (parameters.nbytes != 0) return corrupt("an array without items in a frame that holds some");
+    return {};
+  }
   // Old frames do not say how large their chunks are; each is looked at when it is read.
-  if (!parameters.variable_chunks && static_cast<std::int64_t>(chunk_bytes) != parameters.chunksize) {
-    return corrupt("the array's chunks are of " + std::to_string(chunk_bytes) + " bytes, those of the frame of " +
+  if (!parameters.variable_chunks && static_cast<std::int64_t>(chunk_bytes_) != parameters.chunksize) {
+    return corrupt("the array's chunks are of " + std::to_string(chunk_bytes_) + " bytes, those of the frame of " +
                    std::to_string(parameters.chunksize));
   }
-  const auto all_chunks = product(chunks, chunk_bytes, std::numeric_limits<std::uint64_t>::max());
+  const auto all_chunks = product(chunk_count_, chunk_bytes_, std::numeric_limits<std::uint64_t>::max());
   if (!all_chunks || *all_chunks != parameters.nbytes) {
-    return corrupt("the array has " + std::to_string(chunks) + " chunks of " + std::to_string(chunk_bytes) +
+    return corrupt("the array has " + std::to_string(chunk_count_) + " chunks of " + std::to_string(chunk_bytes_) +
                    " bytes, but the frame holds " + std::to_string(parameters.nbytes) + " bytes");
   }
   return {};
@@ -147,6 +158,31 @@ Result<void> ArrayGeometry::for_each_part(std::uint64_t at, std::uint64_t length
   if (length == 0) return {};
   Box box;
   return for_each_box(0, box, at, at + length, [&](const Box& found) { return split_box(found, at, take); });
+}
+
+Result<void> ArrayGeometry::for_each_part_in(ChunkNumber chunk, std::uint64_t at, std::uint64_t length,
+                                             const TakePart& take) const {
+  if (at > nbytes_ || length > nbytes_ - at) return codec::invalid("range past the end of the array");
+  if (length == 0) return {};
+  const Coordinates place = coordinates_of(chunk);
+  Box box;
+  return for_each_box(0, box, at, at + length, [&](const Box& found) -> Result<void> {
+    for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+      const std::uint64_t origin = place[d] * dimensions_[d].chunk;
+      if (found.end[d] <= origin || found.begin[d] >= origin + dimensions_[d].chunk) return {};
+    }
+    return take(part_of(found, place, at));
+  });
+}
+
+ArrayGeometry::Coordinates ArrayGeometry::coordinates_of(ChunkNumber chunk) const {
+  Coordinates place{};
+  auto rest = static_cast<std::uint64_t>(chunk.value);
+  for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+    place[d] = rest / dimensions_[d].chunk_step;
+    rest %= dimensions_[d].chunk_step;
+  }
+  return place;
 }
 
 /// Cuts [begin, end) of what lies beneath the coordinates before `d` into boxes: what is left of the row it begins in,
@@ -261,6 +297,16 @@ std::uint64_t ArrayGeometry::item_bytes(const Coordinates& origin, std::uint32_t
     const std::uint64_t end =
         std::min({begin + blocks * dimension.block, dimension.chunk, dimension.shape - origin[d]});
     bytes *= end > begin ? end - begin : 0;
+  }
+  return bytes;
+}
+
+std::uint64_t ArrayGeometry::item_bytes(ChunkNumber chunk) const {
+  const Coordinates place = coordinates_of(chunk);
+  std::uint64_t bytes = 1;
+  for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+    const Dimension& dimension = dimensions_[d];
+    bytes *= std::min(dimension.chunk, dimension.shape - place[d] * dimension.chunk);
   }
   return bytes;
 }

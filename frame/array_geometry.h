@@ -42,6 +42,8 @@ class ArrayGeometry {
 
   /// What `layer` says of a frame with these parameters.
   static Result<ArrayGeometry> make(const ArrayLayer& layer, const FrameParameters& parameters);
+  /// What `layer` alone says, of an array that is still to be. `typesize`: bytes of an item.
+  static Result<ArrayGeometry> of_layer(const ArrayLayer& layer, std::uint64_t typesize);
 
   /// Of all items.
   std::uint64_t nbytes() const { return nbytes_; }
@@ -55,12 +57,17 @@ class ArrayGeometry {
   using TakeTile = std::function<Result<void>(const Tile&)>;
   /// Calls `take` with the parts of C-order bytes [at, at + length), until it fails. REQUIRES: at + length <= nbytes().
   Result<void> for_each_part(std::uint64_t at, std::uint64_t length, const TakePart& take) const;
+  /// The same with those parts alone that lie in `chunk`, in time that does not depend on how many there are in all.
+  Result<void> for_each_part_in(ChunkNumber chunk, std::uint64_t at, std::uint64_t length, const TakePart& take) const;
   /// The same with the tiles of a part, in the order of their blocks.
   Result<void> for_each_tile(const Part& part, const TakeTile& take) const;
 
   /// Bytes of blocks [first, first + count) of the chunk at `origin` that are items of the array, and no padding.
   /// REQUIRES: these blocks follow each other along the last dimension.
   std::uint64_t item_bytes(const Coordinates& origin, std::uint32_t first, std::uint32_t count) const;
+
+  /// Bytes of a chunk that are items of the array. REQUIRES: 0 <= chunk < chunk_count().
+  std::uint64_t item_bytes(ChunkNumber chunk) const;
 
   /// C-order bytes after which a reader has done with all the blocks that it touched, and the bytes of these blocks.
   std::uint64_t slab_bytes() const;
@@ -89,10 +96,12 @@ class ArrayGeometry {
   };
 
   Result<void> take_dimensions(const ArrayLayer& layer, std::uint64_t typesize);
-  Result<void> take_sizes(const FrameParameters& parameters);
+  Result<void> take_sizes();
+  Result<void> check_frame(const FrameParameters& parameters) const;
   Result<void> for_each_box(std::size_t d, Box& box, std::uint64_t begin, std::uint64_t end,
                             const std::function<Result<void>(const Box&)>& take) const;
   Result<void> split_box(const Box& box, std::uint64_t at, const TakePart& take) const;
+  Coordinates coordinates_of(ChunkNumber chunk) const;
   Part part_of(const Box& box, const Coordinates& chunk, std::uint64_t at) const;
   Tile tile_of(const Part& part, const Coordinates& block) const;
 

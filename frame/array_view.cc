@@ -91,13 +91,6 @@ class CArrayView final : public FlatView {
   const std::vector<std::uint8_t> head_;
 };
 
-std::vector<std::uint8_t> header_of(const ArrayLayer& layer, std::uint64_t typesize) {
-  auto type = layer.dtype ? parse_dtype(*layer.dtype) : std::nullopt;
-  // The reference library writes '|u1' where it was told nothing, whatever the items are.
-  if (!type || type->itemsize != typesize) type = opaque_type(typesize);
-  return npy_header(*type, layer.shape);
-}
-
 /// Of what is no array by its metalayers. A NumPy array in a Bloscpack file is its buffer in one piece.
 Result<std::shared_ptr<const FlatView>> plain_view(std::shared_ptr<const Container> container, ArrayForm form) {
   if (form != ArrayForm::npy) return chunk_order_view(std::move(container));
@@ -108,6 +101,13 @@ Result<std::shared_ptr<const FlatView>> plain_view(std::shared_ptr<const Contain
 }
 
 }  // namespace
+
+std::vector<std::uint8_t> npy_head_of(const ArrayLayer& layer, std::uint64_t typesize) {
+  auto type = layer.dtype ? parse_dtype(*layer.dtype) : std::nullopt;
+  // The reference library writes '|u1' where it was told nothing, whatever the items are.
+  if (!type || type->itemsize != typesize) type = opaque_type(typesize);
+  return npy_header(*type, layer.shape);
+}
 
 Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
                                                   bool is_array) {
@@ -127,7 +127,7 @@ Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Containe
                    std::to_string(container->chunk_count()));
   }
   std::vector<std::uint8_t> head;
-  if (form == ArrayForm::npy) head = header_of(**layer, static_cast<std::uint64_t>(parameters.typesize));
+  if (form == ArrayForm::npy) head = npy_head_of(**layer, static_cast<std::uint64_t>(parameters.typesize));
   return std::make_shared<const CArrayView>(std::move(container), std::move(*geometry), std::move(head));
 }
 

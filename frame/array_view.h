@@ -20,4 +20,8 @@ enum class ArrayForm : std::uint8_t { npy, flat, chunks };
 Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
                                                   bool is_array);
 
+/// What stands in front of an array's items in a .npy file. `typesize`: of the frame, which decides how long an item
+/// is.
+std::vector<std::uint8_t> npy_head_of(const ArrayLayer& layer, std::uint64_t typesize);
+
 }  // namespace cframefs::frame

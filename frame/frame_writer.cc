@@ -37,6 +37,14 @@ constexpr std::uint64_t kFewDeadBytes = std::uint64_t{32} << 10;
 /// Of more chunks than these that go at once, the length is guessed from all chunks' instead of read.
 constexpr std::int64_t kMostMeasured = 4096;
 
+/// One past the last byte of the header that a commit changes.
+std::size_t switch_end(ByteView header, ByteView next) {
+  std::size_t end = header.size();
+  while (end > kSwitchEnd && header[end - 1] == next[end - 1])
+    --end;
+  return end;
+}
+
 /// Whether chunks can be added to and replaced in such a frame.
 Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_flags, bool stores_chunks) {
   const FrameParameters& parameters = frame.parameters();
@@ -205,7 +213,9 @@ Result<std::uint64_t> FrameWriter::cut_tail_locked() {
 }
 
 bool FrameWriter::metalayers_need_new_file() const {
-  return metalayers_ && (next_header().size() != header_.size() || header_.size() > kSector);
+  if (!metalayers_) return false;
+  const std::vector<std::uint8_t> next = next_header();
+  return next.size() != header_.size() || switch_end(header_, next) > kSector;
 }
 
 /// The trailer of a frame without chunks has a fixed place, and so has the index of a sparse frame.
@@ -384,7 +394,7 @@ Result<void> FrameWriter::append_and_switch() {
 
 /// Step 5: one write, inside one sector.
 Result<void> FrameWriter::switch_to(const Next& next) {
-  const std::size_t end = metalayers_ ? header_.size() : kSwitchEnd;
+  const std::size_t end = switch_end(header_, next.header);
   const ByteView fields = ByteView(next.header).first(end).subspan(kSwitchBegin);
   auto written = files_.pwrite(file_->fd(), fields, FileOffset{kSwitchBegin});
   if (written) return {};

@@ -43,7 +43,18 @@ struct ChunkEncoders::Work {
   void encode(std::size_t index) {
     ChunkToEncode& chunk = chunks[index];
     codec::Result<codec::EncodedChunk> result;
-    if (chunk.chunk) {
+    codec::Result<void> made;
+    if (chunk.make) {
+      auto plain = chunk.make();
+      if (plain)
+        chunk.chunk = std::move(*plain);
+      else
+        made = codec::Failure(plain.error());
+      chunk.make = nullptr;
+    }
+    if (!made) {
+      result = codec::Failure(made.error());
+    } else if (chunk.chunk) {
       const codec::EncodeContextPool::Lease context = contexts.acquire();
       result = codec::encode_chunk(*context, parameters, chunk.chunk->bytes().first(chunk.length));
       chunk.chunk.reset();

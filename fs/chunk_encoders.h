@@ -19,6 +19,8 @@ struct ChunkToEncode {
   std::int64_t number = 0;
   DirtyLayer::Chunk chunk;  // null: zeros
   std::uint64_t length = 0;
+  /// Makes the chunk where it is encoded, so that not all of them need be there at once; then `chunk` is null.
+  std::function<codec::Result<DirtyLayer::Chunk>()> make = nullptr;
 };
 
 class ChunkEncoders {

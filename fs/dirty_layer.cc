@@ -22,6 +22,7 @@ void DirtyLayer::resize(std::uint64_t size) {
       std::fill(tail.begin(), tail.end(), std::uint8_t{0});
     }
     kept_ = std::min(kept_, size);
+    touch(size);
   }
   size_ = size;
 }
@@ -36,6 +37,7 @@ void DirtyLayer::merge_onto(DirtyLayer& below) const {
   for (const auto& [number, chunk] : chunks_)
     below.chunks_[number] = chunk;
   below.size_ = size_;
+  below.clean_until_ = 0;
 }
 
 }  // namespace cframefs::fs

@@ -60,7 +60,10 @@ class DirtyLayer {
   /// The chunk, if the layer has it; null pointer to the entry if not.
   const Chunk* find(std::int64_t number) const;
   void put(std::int64_t number, Chunk chunk) { chunks_[number] = std::move(chunk); }
-  void erase(std::int64_t number) { chunks_.erase(number); }
+  /// Bytes from `at` on are changed in a chunk that the layer has.
+  void touch(std::uint64_t at) {
+    if (at < clean_until_) clean_until_ = 0;
+  }
   void grow(std::uint64_t size) { size_ = std::max(size_, size); }
   /// Longer: zeros. Shorter: what lay behind is gone, here and below. The chunk with the new end, if it is in the
   /// layer, must not be shared.
@@ -68,6 +71,12 @@ class DirtyLayer {
   /// Shorter by whole chunks that are nobody else's business: what is below stays. REQUIRES: kept() <= size, a multiple
   /// of chunksize().
   void resize_whole_chunks(std::uint64_t size);
+  /// Cuts off what lies from `size` on and returns it, a layer over this one. `copy`: of a chunk, which both then have
+  /// a part of. REQUIRES: kept() <= size <= this->size().
+  template <class Copy>
+  DirtyLayer split_off(std::uint64_t size, Copy copy);
+  /// Bytes before this that the layer has are those of the layer below: it shares a chunk with it since a split.
+  std::uint64_t clean_until() const { return clean_until_; }
   /// Plain bytes of a chunk as the layer's size has it.
   std::uint64_t length_of(std::int64_t number) const;
 
@@ -81,8 +90,29 @@ class DirtyLayer {
   std::uint64_t chunksize_ = 1;
   std::uint64_t kept_ = 0;
   std::uint64_t size_ = 0;
+  std::uint64_t clean_until_ = 0;
   Chunks chunks_;
 };
+
+template <class Copy>
+DirtyLayer DirtyLayer::split_off(std::uint64_t size, Copy copy) {
+  DirtyLayer above(chunksize_, size);
+  above.size_ = size_;
+  const std::uint64_t inside = size % chunksize_;
+  const auto first = chunks_.lower_bound(static_cast<std::int64_t>(size / chunksize_));
+  above.chunks_.insert(first, chunks_.end());
+  chunks_.erase(first, chunks_.end());
+  size_ = size;
+  if (const auto shared = above.chunks_.find(static_cast<std::int64_t>(size / chunksize_));
+      inside != 0 && shared != above.chunks_.end()) {
+    Chunk& mine = chunks_[shared->first];
+    mine = shared->second ? copy(shared->second) : nullptr;
+    if (mine)
+      std::fill(mine->bytes().begin() + static_cast<std::ptrdiff_t>(inside), mine->bytes().end(), std::uint8_t{0});
+    above.clean_until_ = size;
+  }
+  return above;
+}
 
 template <class Make>
 DirtyLayer DirtyLayer::rechunked(std::uint64_t chunksize, Make make) const {

@@ -212,14 +212,13 @@ class Filesystem {
   codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags,
                                                         const NewFile& made);
-  /// One more writer of the frame. `content`: it will change more than metalayers. EROFS: it cannot be written.
+  /// One more writer of the frame. EROFS: it cannot be written.
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                          bool content, const NewFile& made) EXCLUDES(changes_);
+                                                          const NewFile& made) EXCLUDES(changes_);
   /// One writer less; with the last one everything is committed.
   void stop_writing(OpenFrame& frame);
   /// start_writing(), `work`, a commit, stop_writing().
-  codec::Result<void> write_for_once(Node& node, bool content,
-                                     const std::function<codec::Result<void>(WriteBack&)>& work);
+  codec::Result<void> write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work);
   codec::Result<FramePlace> place_of(const std::string& path) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
   codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);

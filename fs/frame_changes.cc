@@ -16,15 +16,6 @@ namespace {
 constexpr std::string_view kMeta = "user.blosc2.meta.";
 constexpr std::string_view kVlmeta = "user.blosc2.vlmeta.";
 
-/// The chunks of an array are tiles of a shape that says how many there are: writing bytes would contradict it.
-bool is_array(const Generation& generation) {
-  for (const frame::Metalayer& layer : generation.container().metalayers()) {
-    if (layer.name == "b2nd" || layer.name == "caterva") return true;
-  }
-  const frame::FlatView& view = generation.view();
-  return generation.container().metalayer_damage() || !view.head().empty() || view.tiles() != nullptr;
-}
-
 }  // namespace
 
 std::shared_ptr<Node> Filesystem::committing_at(const EntryPlace& place) const {
@@ -51,7 +42,7 @@ codec::Result<FramePlace> Filesystem::place_of(const std::string& path) const {
 }
 
 codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                                    bool content, const NewFile& made) {
+                                                                    const NewFile& made) {
   if (read_only_) return codec::io_error(EROFS, "open");
   // Nobody may rename the frame while its writer is opened by name.
   codec::MutexLock lock(changes_);
@@ -77,13 +68,6 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
     frame->first_writer(writer);
     flusher_.add(writer);
   }
-  if (content && is_array(*writer->generation())) {
-    codec::Error error = codec::unsupported("arrays are not written").value();
-    error.path = writer->generation()->path();
-    once_.error(error);
-    static_cast<void>(frame->leave_writers());
-    return codec::io_error(EROFS, "open");
-  }
   return writer;
 }
 
@@ -93,7 +77,7 @@ void Filesystem::stop_writing(OpenFrame& frame) {
   // Its error was told to close(2), unless programs have mapped the file and written after that.
   const auto done = writer->commit(frame::Durability::ordered);
   if (frame.is_last_writer()) {
-    if (!done && writer->discard()) {
+    if ((!done || !writer->check_whole()) && writer->discard()) {
       log_error(writer->generation()->path() + ": what was written and could not be committed is lost");
     }
     writer->tidy();
@@ -101,11 +85,10 @@ void Filesystem::stop_writing(OpenFrame& frame) {
   static_cast<void>(frame.leave_writers());
 }
 
-codec::Result<void> Filesystem::write_for_once(Node& node, bool content,
-                                               const std::function<codec::Result<void>(WriteBack&)>& work) {
+codec::Result<void> Filesystem::write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work) {
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
-  auto writer = start_writing(node, *frame, content, {});
+  auto writer = start_writing(node, *frame, {});
   if (!writer) return codec::Failure(writer.error());
   auto done = work(**writer);
   if (done) done = (*writer)->commit(frame::Durability::ordered);
@@ -124,7 +107,7 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
     codec::MutexLock lock(node.mutex);
     node.current = what.generation;
     if (!was_known) return;
-    if (what.own) {
+    if (what.own && !what.new_head) {
       node.cached = node.cached == what.before ? what.after : frame::Identity{};
       node.own = node.cached;
     } else {
@@ -194,10 +177,13 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   if (!handle.writable) return codec::io_error(EBADF, "write");
   const bool append = handle.append && !from_page_cache && !options_.writeback;
   if (!handle.frame) return write_plain(handle, at, bytes, append);
-  auto place = handle.frame->write_back()->write(append ? std::nullopt : std::optional(at), bytes);
+  const auto writer = handle.frame->write_back();
+  auto place = writer->write(append ? std::nullopt : std::optional(at), bytes);
   if (!place) return codec::Failure(place.error());
-  // Somebody else has appended: the kernel has put the bytes into another page than where they went.
-  if (*place != at) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  // Somebody else has appended: the kernel has put the bytes into another page than where they went. Or the header of
+  // an array is another one with them.
+  if (*place != at || writer->take_new_head())
+    notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
   return {};
 }
 
@@ -209,7 +195,9 @@ codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint
 
 codec::Result<void> Filesystem::flush(FileHandle& handle) {
   if (!handle.frame || !handle.writable) return {};
-  return handle.frame->write_back()->commit(frame::Durability::ordered);
+  const auto writer = handle.frame->write_back();
+  if (auto done = writer->commit(frame::Durability::ordered); !done) return done;
+  return writer->check_whole();
 }
 
 void Filesystem::release(std::unique_ptr<FileHandle> handle) {
@@ -219,7 +207,10 @@ void Filesystem::release(std::unique_ptr<FileHandle> handle) {
 codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
   if (handle.file) return files_.sync(handle.file->fd(), data_only);
   if (!handle.frame) return {};
-  if (const auto writer = handle.frame->write_back()) return writer->commit(frame::Durability::durable);
+  if (const auto writer = handle.frame->write_back()) {
+    if (auto done = writer->commit(frame::Durability::durable); !done) return done;
+    return writer->check_whole();
+  }
   return files_.sync(handle.frame->file()->fd(), data_only);
 }
 
@@ -245,6 +236,9 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
     if (!exists && (value == nullptr || !variable || (flags & XATTR_REPLACE) != 0)) {
       return codec::io_error(ENODATA, "setxattr");
     }
+    if (!variable && (layer == "b2nd" || layer == "caterva")) {
+      return codec::invalid("the shape of an array follows from what is written to it");
+    }
     if (value == nullptr) return writer.remove_vlmetalayer(layer);
     const std::vector<std::uint8_t> content(value->begin(), value->end());
     if (variable) return writer.set_vlmetalayer(layer, content);
@@ -252,7 +246,7 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
     if (content.size() != length) return codec::invalid("a fixed metalayer keeps its length");
     return writer.set_metalayer(layer, content);
   };
-  return write_for_once(node, false, [&](WriteBack& file) { return file.commit_with(change); });
+  return write_for_once(node, [&](WriteBack& file) { return file.commit_with(change); });
 }
 
 }  // namespace cframefs::fs

@@ -82,7 +82,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   handle->frame = std::move(*frame);
   std::shared_ptr<WriteBack> writer;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) {
-    auto started = start_writing(node, handle->frame, true, made);
+    auto started = start_writing(node, handle->frame, made);
     if (!started) return codec::Failure(started.error());
     writer = std::move(*started);
     handle->writable = true;

@@ -94,7 +94,7 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, const s
   if (is_container(node.kind)) {
     const auto writer = handle != nullptr && handle->writable ? handle->frame->write_back() : nullptr;
     if (writer) return writer->resize(size);
-    return write_for_once(node, true, [size](WriteBack& file) { return file.resize(size); });
+    return write_for_once(node, [size](WriteBack& file) { return file.resize(size); });
   }
   std::shared_ptr<const frame::Descriptor> file;
   if (handle != nullptr && handle->writable) {

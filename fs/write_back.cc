@@ -104,10 +104,35 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
   if (auto followed = follow(); !followed) return codec::Failure(followed.error());
   codec::MutexLock lock(mutex_);
-  return write_locked(place.value_or(dirty_.size()), bytes);
+  const std::uint64_t at = place.value_or(dirty_.size());
+  if (!array_) return write_locked(at, bytes);
+  const std::uint64_t before = dirty_.size();
+  const auto head = array_->check_write(at, bytes, before);
+  if (!head) return head;
+  auto done = write_locked(at + *head, bytes.subspan(*head));
+  if (!done) return done;
+  note_head(before);
+  return at;
+}
+
+void WriteBack::note_head(std::uint64_t size_before) {
+  if (!array_ || array_->head_bytes() == 0 || array_->rows_at(size_before) == array_->rows_at(dirty_.size())) return;
+  new_head_ = std::exchange(head_was_read_, false) || new_head_;
+}
+
+bool WriteBack::take_new_head() {
+  codec::MutexLock lock(mutex_);
+  return std::exchange(new_head_, false);
+}
+
+codec::Result<void> WriteBack::check_whole() {
+  codec::MutexLock lock(mutex_);
+  if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
+  return codec::invalid("the last row of the array is not whole");
 }
 
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
+  if (array_) return {};  // asked already, and held against its own chunks
   if (size > 0 && (size - 1) / dirty_.chunksize() >= kMostChunks) return codec::io_error(EFBIG, "write");
   return {};
 }
@@ -124,6 +149,7 @@ codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec:
     auto chunk = chunk_to_write(number, from, from + step);
     if (!chunk) return codec::Failure(chunk.error());
     std::memcpy((*chunk)->bytes().data() + from, bytes.data() + (at - place), step);
+    dirty_.touch(at);
     dirty_.grow(at + step);
     last_touched_ = number;
     note_dirty();
@@ -162,10 +188,17 @@ codec::Result<void> WriteBack::resize(std::uint64_t size) {
   if (auto followed = follow(); !followed) return followed;
   codec::MutexLock lock(mutex_);
   if (auto usable = check_usable(); !usable) return usable;
+  const std::uint64_t before = dirty_.size();
+  if (array_) {
+    const auto allowed = array_->check_resize(size, before);
+    if (!allowed) return codec::Failure(allowed.error());
+    size = *allowed;
+  }
   if (auto fits = check_size(size); !fits) return fits;
-  if (size == dirty_.size()) return {};
+  if (size == before) return {};
   dirty_.resize(size);
   note_dirty();
+  note_head(before);
   return {};
 }
 
@@ -176,6 +209,7 @@ codec::Result<void> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
     const std::uint64_t from = at % chunksize;
     const std::uint64_t step = std::min(end - at, chunksize - from);
     const auto number = static_cast<std::int64_t>(at / chunksize);
+    dirty_.touch(at);
     if (from == 0 && step >= dirty_.length_of(number)) {
       dirty_.put(number, nullptr);
     } else {
@@ -199,6 +233,10 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
   codec::MutexLock lock(mutex_);
   if (auto usable = check_usable(); !usable) return usable;
   const std::uint64_t end = capped_sum(at, length);
+  const std::uint64_t before = dirty_.size();
+  if (array_) {
+    if (auto allowed = array_->check_allocate(mode, at, length, before); !allowed) return allowed;
+  }
   if ((mode & FALLOC_FL_KEEP_SIZE) == 0) {
     if (auto fits = check_size(end); !fits) return fits;
   }
@@ -209,6 +247,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
   if ((mode & FALLOC_FL_KEEP_SIZE) == 0 && end > dirty_.size()) {
     dirty_.resize(end);
     note_dirty();
+    note_head(before);
   }
   return {};
 }
@@ -277,6 +316,15 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
   return {};
 }
 
+/// What stands in front of an array's items, as the programs' view has it.
+Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
+  const std::vector<std::uint8_t> head = array_->head_at(dirty_.size());
+  Buffer copy = shared_.route.pool().get(length);
+  std::memcpy(copy.bytes().data(), head.data() + at, length);
+  head_was_read_ = true;
+  return copy;
+}
+
 codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Reply& reply,
                                     const std::function<void(const std::shared_ptr<const Generation>&)>& note) {
   struct Part {
@@ -292,7 +340,13 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       codec::MutexLock lock(mutex_);
       if (at >= dirty_.size()) return {};
       generation = generation_;
-      for (const Segment& segment : segments(at, std::min(length, dirty_.size() - at))) {
+      const std::uint64_t end = at + std::min(length, dirty_.size() - at);
+      std::uint64_t behind = at;
+      if (array_ && at < array_->head_bytes()) {
+        behind = std::min(array_->head_bytes(), end);
+        parts.push_back({{Segment::Source::chunk, at, behind - at, nullptr, 0}, copy_head(at, behind - at)});
+      }
+      for (const Segment& segment : segments(behind, end - behind)) {
         parts.push_back({segment, {}});
         if (segment.source != Segment::Source::chunk) continue;
         parts.back().copy = shared_.route.pool().get(segment.length);

@@ -27,6 +27,7 @@
 
 #include "codec/mutex.h"
 #include "frame/frame_writer.h"
+#include "fs/array_changes.h"
 #include "fs/chunk_encoders.h"
 #include "fs/dirty_layer.h"
 #include "fs/generation.h"
@@ -66,7 +67,8 @@ class WriteBack {
     std::shared_ptr<const frame::Descriptor> file;
     frame::Identity before;  // none: it was only opened
     frame::Identity after;
-    bool own = false;  // not what somebody else has made of it
+    bool own = false;       // not what somebody else has made of it
+    bool new_head = false;  // what stands in front of the chunks' bytes has changed with the rest
   };
   using OnCommitted = std::function<void(const Committed&)>;
 
@@ -102,6 +104,10 @@ class WriteBack {
   /// `place`: where the bytes go; none: to the end. Returns where they went.
   codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes);
   codec::Result<void> resize(std::uint64_t size);
+  /// Whether everything that is written can be committed. invalid: the last row of an array is not whole.
+  codec::Result<void> check_whole();
+  /// The header in front has changed since programs read it; told once.
+  bool take_new_head();
   /// fallocate(2).
   codec::Result<void> allocate(int mode, std::uint64_t at, std::uint64_t length);
   /// `note`: is told of the generation that stored bytes come from.
@@ -165,6 +171,7 @@ class WriteBack {
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
   /// The programs' view of [at, at + length), which must not go past its end.
   std::vector<Segment> segments(std::uint64_t at, std::uint64_t length) const REQUIRES(mutex_);
+  Buffer copy_head(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
   codec::Result<void> copy_view(std::uint64_t at, codec::ByteSpan out) REQUIRES(mutex_);
   DirtyLayer::Chunk new_chunk(std::uint64_t size) const;
 
@@ -174,6 +181,13 @@ class WriteBack {
   /// Bytes of the frame that nothing refers to.
   std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
+  codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);
+  codec::Result<void> store_in_order(const codec::EncodeParameters& parameters, std::vector<ChunkToEncode> chunks,
+                                     std::uint64_t chunksize);
+  /// Bytes of the chunks of a dirty layer.
+  std::uint64_t layer_unit() const REQUIRES(mutex_);
+  void hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
+  void note_head(std::uint64_t size_before) REQUIRES(mutex_);
   codec::Result<std::vector<ChunkToEncode>> chunks_of(const Batch& batch);
   codec::Result<void> finish_commit(codec::Result<void> done);
   codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
@@ -197,6 +211,9 @@ class WriteBack {
   std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
   bool busy_ GUARDED_BY(mutex_) = false;  // a commit, or another change of our own, is under way
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);
+  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array
+  bool head_was_read_ GUARDED_BY(mutex_) = true;          // since it was last told to be new
+  bool new_head_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);
   bool stale_ GUARDED_BY(mutex_) = false;

@@ -44,10 +44,13 @@ codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& share
   if (auto opened = file->open_writer(fresh); !opened) return codec::Failure(opened.error());
   codec::MutexLock lock(file->mutex_);
   if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
-  const std::uint64_t chunksize =
-      file->writer_->chunksize() > 0 ? static_cast<std::uint64_t>(file->writer_->chunksize()) : kChunkSize;
-  file->dirty_ = DirtyLayer(chunksize, file->size_below());
+  file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
   return file;
+}
+
+std::uint64_t WriteBack::layer_unit() const {
+  if (array_ && array_->is_flat()) return ArrayChanges::kPieceBytes;
+  return writer_->chunksize() > 0 ? static_cast<std::uint64_t>(writer_->chunksize()) : kChunkSize;
 }
 
 codec::Result<void> WriteBack::open_writer(bool fresh) {
@@ -76,9 +79,12 @@ codec::Result<void> WriteBack::open_writer(bool fresh) {
   const frame::FrameParameters& parameters = (*writer)->parameters();
   if ((*writer)->chunksize() <= 0 && !choose_) {
     if (!(*writer)->container()->vlmetalayer_names().empty()) return codec::unsupported("no size of chunks");
-    choose_ = [encode = frame::encode_parameters(parameters),
+    auto array = frame::ArrayRows::of(*(*writer)->container());
+    if (!array) return codec::Failure(array.error());
+    const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
+    choose_ = [encode = frame::encode_parameters(parameters), chunksize,
                layers = (*writer)->container()->metalayers()](codec::ByteView) {
-      return frame::NewFrame{encode, static_cast<std::int32_t>(kChunkSize), layers};
+      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), layers};
     };
   }
   writer_ = std::move(*writer);
@@ -100,8 +106,16 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   identity_ = *identity;
   auto view = shared_.view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
-  generation_ = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
-  committed_(Committed{generation_, file_, before, identity_, own});
+  auto generation =
+      std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
+  auto array = ArrayChanges::of(*generation);
+  if (!array) return codec::Failure(array.error());
+  array_ = std::move(*array);
+  const codec::ByteView head = generation->view().head();
+  const codec::ByteView old_head = generation_ ? generation_->view().head() : head;
+  const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
+  generation_ = std::move(generation);
+  committed_(Committed{generation_, file_, before, identity_, own, !same_head});
   return {};
 }
 
@@ -127,8 +141,7 @@ codec::Result<void> WriteBack::reload() {
     return check_usable();
   }
   if (auto adopted = adopt_state(false); !adopted) return adopted;
-  const std::int32_t chunksize = writer_->chunksize();
-  dirty_ = DirtyLayer(chunksize > 0 ? static_cast<std::uint64_t>(chunksize) : kChunkSize, size_below());
+  dirty_ = DirtyLayer(layer_unit(), size_below());
   return {};
 }
 
@@ -140,6 +153,26 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   oldest_.reset();
+  hold_back(layer, below, extent);
+  if (!layer.differs_from(below)) return false;
+  committing_ = std::move(layer);
+  busy_ = true;
+  return true;
+}
+
+/// Leaves in dirty_ what is not to be committed yet.
+void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) {
+  if (array_ && array_->is_flat()) {
+    const std::uint64_t size = array_->to_commit(layer.size(), below, extent == Extent::complete);
+    if (size == layer.size()) return;
+    dirty_ = layer.split_off(size, [this](const DirtyLayer::Chunk& chunk) {
+      const DirtyLayer::Chunk copy = new_chunk(chunk->bytes().size());
+      std::copy(chunk->bytes().begin(), chunk->bytes().end(), copy->bytes().begin());
+      return copy;
+    });
+    oldest_ = std::chrono::steady_clock::now();
+    return;
+  }
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
   const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
   const DirtyLayer::Chunk* growing = last == last_touched_ ? layer.find(last) : nullptr;
@@ -150,10 +183,6 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
     layer.resize_whole_chunks(last_begin);
     oldest_ = std::chrono::steady_clock::now();
   }
-  if (!layer.differs_from(below)) return false;
-  committing_ = std::move(layer);
-  busy_ = true;
-  return true;
 }
 
 codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent) {
@@ -178,11 +207,13 @@ codec::Result<void> WriteBack::write_out() {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
   Batch batch;
+  std::optional<ArrayChanges> array;
   {
     codec::MutexLock lock(mutex_);
     batch = {*committing_, generation_};
+    array = array_;
   }
-  return store_chunks(batch);
+  return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
 /// Makes the empty frame anew, with parameters that suit the first data.
@@ -215,7 +246,7 @@ codec::Result<void> WriteBack::choose_parameters() {
     codec::MutexLock lock(mutex_);
     if (auto adopted = adopt_state(true); !adopted) return adopted;
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
-    if (target != chunksize) {
+    if (target != chunksize && !array_) {
       const auto make = [this](std::uint64_t size) { return new_chunk(size); };
       // What has been written since lies over it; one layer is easier to cut anew than two.
       DirtyLayer all = std::move(*committing_);
@@ -270,16 +301,41 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
+  if (auto done = store_in_order(encode_, std::move(*chunks), layer.chunksize()); !done) return done;
+  if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
+  return {};
+}
+
+codec::Result<void> WriteBack::store_in_order(const codec::EncodeParameters& parameters,
+                                              std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     if (number > writer_->chunk_count()) {
-      const std::uint64_t gap = static_cast<std::uint64_t>(number) * layer.chunksize();
+      const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
       if (auto grown = writer_->resize(gap); !grown) return grown;
     }
     return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
   };
-  if (auto done = shared_.encoders.encode_in_order(encode_, std::move(*chunks), take); !done) return done;
-  if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
-  return {};
+  return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
+}
+
+codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChanges& array) {
+  const codec::EncodeParameters encode = array.encoding(encode_);
+  if (!array.is_flat()) {
+    auto chunks = chunks_of(batch);
+    if (!chunks) return codec::Failure(chunks.error());
+    return store_in_order(encode, std::move(*chunks), batch.layer.chunksize());
+  }
+  auto plan =
+      array.plan(batch.layer, batch.generation, shared_.route, [this](std::uint64_t size) { return new_chunk(size); });
+  if (!plan) return codec::Failure(plan.error());
+  if (plan->kept_bytes < writer_->nbytes()) {
+    if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
+  }
+  if (auto done = store_in_order(encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
+  if (writer_->nbytes() < plan->nbytes) {
+    if (auto grown = writer_->resize(plan->nbytes); !grown) return grown;
+  }
+  return plan->layer.empty() ? codec::Result<void>() : writer_->set_metalayer(array.layer_name(), plan->layer);
 }
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {

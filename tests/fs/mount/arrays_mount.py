@@ -4,6 +4,7 @@ would have written itself.
 The arrays are made here, by a writer that follows the format item by item and shares no code with the program.
 """
 
+import errno
 import io
 import itertools
 import os
@@ -241,6 +242,115 @@ class Arrays(unittest.TestCase):
                     open(mount / "bad.npy", "rb")
                 self.assertEqual(caught.exception.errno, 5)
                 self.assertTrue(any("dimension 0" in line for line in mount.lines()))
+
+
+@unittest.skipIf(numpy is None, "needs python3-numpy")
+class WrittenArrays(unittest.TestCase):
+    """Changes that NumPy and plain calls make, read back through the mount and from a mount made anew."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="cframefs-arrays-")
+        self.addCleanup(self.folder.cleanup)
+
+    def store(self, array, chunks, blocks, name="x"):
+        with open(os.path.join(self.folder.name, name + ".b2nd"), "wb") as file:
+            file.write(b2nd(array, chunks, blocks, array.dtype.str))
+
+    def check(self, array):
+        """From a mount that has never seen it before."""
+        with mounting.Mount(self.folder.name) as mount:
+            with open(mount / "x.npy", "rb") as file:
+                self.assertEqual(file.read(), saved(array))
+
+    def test_a_mapped_array_is_assigned_to(self):
+        array = filled((300, 40, 10), "<f4", random.Random(1)).copy()
+        self.store(array, (128, 15, 10), (32, 5, 10))
+        with mounting.Mount(self.folder.name) as mount:
+            mapped = numpy.load(mount / "x.npy", mmap_mode="r+")
+            rng = random.Random(2)
+            for step in range(20):
+                cut = tuple(slice(*sorted(rng.sample(range(n + 1), 2))) for n in array.shape)
+                array[cut] = mapped[cut] = step
+                if step % 5 == 0:
+                    mapped.flush()
+            mapped.flush()
+            del mapped
+            self.assertEqual(numpy.load(mount / "x.npy").tobytes(), array.tobytes())
+        self.check(array)
+
+    def test_rows_are_appended_and_the_header_says_so(self):
+        array = filled((9, 7), "<i8", random.Random(3))
+        self.store(array, (4, 5), (2, 3))
+        with mounting.Mount(self.folder.name) as mount:
+            self.assertEqual(numpy.load(mount / "x.npy").shape, (9, 7))
+            for more in (1, 2, 995):
+                rows = filled((more, 7), "<i8", random.Random(more))
+                with open(mount / "x.npy", "ab") as file:
+                    file.write(rows.tobytes())
+                array = numpy.concatenate([array, rows])
+                self.assertEqual(numpy.load(mount / "x.npy").tobytes(), array.tobytes())
+                self.assertEqual(numpy.load(mount / "x.npy").shape, array.shape)
+            with open(mount / "x.npy", "r+b") as file:
+                head = len(saved(array)) - array.nbytes
+                file.truncate(head + 12 * 56)
+            array = array[:12]
+            self.assertEqual(numpy.load(mount / "x.npy").tobytes(), array.tobytes())
+        self.check(array)
+
+    def test_a_reader_that_has_it_open_sees_new_rows(self):
+        array = filled((9, 7), "<i8", random.Random(3))
+        self.store(array, (4, 5), (2, 3))
+        rows = filled((2000, 7), "<i8", random.Random(5))
+        grown = numpy.concatenate([array, rows])
+        with mounting.Mount(self.folder.name) as mount, open(mount / "x.npy", "rb", buffering=0) as reader:
+            self.assertEqual(reader.read(), saved(array))
+            with open(mount / "x.npy", "ab", buffering=0) as file:
+                file.write(rows.tobytes())
+
+                def sees_them():
+                    reader.seek(0)
+                    return reader.read() == saved(grown)
+
+                mounting.wait_for(sees_them, what="the new header")
+                os.fsync(file.fileno())
+            mounting.wait_for(sees_them, what="the committed header")
+
+    def test_save_replaces_an_array_of_its_kind_only(self):
+        array = filled((9, 7), "<i8", random.Random(3))
+        self.store(array, (4, 5), (2, 3))
+        other = filled((21, 7), "<i8", random.Random(4))
+        with mounting.Mount(self.folder.name) as mount:
+            numpy.save(mount / "x.npy", other)
+            self.assertEqual(numpy.load(mount / "x.npy").tobytes(), other.tobytes())
+        self.check(other)
+        with mounting.Mount(self.folder.name) as mount:
+            for wrong in (other.astype("<f8"), other.reshape(7, 21)):
+                with self.assertRaises(OSError) as caught:
+                    with open(mount / "x.npy", "r+b", buffering=0) as file:
+                        file.write(saved(wrong))
+                self.assertEqual(caught.exception.errno, errno.EINVAL)
+        self.check(other)
+
+    def test_a_row_that_is_not_whole_is_told_at_close(self):
+        array = filled((9, 7), "<i8", random.Random(3))
+        self.store(array, (4, 5), (2, 3))
+        with mounting.Mount(self.folder.name) as mount:
+            with self.assertRaises(OSError) as caught:
+                with open(mount / "x.npy", "ab") as file:
+                    file.write(bytes(60))
+            self.assertEqual(caught.exception.errno, errno.EINVAL)
+            array = numpy.concatenate([array, numpy.zeros((1, 7), "<i8")])
+            self.assertEqual(os.stat(mount / "x.npy").st_size, len(saved(array)))
+            with open(mount / "x.npy", "rb") as file:
+                self.assertEqual(file.read(), saved(array))
+        self.check(array)
+
+    def test_a_read_only_mount_refuses(self):
+        self.store(filled((9, 7), "<i8", random.Random(3)), (4, 5), (2, 3))
+        with mounting.Mount(self.folder.name, "ro") as mount:
+            with self.assertRaises(OSError) as caught:
+                open(mount / "x.npy", "r+b")
+            self.assertEqual(caught.exception.errno, errno.EROFS)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,219 @@
+// The power is cut at every moment while an array is written as a mount does it: what is left is an array that was
+// committed, shape and items, and none older than the last that was acknowledged as durable.
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <string_view>
+#include <unordered_set>
+
+#include <gtest/gtest.h>
+
+#include "frame/array_view.h"
+#include "fs/write_back.h"
+#include "tests/crash/simulated_disk.h"
+#include "tests/support/array_builder.h"
+#include "tests/support/reading.h"
+
+namespace cframefs {
+namespace {
+
+using frame::Durability;
+using test::ArraySpec;
+using test::Bytes;
+using test::DiskImage;
+using test::SimulatedDisk;
+
+constexpr const char* kName = "x.b2nd";
+
+/// 7 rows of 35 items of 4 bytes; chunks of more than a sector.
+ArraySpec starting_spec() {
+  return {{7, 35}, {3, 20}, {2, 10}, 4, "<i4"};
+}
+
+codec::Result<std::shared_ptr<const frame::FlatView>> flat(std::shared_ptr<const frame::Container> container) {
+  return frame::make_view(std::move(container), frame::ArrayForm::flat, true);
+}
+
+enum class Step : std::uint8_t { overwrite, append_row, append_rows, cut_row, cut_all, gap };
+constexpr int kSteps = 6;
+enum class After : std::uint8_t { nothing, ordered, durable };
+struct Line {
+  Step step;
+  After after;
+};
+
+/// A write-back at work on a simulated disk, as in a mount.
+class ArrayRun {
+ public:
+  explicit ArrayRun(std::uint64_t& states)
+      : seen_(states),
+        model_(test::varied_items(starting_spec().nbytes())),
+        allowed_{model_},
+        disk_(DiskImage{{kName, test::array_frame(starting_spec(), model_).build()}}) {
+    disk_.before_sync([this] { look(); });
+    fs::FramePlace place{
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kName, kName};
+    auto opened = fs::WriteBack::open(shared_, std::move(place), false, nullptr, [](const auto&) {});
+    EXPECT_TRUE(opened) << codec::describe(opened.error());
+    if (opened) file_ = *opened;
+  }
+
+  const std::string& failure() const { return failure_; }
+  bool is_open() const { return file_ != nullptr; }
+
+  codec::Result<void> run(const Line& line) {
+    if (auto done = step(line.step); !done) return done;
+    if (line.after == After::nothing) return {};
+    allowed_.push_back(model_);
+    const bool durable = line.after == After::durable;
+    auto done = file_->commit(durable ? Durability::durable : Durability::ordered);
+    if (done && durable) durable_ = allowed_.size() - 1;
+    return done;
+  }
+  void look() {
+    disk_.crash_images(kName, [this](const DiskImage& image) {
+      if (failure_.empty()) failure_ = judge(image);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kRow = 35 * 4;
+
+  codec::Result<void> put(std::size_t at, std::size_t size) {
+    const Bytes bytes = test::varied_items(size, ++seed_);
+    model_.resize(std::max(model_.size(), at + size));
+    std::copy(bytes.begin(), bytes.end(), model_.begin() + static_cast<std::ptrdiff_t>(at));
+    const auto done = file_->write(at, bytes);
+    return done ? codec::Result<void>() : codec::Failure(done.error());
+  }
+  codec::Result<void> resize(std::size_t size) {
+    model_.resize(size);
+    return file_->resize(size);
+  }
+  codec::Result<void> step(Step step) {
+    const std::size_t size = model_.size();
+    switch (step) {
+      case Step::overwrite:
+        return put(size / kRow / 2 * kRow + (size == 0 ? 0 : 50), size == 0 ? kRow : 60);
+      case Step::append_row:
+        return put(size, kRow);
+      case Step::append_rows:
+        return put(size, 5 * kRow);
+      case Step::cut_row:
+        return resize(size - std::min(size, kRow));
+      case Step::cut_all:
+        return resize(0);
+      case Step::gap:
+        return put(size + 2 * kRow, kRow);
+    }
+    return codec::invalid("no such step");
+  }
+
+  std::string judge(const DiskImage& image) {
+    ++seen_;
+    const auto found = image.find(kName);
+    if (found == image.end()) return "the array is gone";
+    // What has been judged once, with the same states allowed, need not be again.
+    const std::string_view bytes(reinterpret_cast<const char*>(found->second.data()), found->second.size());
+    const std::size_t key = std::hash<std::string_view>()(bytes) * 31 + allowed_.size() * 1000 + durable_;
+    if (!judged_.insert(key).second) return {};
+    auto opened = test::open_frame(found->second);
+    if (!opened) return "it does not open: " + codec::describe(opened.error());
+    const auto view = flat(*opened);
+    if (!view) return "it is no array: " + codec::describe(view.error());
+    const auto items = test::read_range(**view, 0, (*view)->size());
+    if (!items) return "it cannot be read: " + codec::describe(items.error());
+    for (std::size_t i = durable_; i < allowed_.size(); ++i) {
+      if (*items == allowed_[i]) return {};
+    }
+    return "it holds what was never committed, or no longer";
+  }
+
+  std::uint64_t& seen_;
+  std::unordered_set<std::size_t> judged_;
+  Bytes model_;
+  std::vector<Bytes> allowed_;
+  std::size_t durable_ = 0;
+  std::uint64_t seed_ = 10;
+  std::string failure_;
+
+  SimulatedDisk disk_;
+  fs::Statistics statistics_;
+  fs::OnceLog once_;
+  fs::ReadRoute route_{1U << 20, statistics_, once_};
+  fs::WorkerPool workers_;
+  fs::ChunkEncoders encoders_{workers_, 0};
+  std::uint64_t generations_ = 0;
+  fs::WriteBackShared shared_{
+      disk_,
+      route_,
+      encoders_,
+      once_,
+      nullptr,
+      [this] { return ++generations_; },
+      1U << 24,
+      {0},
+      [] {},
+      [](std::shared_ptr<const frame::Container> container, const std::string&) { return flat(std::move(container)); }};
+  std::shared_ptr<fs::WriteBack> file_;
+};
+
+void every_script(std::size_t length, std::vector<Line>& script,
+                  const std::function<void(const std::vector<Line>&)>& take) {
+  if (script.size() == length) return take(script);
+  for (int step = 0; step < kSteps; ++step) {
+    for (const After after : {After::nothing, After::ordered, After::durable}) {
+      if (script.size() + 1 == length && after == After::nothing) continue;
+      script.push_back({static_cast<Step>(step), after});
+      every_script(length, script, take);
+      script.pop_back();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+void run_script(std::uint64_t& states, const std::vector<Line>& lines) {
+  ArrayRun run(states);
+  ASSERT_TRUE(run.is_open());
+  std::string text;
+  for (const Line& line : lines) {
+    text += std::to_string(static_cast<int>(line.step)) + "/" + std::to_string(static_cast<int>(line.after)) + " ";
+    const auto done = run.run(line);
+    ASSERT_TRUE(done) << text << codec::describe(done.error());
+  }
+  run.look();
+  ASSERT_EQ(run.failure(), "") << text;
+}
+
+TEST(ArrayCrashTest, EveryScriptOfUpToTwoSteps) {
+  std::uint64_t states = 0;
+  std::uint64_t scripts = 0;
+  for (std::size_t length = 1; length <= 2; ++length) {
+    std::vector<Line> script;
+    every_script(length, script, [&](const std::vector<Line>& lines) {
+      ++scripts;
+      run_script(states, lines);
+    });
+    if (HasFatalFailure()) return;
+  }
+  std::printf("%llu scripts, %llu states after a cut\n", static_cast<unsigned long long>(scripts),
+              static_cast<unsigned long long>(states));
+  EXPECT_GT(states, 1000U);
+}
+
+TEST(ArrayCrashTest, LongScripts) {
+  std::uint64_t states = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<Line> script;
+    for (int i = 0; i < 8; ++i)
+      script.push_back({static_cast<Step>(random() % kSteps), static_cast<After>(random() % 3)});
+    script.push_back({Step::append_row, After::durable});
+    run_script(states, script);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(states, 1000U);
+}
+
+}  // namespace
+}  // namespace cframefs

@@ -1,0 +1,431 @@
+// Arrays that are written through the filesystem object, against a model that is nothing but the items in C order:
+// what is read back before, during and after a commit, how the chunks on disk hold it, and what is refused.
+#include <cerrno>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/falloc.h>
+#include <rapidcheck.h>
+
+#include "frame/array_view.h"
+#include "tests/fs/written_filesystem.h"
+#include "tests/support/array_builder.h"
+#include "tests/support/reading.h"
+
+namespace cframefs::fs {
+namespace {
+
+using test::ArraySpec;
+using test::Bytes;
+
+std::string text_of(codec::ByteView bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+class ArrayChangesTest : public WrittenFilesystem {
+ protected:
+  void start_with(frame::ArrayForm form, const ArraySpec& spec, const Bytes& items) {
+    stop();
+    options_.b2nd = form;
+    spec_ = spec;
+    model_ = items;
+    const Bytes frame = test::array_frame(spec, items).build();
+    FILE* file = std::fopen((folder_.path() / "x.b2nd").c_str(), "wb");
+    ASSERT_NE(file, nullptr);
+    ASSERT_EQ(std::fwrite(frame.data(), 1, frame.size(), file), frame.size());
+    std::fclose(file);
+    start();
+    name_ = form == frame::ArrayForm::npy ? "x.npy" : "x";
+    head_ = head().size();
+  }
+  /// A plain array of `rows` times 6 items of 4 bytes, chunks of 3 x 4, blocks of 2 x 3.
+  void start_plain(frame::ArrayForm form, std::int64_t rows = 7) {
+    ArraySpec spec{{rows, 6}, {3, 4}, {2, 3}, 4, "<i4"};
+    start_with(form, spec, test::varied_items(spec.nbytes()));
+  }
+
+  std::string head() const {
+    if (options_.b2nd != frame::ArrayForm::npy) return {};
+    frame::ArrayLayer layer;
+    layer.shape = spec_.shape;
+    layer.dtype = spec_.dtype;
+    return text_of(frame::npy_head_of(layer, static_cast<std::uint64_t>(spec_.typesize)));
+  }
+  std::size_t row() const {
+    std::size_t bytes = static_cast<std::size_t>(spec_.typesize);
+    for (std::size_t d = 1; d < spec_.shape.size(); ++d)
+      bytes *= static_cast<std::size_t>(spec_.shape[d]);
+    return bytes;
+  }
+  void resize_model(std::size_t bytes) {
+    model_.resize(bytes);
+    spec_.shape[0] = static_cast<std::int64_t>(bytes / row());
+  }
+  void write_model(std::size_t at, const Bytes& bytes) {
+    if (at + bytes.size() > model_.size()) resize_model(at + bytes.size());
+    std::copy(bytes.begin(), bytes.end(), model_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  std::string expected() const { return head() + text_of(model_); }
+  std::string content_now() { return content(name_); }
+
+  /// The chunks on disk hold each item where the format says, whatever the padding.
+  void check_stored() {
+    const auto container = stored("x.b2nd");
+    ASSERT_TRUE(container);
+    const std::vector<Bytes> chunks = test::array_chunks(spec_, model_);
+    const Bytes marks(model_.size(), 1);
+    const std::vector<Bytes> inside = test::array_chunks(spec_, marks);
+    ASSERT_EQ(container->chunk_count(), static_cast<std::int64_t>(chunks.size()));
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      const auto plain = test::read_chunk(*container, static_cast<std::int64_t>(c));
+      ASSERT_TRUE(plain) << plain.error().reason;
+      ASSERT_EQ(plain->size(), chunks[c].size());
+      for (std::size_t i = 0; i < plain->size(); ++i) {
+        if (inside[c][i] == 1) {
+          ASSERT_EQ((*plain)[i], chunks[c][i]) << "chunk " << c << " byte " << i;
+        }
+      }
+    }
+  }
+
+  ArraySpec spec_;
+  Bytes model_;
+  std::string name_;
+  std::size_t head_ = 0;
+};
+
+TEST_F(ArrayChangesTest, ItemsAreOverwrittenInPlace) {
+  for (const auto form : {frame::ArrayForm::npy, frame::ArrayForm::flat}) {
+    start_plain(form);
+    auto handle = open(name_);
+    ASSERT_TRUE(write(*handle, head_ + 10, "over the edges of items, blocks and chunks"));
+    const std::string text = "over the edges of items, blocks and chunks";
+    write_model(10, Bytes(text.begin(), text.end()));
+    EXPECT_EQ(read(*handle), expected());
+    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    check_stored();
+    EXPECT_TRUE(close(std::move(handle)));
+    EXPECT_EQ(content_now(), expected());
+    remount();
+    EXPECT_EQ(content_now(), expected());
+  }
+}
+
+TEST_F(ArrayChangesTest, RowsAreAppendedAndTheHeaderFollows) {
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_, O_RDWR | O_APPEND);
+  for (int i = 0; i < 5; ++i) {
+    const Bytes rows = test::varied_items(row() * 2, static_cast<std::uint64_t>(i) + 9);
+    ASSERT_TRUE(write(*handle, 0, text_of(rows)));
+    write_model(model_.size(), rows);
+    EXPECT_EQ(read(*handle), expected());
+    if (i % 2 == 0) {
+      ASSERT_TRUE(filesystem_->sync(*handle, false));
+    }
+  }
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(spec_.shape[0], 17);
+  EXPECT_EQ(content_now(), expected());
+  check_stored();
+}
+
+TEST_F(ArrayChangesTest, APartOfARowWaitsForTheRest) {
+  start_plain(frame::ArrayForm::npy);
+  const std::string before = expected();
+  auto handle = open(name_);
+  const Bytes rows = test::varied_items(row() * 3, 5);
+  ASSERT_TRUE(write(*handle, before.size(), text_of(rows).substr(0, row() * 2 + 5)));
+  // Two rows are whole and become part of the array; what is left of the third is told at sync and close.
+  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EINVAL);
+  EXPECT_EQ(stored("x.b2nd")->parameters().nbytes, 3U * 2U * 4U * 6U * 4U);
+  EXPECT_EQ(errno_of(filesystem_->flush(*handle)), EINVAL);
+  ASSERT_TRUE(write(*handle, before.size() + row() * 2 + 5, text_of(rows).substr(row() * 2 + 5)));
+  write_model(model_.size(), rows);
+  EXPECT_EQ(read(*handle), expected());
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
+  check_stored();
+
+  handle = open(name_);
+  ASSERT_TRUE(write(*handle, expected().size(), "no row"));
+  EXPECT_EQ(size_of(name_), expected().size() + 6);
+  EXPECT_EQ(errno_of(close(std::move(handle))), EINVAL);
+  EXPECT_EQ(size_of(name_), expected().size());
+  EXPECT_EQ(content_now(), expected());
+}
+
+TEST_F(ArrayChangesTest, CutOffRowsDoNotComeBack) {
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_);
+  for (const std::size_t rows : {4U, 6U, 0U, 5U, 9U}) {
+    ASSERT_TRUE(resize(*handle, head_ + rows * row()));
+    resize_model(rows * row());
+    EXPECT_EQ(read(*handle), expected());
+    if (rows != 0U) continue;
+    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    check_stored();
+    EXPECT_EQ(stored("x.b2nd")->chunk_count(), 0);
+  }
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
+  check_stored();
+}
+
+TEST_F(ArrayChangesTest, PaddingIsZerosWhenItBecomesItems) {
+  // The padding of the builder's chunks is 0xcc.
+  start_plain(frame::ArrayForm::flat);
+  auto handle = open(name_);
+  ASSERT_TRUE(resize(*handle, 12 * row()));
+  resize_model(12 * row());
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
+  check_stored();
+}
+
+TEST_F(ArrayChangesTest, WhatBreaksTheShapeIsRefused) {
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_);
+  const std::string before = expected();
+  EXPECT_EQ(errno_of(resize(*handle, before.size() + 1)), EINVAL);
+  EXPECT_EQ(errno_of(resize(*handle, before.size() - 1)), EINVAL);
+  EXPECT_EQ(errno_of(resize(*handle, head_ - 1)), EINVAL);
+  EXPECT_EQ(errno_of(resize(*handle, head_ + row() * (std::uint64_t{1} << 50))), EFBIG);
+  EXPECT_EQ(errno_of(write(*handle, head_ + row() * (std::uint64_t{1} << 50), "far")), EFBIG);
+  EXPECT_EQ(errno_of(write(*handle, 0, "\x93NUMPX")), EINVAL);
+  EXPECT_EQ(errno_of(write(*handle, 9, std::string(200, 'x'))), EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, 0, 0, before.size() + 1)), EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 200)), EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->set_attribute(handle->node->id, "user.blosc2.meta.b2nd",
+                                                text_of(test::array_layer(spec_)), 0)),
+            EINVAL);
+  EXPECT_EQ(read(*handle), before);
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), before);
+}
+
+TEST_F(ArrayChangesTest, TheHeaderCanBeWrittenAsItIsOrWithOtherRows) {
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_);
+  std::string text = expected();
+  ASSERT_TRUE(write(*handle, 0, text.substr(0, 40)));
+  ASSERT_TRUE(write(*handle, 20, text.substr(20)));
+  EXPECT_EQ(read(*handle), text);
+  // A page that was read before rows were appended, written back after that.
+  const Bytes rows = test::varied_items(row(), 3);
+  ASSERT_TRUE(write(*handle, text.size(), text_of(rows)));
+  ASSERT_TRUE(write(*handle, 0, text));
+  write_model(model_.size(), rows);
+  EXPECT_EQ(read(*handle), expected());
+  // Another type is another array.
+  text.replace(text.find("<i4"), 3, "<f4");
+  EXPECT_EQ(errno_of(write(*handle, 0, text)), EINVAL);
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
+}
+
+TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfItsKind) {
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_, O_WRONLY | O_TRUNC);
+  resize_model(0);
+  EXPECT_EQ(content_now(), expected());
+  resize_model(11 * row());
+  model_ = test::varied_items(model_.size(), 44);
+  ASSERT_TRUE(write(*handle, 0, expected()));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
+  check_stored();
+}
+
+TEST_F(ArrayChangesTest, ArraysWithoutRowsAreOverwrittenOnly) {
+  ArraySpec spec{{}, {}, {}, 8, "<f8"};
+  start_with(frame::ArrayForm::npy, spec, test::varied_items(8));
+  auto handle = open(name_);
+  ASSERT_TRUE(write(*handle, head_, "12345678"));
+  EXPECT_EQ(errno_of(write(*handle, head_ + 8, "9")), EFBIG);
+  EXPECT_EQ(errno_of(resize(*handle, head_)), EINVAL);
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now().substr(head_), "12345678");
+
+  start_with(frame::ArrayForm::npy, ArraySpec{{5, 0}, {5, 1}, {5, 1}, 4, "<i4"}, {});
+  handle = open(name_);
+  EXPECT_EQ(errno_of(write(*handle, head_, "1234")), EFBIG);
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(ArrayChangesTest, AnEmptyArrayGrows) {
+  for (const std::int32_t chunksize : {0, -1, 96}) {
+    stop();
+    ArraySpec spec{{0, 6}, {3, 4}, {2, 3}, 4, "<i4"};
+    test::FrameBuilder frame = test::array_frame(spec, {});
+    if (chunksize != 96) frame.chunksize = chunksize;
+    spec_ = spec;
+    options_.b2nd = frame::ArrayForm::npy;
+    const Bytes image = frame.build();
+    FILE* file = std::fopen((folder_.path() / "x.b2nd").c_str(), "wb");
+    ASSERT_EQ(std::fwrite(image.data(), 1, image.size(), file), image.size());
+    std::fclose(file);
+    start();
+    name_ = "x.npy";
+    model_.clear();
+    auto handle = open(name_, O_RDWR | O_APPEND);
+    ASSERT_TRUE(handle);
+    const Bytes rows = test::varied_items(row() * 7, 3);
+    ASSERT_TRUE(write(*handle, 0, text_of(rows)));
+    write_model(0, rows);
+    EXPECT_TRUE(close(std::move(handle)));
+    EXPECT_EQ(content_now(), expected());
+    check_stored();
+  }
+}
+
+TEST_F(ArrayChangesTest, AsChunksNothingComesOrGoes) {
+  start_plain(frame::ArrayForm::chunks);
+  std::string plain = content_now();
+  auto handle = open(name_);
+  ASSERT_TRUE(write(*handle, 90, "over the edge of a chunk"));
+  plain.replace(90, 24, "over the edge of a chunk");
+  EXPECT_EQ(errno_of(write(*handle, plain.size(), "x")), EFBIG);
+  EXPECT_EQ(errno_of(resize(*handle, 0)), EINVAL);
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), plain);
+}
+
+TEST_F(ArrayChangesTest, AFailedCommitLosesNothing) {
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_);
+  const Bytes rows = test::varied_items(row() * 2 + 3, 3);
+  ASSERT_TRUE(write(*handle, expected().size(), text_of(rows)));
+  disk_.write_error = ENOSPC;
+  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ENOSPC);
+  disk_.write_error = 0;
+  const Bytes rest = test::varied_items(row() - 3, 4);
+  ASSERT_TRUE(write(*handle, expected().size() + rows.size(), text_of(rest)));
+  Bytes all = rows;
+  all.insert(all.end(), rest.begin(), rest.end());
+  write_model(model_.size(), all);
+  EXPECT_EQ(read(*handle), expected());
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
+  check_stored();
+}
+
+/// A stream whose rows end inside pieces is committed chunk row by chunk row, none of them twice.
+TEST_F(ArrayChangesTest, AStreamStoresEachChunkOnce) {
+  ArraySpec spec{{0, 10}, {100, 10}, {50, 10}, 300, "|V300"};
+  options_.dirty_limit = std::uint64_t{2} << 20;
+  start_with(frame::ArrayForm::flat, spec, {});
+  auto handle = open(name_);
+  const Bytes rows = test::varied_items(row() * 2000, 7);
+  constexpr std::size_t kWrite = 128U << 10;
+  for (std::size_t at = 0; at < rows.size(); at += kWrite)
+    ASSERT_TRUE(write(*handle, at, text_of(codec::ByteView(rows).subspan(at, std::min(kWrite, rows.size() - at)))));
+  write_model(0, rows);
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(stored("x.b2nd")->chunk_count(), 20);
+  // Nothing was ever stored and stored again: the bytes of the file are those of the chunks and a few indexes.
+  EXPECT_LT(stored("x.b2nd")->parameters().frame_length, rows.size() + rows.size() / 10);
+  check_stored();
+}
+
+ArraySpec any_spec() {
+  ArraySpec spec;
+  const int ndim = *rc::gen::weightedElement<int>({{4, 1}, {6, 2}, {6, 3}, {3, 4}, {1, 7}});
+  const int most = ndim == 1 ? 60 : ndim == 2 ? 14 : ndim == 3 ? 7 : ndim == 4 ? 4 : 2;
+  for (int d = 0; d < ndim; ++d) {
+    spec.shape.push_back(*rc::gen::inRange(d == 0 ? 0 : 1, most + 1));
+    spec.chunkshape.push_back(*rc::gen::inRange(1, most + 3));
+    spec.blockshape.push_back(*rc::gen::inRange(1, spec.chunkshape.back() + 1));
+    if (*rc::gen::inRange(0, 3) == 0 && spec.shape.back() > 0) {
+      spec.chunkshape.back() = static_cast<std::int32_t>(spec.shape.back());
+      spec.blockshape.back() = spec.chunkshape.back();
+    }
+  }
+  spec.typesize = *rc::gen::element(1, 2, 3, 4, 8, 13, 300);
+  if (*rc::gen::inRange(0, 4) != 0) spec.dtype = "|V" + std::to_string(spec.typesize);
+  return spec;
+}
+
+class RandomArrays : public ArrayChangesTest {
+ public:
+  using ArrayChangesTest::SetUp;
+  using ArrayChangesTest::TearDown;
+  void TestBody() override {}
+
+  void run() {
+    const ArraySpec spec = any_spec();
+    Bytes items = test::varied_items(spec.nbytes(), *rc::gen::arbitrary<std::uint64_t>());
+    if (*rc::gen::inRange(0, 3) == 0) std::fill_n(items.begin(), items.size() / 2, std::uint8_t{0});
+    start_with(*rc::gen::element(frame::ArrayForm::npy, frame::ArrayForm::flat), spec, items);
+    auto handle = open(name_);
+    const int steps = *rc::gen::inRange(1, 14);
+    for (int i = 0; i < steps; ++i) {
+      step(*handle);
+      RC_ASSERT(read(*handle, 0, 1U << 24) == expected());
+      if (*rc::gen::inRange(0, 6) != 0) continue;
+      RC_ASSERT(bool(close(std::move(handle))));
+      check_stored();
+      RC_ASSERT(!HasFailure());
+      if (*rc::gen::inRange(0, 2) == 0) remount();
+      handle = open(name_);
+    }
+    RC_ASSERT(bool(close(std::move(handle))));
+    check_stored();
+    RC_ASSERT(!HasFailure());
+    RC_ASSERT(content(name_) == expected());
+  }
+
+ private:
+  void step(FileHandle& handle) {
+    const std::size_t size = model_.size();
+    const std::size_t more = row() * *rc::gen::inRange<std::size_t>(1, 6);
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    switch (*rc::gen::inRange(0, 7)) {
+      case 0:
+      case 1: {
+        const std::size_t at = *rc::gen::inRange<std::size_t>(0, size + 1);
+        return put(handle, at, test::varied_items(*rc::gen::inRange<std::size_t>(0, size - at + 1), seed));
+      }
+      case 2:
+        return put(handle, size, test::varied_items(more, seed));
+      case 3: {
+        const std::size_t part = *rc::gen::inRange<std::size_t>(1, more + 1);
+        const Bytes rows = test::varied_items(more, seed);
+        put_raw(handle, size, Bytes(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(part)));
+        static_cast<void>(filesystem_->sync(handle, true));
+        return put(handle, size, rows);
+      }
+      case 4:
+        return put(handle, size + more, test::varied_items(row(), seed));
+      case 5: {
+        const std::size_t rows = *rc::gen::inRange<std::size_t>(0, size / row() + 4);
+        RC_ASSERT(bool(resize(handle, head_ + rows * row())));
+        return resize_model(rows * row());
+      }
+      default:
+        RC_ASSERT(bool(filesystem_->sync(handle, false)));
+    }
+  }
+  void put(FileHandle& handle, std::size_t at, const Bytes& bytes) {
+    put_raw(handle, at, bytes);
+    write_model(at, bytes);
+  }
+  void put_raw(FileHandle& handle, std::size_t at, const Bytes& bytes) {
+    RC_ASSERT(bool(write(handle, head_ + at, text_of(bytes))));
+  }
+};
+
+TEST(RandomArraysTest, RandomChangesAgainstItemsInCOrder) {
+  const bool fine = rc::check("arrays that are changed hold what a plain file would", [] {
+    RandomArrays fixture;
+    fixture.SetUp();
+    fixture.run();
+    fixture.TearDown();
+  });
+  EXPECT_TRUE(fine);
+}
+
+}  // namespace
+}  // namespace cframefs::fs
