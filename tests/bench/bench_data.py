@@ -1,8 +1,8 @@
 """The files that the suite measures with, made where they are missing.
 
 Everything comes from the suite's own generator and from programs of this system: our `cframe pack`, mksquashfs,
-mkfs.erofs. What a program is missing for is not made, and the subjects that need it are reported as skipped. A file is
-written under another name and renamed, so that a broken-off run leaves nothing half made.
+mkfs.erofs. What a program is missing for, or fails at, is not made, and the subjects that need it are reported as
+skipped. A file is written under another name and renamed, so that a broken-off run leaves nothing half made.
 
     a.f32                                   1 GiB of float32: waves with noise
     a-lz4-1m.b2frame …                      frames of it, shuffle, chunks of 1 MiB (-16m: of 16 MiB)
@@ -17,6 +17,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import time
 
 GIB = 1 << 30
@@ -159,6 +160,10 @@ class Data:
             shutil.rmtree(unfinished)
         else:
             unfinished.unlink(missing_ok=True)
-        how(unfinished)
+        try:
+            how(unfinished)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"{name} cannot be made: {error}", file=sys.stderr)
+            return
         os.rename(unfinished, place)
         print(f"made {name} in {time.monotonic() - begin:.1f} s", flush=True)

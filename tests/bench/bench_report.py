@@ -11,6 +11,7 @@ from bench_picture import picture
 __all__ = ["Demand", "Results", "aligned", "demand_table", "number", "picture", "subject_table", "subject_tables"]
 
 Place = tuple[str, str]  # subject, metric
+NOT_PART = "not part of this run"
 
 
 class Results:
@@ -84,7 +85,7 @@ class Demand:
 
 
 def why_missing(results: Results, place: Place) -> str:
-    return f"{place[0]}: {results.skipped.get(place[0], 'not part of this run')}"
+    return f"{place[0]}: {results.skipped.get(place[0], NOT_PART)}"
 
 
 def number(value: float | None) -> str:

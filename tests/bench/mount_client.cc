@@ -8,7 +8,7 @@
 //   bench_client open FILE [--offset=0]                      open, then the first byte there
 //   bench_client walk FOLDER                                 list and stat everything beneath
 //   bench_client stat FOLDER                                 stat of what lies in a folder, its names known
-//   bench_client open-all FOLDER                             open and close of what lies in a folder, its names known
+//   bench_client open-all FOLDER                             the same with open and close, of 10,000 files at most
 //   bench_client notice SHOWN BEHIND                         how long a change of a file behind the mount stays unseen
 //   bench_client evict FILE...                               drop the files' pages from the page cache
 //   bench_client fill FILE...                                bring the files' pages into the page cache

@@ -26,6 +26,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ import time
 
 from bench_data import Data
 from bench_demands import DEMANDS
-from bench_report import Results, demand_table, picture, subject_table
+from bench_report import NOT_PART, Results, demand_table, picture, subject_table
 from bench_sections import CAT, SECTIONS, random_metric
 from bench_servers import BenchError, Mounted, Programs, bdi_path, our_mount, reading_subjects
 
@@ -118,6 +119,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(SECTIONS), metavar="SECTION,...", help="just these sections")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="length of a random run")
+    parser.add_argument("--limit", type=float, default=900, metavar="SECONDS",
+                        help="start nothing after that, and report what there is (900)")
     parser.add_argument("--make-only", action="store_true", help="make the data and measure nothing")
     parser.add_argument("--json", type=pathlib.Path, help="write every sample and verdict here")
     parser.add_argument("--merge", action="store_true", help="keep what the JSON file says of other sections")
@@ -145,9 +148,13 @@ def measure(bench: Bench) -> dict[str, dict]:
     plans = {section: SECTIONS[section][0](bench) for section in bench.arguments.only}
     pairs = [(section, *pair) for section, plan in plans.items() for pair in plan]
     results = {section: Results() for section in plans}
+    end = time.monotonic() + bench.arguments.limit
     for repetition in range(bench.arguments.repetitions):
         random.Random(repetition).shuffle(pairs)
         for section, subject, measurement in pairs:
+            if time.monotonic() > end:
+                print(f"stopped in repetition {repetition + 1}: --limit")
+                break
             bench.results = results[section]
             bench.run(subject, measurement)
     machine = describe_machine(bench)
@@ -183,7 +190,10 @@ def report(arguments: argparse.Namespace, sections: dict[str, dict], failed: boo
         verdicts += json.loads(other.read_text(encoding="utf-8"))["verdicts"]
     for name, found in sections.items():
         print_section(name, found)
-    print("\n".join(["", *demand_table(verdicts)]))
+    judged = [verdict for verdict in verdicts if not verdict["reason"].endswith(NOT_PART)]
+    print("\n".join(["", *demand_table(judged)]))
+    if len(judged) < len(verdicts):
+        print(f"{len(verdicts) - len(judged)} demands are about what was not part of this run")
     if arguments.json:
         document = {"verdicts": verdicts, "sections": sections}
         arguments.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -196,8 +206,13 @@ def report(arguments: argparse.Namespace, sections: dict[str, dict], failed: boo
     return SKIPPED if "not measured" in outcomes else 0
 
 
+def stop(_signal, _frame) -> None:
+    raise SystemExit("stopped")  # through every context manager: nothing stays mounted
+
+
 def main() -> int:
     arguments = parse_arguments()
+    signal.signal(signal.SIGTERM, stop)
     arguments.data = arguments.data.resolve()
     groups = set().union(*(SECTIONS[section][1] for section in arguments.only))
     Data(arguments.data, arguments.client, arguments.cframe, arguments.cframefs).make(groups)
