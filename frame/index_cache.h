@@ -5,6 +5,9 @@
 //
 // A block that is larger than the bound is handed out and not kept.
 //
+// Fresh memory for a block costs more than decoding into it, so the memory of one block that was dropped is kept for
+// the next.
+//
 // Thread safety: internally synchronised. Ownership: shared by the frames that use it; blocks are shared with readers.
 #pragma once
 
@@ -25,12 +28,17 @@ class IndexCache {
  public:
   using Block = std::shared_ptr<const std::vector<std::int64_t>>;
 
-  explicit IndexCache(std::size_t bound_bytes = std::size_t{16} << 20) : bound_(bound_bytes) {}
+  explicit IndexCache(std::size_t bound_bytes = std::size_t{16} << 20);
 
   /// A number that no other user of this cache has.
   std::uint64_t new_owner();
   /// The block, from the cache or from `load` (called without the lock; two callers may both load).
   codec::Result<Block> get(std::uint64_t owner, std::uint32_t block, const std::function<codec::Result<Block>()>& load);
+  /// Memory for a block, zeros; what is dropped of it last comes back here.
+  std::shared_ptr<std::vector<std::int64_t>> new_block(std::size_t entries);
+  /// Takes the memory that the first block of a large index will need, so that whoever reads it first need not wait.
+  void warm_up();
+
   /// Forgets the blocks of an owner.
   void forget(std::uint64_t owner);
   /// Bytes held, with what keeping them costs.
@@ -50,9 +58,16 @@ class IndexCache {
   };
   using Recent = std::list<Entry>;
 
+  /// The memory of one large block that nobody uses.
+  struct Spare {
+    std::mutex mutex;
+    std::vector<std::int64_t> memory;
+  };
+
   void drop(Recent::iterator entry);
 
   const std::size_t bound_;
+  const std::shared_ptr<Spare> spare_;  // shared with the blocks, which may outlive the cache
   codec::ContextPool contexts_;
   mutable std::mutex mutex_;
   std::uint64_t next_owner_ = 1;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "codec/page_memory.h"
 #include "frame/frame_layout.h"
 
 namespace cframefs::frame {
@@ -151,11 +150,8 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
   for (std::uint32_t block = decoder_.block_at(begin); block <= decoder_.block_at(end - 1); ++block) {
     if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
   }
-  // Decoded where it will stay: for a large block the first touch of its pages costs more than the decoding.
-  auto values = std::make_shared<std::vector<std::int64_t>>();
-  values->reserve(entries);
-  codec::fault_in(values->data(), entries * kEntry);
-  values->resize(entries);
+  // Decoded where it will stay.
+  auto values = cache_->new_block(entries);
   const auto context = cache_->contexts().acquire();
   if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(*values))); !done)
     return Failure(located(done.error()));

@@ -89,9 +89,12 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
 
 void Filesystem::start(KernelCaches& kernel) {
   kernel_ = &kernel;
+  // Only a kernel that forgets names without waiting for whoever is changing a folder may keep those of files.
+  keeps_names_ = options_.entry_timeout.value_or(0) > 0 && kernel.forget_names();
   watcher_.start();
   notifier_.start(1);
   workers_.start(ahead_threads(options_));
+  workers_.post([cache = index_cache_] { cache->warm_up(); });
   flusher_.start();
 }
 
@@ -124,8 +127,10 @@ void Filesystem::changed(const Watcher::Change& change) {
   if (change.everything) {
     for (const NodeId node : nodes_.all())
       kernel_->forget_node(node);
+    if (keeps_names_) kernel_->forget_names();
     return;
   }
+  if (change.entry && keeps_names_) kernel_->forget_names();
   const auto folder = nodes_.find(change.folder);
   if (folder && folder->kind == EntryKind::sparse_frame) {
     // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
@@ -137,12 +142,14 @@ void Filesystem::changed(const Watcher::Change& change) {
   if (change.name.empty()) return;
   for (const auto& node : nodes_.at_place(change.folder, change.name)) {
     if (node->kind == EntryKind::directory) {
-      // Names of files are asked for each time. What the mount itself has renamed the kernel knows; it must not be
-      // told, because telling waits for whoever is changing the folder, which a daemon that is killed meanwhile never
-      // ends.
+      // Names of files are asked for each time, or have just been forgotten. What the mount itself has renamed the
+      // kernel knows; it must not be told, because telling waits for whoever is changing the folder, which a daemon
+      // that is killed meanwhile never ends.
       if (change.entry && !lies_at(*node, change)) kernel_->forget_name(change.folder, change.name);
     } else if (!is_own_state(*node)) {
       kernel_->forget_node(node->id);
+    } else if (options_.attr_timeout) {
+      kernel_->forget_attributes(node->id);
     }
   }
 }
@@ -243,10 +250,12 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
   // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
-  // having changed, removed or replaced it must see that.
-  const bool is_watched_folder = probe.kind == EntryKind::directory && node.watched.load(std::memory_order_acquire);
-  attributes.attr_timeout = is_watched_folder ? options_.attr_timeout : 0;
-  attributes.entry_timeout = probe.kind == EntryKind::directory && name_watched ? options_.entry_timeout : 0;
+  // having changed, removed or replaced it must see that, unless the mount was asked to keep files, too.
+  const bool is_folder = probe.kind == EntryKind::directory;
+  const bool is_watched_folder = is_folder && node.watched.load(std::memory_order_acquire);
+  attributes.attr_timeout = is_watched_folder ? options_.attr_timeout.value_or(kFolderTimeout) : 0;
+  if (name_watched && (is_folder || keeps_names_.load(std::memory_order_relaxed)))
+    attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
   if (is_container(probe.kind)) {
     attributes.status.st_ino = node.shown_inode | kViewInode;
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
@@ -260,6 +269,18 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
     attributes.status.st_size = static_cast<off_t>(probe.size);
   }
   return attributes;
+}
+
+double Filesystem::attribute_seconds(const Probe& probe, Node& node) const {
+  if (!options_.attr_timeout) return 0;
+  const std::shared_ptr<Node> folder = nodes_.find(nodes_.parent_of(node.id));
+  bool watched = folder && folder->watched.load(std::memory_order_acquire);
+  if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
+  // A file with a second name may be changed through that one, and what a link points at decides how long it shows.
+  const bool told_of = is_container(node.kind) || node.kind == EntryKind::plain;
+  const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
+  // What is being written changes with every commit.
+  return watched && told_of && has_one_name && !write_back_of(node) ? *options_.attr_timeout : 0;
 }
 
 codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& name) {
@@ -284,18 +305,18 @@ codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::st
                                                     const std::string& name) {
   auto stored = tree_.resolve(directory, name);
   if (!stored) return codec::Failure(stored.error());
-  auto probe = tree_.probe(SourceTree::join(directory, *stored));
-  if (!probe) return codec::Failure(probe.error());
+  auto entry = tree_.probe_entry(SourceTree::join(directory, *stored));
+  if (!entry) return codec::Failure(entry.error());
   // While a commit puts a new file in place, the name belongs to the node that it had before.
   std::shared_ptr<Node> node = committing_at(EntryPlace{parent, *stored});
   node = node ? nodes_.enter_again(node->id) : nullptr;
-  if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *probe);
-  auto again = probe_node(*node);
-  if (!again) {
+  if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);
+  auto probe = probe_node(*node);
+  if (!probe) {
     forget(node->id, 1);
-    return codec::Failure(again.error());
+    return codec::Failure(probe.error());
   }
-  return describe(*node, *again);
+  return describe(*node, *probe);
 }
 
 codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {
@@ -311,7 +332,13 @@ codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) 
     return attributes;
   }
   auto probe = probe_node(*node);
-  if (probe) return describe(*node, *probe);
+  if (probe) {
+    Attributes attributes = describe(*node, *probe);
+    // Only here: an answer to a look-up may make the kernel know the file after it was to forget what the answer says,
+    // but one about a file that it knows loses against what it was told meanwhile.
+    if (node->kind != EntryKind::directory) attributes.attr_timeout = attribute_seconds(*probe, *node);
+    return attributes;
+  }
   // Removed or replaced on disk, but still open: a descriptor knows. (For fstat(2) the kernel does not say which.)
   const std::shared_ptr<OpenFrame> open_frame = open_frame_of(*node);
   std::shared_ptr<const frame::Descriptor> file = handle != nullptr ? handle->file : nullptr;

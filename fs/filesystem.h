@@ -89,6 +89,10 @@ class KernelCaches {
   /// Attributes and pages of a node; of a folder nothing that could make it wait.
   virtual void forget_node(NodeId node) = 0;
   virtual void forget_name(NodeId parent, const std::string& name) = 0;
+  /// Attributes alone; never waits.
+  virtual void forget_attributes(NodeId /*node*/) {}
+  /// All names, of every folder; never waits. False if that cannot be had.
+  virtual bool forget_names() { return false; }
 };
 
 class Filesystem {
@@ -179,6 +183,8 @@ class Filesystem {
   /// Waits until the kernel holds no page of the node, as far as that can be waited for.
   void drop_pages(NodeId node);
   Attributes describe(const Node& node, const Probe& probe) const;
+  /// How long the kernel may keep the attributes of a file that it knows.
+  double attribute_seconds(const Probe& probe, Node& node) const;
   codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node, const std::string& path,
                                                                  const std::shared_ptr<const frame::Descriptor>& file);
   codec::Result<std::shared_ptr<const Generation>> open_generation(
@@ -284,6 +290,7 @@ class Filesystem {
   std::atomic<std::uint64_t> next_temporary_{1};
   std::atomic<std::uint64_t> next_generation_{1};
   KernelCaches* kernel_ = nullptr;
+  std::atomic<bool> keeps_names_{false};  // the kernel may be told names of files for longer than one look-up
   Watcher watcher_;
   ChunkEncoders encoders_;
   WriteBackShared write_back_{files_,

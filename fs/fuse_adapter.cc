@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include <linux/fuse.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -192,8 +193,19 @@ void FuseAdapter::forget_node(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
 }
 
-void FuseAdapter::forget_node_attributes(NodeId node) {
+void FuseAdapter::forget_attributes(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
+}
+
+bool FuseAdapter::forget_names() {
+  // Since Linux 6.16 the kernel takes a message that makes it ask again for every name; libfuse has no call for it.
+  constexpr std::int32_t kForgetNames = 8;  // FUSE_NOTIFY_INC_EPOCH
+  fuse_out_header message{};
+  message.len = sizeof message;
+  message.error = kForgetNames;
+  bool told = false;
+  notify([&] { told = ::write(fuse_session_fd(session_), &message, sizeof message) == sizeof message; });
+  return told;
 }
 
 void FuseAdapter::forget_name(NodeId parent, const std::string& name) {

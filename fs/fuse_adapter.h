@@ -35,8 +35,8 @@ class FuseAdapter final : public KernelCaches {
 
   void forget_node(NodeId node) override;
   void forget_name(NodeId parent, const std::string& name) override;
-  /// As forget_node(), but of attributes only; never blocks.
-  void forget_node_attributes(NodeId node);
+  void forget_attributes(NodeId node) override;
+  bool forget_names() override;
 
   /// Drops the handles that the kernel has not released. After serve() and the filesystem's stop().
   void drop_handles();

@@ -36,7 +36,7 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   const bool fresh = !(*handle)->keep_pages;
   fill_open(adapter, info, std::move(*handle));
   // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
-  if (fresh) adapter.forget_node_attributes(node);
+  if (fresh) adapter.forget_attributes(node);
   if (fuse_reply_open(request, info) == -ENOENT) close_handle(adapter, info);
 }
 

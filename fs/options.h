@@ -16,6 +16,8 @@ enum class Names : std::uint8_t { strip, keep };
 using ArrayView = frame::ArrayForm;
 enum class Detect : std::uint8_t { suffix, content };
 
+inline constexpr double kFolderTimeout = 1.0;  // seconds
+
 struct MountOptions {
   std::string source;      // folder, or one frame file
   std::string mountpoint;  // folder; or a regular file when source is one file
@@ -42,10 +44,11 @@ struct MountOptions {
   double commit_interval = 5.0;  // seconds
   bool writeback = false;        // the kernel's write-back cache
 
-  // How long, in seconds, the kernel may believe names and attributes of folders that are watched for changes. Those of
-  // files it asks for each time.
-  double attr_timeout = 1.0;
-  double entry_timeout = 1.0;
+  // How long, in seconds, the kernel may believe names and attributes where changes are watched for. None: folders for
+  // kFolderTimeout, files not at all. A number holds for both; then a change behind the mount shows a moment later,
+  // when it has been reported, instead of at the next call.
+  std::optional<double> attr_timeout;
+  std::optional<double> entry_timeout;
 
   bool foreground = false;
   bool debug = false;  // implies foreground

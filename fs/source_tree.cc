@@ -142,7 +142,7 @@ codec::Result<Probe> SourceTree::probe(const std::string& path) const {
   return probe_again(path, Probe{});
 }
 
-codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Probe& known) const {
+codec::Result<Probe> SourceTree::probe_entry(const std::string& path) const {
   auto status = files_.status_at(root_.fd(), path.empty() ? "." : path);
   if (!status) return at_path<Probe>(codec::Failure(status.error()), path);
   auto kind = path.empty() ? EntryKind::directory : kind_from(path, status->st_mode);
@@ -162,14 +162,19 @@ codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Prob
   if (probe.kind == EntryKind::symlink) {
     if (auto target = read_link(path)) probe.size = target->size();
   }
-  if (!is_container(probe.kind)) return probe;
-  if (known.kind == probe.kind && known.identity.is_still(probe.identity)) {
-    probe.size = known.size;
-    probe.chunksize = known.chunksize;
-    probe.damage = known.damage;
+  return probe;
+}
+
+codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Probe& known) const {
+  auto probe = probe_entry(path);
+  if (!probe || !is_container(probe->kind)) return probe;
+  if (known.kind == probe->kind && known.identity.is_still(probe->identity)) {
+    probe->size = known.size;
+    probe->chunksize = known.chunksize;
+    probe->damage = known.damage;
     return probe;
   }
-  return probe_container(path, std::move(probe));
+  return probe_container(path, std::move(*probe));
 }
 
 codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe probe) const {

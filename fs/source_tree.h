@@ -42,6 +42,8 @@ class SourceTree {
   const std::string& single_name() const { return single_name_; }
 
   codec::Result<Probe> probe(const std::string& path) const;
+  /// The same without a look into a container: its size and chunk size are left at those of the file.
+  codec::Result<Probe> probe_entry(const std::string& path) const;
   /// As probe(path), but takes the header's facts from `known` if the file has not changed since.
   codec::Result<Probe> probe_again(const std::string& path, const Probe& known) const;
 

@@ -203,8 +203,10 @@ constexpr std::array kOptions = {
     OptionSpec{"commit_interval", "SECONDS", "bound on the age of what is not committed yet (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
     OptionSpec{"stats", "off|on", "serve the unlisted folder .cframefs with statistics (off)", set_stats},
-    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may keep attributes of folders (1)", set_attr_timeout},
-    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may keep names of folders (1)", set_entry_timeout},
+    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may keep attributes (folders 1, files 0)",
+               set_attr_timeout},
+    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may keep names (folders 1, files 0)",
+               set_entry_timeout},
 };
 
 // Written for mount(8), systemd and other readers of fstab, or about access times, which no mount of ours keeps.

@@ -1,7 +1,7 @@
 """Servers that present the benchmark's file, and how they are mounted, watched and stopped.
 
-A Subject says what is served and with what; Mounted starts it afresh, in the foreground, and ends it again. Nothing here
-measures. Sizes are bytes unless a name says otherwise.
+A Subject says what is served and with what; Mounted starts it afresh, in the foreground, and ends it again. Nothing
+here measures. Sizes are bytes unless a name says otherwise.
 """
 
 import dataclasses
@@ -23,24 +23,30 @@ class BenchError(Exception):
 class Subject:
     """One line of the table.
 
-    command: the server's command line with "{mount}" where the mount point goes; a kernel mount is done by mount(8).
+    command: the server's command line with "{mount}" where the mount point goes; none: `backing` itself is measured.
     file: the presented file, relative to the mount point. backing: what must be on disk, and is kept in the page cache.
+    kernel: the file system that the kernel must know, mounted by mount(8).
     """
 
     label: str
     command: tuple[str, ...]
     file: str
     backing: pathlib.Path
-    kernel: bool = False
+    kernel: str = ""
+    program: str = "-"  # besides the server, what measures; empty: not at hand
     read_ahead_kb: int = 0  # set on the mount after it serves; 0: left as it comes
 
     def missing(self) -> str:
         """Why this subject cannot be measured here; empty if it can."""
+        if not self.program:
+            return "no program was given that decodes with it (--reference)"
         if not self.backing.exists():
             return f"no {self.backing.name} in the data folder"
         if self.kernel and os.geteuid() != 0:
             return "kernel mounts need root"
-        if shutil.which(self.command[0]) is None:
+        if self.kernel and self.kernel not in known_file_systems():
+            return f"this kernel has no {self.kernel}"
+        if self.command and shutil.which(self.command[0]) is None:
             return f"{self.command[0]} is not installed or not built"
         return ""
 
@@ -60,6 +66,8 @@ class Mounted:
         self.log = mount_point.with_suffix(".log")
 
     def __enter__(self) -> "Mounted":
+        if not self.subject.command:
+            return self
         self.mount_point.mkdir(parents=True, exist_ok=True)
         command = [word.replace("{mount}", str(self.mount_point)) for word in self.subject.command]
         with open(self.log, "wb") as log:
@@ -82,7 +90,7 @@ class Mounted:
 
     @property
     def file(self) -> pathlib.Path:
-        return self.mount_point / self.subject.file
+        return self.mount_point / self.subject.file if self.subject.command else self.subject.backing
 
     @property
     def pid(self) -> int | None:
@@ -104,6 +112,8 @@ class Mounted:
             raise BenchError(f"{self.subject.label}: shows no {self.subject.file}")
 
     def stop(self) -> None:
+        if not self.subject.command:
+            return
         unmount = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
         end = time.monotonic() + STOP_TIMEOUT
         while os.path.ismount(self.mount_point):
@@ -126,37 +136,48 @@ class Programs:
     floor: str
     client: str
     cframefs: str
+    reference: str
 
 
 OUR_FRAMES = {  # label -> frame
-    "cframefs lz4 1M": "a-lz4-1m",
-    "cframefs zstd 1M": "a-zstd5-1m",
-    "cframefs lz4 16M": "a-lz4-16m",
-    "cframefs zstd 16M": "a-zstd5-16m",
-    "cframefs blosclz 1M": "a-blosclz-1m",
-    "cframefs zlib 1M": "a-zlib-1m",
-    "cframefs lz4+bitshuffle 1M": "a-lz4-bitshuffle-1m",
+    "cframefs lz4": "a-lz4-1m",
+    "cframefs zstd": "a-zstd5-1m",
+    "cframefs zlib": "a-zlib-1m",
 }
 IMAGES = {  # name in labels -> (file system, image)
     "lz4 1M": ("squashfs", "a-lz4-1m.sqfs"),
     "lz4 128K": ("squashfs", "a-lz4-128k.sqfs"),
     "zstd 1M": ("squashfs", "a-zstd5-1m.sqfs"),
     "zstd 128K": ("squashfs", "a-zstd5-128k.sqfs"),
-    "lz4": ("erofs", "a-lz4.erofs"),
+    "lz4 64K": ("erofs", "a-lz4.erofs"),
 }
 
 
-def our_mount(programs: Programs, label: str, frame: pathlib.Path, options: str = "") -> Subject:
-    """The frame's folder mounted with names as they are, so that images and frames beside each other do no harm."""
+def known_file_systems() -> set[str]:
+    with open("/proc/filesystems", encoding="ascii") as file:
+        return {line.split()[-1] for line in file if line.split()}
+
+
+def our_mount(programs: Programs, label: str, shown: pathlib.Path, options: str = "") -> Subject:
+    """The folder of `shown` mounted with names as they are, so that what else lies there does no harm."""
     words = ("-o", ",".join(filter(None, ("ro", "names=keep", options))))
-    return Subject(label, (programs.cframefs, "-f", *words, str(frame.parent), "{mount}"), frame.name, frame)
+    return Subject(label, (programs.cframefs, "-f", *words, str(shown.parent), "{mount}"), shown.name, shown)
 
 
-def all_subjects(programs: Programs, data: pathlib.Path, floor_read_ahead_kb: int) -> dict[str, Subject]:
-    raw = data / "a.f32"
-    subjects = [
-        Subject("floor", (programs.floor, f"--file={raw}", "{mount}"), "data", raw, read_ahead_kb=floor_read_ahead_kb)
-    ]
+def floor_mount(programs: Programs, label: str, raw: pathlib.Path, read_ahead_kb: int, *options: str,
+                shown: str = "data") -> Subject:
+    return Subject(label, (programs.floor, f"--file={raw}", *options, "{mount}"), shown, raw,
+                   read_ahead_kb=read_ahead_kb)
+
+
+def plain_folder(label: str, folder: pathlib.Path) -> Subject:
+    """No server at all: the folder itself."""
+    return Subject(label, (), "", folder)
+
+
+def reading_subjects(programs: Programs, data: pathlib.Path, floor_read_ahead_kb: int) -> dict[str, Subject]:
+    """Every way in which a.f32 is presented, by label."""
+    subjects = [floor_mount(programs, "floor", data / "a.f32", floor_read_ahead_kb)]
     subjects += [our_mount(programs, label, data / f"{frame}.b2frame") for label, frame in OUR_FRAMES.items()]
     for name, (kind, image_name) in IMAGES.items():
         image = data / image_name
@@ -164,5 +185,5 @@ def all_subjects(programs: Programs, data: pathlib.Path, floor_read_ahead_kb: in
             command = ("squashfuse_ll", "-f", str(image), "{mount}")
             subjects.append(Subject(f"squashfuse_ll {name}", command, "a.f32", image))
         command = ("mount", "-t", kind, "-o", "loop,ro", str(image), "{mount}")
-        subjects.append(Subject(f"kernel {kind} {name}", command, "a.f32", image, kernel=True))
+        subjects.append(Subject(f"kernel {kind} {name}", command, "a.f32", image, kernel=kind))
     return {subject.label: subject for subject in subjects}

@@ -7,8 +7,8 @@
 // iteration decodes them all, block by block, as the mount does. The label says what the chunks are: typesize, block,
 // stored and plain sizes.
 //
-// Then how fast chunks encode (encode_bench.h). Single-threaded. A frame that cannot be opened or decoded is reported
-// as an error of its benchmark, not left out.
+// Then the same and encoding for every codec, filter pipeline and typesize (matrix_bench.h). Single-threaded. A frame
+// that cannot be opened or decoded is reported as an error of its benchmark, not left out.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -25,7 +25,7 @@
 #include "codec/names.h"
 #include "frame/open.h"
 #include "frame/report.h"
-#include "tests/bench/encode_bench.h"
+#include "tests/bench/matrix_bench.h"
 
 namespace cframefs {
 namespace {
@@ -35,9 +35,6 @@ using codec::Result;
 constexpr std::uint64_t kLeastPlain = std::uint64_t{256} << 10;
 constexpr std::uint64_t kMostPlain = std::uint64_t{8} << 20;
 constexpr std::size_t kCopySize = std::size_t{8} << 20;
-
-/// Bytes per second of the memcpy benchmark of this run, which is registered first.
-double copy_rate = 0;
 
 struct LoadedChunk {
   codec::ChunkDecoder decoder;
@@ -125,12 +122,7 @@ void measure_decode(benchmark::State& state, const std::string& path) {
     }
     benchmark::ClobberMemory();
   }
-  const auto bytes = static_cast<std::int64_t>(input->plain) * state.iterations();
-  state.SetBytesProcessed(bytes);
-  if (copy_rate > 0) {
-    state.counters["of_memcpy"] =
-        benchmark::Counter(static_cast<double>(bytes) / copy_rate, benchmark::Counter::kIsRate);
-  }
+  count_bytes(state, input->plain);
   const codec::ChunkHeader& header = input->chunks.front().decoder.header();
   state.SetLabel("typesize " + std::to_string(header.typesize) + ", block " + std::to_string(header.blocksize) + ", " +
                  std::to_string(input->chunks.size()) + " chunks, " + std::to_string(input->stored) + " -> " +
@@ -185,7 +177,7 @@ int main(int argc, char** argv) {
   const char* const chosen = std::getenv("CFRAMEFS_BENCH_FRAMES");
   benchmark::RegisterBenchmark("memcpy", cframefs::measure_copy)->Unit(benchmark::kMillisecond);
   cframefs::register_frames(chosen != nullptr ? chosen : CFRAMEFS_GOLDEN_FRAMES);
-  cframefs::register_encoders();
+  cframefs::register_matrix();
   cframefs::Reporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   return 0;

@@ -1,8 +1,9 @@
 // The FUSE floor: a server whose content already lies in memory, so that what it costs is what any server pays.
 //
-//   bench_floor --file=PATH [--threads=2] [--max-read=1M] [--many=0] MOUNTPOINT
+//   bench_floor --file=PATH [--threads=2] [--max-read=1M] [--many=0] [--parts=0] MOUNTPOINT
 //
-// Serves /data (the bytes of PATH) and /many (a folder of --many files of 4 KiB), read-only, in the foreground, with
+// Serves /data (the bytes of PATH), /many (a folder of --many files of 4 KiB) and /parts (a folder of --parts files of
+// as many equal pieces of PATH), read-only, in the foreground, with
 // the settings of the mount: low-level API, fixed service threads with a descriptor each, no splice, no direct_io, the
 // page cache kept across opens, attributes valid for a day. A mount of compressed frames can at best be as fast as
 // this.
@@ -36,7 +37,10 @@ namespace {
 constexpr fuse_ino_t kRootInode = FUSE_ROOT_ID;
 constexpr fuse_ino_t kDataInode = 2;
 constexpr fuse_ino_t kManyInode = 3;
-constexpr fuse_ino_t kFirstSmallInode = 16;
+constexpr fuse_ino_t kPartsInode = 4;
+constexpr fuse_ino_t kFirstPartInode = 16;
+constexpr fuse_ino_t kFirstSmallInode = 4096;
+constexpr std::uint32_t kMostParts = kFirstSmallInode - kFirstPartInode;
 constexpr std::uint64_t kSmallFileSize = 4096;
 constexpr double kForever = 86400;  // seconds that names and attributes stay valid
 constexpr time_t kSomeTime = 1700000000;
@@ -48,6 +52,7 @@ struct Options {
   unsigned threads = 2;
   std::uint64_t max_read = std::uint64_t{1} << 20;
   std::uint32_t many = 0;
+  std::uint32_t parts = 0;
 };
 
 /// A file mapped whole and faulted in. Non-copyable; unmapped at the end.
@@ -87,17 +92,29 @@ const Server& server_of(fuse_req_t request) {
   return *static_cast<const Server*>(fuse_req_userdata(request));
 }
 
+bool is_folder(fuse_ino_t inode) {
+  return inode == kRootInode || inode == kManyInode || inode == kPartsInode;
+}
+
+std::span<const char> bytes_of(const Server& server, fuse_ino_t inode) {
+  const std::span<const char> all = server.content.bytes();
+  if (inode == kDataInode) return all;
+  if (inode >= kFirstSmallInode) return kSmallFile;
+  const std::size_t part = all.size() / std::max(server.options.parts, 1U);
+  return all.subspan((inode - kFirstPartInode) * part, part);
+}
+
 struct stat attributes_of(const Server& server, fuse_ino_t inode) {
   struct stat result {};
   result.st_ino = inode;
   result.st_atime = result.st_mtime = result.st_ctime = kSomeTime;
   result.st_blksize = static_cast<blksize_t>(server.options.max_read);
-  if (inode == kRootInode || inode == kManyInode) {
+  if (is_folder(inode)) {
     result.st_mode = S_IFDIR | 0555;
     result.st_nlink = 2;
     return result;
   }
-  const std::uint64_t size = inode == kDataInode ? server.content.bytes().size() : kSmallFileSize;
+  const std::uint64_t size = bytes_of(server, inode).size();
   result.st_mode = S_IFREG | 0444;
   result.st_nlink = 1;
   result.st_size = static_cast<off_t>(size);
@@ -117,11 +134,14 @@ fuse_entry_param entry_of(const Server& server, fuse_ino_t inode) {
 fuse_ino_t find(const Server& server, fuse_ino_t parent, std::string_view name) {
   if (parent == kRootInode && name == "data") return kDataInode;
   if (parent == kRootInode && name == "many") return kManyInode;
-  if (parent != kManyInode) return 0;
+  if (parent == kRootInode && name == "parts") return kPartsInode;
+  if (parent != kManyInode && parent != kPartsInode) return 0;
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  const bool known = error == std::errc{} && end == name.data() + name.size() && number < server.options.many;
-  return known ? kFirstSmallInode + number : 0;
+  const std::uint32_t count = parent == kManyInode ? server.options.many : server.options.parts;
+  const bool known = error == std::errc{} && end == name.data() + name.size() && number < count;
+  if (!known) return 0;
+  return (parent == kManyInode ? kFirstSmallInode : kFirstPartInode) + number;
 }
 
 void do_init(void* userdata, fuse_conn_info* connection) {
@@ -161,8 +181,7 @@ void do_opendir(fuse_req_t request, fuse_ino_t /*inode*/, fuse_file_info* file) 
 }
 
 void do_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offset, fuse_file_info* /*file*/) {
-  const std::span<const char> bytes =
-      inode == kDataInode ? server_of(request).content.bytes() : std::span<const char>(kSmallFile);
+  const std::span<const char> bytes = bytes_of(server_of(request), inode);
   const std::size_t begin = std::min(static_cast<std::size_t>(offset), bytes.size());
   const std::span<const char> answer = bytes.subspan(begin, std::min(size, bytes.size() - begin));
   fuse_reply_buf(request, answer.data(), answer.size());
@@ -170,12 +189,14 @@ void do_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
 
 /// Entry number `index` of a folder; inode 0 past the last.
 std::pair<std::string, fuse_ino_t> child(const Server& server, fuse_ino_t folder, std::uint64_t index) {
-  if (folder == kManyInode) {
-    if (index >= server.options.many) return {};
-    return {std::to_string(index), kFirstSmallInode + index};
+  if (folder == kManyInode || folder == kPartsInode) {
+    const bool many = folder == kManyInode;
+    if (index >= (many ? server.options.many : server.options.parts)) return {};
+    return {std::to_string(index), (many ? kFirstSmallInode : kFirstPartInode) + index};
   }
   if (index == 0) return {"data", kDataInode};
   if (index == 1) return {"many", kManyInode};
+  if (index == 2) return {"parts", kPartsInode};
   return {};
 }
 
@@ -265,6 +286,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Service threads")->check(CLI::Range(1, 64));
   app.add_option("--max-read", options.max_read, "Largest read request in bytes")->transform(CLI::AsSizeValue(false));
   app.add_option("--many", options.many, "Files of 4 KiB in /many");
+  app.add_option("--parts", options.parts, "Pieces of the file in /parts")->check(CLI::Range(0U, kMostParts));
   app.add_option("mountpoint", options.mount_point)->required();
   try {
     app.parse(argc, argv);
