@@ -44,9 +44,6 @@ CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64
 /// Opens the container at `path`, with the path in every error.
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset);
 
-/// unsupported, for an n-d array, whose stored order is not the order that its reader means.
-codec::Result<void> refuse_array(const frame::Container& container);
-
 /// Prints a result. Its loss is the system's fault, unless the reader has gone.
 ExitStatus emit(Io& io, const std::string& text);
 
