@@ -2,6 +2,18 @@
 
 namespace cframefs::fs {
 
+std::shared_ptr<DirtyChunk> DirtyChunk::copy() const {
+  auto copied = std::make_shared<DirtyChunk>(pool_, buffer_.bytes().size(), counter_);
+  std::copy(buffer_.bytes().begin(), buffer_.bytes().end(), copied->bytes().begin());
+  return copied;
+}
+
+DirtyChunk& DirtyLayer::to_change(std::int64_t number) {
+  Chunk& chunk = chunks_.at(number);
+  if (chunk->early()) chunk = chunk->copy();
+  return *chunk;
+}
+
 const DirtyLayer::Chunk* DirtyLayer::find(std::int64_t number) const {
   auto found = chunks_.find(number);
   return found == chunks_.end() ? nullptr : &found->second;
@@ -18,7 +30,7 @@ void DirtyLayer::resize(std::uint64_t size) {
     const auto last = static_cast<std::int64_t>(size / chunksize_);
     chunks_.erase(chunks_.lower_bound(inside == 0 ? last : last + 1), chunks_.end());
     if (auto cut = chunks_.find(last); cut != chunks_.end() && cut->second) {
-      const auto tail = cut->second->bytes().subspan(inside);
+      const auto tail = to_change(last).bytes().subspan(inside);
       std::fill(tail.begin(), tail.end(), std::uint8_t{0});
     }
     kept_ = std::min(kept_, size);

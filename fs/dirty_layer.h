@@ -20,11 +20,14 @@
 
 namespace cframefs::fs {
 
-/// The plain bytes of one chunk, counted for as long as they exist.
+struct EarlyEncoding;
+
+/// The plain bytes of one chunk, counted for as long as they exist. Once it is encoded early its bytes stay as they
+/// are.
 class DirtyChunk {
  public:
   DirtyChunk(BufferPool& pool, std::size_t size, std::atomic<std::uint64_t>& counter)
-      : buffer_(pool.get(size)), counter_(counter) {
+      : pool_(pool), buffer_(pool.get(size)), counter_(counter) {
     counter_.fetch_add(buffer_.capacity(), std::memory_order_relaxed);
   }
   ~DirtyChunk() { counter_.fetch_sub(buffer_.capacity(), std::memory_order_relaxed); }
@@ -32,9 +35,25 @@ class DirtyChunk {
   DirtyChunk& operator=(const DirtyChunk&) = delete;
 
   codec::ByteSpan bytes() const { return buffer_.bytes(); }
+  /// Another chunk of the same bytes, which is not encoded early.
+  std::shared_ptr<DirtyChunk> copy() const;
+
+  /// [from, to) has been written. True: with that the chunk has been filled from one end to the other, in order.
+  bool note_written(std::uint64_t from, std::uint64_t to) {
+    if (from != filled_) return false;
+    filled_ = to;
+    return filled_ == buffer_.bytes().size();
+  }
+  bool is_filled() const { return filled_ == buffer_.bytes().size(); }
+
+  const std::shared_ptr<EarlyEncoding>& early() const { return early_; }
+  void set_early(std::shared_ptr<EarlyEncoding> early) { early_ = std::move(early); }
 
  private:
+  BufferPool& pool_;
   Buffer buffer_;
+  std::uint64_t filled_ = 0;
+  std::shared_ptr<EarlyEncoding> early_;  // null: programs may still change the bytes
   std::atomic<std::uint64_t>& counter_;
 };
 
@@ -62,8 +81,10 @@ class DirtyLayer {
   void put(std::int64_t number, Chunk chunk) { chunks_[number] = std::move(chunk); }
   void erase(std::int64_t number) { chunks_.erase(number); }
   void grow(std::uint64_t size) { size_ = std::max(size_, size); }
+  /// The chunk, which must be there and not zeros, ready to be changed: a copy of it if it is encoded early.
+  DirtyChunk& to_change(std::int64_t number);
   /// Longer: zeros. Shorter: what lay behind is gone, here and below. The chunk with the new end, if it is in the
-  /// layer, must not be shared.
+  /// layer, must not be in another one.
   void resize(std::uint64_t size);
   /// Shorter by whole chunks that are nobody else's business: what is below stays. REQUIRES: kept() <= size, a multiple
   /// of chunksize().

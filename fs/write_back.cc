@@ -16,6 +16,11 @@ namespace {
 constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
 // How often a read is begun again because somebody else was changing the frame.
 constexpr int kReadAttempts = 5;
+// A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
+constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
+constexpr std::uint64_t kStreamShare = 4;
+// Chunks that may wait to be encoded before the programs that fill them have to help.
+constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
 // A reply may have 1024 parts.
 constexpr std::size_t kManyParts = 512;
 
@@ -105,8 +110,26 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
 codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes) {
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
   if (auto followed = follow(); !followed) return codec::Failure(followed.error());
-  codec::MutexLock lock(mutex_);
-  return write_locked(place.value_or(dirty_.size()), bytes);
+  shared_.statistics.writes.fetch_add(1, std::memory_order_relaxed);
+  shared_.statistics.bytes_taken.fetch_add(bytes.size(), std::memory_order_relaxed);
+  codec::Result<std::uint64_t> done;
+  std::uint64_t chunksize = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    chunksize = dirty_.chunksize();
+    done = write_locked(place.value_or(dirty_.size()), bytes);
+  }
+  shared_.encoders.help_down_to(static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
+  return done;
+}
+
+/// Its bytes are there and likely to stay as they are: there is no need to wait with encoding it.
+void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
+  filled_bytes_ += dirty_.chunksize();
+  if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
+  // The first commit finds out with which parameters.
+  const std::uint64_t much = std::min(kStreamCommit, shared_.dirty_limit / 2 / kStreamShare);
+  if (!early_parameters_ || filled_bytes_ >= much) shared_.wake();
 }
 
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
@@ -129,6 +152,7 @@ codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec:
     dirty_.grow(at + step);
     last_touched_ = number;
     note_dirty();
+    if ((*chunk)->note_written(from, from + step)) chunk_filled(*dirty_.find(number));
     at += step;
   }
   return place;
@@ -140,7 +164,7 @@ DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
 
 codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
   const DirtyLayer::Chunk* known = dirty_.find(number);
-  if (known != nullptr && *known) return known->get();
+  if (known != nullptr && *known) return &dirty_.to_change(number);
   DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
   const codec::ByteSpan bytes = chunk->bytes();
   const std::uint64_t valid = dirty_.length_of(number);

@@ -35,6 +35,10 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
 WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
     : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
 
+WriteBack::~WriteBack() {
+  count_dead_bytes(0);
+}
+
 codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place, bool fresh,
                                                           Choose choose, OnCommitted committed) {
   const std::shared_ptr<WriteBack> file(
@@ -100,6 +104,7 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   identity_ = *identity;
   auto view = shared_.view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
+  if (!choose_) early_parameters_ = encode_;
   generation_ = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
   committed_(Committed{generation_, file_, before, identity_, own});
   return {};
@@ -139,10 +144,12 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
+  filled_bytes_ = 0;
   oldest_.reset();
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
   const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
-  const DirtyLayer::Chunk* growing = last == last_touched_ ? layer.find(last) : nullptr;
+  const bool grows = last == last_touched_ && layer.size() % layer.chunksize() != 0;
+  const DirtyLayer::Chunk* growing = grows ? layer.find(last) : nullptr;
   if (extent == Extent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
     dirty_ = DirtyLayer(layer.chunksize(), last_begin);
     dirty_.put(last, *growing);
@@ -162,7 +169,7 @@ codec::Result<void> WriteBack::commit(frame::Durability durability, Extent exten
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
     auto done = write_out();
-    if (done) done = writer_->commit(durability);
+    if (done) done = commit_counted([&] { return writer_->commit(durability); });
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done;
     return finish_commit(std::move(done));
@@ -170,6 +177,26 @@ codec::Result<void> WriteBack::commit(frame::Durability durability, Extent exten
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
   return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
+  const std::shared_ptr<const frame::Descriptor> file = writer_->file();
+  const std::shared_ptr<const frame::Container> before = writer_->container();
+  const std::uint64_t length = writer_->parameters().frame_length;
+  // The chunks of a sparse frame are files of their own.
+  std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending_bytes() : 0;
+  auto done = commit();
+  if (!done || writer_->container() == before) return done;
+  const std::uint64_t now = writer_->parameters().frame_length;
+  written += writer_->file() == file ? now - std::min(length, now) : now;
+  shared_.statistics.commits.fetch_add(1, std::memory_order_relaxed);
+  shared_.statistics.bytes_written.fetch_add(written, std::memory_order_relaxed);
+  count_dead_bytes(writer_->dead_bytes());
+  return done;
+}
+
+void WriteBack::count_dead_bytes(std::uint64_t dead) {
+  shared_.statistics.dead_bytes.fetch_add(dead - std::exchange(counted_dead_, dead), std::memory_order_relaxed);
 }
 
 codec::Result<void> WriteBack::write_out() {
@@ -302,6 +329,11 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   }
   committing_.reset();
   busy_ = false;
+  if (!done || !early_parameters_) return done;
+  // Filled before anybody knew how to encode them.
+  for (const auto& [number, chunk] : dirty_.chunks()) {
+    if (chunk && chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
+  }
   return done;
 }
 
@@ -314,7 +346,7 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   }
   writer_->abandon();
   auto done = change(*writer_);
-  if (done) done = writer_->commit(frame::Durability::ordered);
+  if (done) done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
@@ -358,7 +390,7 @@ void WriteBack::tidy() {
     if (stale_ || committing_) return;
     busy_ = true;
   }
-  auto done = writer_->compact();
+  auto done = commit_counted([this] { return writer_->compact(); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
