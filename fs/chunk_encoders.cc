@@ -41,6 +41,7 @@ struct ChunkEncoders::Work {
   void encode(std::size_t index) {
     Encoded result = encoders.encode(parameters, chunks[index]);
     chunks[index].chunk.reset();
+    chunks[index].make = nullptr;
     {
       codec::MutexLock lock(mutex);
       results[index] = std::move(result);
@@ -65,6 +66,11 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
       if (auto encoded = take_early(*early)) return std::move(*encoded);
     }
     return encode(parameters, chunk.chunk->bytes().first(chunk.length));
+  }
+  if (chunk.make) {
+    const auto made = chunk.make();
+    if (!made) return codec::Failure(made.error());
+    return encode(parameters, made->bytes().first(chunk.length));
   }
   // Readers before 3.0 want whole items in a special chunk.
   if (chunk.length % static_cast<std::uint64_t>(parameters.typesize) != 0) {

@@ -27,8 +27,9 @@ namespace cframefs::fs {
 
 struct ChunkToEncode {
   std::int64_t number = 0;
-  DirtyLayer::Chunk chunk;  // null: zeros
+  DirtyLayer::Chunk chunk;  // null: zeros, unless there is `make`
   std::uint64_t length = 0;
+  std::function<codec::Result<Buffer>()> make;  // gives the plain bytes, which are not there whole; any thread's
 };
 
 /// A chunk that is encoded before a commit asks for it. Members change under the mutex of ChunkEncoders.
