@@ -35,6 +35,10 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
 WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
     : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
 
+WriteBack::~WriteBack() {
+  count_dead_bytes(0);
+}
+
 codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place, bool fresh,
                                                           Choose choose, OnCommitted committed) {
   const std::shared_ptr<WriteBack> file(
@@ -100,6 +104,7 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   identity_ = *identity;
   auto view = shared_.view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
+  if (!choose_) early_parameters_ = encode_;
   generation_ = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
   committed_(Committed{generation_, file_, before, identity_, own});
   return {};
@@ -139,10 +144,12 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
+  filled_bytes_ = 0;
   oldest_.reset();
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
   const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
-  const DirtyLayer::Chunk* growing = last == last_touched_ ? layer.find(last) : nullptr;
+  const bool grows = last == last_touched_ && layer.size() % layer.chunksize() != 0;
+  const DirtyLayer::Chunk* growing = grows ? layer.find(last) : nullptr;
   if (extent == Extent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
     dirty_ = DirtyLayer(layer.chunksize(), last_begin);
     dirty_.put(last, *growing);
@@ -157,12 +164,24 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
 }
 
 codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent) {
+  auto done = commit_some(durability, extent);
+  codec::MutexLock lock(mutex_);
+  const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
+  if (done && lost) return codec::Failure(*lost);
+  return done;
+}
+
+void WriteBack::commit_in_background(Extent extent) {
+  static_cast<void>(commit_some(frame::Durability::ordered, extent));
+}
+
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent) {
   const std::lock_guard commits(commit_mutex_);
   auto begun = begin_commit(extent);
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
     auto done = write_out();
-    if (done) done = writer_->commit(durability);
+    if (done) done = commit_counted([&] { return writer_->commit(durability); });
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done;
     return finish_commit(std::move(done));
@@ -170,6 +189,26 @@ codec::Result<void> WriteBack::commit(frame::Durability durability, Extent exten
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
   return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
+  const std::shared_ptr<const frame::Descriptor> file = writer_->file();
+  const std::shared_ptr<const frame::Container> before = writer_->container();
+  const std::uint64_t length = writer_->parameters().frame_length;
+  // The chunks of a sparse frame are files of their own.
+  std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending_bytes() : 0;
+  auto done = commit();
+  if (!done || writer_->container() == before) return done;
+  const std::uint64_t now = writer_->parameters().frame_length;
+  written += writer_->file() == file ? now - std::min(length, now) : now;
+  shared_.statistics.commits.fetch_add(1, std::memory_order_relaxed);
+  shared_.statistics.bytes_written.fetch_add(written, std::memory_order_relaxed);
+  count_dead_bytes(writer_->dead_bytes());
+  return done;
+}
+
+void WriteBack::count_dead_bytes(std::uint64_t dead) {
+  shared_.statistics.dead_bytes.fetch_add(dead - std::exchange(counted_dead_, dead), std::memory_order_relaxed);
 }
 
 codec::Result<void> WriteBack::write_out() {
@@ -219,7 +258,7 @@ codec::Result<void> WriteBack::choose_parameters() {
       const auto make = [this](std::uint64_t size) { return new_chunk(size); };
       // What has been written since lies over it; one layer is easier to cut anew than two.
       DirtyLayer all = std::move(*committing_);
-      dirty_.merge_onto(all);
+      dirty_.merge_onto(all, make);
       committing_ = all.rechunked(target, make);
       dirty_ = DirtyLayer(target, committing_->size());
     }
@@ -228,43 +267,62 @@ codec::Result<void> WriteBack::choose_parameters() {
   return {};
 }
 
-codec::Result<std::vector<ChunkToEncode>> WriteBack::chunks_of(const Batch& batch) {
+/// A chunk of which the layer has patches, or nothing but another length than the stored one has.
+ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
+                                       std::shared_ptr<const ChunkPatches> patches) {
+  const DirtyLayer& layer = batch.layer;
+  const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
+  const std::uint64_t length = layer.length_of(number);
+  const std::uint64_t stored = std::clamp(layer.kept(), begin, begin + length) - begin;
+  const auto make = [this, number, length, stored, chunksize = layer.chunksize(), generation = batch.generation,
+                     patches = std::move(patches)]() -> codec::Result<Buffer> {
+    Buffer buffer = shared_.route.pool().get(chunksize);
+    if (stored > 0 && !(patches && patches->covers(stored))) {
+      auto read = shared_.route.read_chunk(*generation, frame::ChunkNumber{number}, buffer.bytes());
+      if (!read) {
+        const bool for_ever = read.error().kind != codec::ErrorKind::io;
+        if (for_ever) unreadable_.store(number);
+        return codec::Failure(read.error());
+      }
+    }
+    const auto rest = buffer.bytes().subspan(stored);
+    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
+    if (patches) patches->lay_over(buffer.bytes().first(length));
+    return buffer;
+  };
+  return {number, nullptr, length, make};
+}
+
+/// What the frame has to be given, in order.
+std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
   std::vector<ChunkToEncode> chunks;
   for (const auto& [number, chunk] : layer.chunks())
-    chunks.push_back({number, chunk, layer.length_of(number)});
+    chunks.push_back({number, chunk, layer.length_of(number), nullptr});
+  for (const auto& [number, patches] : layer.patches())
+    chunks.push_back(patched_chunk(batch, number, patches));
+  const auto has = [&layer](std::int64_t number) {
+    return layer.find(number) != nullptr || layer.find_patches(number) != nullptr;
+  };
   // A last chunk of zeros that is no whole number of items has to be stored, unlike other zeros.
   const std::uint64_t tail = layer.size() % layer.chunksize();
   const auto last = static_cast<std::int64_t>(layer.size() / layer.chunksize());
   const bool is_new = static_cast<std::uint64_t>(last) * layer.chunksize() >= layer.kept();
-  if (tail % static_cast<std::uint64_t>(encode_.typesize) != 0 && is_new && layer.find(last) == nullptr) {
-    chunks.push_back({last, nullptr, tail});
+  if (tail % static_cast<std::uint64_t>(encode_.typesize) != 0 && is_new && !has(last)) {
+    chunks.push_back({last, nullptr, tail, nullptr});
   }
   // A chunk that was the last one, or is now, has another length than the stored one.
   const std::uint64_t before = batch.generation->view().size();
-  const std::uint64_t inside = layer.kept() % layer.chunksize();
-  const auto number = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
-  if (inside == 0 || layer.find(number) != nullptr || (layer.kept() == before && layer.size() == before)) {
-    return chunks;
-  }
-  const DirtyLayer::Chunk edge = new_chunk(layer.chunksize());
-  Reply reply;
-  auto read = shared_.route.read(*batch.generation, frame::FlatOffset{layer.kept() - inside}, inside, reply);
-  if (!read) return codec::Failure(read.error());
-  if (reply.size() != inside) return codec::corrupt("the frame is shorter than its header says");
-  reply.copy_to(edge->bytes().data());
-  const auto rest = edge->bytes().subspan(inside);
-  std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-  const auto behind = std::find_if(chunks.begin(), chunks.end(),
-                                   [number](const ChunkToEncode& chunk) { return chunk.number > number; });
-  chunks.insert(behind, {number, edge, layer.length_of(number)});
+  const auto edge = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
+  const bool has_edge = layer.kept() % layer.chunksize() != 0 && (layer.kept() != before || layer.size() != before);
+  if (has_edge && !has(edge)) chunks.push_back(patched_chunk(batch, edge, nullptr));
+  std::sort(chunks.begin(), chunks.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return chunks;
 }
 
 codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
-  auto chunks = chunks_of(batch);
-  if (!chunks) return codec::Failure(chunks.error());
+  std::vector<ChunkToEncode> chunks = chunks_of(batch);
   // First what is gone goes, in whole chunks; the chunk with the edge is among those that are stored again.
   const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
   if (left < writer_->nbytes()) {
@@ -277,9 +335,18 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
     }
     return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
   };
-  if (auto done = shared_.encoders.encode_in_order(encode_, std::move(*chunks), take); !done) return done;
+  if (auto done = shared_.encoders.encode_in_order(encode_, std::move(chunks), take); !done) return done;
   if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
+}
+
+/// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
+/// written must not have to wait for it. Who wrote it is told.
+void WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
+  const std::int64_t number = unreadable_.exchange(-1);
+  if (number < 0 || stale_) return;
+  layer.drop_patches(number);
+  lost_ = error;
 }
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
@@ -290,18 +357,27 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
     shared_.once.error(error);
-    if (error.kind == codec::ErrorKind::stale) {
+    // Nothing was written before what could not be read: if the file is another one now, that was why.
+    const auto disk = identity_on_disk();
+    const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
+    if (error.kind == codec::ErrorKind::stale || read_other) {
       stale_ = true;
     } else if (auto identity = identity_on_disk()) {
       identity_ = *identity;  // what was tried has left the content alone
     }
     DirtyLayer all = std::move(*committing_);
-    dirty_.merge_onto(all);
+    dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
+    give_up_patches(error, all);
     dirty_ = std::move(all);
     if (!oldest_) oldest_ = std::chrono::steady_clock::now();
   }
   committing_.reset();
   busy_ = false;
+  if (!done || !early_parameters_) return done;
+  // Filled before anybody knew how to encode them.
+  for (const auto& [number, chunk] : dirty_.chunks()) {
+    if (chunk && chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
+  }
   return done;
 }
 
@@ -314,7 +390,7 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   }
   writer_->abandon();
   auto done = change(*writer_);
-  if (done) done = writer_->commit(frame::Durability::ordered);
+  if (done) done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
@@ -358,7 +434,7 @@ void WriteBack::tidy() {
     if (stale_ || committing_) return;
     busy_ = true;
   }
-  auto done = writer_->compact();
+  auto done = commit_counted([this] { return writer_->compact(); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
