@@ -90,22 +90,29 @@ void DirtyLayer::merge_onto(DirtyLayer& below, const Make& make) const {
 DirtyLayer DirtyLayer::rechunked(std::uint64_t chunksize, const Make& make) const {
   DirtyLayer layer(chunksize, 0);
   layer.size_ = size_;
-  for (const auto& [number, chunk] : chunks_) {
-    if (!chunk) continue;
-    const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize_;
-    const std::uint64_t end = begin + length_of(number);
-    for (std::uint64_t at = begin; at < end;) {
+  const auto put = [&](std::uint64_t at, codec::ByteView bytes) {
+    while (!bytes.empty()) {
       const std::uint64_t target = at / chunksize;
-      const std::uint64_t step = std::min(end, (target + 1) * chunksize) - at;
+      const std::uint64_t step = std::min<std::uint64_t>(bytes.size(), (target + 1) * chunksize - at);
       Chunk& into = layer.chunks_[static_cast<std::int64_t>(target)];
       if (!into) {
         into = make(chunksize);
         std::fill(into->bytes().begin(), into->bytes().end(), std::uint8_t{0});
       }
-      const auto from = chunk->bytes().subspan(at - begin, step);
-      std::copy(from.begin(), from.end(), into->bytes().begin() + static_cast<std::ptrdiff_t>(at % chunksize));
+      std::copy_n(bytes.begin(), step, into->bytes().begin() + static_cast<std::ptrdiff_t>(at % chunksize));
+      bytes = bytes.subspan(step);
       at += step;
     }
+  };
+  for (const auto& [number, chunk] : chunks_) {
+    const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize_;
+    if (chunk) put(begin, chunk->bytes().first(length_of(number)));
+  }
+  // Over nothing but zeros.
+  for (const auto& [number, patches] : patches_) {
+    const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize_;
+    for (const auto& [from, piece] : patches->pieces())
+      put(begin + from, piece);
   }
   return layer;
 }

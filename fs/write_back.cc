@@ -121,6 +121,7 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
   std::uint64_t chunksize = 0;
   {
     codec::MutexLock lock(mutex_);
+    wait_for_copy();
     chunksize = dirty_.chunksize();
     done = write_locked(place.value_or(dirty_.size()), bytes);
   }
@@ -218,6 +219,7 @@ codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
 codec::Result<void> WriteBack::resize(std::uint64_t size) {
   if (auto followed = follow(); !followed) return followed;
   codec::MutexLock lock(mutex_);
+  wait_for_copy();
   if (auto usable = check_usable(); !usable) return usable;
   if (auto fits = check_size(size); !fits) return fits;
   if (size == dirty_.size()) return {};
@@ -254,6 +256,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
   if (auto room = make_room(0); !room) return room;
   if (auto followed = follow(); !followed) return followed;
   codec::MutexLock lock(mutex_);
+  wait_for_copy();
   if (auto usable = check_usable(); !usable) return usable;
   const std::uint64_t end = capped_sum(at, length);
   if ((mode & FALLOC_FL_KEEP_SIZE) == 0) {

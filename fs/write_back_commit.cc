@@ -188,6 +188,7 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
   }
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
+  fresh_ = false;
   return shared_.files.sync(writer_->file()->fd(), false);
 }
 
@@ -224,6 +225,27 @@ codec::Result<void> WriteBack::write_out() {
   return store_chunks(batch);
 }
 
+/// Puts another empty frame in the place of this one. What is dirty is left as it is.
+codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
+  const int folder = place_.folder->fd();
+  auto file = frame::ReplacementFile::create(shared_.files, folder, place_.name, writer_->file()->fd());
+  if (!file) return codec::Failure(file.error());
+  const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
+  if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
+  if (!fresh_) {
+    if (auto synced = file->sync(); !synced) return synced;
+  }
+  if (auto published = file->publish(); !published) return published;
+  choose_ = nullptr;
+  if (!fresh_) {
+    // What is committed into it next may be acknowledged as durable: its name must be so before.
+    if (auto synced = frame::sync_folder_of(shared_.files, folder, place_.name); !synced) return synced;
+  }
+  if (auto opened = open_writer(fresh_); !opened) return opened;
+  codec::MutexLock lock(mutex_);
+  return adopt_state(true);
+}
+
 /// Makes the empty frame anew, with parameters that suit the first data.
 codec::Result<void> WriteBack::choose_parameters() {
   std::vector<std::uint8_t> first;
@@ -241,18 +263,8 @@ codec::Result<void> WriteBack::choose_parameters() {
   const frame::NewFrame wanted = choose_(first);
   const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
   if (!same) {
-    auto file = frame::ReplacementFile::create(shared_.files, place_.folder->fd(), place_.name, writer_->file()->fd());
-    if (!file) return codec::Failure(file.error());
-    const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
-    if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
-    if (!fresh_) {
-      if (auto synced = file->sync(); !synced) return synced;
-    }
-    if (auto published = file->publish(); !published) return published;
-    choose_ = nullptr;
-    if (auto opened = open_writer(fresh_); !opened) return opened;
+    if (auto made = remake(wanted); !made) return made;
     codec::MutexLock lock(mutex_);
-    if (auto adopted = adopt_state(true); !adopted) return adopted;
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize) {
       const auto make = [this](std::uint64_t size) { return new_chunk(size); };
