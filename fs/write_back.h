@@ -175,7 +175,6 @@ class WriteBack {
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
   /// The programs' view of [at, at + length), which must not go past its end.
   class SegmentList;
-  void add_committing(std::uint64_t at, std::uint64_t end, SegmentList& list) const REQUIRES(mutex_);
   std::vector<Segment> segments(std::uint64_t at, std::uint64_t length) const REQUIRES(mutex_);
   codec::Result<void> copy_view(std::uint64_t at, codec::ByteSpan out) REQUIRES(mutex_);
   DirtyLayer::Chunk new_chunk(std::uint64_t size) const;

@@ -357,13 +357,14 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
     shared_.once.error(error);
-    // Nothing was written before what could not be read: if the file is another one now, that was why.
     const auto disk = identity_on_disk();
+    // Nothing was written before what could not be read: if the file is another one now, that was why.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
-    if (error.kind == codec::ErrorKind::stale || read_other) {
-      stale_ = true;
-    } else if (auto identity = identity_on_disk()) {
-      identity_ = *identity;  // what was tried has left the content alone
+    stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
+    if (read_other) {
+      error = check_usable().error();
+    } else if (!stale_ && disk) {
+      identity_ = *disk;  // what was tried has left the content alone
     }
     DirtyLayer all = std::move(*committing_);
     dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
