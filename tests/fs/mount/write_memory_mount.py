@@ -55,17 +55,17 @@ class Memory(unittest.TestCase):
 
     def test_streams_that_cannot_be_compressed(self):
         for codec in ("lz4", "zstd"):
-            peak = self.peak(self.stream(96 * MIB, lambda _: os.urandom(MIB)), "cache_size=64M", "dirty_limit=64M",
+            peak = self.peak(self.stream(64 * MIB, lambda _: os.urandom(MIB)), "cache_size=64M", "dirty_limit=64M",
                              f"codec={codec}", "clevel=1")
             self.assertLess(peak, 64 * MIB + 64 * MIB + BEYOND)
 
     def test_streams_that_are_compressed(self):
         text = b"".join(b"%08d and a few words\n" % number for number in range(40_000))[:MIB]
-        peak = self.peak(self.stream(128 * MIB, lambda _: text), "cache_size=64M", "dirty_limit=64M")
+        peak = self.peak(self.stream(64 * MIB, lambda _: text), "cache_size=64M", "dirty_limit=64M")
         self.assertLess(peak, 64 * MIB + 64 * MIB + BEYOND)
 
     def test_small_writes_all_over_files(self):
-        size = 64 * MIB
+        size = 32 * MIB
 
         def work(path, number):
             with open(path, "wb", buffering=0) as file:
