@@ -294,19 +294,34 @@ class WriteBack::SegmentList {
       add(Source::zeros, begin, end);
     }
   }
-  /// What of [begin, end) has patches; `below` adds what lies between them.
-  template <class Below>
-  void add_patched(const ChunkPatches& patches, std::uint64_t chunk_begin, std::uint64_t begin, std::uint64_t end,
-                   const Below& below) {
-    for (const auto& [from, piece] : patches.pieces()) {
-      const std::uint64_t first = std::clamp(chunk_begin + from, begin, end);
-      const std::uint64_t last = std::clamp(chunk_begin + from + piece.size(), begin, end);
-      if (first >= last) continue;
-      below(begin, first);
-      add(Source::held, first, last, piece.data() + (first - chunk_begin - from));
-      begin = last;
+  /// [at, end), which lies in one chunk, as `layer` has it over `below`; null: over the committed frame.
+  void add_view(const DirtyLayer& layer, const DirtyLayer* below, std::uint64_t at, std::uint64_t end) {
+    const auto add_below = [&](std::uint64_t from, std::uint64_t to) {
+      const std::uint64_t kept = std::clamp(layer.kept(), from, to);
+      if (below == nullptr) {
+        add(Source::stored, from, kept);
+      } else if (from < kept) {
+        add_view(*below, nullptr, from, kept);
+      }
+      add(Source::zeros, kept, to);
+    };
+    const auto number = static_cast<std::int64_t>(at / layer.chunksize());
+    const std::uint64_t begin = at / layer.chunksize() * layer.chunksize();
+    if (const DirtyLayer::Chunk* chunk = layer.find(number)) {
+      add_chunk(*chunk, begin, at, end);
+      return;
     }
-    below(begin, end);
+    if (const ChunkPatches* patches = layer.find_patches(number)) {
+      for (const auto& [from, piece] : patches->pieces()) {
+        const std::uint64_t first = std::clamp(begin + from, at, end);
+        const std::uint64_t last = std::clamp(begin + from + piece.size(), at, end);
+        if (first >= last) continue;
+        add_below(at, first);
+        add(Source::held, first, last, piece.data() + (first - begin - from));
+        at = last;
+      }
+    }
+    add_below(at, end);
   }
   std::vector<Segment> take() { return std::move(found_); }
 
@@ -314,46 +329,12 @@ class WriteBack::SegmentList {
   std::vector<Segment> found_;
 };
 
-/// Below the dirty layer. [at, end) lies in one chunk.
-void WriteBack::add_committing(std::uint64_t at, std::uint64_t end, SegmentList& list) const {
-  using Source = Segment::Source;
-  if (!committing_) return list.add(Source::stored, at, end);
-  const auto add_stored = [&](std::uint64_t from, std::uint64_t to) {
-    const std::uint64_t stored = std::clamp(committing_->kept(), from, to);
-    list.add(Source::stored, from, stored);
-    list.add(Source::zeros, stored, to);
-  };
-  const std::uint64_t chunksize = committing_->chunksize();
-  const auto number = static_cast<std::int64_t>(at / chunksize);
-  const std::uint64_t begin = at / chunksize * chunksize;
-  if (const DirtyLayer::Chunk* chunk = committing_->find(number)) {
-    list.add_chunk(*chunk, begin, at, end);
-  } else if (const ChunkPatches* patches = committing_->find_patches(number)) {
-    list.add_patched(*patches, begin, at, end, add_stored);
-  } else {
-    add_stored(at, end);
-  }
-}
-
 std::vector<WriteBack::Segment> WriteBack::segments(std::uint64_t at, std::uint64_t length) const {
   SegmentList list;
-  const auto add_below = [&](std::uint64_t from, std::uint64_t to) REQUIRES(mutex_) {
-    const std::uint64_t below = std::clamp(dirty_.kept(), from, to);
-    if (from < below) add_committing(from, below, list);
-    list.add(Segment::Source::zeros, below, to);
-  };
   const std::uint64_t chunksize = dirty_.chunksize();
   for (const std::uint64_t end = at + length; at < end;) {
-    const auto number = static_cast<std::int64_t>(at / chunksize);
-    const std::uint64_t begin = at / chunksize * chunksize;
-    const std::uint64_t stop = std::min(end, begin + chunksize);
-    if (const DirtyLayer::Chunk* chunk = dirty_.find(number)) {
-      list.add_chunk(*chunk, begin, at, stop);
-    } else if (const ChunkPatches* patches = dirty_.find_patches(number)) {
-      list.add_patched(*patches, begin, at, stop, add_below);
-    } else {
-      add_below(at, stop);
-    }
+    const std::uint64_t stop = std::min(end, (at / chunksize + 1) * chunksize);
+    list.add_view(dirty_, committing_ ? &*committing_ : nullptr, at, stop);
     at = stop;
   }
   return list.take();

@@ -184,7 +184,6 @@ class WriteBack {
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
   /// The programs' view of [at, at + length), which must not go past its end.
   class SegmentList;
-  void add_committing(std::uint64_t at, std::uint64_t end, SegmentList& list) const REQUIRES(mutex_);
   std::vector<Segment> segments(std::uint64_t at, std::uint64_t length) const REQUIRES(mutex_);
   codec::Result<void> copy_view(std::uint64_t at, codec::ByteSpan out) REQUIRES(mutex_);
   DirtyLayer::Chunk new_chunk(std::uint64_t size) const;
@@ -202,6 +201,8 @@ class WriteBack {
   /// Bytes of the frame that nothing refers to.
   std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
+  codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
+  codec::Result<void> encode_and_store(std::vector<ChunkToEncode> chunks);
   codec::Result<void> commit_some(frame::Durability durability, Extent extent);
   std::vector<ChunkToEncode> chunks_of(const Batch& batch);
   ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
@@ -224,6 +225,7 @@ class WriteBack {
   Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
   bool has_name_ = true;                        // commit_mutex_
   bool has_committed_ = false;                  // commit_mutex_
+  bool partly_ = false;                         // commit_mutex_; of the commit under way a part is done
   std::uint64_t counted_dead_ = 0;              // commit_mutex_; this frame's part of the mount's counter
   std::atomic<std::int64_t> unreadable_{-1};    // chunk that the commit under way needs to read and cannot
   bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet

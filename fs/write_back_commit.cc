@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
 // In frames of more chunks the dead bytes are not counted, for which each chunk's header is read.
 constexpr std::int64_t kMostCounted = 4096;
+// Patched chunks that are encoded and held at a time, before they are committed; less if less may be dirty.
+constexpr std::uint64_t kMostPatched = std::uint64_t{64} << 20;
 // A frame that nothing was ever appended to leaves the size of chunks open.
 constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
@@ -183,7 +185,7 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
     auto done = write_out();
     if (done) done = commit_counted([&] { return writer_->commit(durability); });
     fresh_ = fresh_ && durability == frame::Durability::ordered;
-    has_committed_ = has_committed_ || done;
+    has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));
   }
   if (durability == frame::Durability::ordered) return {};
@@ -214,6 +216,7 @@ void WriteBack::count_dead_bytes(std::uint64_t dead) {
 
 codec::Result<void> WriteBack::write_out() {
   writer_->abandon();
+  partly_ = false;
   if (choose_) {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
@@ -332,22 +335,58 @@ std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
   return chunks;
 }
 
+codec::Result<void> WriteBack::encode_and_store(std::vector<ChunkToEncode> chunks) {
+  const auto take = [this](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+    if (number > writer_->chunk_count()) {
+      const std::uint64_t gap = static_cast<std::uint64_t>(number) * static_cast<std::uint64_t>(writer_->chunksize());
+      if (auto grown = writer_->resize(gap); !grown) return grown;
+    }
+    return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
+  };
+  return shared_.encoders.encode_in_order(encode_, std::move(chunks), take);
+}
+
+/// Patches are small and the chunks that they belong to are not: of very many, some are committed before the others, so
+/// that not all chunks are held at once. Programs see no difference, for the layer lies over all of these states.
+codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks) {
+  const DirtyLayer& layer = batch.layer;
+  const std::uint64_t bytes = std::min(kMostPatched, shared_.dirty_limit / 4);
+  const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(bytes / layer.chunksize(), 1));
+  // Those whose length stays, so that the frame keeps its size.
+  const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->nbytes()});
+  const auto is_inner = [&](const ChunkToEncode& chunk) {
+    return chunk.make && (static_cast<std::uint64_t>(chunk.number) + 1) * layer.chunksize() <= same;
+  };
+  const auto first_inner =
+      std::stable_partition(chunks.begin(), chunks.end(), [&](const ChunkToEncode& chunk) { return !is_inner(chunk); });
+  std::vector<ChunkToEncode> inner(std::make_move_iterator(first_inner), std::make_move_iterator(chunks.end()));
+  chunks.erase(first_inner, chunks.end());
+  while (inner.size() > most) {
+    const auto begin = inner.end() - static_cast<std::ptrdiff_t>(most);
+    std::vector<ChunkToEncode> some(std::make_move_iterator(begin), std::make_move_iterator(inner.end()));
+    inner.erase(begin, inner.end());
+    if (auto done = encode_and_store(std::move(some)); !done) return done;
+    auto done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
+    if (!done) return done;
+    partly_ = true;
+  }
+  const auto middle =
+      chunks.insert(chunks.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+  std::inplace_merge(chunks.begin(), middle, chunks.end(),
+                     [](const auto& a, const auto& b) { return a.number < b.number; });
+  return {};
+}
+
 codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
   std::vector<ChunkToEncode> chunks = chunks_of(batch);
+  if (auto done = commit_patches_first(batch, chunks); !done) return done;
   // First what is gone goes, in whole chunks; the chunk with the edge is among those that are stored again.
   const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
-  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
-    if (number > writer_->chunk_count()) {
-      const std::uint64_t gap = static_cast<std::uint64_t>(number) * layer.chunksize();
-      if (auto grown = writer_->resize(gap); !grown) return grown;
-    }
-    return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
-  };
-  if (auto done = shared_.encoders.encode_in_order(encode_, std::move(chunks), take); !done) return done;
+  if (auto done = encode_and_store(std::move(chunks)); !done) return done;
   if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
 }
@@ -369,13 +408,16 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
     shared_.once.error(error);
-    // Nothing was written before what could not be read: if the file is another one now, that was why.
+    // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
+    if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
     const auto disk = identity_on_disk();
+    // Nothing was written before what could not be read: if the file is another one now, that was why.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
-    if (error.kind == codec::ErrorKind::stale || read_other) {
-      stale_ = true;
-    } else if (auto identity = identity_on_disk()) {
-      identity_ = *identity;  // what was tried has left the content alone
+    stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
+    if (read_other) {
+      error = check_usable().error();
+    } else if (!stale_ && disk) {
+      identity_ = *disk;  // what was tried has left the content alone
     }
     DirtyLayer all = std::move(*committing_);
     dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
