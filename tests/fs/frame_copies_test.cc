@@ -194,7 +194,7 @@ TEST_F(FrameCopies, ADamagedChunkIsNotCopiedInSilence) {
   auto frame = stored("from.b2frame");
   const auto place = frame->place(frame::ChunkNumber{3});
   ASSERT_TRUE(place);
-  test::Bytes bytes = test::file_bytes(folder_.path() / "from.b2frame");
+  auto bytes = test::file_bytes(folder_.path() / "from.b2frame");
   bytes[place->offset.value + 4] ^= 0xff;  // its plain length
   folder_.write("from.b2frame", bytes);
   remount();
