@@ -66,7 +66,7 @@ TEST_F(FrameCopies, AWholeFileIsCopiedWithoutDecodingOrEncoding) {
   drop(std::move(to));
   drop(std::move(from));
   EXPECT_EQ(content("to"), text);
-  EXPECT_EQ(std::filesystem::file_size(folder_.path() / "to.b2frame"),
+  EXPECT_LE(std::filesystem::file_size(folder_.path() / "to.b2frame"),
             std::filesystem::file_size(folder_.path() / "from.b2frame"));
 }
 
@@ -122,7 +122,6 @@ TEST_F(FrameCopies, HolesStayHoles) {
   drop(std::move(to));
   drop(std::move(from));
   EXPECT_LT(std::filesystem::file_size(folder_.path() / "to.b2frame"), 2000U);
-  EXPECT_EQ(content("to").substr(50 * kChunk, 13), std::string());  // read() takes a megabyte
   auto again = open("to", O_RDONLY);
   EXPECT_EQ(read(*again, 50 * kChunk, 13), "in the middle");
   filesystem_->release(std::move(again));
