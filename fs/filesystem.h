@@ -288,6 +288,7 @@ class Filesystem {
   WriteBackShared write_back_{files_,
                               route_,
                               encoders_,
+                              statistics_,
                               once_,
                               index_cache_,
                               [this] { return next_generation_.fetch_add(1, std::memory_order_relaxed); },

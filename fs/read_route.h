@@ -33,6 +33,10 @@ class ReadRoute {
   /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
   codec::Result<void> read(const Generation& generation, frame::FlatOffset at, std::uint64_t length, Reply& reply);
 
+  /// Decodes a whole chunk of a frame that is no array into the beginning of `out`, past the cache: for those who need
+  /// it once. REQUIRES: `out` has room for a chunk.
+  codec::Result<void> read_chunk(const Generation& generation, frame::ChunkNumber chunk, codec::ByteSpan out);
+
   /// Decodes what of [at, at + length) is neither in the cache nor being decoded, as long as it is `wanted`. Errors are
   /// left to the reader.
   void decode_ahead(const Generation& generation, frame::FlatOffset at, std::uint64_t length,

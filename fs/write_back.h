@@ -7,6 +7,10 @@
 // meanwhile programs go on, into a new dirty layer. If the commit fails, what it took goes back beneath what has been
 // written since: nothing is lost, and the next commit tries again. A read sees the programs' view of one instant.
 //
+// A chunk that has been filled from one end to the other is encoded at once, while more data arrives, and a stream of
+// them is committed in the background again and again: so the fsync or close at its end has little left to do, and the
+// same few buffers serve the whole stream. Who fills chunks faster than they are encoded encodes some himself.
+//
 // The frame on disk is watched by its identity (stat): if somebody else has changed it, a clean file follows, and a
 // dirty one is stale from then on: writes and commits fail with ESTALE until it is closed, and the disk is left alone.
 //
@@ -39,6 +43,7 @@ struct WriteBackShared {
   frame::FileOps& files;
   ReadRoute& route;
   ChunkEncoders& encoders;
+  Statistics& statistics;
   OnceLog& once;
   std::shared_ptr<frame::IndexCache> index_cache;
   std::function<std::uint64_t()> next_generation;
@@ -82,6 +87,7 @@ class WriteBack {
   /// and was made with preliminary ones; may be empty.
   static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FramePlace place, bool fresh,
                                                         Choose choose, OnCommitted committed);
+  ~WriteBack();
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
 
@@ -109,6 +115,8 @@ class WriteBack {
                            const std::function<void(const std::shared_ptr<const Generation>&)>& note);
 
   codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all);
+  /// Nobody asks how it went: what went wrong is told by the next commit().
+  void commit_in_background(Extent extent);
   /// Commits with a change of metalayers that `change` makes.
   codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change);
   /// After the last writer has gone: gives back what commits have left behind, if that is worth it.
@@ -138,11 +146,10 @@ class WriteBack {
 
  private:
   struct Segment {
-    enum class Source : std::uint8_t { zeros, chunk, stored } source = Source::zeros;
+    enum class Source : std::uint8_t { zeros, held, stored } source = Source::zeros;
     std::uint64_t begin = 0;
     std::uint64_t length = 0;
-    const DirtyChunk* chunk = nullptr;
-    std::uint64_t inner = 0;
+    const std::uint8_t* bytes = nullptr;  // of `held`
   };
   /// What a commit works on: taken under mutex_, then its own.
   struct Batch {
@@ -156,14 +163,18 @@ class WriteBack {
   codec::Result<frame::Identity> identity_on_disk() const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
+  void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
+  codec::Result<DirtyChunk*> assemble(std::int64_t number) REQUIRES(mutex_);
   codec::Result<void> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
   /// The programs' view of [at, at + length), which must not go past its end.
+  class SegmentList;
   std::vector<Segment> segments(std::uint64_t at, std::uint64_t length) const REQUIRES(mutex_);
   codec::Result<void> copy_view(std::uint64_t at, codec::ByteSpan out) REQUIRES(mutex_);
   DirtyLayer::Chunk new_chunk(std::uint64_t size) const;
@@ -174,7 +185,15 @@ class WriteBack {
   /// Bytes of the frame that nothing refers to.
   std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
-  codec::Result<std::vector<ChunkToEncode>> chunks_of(const Batch& batch);
+  codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
+  codec::Result<void> encode_and_store(std::vector<ChunkToEncode> chunks);
+  codec::Result<void> commit_some(frame::Durability durability, Extent extent);
+  std::vector<ChunkToEncode> chunks_of(const Batch& batch);
+  ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
+  void give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
+  /// Has the writer commit, and counts what that was.
+  codec::Result<void> commit_counted(const std::function<codec::Result<void>()>& commit);
+  void count_dead_bytes(std::uint64_t dead);
   codec::Result<void> finish_commit(codec::Result<void> done);
   codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
   void refresh_identity(bool was_right) REQUIRES(mutex_);
@@ -190,6 +209,9 @@ class WriteBack {
   Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
   bool has_name_ = true;                        // commit_mutex_
   bool has_committed_ = false;                  // commit_mutex_
+  bool partly_ = false;                         // commit_mutex_; of the commit under way a part is done
+  std::uint64_t counted_dead_ = 0;              // commit_mutex_; this frame's part of the mount's counter
+  std::atomic<std::int64_t> unreadable_{-1};    // chunk that the commit under way needs to read and cannot
   bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
 
   mutable codec::Mutex mutex_;
@@ -200,7 +222,11 @@ class WriteBack {
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);
   bool stale_ GUARDED_BY(mutex_) = false;
-  std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;  // chunk
+  std::optional<codec::Error> lost_ GUARDED_BY(mutex_);  // why something written had to be given up, if not told yet
+  std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;    // chunk
+  std::uint64_t filled_bytes_ GUARDED_BY(mutex_) = 0;    // of dirty chunks that were filled in order
+  // None: not known before the first data is. They never change while a chunk is encoded early.
+  std::optional<codec::EncodeParameters> early_parameters_ GUARDED_BY(mutex_);
   struct timespec last_write_ GUARDED_BY(mutex_) {};
   std::optional<std::chrono::steady_clock::time_point> oldest_ GUARDED_BY(mutex_);
 };

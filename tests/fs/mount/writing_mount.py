@@ -131,6 +131,23 @@ class Programs(Writing):
                 file.write(b"here")
         self.check_same(mount)
 
+    def test_statistics_of_writing(self):
+        mount = self.mount("stats=on")
+        with open(mount / "x", "wb", buffering=0) as file:
+            for number in range(10):
+                file.write(some_bytes(65536, number))
+            os.fsync(file)
+        seen = mount.statistics()
+        self.assertEqual((seen["writes"], seen["bytes_taken"]), (10, 10 * 65536))
+        self.assertEqual((seen["chunks_encoded"], seen["bytes_encoded"], seen["dirty_bytes"]), (10, 10 * 65536, 0))
+        self.assertGreaterEqual(seen["commits"], 1)
+        # All but the empty frame that creating it has made; and no chunk more often than once.
+        self.assertAlmostEqual(seen["bytes_written"], os.path.getsize(self.source + "/x.b2frame"), delta=1000)
+        manual = os.path.join(mounting.GOLDEN, "..", "..", "tools", "man", "cframefs.1.scd")
+        with open(manual, encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual([name for name in seen if f"*{name}*" not in text], [])
+
     def test_parameters_of_new_files(self):
         mount = self.mount("codec=lz4", "clevel=9", "filter=bitshuffle", "typesize=8")
         with open(mount / "x", "wb") as file:
