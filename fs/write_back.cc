@@ -18,6 +18,7 @@ constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
 constexpr int kReadAttempts = 5;
 // A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
 constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
+constexpr std::uint64_t kFirstCommit = std::uint64_t{4} << 20;
 constexpr std::uint64_t kStreamShare = 4;
 // Chunks that may wait to be encoded before the programs that fill them have to help.
 constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
@@ -133,9 +134,9 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
 void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
   filled_bytes_ += dirty_.chunksize();
   if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
-  // The first commit finds out with which parameters.
-  const std::uint64_t much = std::min(kStreamCommit, shared_.dirty_limit / 2 / kStreamShare);
-  if (!early_parameters_ || filled_bytes_ >= much) shared_.wake();
+  // The first commit finds out with which parameters, so that it should not be long in coming.
+  const std::uint64_t most = early_parameters_ ? kStreamCommit : kFirstCommit;
+  if (filled_bytes_ >= std::min(most, shared_.dirty_limit / 2 / kStreamShare)) shared_.wake();
 }
 
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
