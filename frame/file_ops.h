@@ -72,6 +72,8 @@ class FileOps {
   virtual Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) = 0;
   /// fsync(2), or fdatasync(2) with `data_only`; of a folder: the names in it.
   virtual Result<void> sync(int fd, bool data_only) = 0;
+  /// Has the disk begin with what was written there, so that a sync to come finds less to wait for. Promises nothing.
+  virtual void write_out_soon(int /*fd*/, FileOffset /*at*/, std::uint64_t /*length*/) {}
   /// renameat2(2). `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
   virtual Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                  unsigned flags) = 0;

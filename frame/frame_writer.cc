@@ -170,7 +170,7 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
     auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();
     if (!done) return done;
   }
-  if (durability == Durability::durable && unsynced_) return sync_all();
+  if (durability == Durability::durable && (unsynced_ || !ever_synced_)) return sync_all();
   return {};
 }
 

@@ -1,4 +1,5 @@
-// Writes bytes one after the other, gathered so that the file sees few, large writes.
+// Writes bytes one after the other, gathered so that the file sees few, large writes; of many bytes, the disk is told
+// to begin with those that are there.
 //
 // Thread safety: one thread. Ownership: borrows the file operations and the descriptor. Errors: io; after one, what
 // lies from the first byte on is undefined.
@@ -12,7 +13,8 @@ namespace cframefs::frame {
 
 class TailWriter {
  public:
-  TailWriter(FileOps& files, int fd, FileOffset begin) : files_(files), fd_(fd), flushed_(begin.value) {}
+  TailWriter(FileOps& files, int fd, FileOffset begin)
+      : files_(files), fd_(fd), flushed_(begin.value), announced_(begin.value) {}
 
   /// Where the next byte goes.
   std::uint64_t position() const { return flushed_ + gathered_.size(); }
@@ -21,9 +23,12 @@ class TailWriter {
   Result<void> flush();
 
  private:
+  Result<void> put(ByteView bytes);
+
   FileOps& files_;
   const int fd_;
   std::uint64_t flushed_;
+  std::uint64_t announced_;  // what lies before is on its way to the disk
   std::vector<std::uint8_t> gathered_;
 };
 

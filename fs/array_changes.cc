@@ -44,16 +44,15 @@ struct ArrayChanges::Work {
   std::shared_ptr<const Generation> generation;
   std::uint64_t kept_chunks = 0;  // chunks that are in the frame already, and stay
   ReadRoute& route;
-  std::function<DirtyLayer::Chunk(std::uint64_t)> make;
 
-  codec::Result<DirtyLayer::Chunk> chunk(std::int64_t number) const;
+  codec::Result<Buffer> chunk(std::int64_t number) const;
 };
 
-codec::Result<DirtyLayer::Chunk> ArrayChanges::Work::chunk(std::int64_t number) const {
+codec::Result<Buffer> ArrayChanges::Work::chunk(std::int64_t number) const {
   const auto first = std::lower_bound(touched.begin(), touched.end(), std::pair(number, std::uint32_t{0}));
   const auto last = std::find_if(first, touched.end(), [number](const auto& one) { return one.first != number; });
-  const DirtyLayer::Chunk made = make(array.chunk_bytes());
-  const codec::ByteSpan plain = made->bytes();
+  Buffer made = route.pool().get(array.chunk_bytes());
+  const codec::ByteSpan plain = made.bytes();
   std::uint64_t covered = 0;
   for (auto one = first; one != last; ++one) {
     const Range& range = ranges[one->second];
@@ -63,9 +62,9 @@ codec::Result<DirtyLayer::Chunk> ArrayChanges::Work::chunk(std::int64_t number) 
   }
   const bool is_kept = static_cast<std::uint64_t>(number) < kept_chunks;
   if (is_kept && covered < array.item_bytes(ChunkNumber{number})) {
-    if (auto done = route.read_chunk(*generation, ChunkNumber{number}, plain); !done) {
-      return codec::Failure(done.error());
-    }
+    const auto got = route.read_chunk(*generation, ChunkNumber{number}, plain);
+    if (!got) return codec::Failure(got.error());
+    if (*got != plain.size()) return codec::corrupt("a chunk of another length than the array's chunks have");
   } else {
     std::fill(plain.begin(), plain.end(), std::uint8_t{0});
   }
@@ -205,9 +204,9 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
   return ranges;
 }
 
-codec::Result<ArrayChanges::Plan> ArrayChanges::plan(
-    const DirtyLayer& layer, const std::shared_ptr<const Generation>& generation, ReadRoute& route,
-    const std::function<DirtyLayer::Chunk(std::uint64_t)>& make) const {
+codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
+                                                     const std::shared_ptr<const Generation>& generation,
+                                                     ReadRoute& route) const {
   const std::uint64_t rows = rows_at(layer.size());
   auto array = array_.geometry(rows);
   auto kept = array_.geometry(rows_at(layer.kept()));
@@ -223,7 +222,7 @@ codec::Result<ArrayChanges::Plan> ArrayChanges::plan(
   const std::uint64_t layers = array_.can_change() ? (kept_rows + array_.chunk_rows() - 1) / array_.chunk_rows() : 0;
   const std::uint64_t zeros_until = layers * array_.chunk_rows() * array_.row_bytes();
   const auto work = std::make_shared<Work>(
-      Work{std::move(*array), ranges_of(layer, zeros_until), {}, generation, kept_chunks, route, make});
+      Work{std::move(*array), ranges_of(layer, zeros_until), {}, generation, kept_chunks, route});
   for (std::uint32_t i = 0; i < work->ranges.size(); ++i) {
     const Range& range = work->ranges[i];
     const auto note = [&](const ArrayGeometry::Part& part) -> codec::Result<void> {

@@ -66,9 +66,9 @@ class ArrayChanges {
     std::vector<ChunkToEncode> chunks;  // by number
     std::vector<std::uint8_t> layer;    // content of the metalayer; empty: as it is
   };
-  /// REQUIRES: is_flat(); layer.size() is whole. `make`: a chunk of so many bytes, contents unspecified.
+  /// REQUIRES: is_flat(); layer.size() is whole.
   codec::Result<Plan> plan(const DirtyLayer& layer, const std::shared_ptr<const Generation>& generation,
-                           ReadRoute& route, const std::function<DirtyLayer::Chunk(std::uint64_t)>& make) const;
+                           ReadRoute& route) const;
   const std::string& layer_name() const { return array_.layer_name(); }
 
  private:

@@ -16,17 +16,15 @@ constexpr std::size_t kAheadOfEach = 4;
 }  // namespace
 
 struct ChunkEncoders::Work {
-  using Encoded = std::optional<codec::Result<codec::EncodedChunk>>;
+  Work(ChunkEncoders& e, const codec::EncodeParameters& p, std::vector<ChunkToEncode> c)
+      : encoders(e), parameters(p), chunks(std::move(c)), results(chunks.size()) {}
 
-  Work(codec::EncodeContextPool& pool, const codec::EncodeParameters& p, std::vector<ChunkToEncode> c)
-      : contexts(pool), parameters(p), chunks(std::move(c)), results(chunks.size()) {}
-
-  codec::EncodeContextPool& contexts;
+  ChunkEncoders& encoders;
   const codec::EncodeParameters parameters;
   std::vector<ChunkToEncode> chunks;  // each belongs to the thread that claimed it
   codec::Mutex mutex;
   codec::Condition done;
-  std::vector<Encoded> results GUARDED_BY(mutex);
+  std::vector<std::optional<Encoded>> results GUARDED_BY(mutex);
   std::size_t next GUARDED_BY(mutex) = 0;    // the first that nobody has claimed
   std::size_t taken GUARDED_BY(mutex) = 0;   // how many have been handed over
   std::size_t active GUARDED_BY(mutex) = 0;  // chunks that are being encoded
@@ -41,31 +39,9 @@ struct ChunkEncoders::Work {
   }
 
   void encode(std::size_t index) {
-    ChunkToEncode& chunk = chunks[index];
-    codec::Result<codec::EncodedChunk> result;
-    codec::Result<void> made;
-    if (chunk.make) {
-      auto plain = chunk.make();
-      if (plain)
-        chunk.chunk = std::move(*plain);
-      else
-        made = codec::Failure(plain.error());
-      chunk.make = nullptr;
-    }
-    if (!made) {
-      result = codec::Failure(made.error());
-    } else if (chunk.chunk) {
-      const codec::EncodeContextPool::Lease context = contexts.acquire();
-      result = codec::encode_chunk(*context, parameters, chunk.chunk->bytes().first(chunk.length));
-      chunk.chunk.reset();
-    } else if (chunk.length % static_cast<std::uint64_t>(parameters.typesize) == 0) {
-      result->special = codec::SpecialValue::zeros;
-      result->nbytes = static_cast<std::int32_t>(chunk.length);
-    } else {
-      // Readers before 3.0 want whole items in a special chunk.
-      const codec::EncodeContextPool::Lease context = contexts.acquire();
-      result = codec::encode_chunk(*context, parameters, std::vector<std::uint8_t>(chunk.length));
-    }
+    Encoded result = encoders.encode(parameters, chunks[index]);
+    chunks[index].chunk.reset();
+    chunks[index].make = nullptr;
     {
       codec::MutexLock lock(mutex);
       results[index] = std::move(result);
@@ -75,9 +51,91 @@ struct ChunkEncoders::Work {
   }
 };
 
+ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& parameters, codec::ByteView plain) {
+  const codec::EncodeContextPool::Lease context = contexts_.acquire();
+  Encoded encoded = codec::encode_chunk(*context, parameters, plain);
+  statistics_.chunks_encoded.fetch_add(1, std::memory_order_relaxed);
+  statistics_.bytes_encoded.fetch_add(plain.size(), std::memory_order_relaxed);
+  return encoded;
+}
+
+ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& parameters, const ChunkToEncode& chunk) {
+  if (chunk.chunk) {
+    const auto early = chunk.chunk->early();
+    if (early && chunk.length == chunk.chunk->bytes().size()) {
+      if (auto encoded = take_early(*early)) return std::move(*encoded);
+    }
+    return encode(parameters, chunk.chunk->bytes().first(chunk.length));
+  }
+  if (chunk.make) {
+    const auto made = chunk.make();
+    if (!made) return codec::Failure(made.error());
+    return encode(parameters, made->bytes().first(chunk.length));
+  }
+  // Readers before 3.0 want whole items in a special chunk.
+  if (chunk.length % static_cast<std::uint64_t>(parameters.typesize) != 0) {
+    return encode(parameters, std::vector<std::uint8_t>(chunk.length));
+  }
+  Encoded zeros;
+  zeros->special = codec::SpecialValue::zeros;
+  zeros->nbytes = static_cast<std::int32_t>(chunk.length);
+  return zeros;
+}
+
+void ChunkEncoders::encode_early(const codec::EncodeParameters& parameters, const DirtyLayer::Chunk& chunk) {
+  auto early = std::make_shared<EarlyEncoding>();
+  early->parameters = parameters;
+  early->chunk = chunk;
+  chunk->set_early(early);
+  {
+    codec::MutexLock lock(mutex_);
+    waiting_.push_back(std::move(early));
+  }
+  workers_.post([this] { run_waiting(0); });
+}
+
+void ChunkEncoders::help_down_to(std::size_t most) {
+  while (run_waiting(most)) {
+  }
+}
+
+/// Encodes the chunk that has waited longest if more than `most` wait. False: they do not.
+bool ChunkEncoders::run_waiting(std::size_t most) {
+  std::shared_ptr<EarlyEncoding> early;
+  DirtyLayer::Chunk chunk;
+  {
+    codec::MutexLock lock(mutex_);
+    while (!chunk) {
+      if (waiting_.size() <= most) return false;
+      early = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (early->state == EarlyEncoding::State::waiting) chunk = early->chunk.lock();
+    }
+    early->state = EarlyEncoding::State::running;
+  }
+  Encoded encoded = encode(early->parameters, chunk->bytes());
+  {
+    codec::MutexLock lock(mutex_);
+    early->result = std::move(encoded);
+    early->state = EarlyEncoding::State::done;
+  }
+  done_.notify_all();
+  return true;
+}
+
+/// What has come of it, once: a commit that failed must encode again. None: nobody has begun, and nobody will.
+std::optional<ChunkEncoders::Encoded> ChunkEncoders::take_early(EarlyEncoding& early) {
+  using State = EarlyEncoding::State;
+  codec::MutexLock lock(mutex_);
+  while (early.state == State::running)
+    done_.wait(mutex_);
+  if (std::exchange(early.state, State::taken) != State::done) return std::nullopt;
+  return std::move(early.result);
+}
+
 codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters& parameters,
                                                    std::vector<ChunkToEncode> chunks, const Take& take) {
-  const auto work = std::make_shared<Work>(contexts_, parameters, std::move(chunks));
+  const auto work = std::make_shared<Work>(*this, parameters, std::move(chunks));
   const std::size_t count = work->chunks.size();
   const std::size_t ahead = kAheadOfEach * (helpers_ + 1);
   codec::Result<void> result;

@@ -18,7 +18,8 @@ struct Metric {
   std::uint64_t value;
 };
 
-std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, const BufferPool& pool) {
+std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, const BufferPool& pool,
+                               std::uint64_t dirty_bytes) {
   const auto of = [](const Statistics::Counter& counter) { return counter.load(std::memory_order_relaxed); };
   return {
       {"lookups", "Names looked up", false, of(s.lookups)},
@@ -32,8 +33,17 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"cache_misses", "Cells that a reader had to decode", false, of(s.cache_misses)},
       {"cells_ahead", "Cells decoded ahead of a sequential reader", false, of(s.cells_ahead)},
       {"evictions", "Cells dropped to keep the cache within its bound", false, of(s.evictions)},
+      {"writes", "Write requests into frames that reached the daemon", false, of(s.writes)},
+      {"bytes_taken", "Plain bytes in those writes", false, of(s.bytes_taken)},
+      {"chunks_encoded", "Chunks encoded", false, of(s.chunks_encoded)},
+      {"bytes_encoded", "Plain bytes encoded", false, of(s.bytes_encoded)},
+      {"chunks_copied", "Chunks copied from frame to frame without decoding", false, of(s.chunks_copied)},
+      {"commits", "States that frames were switched to", false, of(s.commits)},
+      {"bytes_written", "Bytes that commits have put into frames, compacting included", false, of(s.bytes_written)},
       {"errors", "Reads answered with an error", false, of(s.errors)},
       {"generations", "Changes of backing files that were noticed", false, of(s.generations)},
+      {"dirty_bytes", "Plain bytes of chunks that are not committed", true, dirty_bytes},
+      {"dead_bytes", "Bytes of frames open for writing that nothing refers to any more", true, of(s.dead_bytes)},
       {"cache_bytes", "Decoded bytes held", true, cache.bytes()},
       {"cache_idle_bytes", "Buffers held for reuse", true, pool.idle_bytes()},
       {"cache_bound_bytes", "Bound on decoded bytes held (cache_size)", true, cache.bound()},
@@ -54,7 +64,8 @@ Attributes control_attributes(const Node& node, std::uint64_t size) {
 }  // namespace
 
 std::string Filesystem::control_content(const std::string& name) {
-  const std::vector<Metric> metrics = metrics_of(statistics_, route_.cache(), route_.pool());
+  const std::vector<Metric> metrics =
+      metrics_of(statistics_, route_.cache(), route_.pool(), write_back_.dirty_bytes.load(std::memory_order_relaxed));
   if (name == "stats.json") {
     nlohmann::ordered_json json;
     for (const Metric& metric : metrics)

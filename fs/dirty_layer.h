@@ -1,30 +1,37 @@
 // What programs have written over one state of a frame and is not part of a newer state yet.
 //
-// A layer lies over another one: the layer that is being committed, or the committed frame. It holds whole chunks, a
-// part of the file's size, and how much of what lies below still counts: of the layer below, bytes from kept() on are
-// gone (the file was shorter once), so that what is not in this layer reads as zeros there.
+// A layer lies over another one: the layer that is being committed, or the committed frame. It holds whole chunks,
+// patches of chunks whose other bytes are those below, the file's size, and how much of what lies below still counts:
+// of the layer below, bytes from kept() on are gone (the file was shorter once), so that what is not in this layer
+// reads as zeros there.
 //
 // Invariants: kept() <= size(); kept() is at most the size of the layer below; the bytes of a chunk past size() are
-// zero. Thread safety: none; the file's mutex guards it. Ownership: buffers are shared, so that a commit can encode
-// what programs no longer change. Units: bytes; chunk numbers count from 0.
+// zero; a chunk that has patches is not there whole. Thread safety: none; the file's mutex guards it. Ownership:
+// buffers are shared, so that a commit can encode what programs no longer change. Units: bytes; chunk numbers count
+// from 0.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "fs/buffer_pool.h"
+#include "fs/chunk_patches.h"
 
 namespace cframefs::fs {
 
-/// The plain bytes of one chunk, counted for as long as they exist.
+struct EarlyEncoding;
+
+/// The plain bytes of one chunk, counted for as long as they exist. Once it is encoded early its bytes stay as they
+/// are.
 class DirtyChunk {
  public:
   DirtyChunk(BufferPool& pool, std::size_t size, std::atomic<std::uint64_t>& counter)
-      : buffer_(pool.get(size)), counter_(counter) {
+      : pool_(pool), buffer_(pool.get(size)), counter_(counter) {
     counter_.fetch_add(buffer_.capacity(), std::memory_order_relaxed);
   }
   ~DirtyChunk() { counter_.fetch_sub(buffer_.capacity(), std::memory_order_relaxed); }
@@ -32,9 +39,25 @@ class DirtyChunk {
   DirtyChunk& operator=(const DirtyChunk&) = delete;
 
   codec::ByteSpan bytes() const { return buffer_.bytes(); }
+  /// Another chunk of the same bytes, which is not encoded early.
+  std::shared_ptr<DirtyChunk> copy() const;
+
+  /// [from, to) has been written. True: with that the chunk has been filled from one end to the other, in order.
+  bool note_written(std::uint64_t from, std::uint64_t to) {
+    if (from != filled_) return false;
+    filled_ = to;
+    return filled_ == buffer_.bytes().size();
+  }
+  bool is_filled() const { return filled_ == buffer_.bytes().size(); }
+
+  const std::shared_ptr<EarlyEncoding>& early() const { return early_; }
+  void set_early(std::shared_ptr<EarlyEncoding> early) { early_ = std::move(early); }
 
  private:
+  BufferPool& pool_;
   Buffer buffer_;
+  std::uint64_t filled_ = 0;
+  std::shared_ptr<EarlyEncoding> early_;  // null: programs may still change the bytes
   std::atomic<std::uint64_t>& counter_;
 };
 
@@ -43,6 +66,9 @@ class DirtyLayer {
   /// Null: a chunk of zeros.
   using Chunk = std::shared_ptr<DirtyChunk>;
   using Chunks = std::map<std::int64_t, Chunk>;
+  using Patches = std::map<std::int64_t, std::shared_ptr<ChunkPatches>>;
+  /// A new chunk of so many bytes, contents unspecified.
+  using Make = std::function<Chunk(std::uint64_t size)>;
 
   DirtyLayer() = default;
   DirtyLayer(std::uint64_t chunksize, std::uint64_t size_below)
@@ -52,21 +78,31 @@ class DirtyLayer {
   std::uint64_t kept() const { return kept_; }
   std::uint64_t size() const { return size_; }
   const Chunks& chunks() const { return chunks_; }
+  const Patches& patches() const { return patches_; }
   /// Whether it says anything that the layer of `size_below` bytes below does not.
   bool differs_from(std::uint64_t size_below) const {
-    return !chunks_.empty() || kept_ != size_below || size_ != size_below;
+    return !chunks_.empty() || !patches_.empty() || kept_ != size_below || size_ != size_below;
   }
 
   /// The chunk, if the layer has it; null pointer to the entry if not.
   const Chunk* find(std::int64_t number) const;
-  void put(std::int64_t number, Chunk chunk) { chunks_[number] = std::move(chunk); }
+  /// Null: it has none.
+  const ChunkPatches* find_patches(std::int64_t number) const;
+  /// The whole chunk, in place of what there was of it.
+  void put(std::int64_t number, Chunk chunk);
+  /// Writes into a chunk that is not there whole. `counter`: as for ChunkPatches.
+  ChunkPatches& patch(std::int64_t number, std::uint64_t from, codec::ByteView bytes,
+                      std::atomic<std::uint64_t>& counter);
+  void drop_patches(std::int64_t number) { patches_.erase(number); }
   /// Bytes from `at` on are changed in a chunk that the layer has.
   void touch(std::uint64_t at) {
     if (at < clean_until_) clean_until_ = 0;
   }
   void grow(std::uint64_t size) { size_ = std::max(size_, size); }
+  /// The chunk, which must be there and not zeros, ready to be changed: a copy of it if it is encoded early.
+  DirtyChunk& to_change(std::int64_t number);
   /// Longer: zeros. Shorter: what lay behind is gone, here and below. The chunk with the new end, if it is in the
-  /// layer, must not be shared.
+  /// layer, must not be in another one.
   void resize(std::uint64_t size);
   /// Shorter by whole chunks that are nobody else's business: what is below stays. REQUIRES: kept() <= size, a multiple
   /// of chunksize().
@@ -81,10 +117,9 @@ class DirtyLayer {
   std::uint64_t length_of(std::int64_t number) const;
 
   /// Puts this layer over `below`, which then is what both together say.
-  void merge_onto(DirtyLayer& below) const;
-  /// The same bytes in chunks of another size. REQUIRES: kept() == 0. `make`: a new chunk, contents unspecified.
-  template <class Make>
-  DirtyLayer rechunked(std::uint64_t chunksize, Make make) const;
+  void merge_onto(DirtyLayer& below, const Make& make) const;
+  /// The same bytes in chunks of another size. REQUIRES: kept() == 0.
+  DirtyLayer rechunked(std::uint64_t chunksize, const Make& make) const;
 
  private:
   std::uint64_t chunksize_ = 1;
@@ -92,6 +127,7 @@ class DirtyLayer {
   std::uint64_t size_ = 0;
   std::uint64_t clean_until_ = 0;
   Chunks chunks_;
+  Patches patches_;
 };
 
 template <class Copy>
@@ -112,30 +148,6 @@ DirtyLayer DirtyLayer::split_off(std::uint64_t size, Copy copy) {
     above.clean_until_ = size;
   }
   return above;
-}
-
-template <class Make>
-DirtyLayer DirtyLayer::rechunked(std::uint64_t chunksize, Make make) const {
-  DirtyLayer layer(chunksize, 0);
-  layer.size_ = size_;
-  for (const auto& [number, chunk] : chunks_) {
-    if (!chunk) continue;
-    const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize_;
-    const std::uint64_t end = begin + length_of(number);
-    for (std::uint64_t at = begin; at < end;) {
-      const std::uint64_t target = at / chunksize;
-      const std::uint64_t step = std::min(end, (target + 1) * chunksize) - at;
-      Chunk& into = layer.chunks_[static_cast<std::int64_t>(target)];
-      if (!into) {
-        into = make(chunksize);
-        std::fill(into->bytes().begin(), into->bytes().end(), std::uint8_t{0});
-      }
-      const auto from = chunk->bytes().subspan(at - begin, step);
-      std::copy(from.begin(), from.end(), into->bytes().begin() + static_cast<std::ptrdiff_t>(at % chunksize));
-      at += step;
-    }
-  }
-  return layer;
 }
 
 }  // namespace cframefs::fs

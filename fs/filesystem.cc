@@ -57,7 +57,7 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
       route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
       ahead_(route_, workers_, options.readahead.value_or((ahead_threads(options) + 2) * kTaskShare)),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
-      encoders_(workers_, ahead_threads(options)),
+      encoders_(workers_, ahead_threads(options), statistics_),
       flusher_(std::chrono::milliseconds(static_cast<std::int64_t>(options.commit_interval * 1000))) {
   write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit());
 }

@@ -67,13 +67,13 @@ void Flusher::run() {
     for (const auto& file : all) {
       const auto oldest = file->oldest_dirty();
       // Errors are kept for the program that asks.
-      if (oldest && now - *oldest >= interval_) static_cast<void>(file->commit(frame::Durability::ordered));
+      if (oldest && now - *oldest >= interval_) file->commit_in_background(WriteBack::Extent::all);
     }
     if (!much) continue;
     const auto largest = std::max_element(
         all.begin(), all.end(), [](const auto& a, const auto& b) { return a->dirty_bytes() < b->dirty_bytes(); });
     if (largest != all.end()) {
-      static_cast<void>((*largest)->commit(frame::Durability::ordered, WriteBack::Extent::complete));
+      (*largest)->commit_in_background(WriteBack::Extent::complete);
     }
     codec::MutexLock lock(mutex_);
     much_ = false;

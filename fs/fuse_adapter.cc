@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "fs/fuse_requests.h"
+#include "fs/fuse_stop.h"
 #include "fs/log.h"
 
 namespace cframefs::fs {
@@ -140,7 +142,8 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 }
 
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
-  if (fuse_set_signal_handlers(session_) != 0) return codec::io_error(errno, "set signal handlers");
+  FuseStop stop(session_, [this] { take_pages(); });
+  if (auto started = stop.start(); !started) return started;
   int result = 0;
   if (threads <= 1) {
     result = fuse_session_loop(session_);
@@ -152,10 +155,19 @@ codec::Result<void> FuseAdapter::serve(unsigned threads) {
     result = fuse_session_loop_mt(session_, config);
     fuse_loop_cfg_destroy(config);
   }
-  fuse_remove_signal_handlers(session_);
-  // Positive: ended by a signal, which is how a mount is meant to end.
+  stop.finish();
   if (result < 0) return codec::io_error(-result, "serve");
   return {};
+}
+
+void FuseAdapter::take_pages() {
+  std::set<NodeId> written;
+  files_.each([&written](const FileHandle& handle) {
+    if (handle.writable) written.insert(handle.node->id);
+  });
+  // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
+  for (const NodeId node : written)
+    forget_node(node);
 }
 
 void FuseAdapter::drop_handles() {

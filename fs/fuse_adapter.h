@@ -47,6 +47,8 @@ class FuseAdapter final : public KernelCaches {
   void ready() { ready_(); }
 
  private:
+  /// Has the kernel hand over what programs have written and it keeps in its pages.
+  void take_pages();
   /// Calls `tell` unless the session has ended: then its descriptor may be another file already.
   void notify(const std::function<void()>& tell);
 

@@ -211,18 +211,6 @@ codec::Result<void> ReadRoute::fetch_window(const Generation& generation, const 
   return {};
 }
 
-codec::Result<void> ReadRoute::read_chunk(const Generation& generation, frame::ChunkNumber chunk,
-                                          codec::ByteSpan plain) {
-  auto reader = generation.reader(chunk);
-  if (!reader) return report(generation, reader.error());
-  const codec::ChunkDecoder& decoder = (*reader)->decoder();
-  if (decoder.nbytes() != plain.size()) return report(generation, wrong_length(**reader));
-  const ByteBudget::Share share(budget_, (*reader)->scratch_bytes(0, decoder.block_count()));
-  const codec::ContextPool::Lease context = contexts_.acquire();
-  if (auto done = frame::decode_whole(*context, **reader, plain); !done) return report(generation, done.error());
-  return {};
-}
-
 void ReadRoute::gather_ahead(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
                              std::uint64_t length, const std::function<bool()>& wanted) {
   const std::uint64_t head = generation.view().head().size();

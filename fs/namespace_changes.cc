@@ -167,8 +167,10 @@ codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
     for (const frame::DirectoryEntry& file : *left) {
       if (!NameRules::is_temporary(file.name)) return done;
     }
-    for (const frame::DirectoryEntry& file : *left)
-      static_cast<void>(files_.remove_at(tree_.root_fd(), SourceTree::join(entry.path, file.name), false));
+    for (const frame::DirectoryEntry& file : *left) {
+      const std::string path = SourceTree::join(entry.path, file.name);
+      if (!files_.remove_at(tree_.root_fd(), path, false)) remove_hidden(path);  // of a sparse frame
+    }
     done = files_.remove_at(tree_.root_fd(), entry.path, true);
   }
   if (done) nodes_.remove(entry.place, false);
@@ -178,32 +180,57 @@ codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
 codec::Result<void> Filesystem::remove_file(const Entry& entry) {
   auto status = files_.status_at(tree_.root_fd(), entry.path);
   if (!status) return codec::Failure(status.error());
+  if (entry.kind == EntryKind::sparse_frame) {
+    if (auto done = remove_sparse_frame(entry); !done) return done;
+    nodes_.remove(entry.place, false);
+    return {};
+  }
   // Programs that have it open go on with the file, which has no name then.
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
-  auto done = entry.kind == EntryKind::sparse_frame ? discard_sparse_frame(entry.path)
-                                                    : files_.remove_at(tree_.root_fd(), entry.path, false);
-  if (!done) return done;
+  if (auto done = files_.remove_at(tree_.root_fd(), entry.path, false); !done) return done;
   if (pause) pause->unlinked();
-  nodes_.remove(entry.place, entry.kind != EntryKind::sparse_frame && status->st_nlink > 1);
+  nodes_.remove(entry.place, status->st_nlink > 1);
   if (entry.kind == EntryKind::frame) {
     static_cast<void>(files_.remove_at(tree_.root_fd(), SourceTree::lock_path(entry.path, entry.kind), false));
   }
   return {};
 }
 
-codec::Result<void> Filesystem::discard_sparse_frame(const std::string& path) {
-  // Its name goes first, at once; then the files, which nobody can see any more.
-  const std::size_t slash = path.rfind('/');
-  const std::string hidden = temporary_path(slash == std::string::npos ? "" : path.substr(0, slash));
-  if (auto renamed = files_.rename_at(tree_.root_fd(), path, tree_.root_fd(), hidden, 0); !renamed) return renamed;
-  auto opened = tree_.open_entry(hidden, O_RDONLY | O_DIRECTORY);
-  if (!opened) return codec::Failure(opened.error());
-  auto chunks = files_.list((*opened)->fd());
-  if (!chunks) return codec::Failure(chunks.error());
-  for (const frame::DirectoryEntry& chunk : *chunks)
-    static_cast<void>(files_.remove_at(tree_.root_fd(), SourceTree::join(hidden, chunk.name), false));
-  return files_.remove_at(tree_.root_fd(), hidden, true);
+/// Its name goes at once; its files when nobody has it open any more: until then programs read and write them under a
+/// name that nobody sees.
+codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
+  const int root = tree_.root_fd();
+  const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
+  const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+  // In the root of the source it is in nobody's way, if it can be there.
+  std::string hidden = temporary_path("");
+  if (!files_.rename_at(root, entry.path, root, hidden, 0)) {
+    const std::size_t slash = entry.path.rfind('/');
+    hidden = temporary_path(slash == std::string::npos ? "" : entry.path.substr(0, slash));
+    if (auto renamed = files_.rename_at(root, entry.path, root, hidden, 0); !renamed) return renamed;
+  }
+  if (pause) {
+    auto place = place_of(hidden);
+    if (!place) return codec::Failure(place.error());
+    pause->moved(std::move(*place));
+  }
+  const std::shared_ptr<const void> guard(this, [this, hidden](const void*) { remove_hidden(hidden); });
+  for (const auto& node : nodes_.at_place(entry.place.folder, entry.place.name)) {
+    if (const auto frame = open_frame_of(*node)) frame->keep(guard);
+  }
+  return {};
+}
+
+void Filesystem::remove_hidden(const std::string& folder) {
+  const int root = tree_.root_fd();
+  const auto opened = tree_.open_entry(folder, O_RDONLY | O_DIRECTORY);
+  if (!opened) return;
+  const auto files = files_.list((*opened)->fd());
+  if (!files) return;
+  for (const frame::DirectoryEntry& file : *files)
+    static_cast<void>(files_.remove_at(root, SourceTree::join(folder, file.name), false));
+  static_cast<void>(files_.remove_at(root, folder, true));
 }
 
 codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& from_name, NodeId to_parent,

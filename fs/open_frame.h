@@ -35,6 +35,12 @@ class OpenFrame {
     generation_ = std::move(generation);
   }
 
+  /// Held until the last handle is gone.
+  void keep(std::shared_ptr<const void> guard) {
+    codec::MutexLock lock(mutex_);
+    guard_ = std::move(guard);
+  }
+
   /// One more writer, if there is a write-back already.
   std::shared_ptr<WriteBack> join_writers() {
     codec::MutexLock lock(mutex_);
@@ -59,6 +65,7 @@ class OpenFrame {
 
  private:
   mutable codec::Mutex mutex_;
+  std::shared_ptr<const void> guard_ GUARDED_BY(mutex_);  // the first, so that it goes last
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);  // keeps the last state of a writer alive
   std::shared_ptr<WriteBack> write_back_ GUARDED_BY(mutex_);

@@ -29,6 +29,13 @@ class OpenHandles {
     auto found = open_.extract(held);
     return found.empty() ? nullptr : std::move(found.mapped());
   }
+  /// Calls `look` for each. It must not come back to this object.
+  template <class Look>
+  void each(Look look) {
+    codec::MutexLock lock(mutex_);
+    for (const auto& [held, handle] : open_)
+      look(*held);
+  }
   void clear() {
     std::unordered_map<Handle*, std::unique_ptr<Handle>> left;  // destroyed without the lock
     {

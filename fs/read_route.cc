@@ -199,6 +199,23 @@ codec::Result<void> ReadRoute::decode(const frame::ChunkReader& reader, const Ce
   return {};
 }
 
+codec::Result<std::uint64_t> ReadRoute::read_chunk(const Generation& generation, frame::ChunkNumber chunk,
+                                                   codec::ByteSpan out) {
+  const auto reader = generation.reader(chunk);
+  if (!reader) return report(generation, reader.error());
+  const codec::ChunkDecoder& decoder = (*reader)->decoder();
+  const auto nbytes = static_cast<std::size_t>(decoder.nbytes());
+  if (nbytes > out.size()) return report(generation, codec::corrupt("a chunk is longer than chunks are").value());
+  const ByteBudget::Share share(budget_, (*reader)->scratch_bytes(0, decoder.block_count()));
+  const codec::ContextPool::Lease context = contexts_.acquire();
+  if (auto done = frame::decode_whole(*context, **reader, out.first(nbytes)); !done) {
+    return report(generation, done.error());
+  }
+  statistics_.blocks_decoded.fetch_add(decoder.block_count(), std::memory_order_relaxed);
+  statistics_.bytes_decoded.fetch_add(nbytes, std::memory_order_relaxed);
+  return std::uint64_t{nbytes};
+}
+
 codec::Result<BlockCache::Pin> ReadRoute::reference_cell(const Generation& generation, const frame::ChunkReader& reader,
                                                          const CellLayout& layout) {
   const CellKey key{generation.id(), reader.chunk().value, 0};

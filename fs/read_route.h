@@ -33,8 +33,9 @@ class ReadRoute {
   /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
   codec::Result<void> read(const Generation& generation, frame::FlatOffset at, std::uint64_t length, Reply& reply);
 
-  /// All plain bytes of a chunk, past the cache. corruption: it has others than `plain` has room for.
-  codec::Result<void> read_chunk(const Generation& generation, frame::ChunkNumber chunk, codec::ByteSpan plain);
+  /// Decodes a whole chunk into the beginning of `out`, past the cache: for those who need it once. Returns how many
+  /// bytes it has. corruption: more than `out` has room for.
+  codec::Result<std::uint64_t> read_chunk(const Generation& generation, frame::ChunkNumber chunk, codec::ByteSpan out);
 
   /// Decodes what of [at, at + length) is neither in the cache nor being decoded, as long as it is `wanted`. Errors are
   /// left to the reader.

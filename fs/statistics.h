@@ -22,8 +22,16 @@ struct Statistics {
   Counter blocks_decoded{0};
   Counter bytes_decoded{0};
   Counter evictions{0};
-  Counter errors{0};       // requests answered with an error other than ENOENT
-  Counter generations{0};  // changes of a backing file that were noticed
+  Counter writes{0};       // requests to write into frames that reached the daemon
+  Counter bytes_taken{0};  // plain bytes in them
+  Counter chunks_encoded{0};
+  Counter bytes_encoded{0};  // plain bytes of those chunks
+  Counter commits{0};        // states of frames that were switched to
+  Counter bytes_written{0};  // that commits have put into frames, compacting included
+  Counter dead_bytes{0};     // of frames that are open for writing, as counted at their last commit
+  Counter errors{0};         // requests answered with an error other than ENOENT
+  Counter generations{0};    // changes of a backing file that were noticed
+  Counter chunks_copied{0};  // from frame to frame as they are stored
 };
 
 }  // namespace cframefs::fs

@@ -16,6 +16,14 @@ namespace {
 constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
 // How often a read is begun again because somebody else was changing the frame.
 constexpr int kReadAttempts = 5;
+// A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
+constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
+constexpr std::uint64_t kFirstCommit = std::uint64_t{4} << 20;
+constexpr std::uint64_t kStreamShare = 4;
+// Chunks that may wait to be encoded before the programs that fill them have to help.
+constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
+// A chunk with more scattered pieces than these is read and held whole.
+constexpr std::size_t kMostPieces = 64;
 
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
   return a + b < a ? ~std::uint64_t{0} : a + b;
@@ -41,7 +49,10 @@ std::optional<std::chrono::steady_clock::time_point> WriteBack::oldest_dirty() {
 
 std::uint64_t WriteBack::dirty_bytes() {
   codec::MutexLock lock(mutex_);
-  return dirty_.chunks().size() * dirty_.chunksize();
+  std::uint64_t bytes = dirty_.chunks().size() * dirty_.chunksize();
+  for (const auto& [number, patches] : dirty_.patches())
+    bytes += patches->footprint();
+  return bytes;
 }
 
 std::shared_ptr<const Generation> WriteBack::generation() {
@@ -103,9 +114,22 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
 codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes) {
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
   if (auto followed = follow(); !followed) return codec::Failure(followed.error());
-  codec::MutexLock lock(mutex_);
-  const std::uint64_t at = place.value_or(dirty_.size());
-  if (!array_) return write_locked(at, bytes);
+  shared_.statistics.writes.fetch_add(1, std::memory_order_relaxed);
+  shared_.statistics.bytes_taken.fetch_add(bytes.size(), std::memory_order_relaxed);
+  codec::Result<std::uint64_t> done;
+  std::uint64_t chunksize = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    wait_for_copy();
+    chunksize = dirty_.chunksize();
+    const std::uint64_t at = place.value_or(dirty_.size());
+    done = array_ ? write_array(at, bytes) : write_locked(at, bytes);
+  }
+  shared_.encoders.help_down_to(static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
+  return done;
+}
+
+codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::ByteView bytes) {
   const std::uint64_t before = dirty_.size();
   const auto head = array_->check_write(at, bytes, before);
   if (!head) return head;
@@ -131,6 +155,15 @@ codec::Result<void> WriteBack::check_whole() {
   return codec::invalid("the last row of the array is not whole");
 }
 
+/// Its bytes are there and likely to stay as they are: there is no need to wait with encoding it.
+void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
+  filled_bytes_ += dirty_.chunksize();
+  if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
+  // The first commit finds out with which parameters, so that it should not be long in coming.
+  const std::uint64_t most = early_parameters_ ? kStreamCommit : kFirstCommit;
+  if (filled_bytes_ >= std::min(most, shared_.dirty_limit / 2 / kStreamShare)) shared_.wake();
+}
+
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
   if (array_) return {};  // asked already, and held against its own chunks
   if (size > 0 && (size - 1) / dirty_.chunksize() >= kMostChunks) return codec::io_error(EFBIG, "write");
@@ -146,16 +179,40 @@ codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec:
     const std::uint64_t from = at % chunksize;
     const std::uint64_t step = std::min(end - at, chunksize - from);
     const auto number = static_cast<std::int64_t>(at / chunksize);
-    auto chunk = chunk_to_write(number, from, from + step);
-    if (!chunk) return codec::Failure(chunk.error());
-    std::memcpy((*chunk)->bytes().data() + from, bytes.data() + (at - place), step);
+    if (auto done = write_part(number, from, bytes.subspan(at - place, step)); !done) {
+      return codec::Failure(done.error());
+    }
     dirty_.touch(at);
-    dirty_.grow(at + step);
     last_touched_ = number;
     note_dirty();
     at += step;
   }
   return place;
+}
+
+/// Writes what goes into one chunk: as a patch where the rest of the chunk would have to be read.
+codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) {
+  const std::uint64_t chunksize = dirty_.chunksize();
+  const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize;
+  const std::uint64_t to = from + bytes.size();
+  // What is written to an array is put together by its commit; its pieces are no chunks.
+  const bool lacks_rest = !array_ && dirty_.find(number) == nullptr && begin < dirty_.kept();
+  if (lacks_rest && (from != 0 || to < dirty_.length_of(number))) {
+    const ChunkPatches& patches = dirty_.patch(number, from, bytes, shared_.dirty_bytes);
+    dirty_.grow(begin + to);
+    const bool covered = patches.covers(chunksize);
+    if (!covered && patches.pieces().size() <= kMostPieces) return {};
+    auto chunk = assemble(number);
+    if (!chunk) return codec::Failure(chunk.error());
+    if (covered && (*chunk)->note_written(0, chunksize)) chunk_filled(*dirty_.find(number));
+    return {};
+  }
+  auto chunk = chunk_to_write(number, from, to);
+  if (!chunk) return codec::Failure(chunk.error());
+  std::memcpy((*chunk)->bytes().data() + from, bytes.data(), bytes.size());
+  dirty_.grow(begin + to);
+  if (!array_ && (*chunk)->note_written(from, to)) chunk_filled(*dirty_.find(number));
+  return {};
 }
 
 DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
@@ -164,21 +221,25 @@ DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
 
 codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
   const DirtyLayer::Chunk* known = dirty_.find(number);
-  if (known != nullptr && *known) return known->get();
+  if (known != nullptr && *known) return &dirty_.to_change(number);
+  const bool overwrites = from == 0 && to >= dirty_.length_of(number);
+  if (known == nullptr && !overwrites) return assemble(number);
   DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
-  const codec::ByteSpan bytes = chunk->bytes();
+  const codec::ByteSpan rest = chunk->bytes().subspan(known != nullptr ? 0 : to);
+  std::fill(rest.begin(), rest.end(), std::uint8_t{0});
+  DirtyChunk* raw = chunk.get();
+  dirty_.put(number, std::move(chunk));
+  return raw;
+}
+
+/// The whole chunk as programs see it, of patches and what lies below.
+codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
+  DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
   const std::uint64_t valid = dirty_.length_of(number);
-  if (known != nullptr) {
-    std::fill(bytes.begin(), bytes.end(), std::uint8_t{0});
-  } else if (from == 0 && to >= valid) {
-    const auto rest = bytes.subspan(to);
-    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-  } else {
-    const std::uint64_t begin = static_cast<std::uint64_t>(number) * dirty_.chunksize();
-    if (auto read = copy_view(begin, bytes.first(valid)); !read) return codec::Failure(read.error());
-    const auto rest = bytes.subspan(valid);
-    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-  }
+  const std::uint64_t begin = static_cast<std::uint64_t>(number) * dirty_.chunksize();
+  if (auto read = copy_view(begin, chunk->bytes().first(valid)); !read) return codec::Failure(read.error());
+  const auto rest = chunk->bytes().subspan(valid);
+  std::fill(rest.begin(), rest.end(), std::uint8_t{0});
   DirtyChunk* raw = chunk.get();
   dirty_.put(number, std::move(chunk));
   return raw;
@@ -187,6 +248,7 @@ codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::u
 codec::Result<void> WriteBack::resize(std::uint64_t size) {
   if (auto followed = follow(); !followed) return followed;
   codec::MutexLock lock(mutex_);
+  wait_for_copy();
   if (auto usable = check_usable(); !usable) return usable;
   const std::uint64_t before = dirty_.size();
   if (array_) {
@@ -231,6 +293,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
   if (auto room = make_room(0); !room) return room;
   if (auto followed = follow(); !followed) return followed;
   codec::MutexLock lock(mutex_);
+  wait_for_copy();
   if (auto usable = check_usable(); !usable) return usable;
   const std::uint64_t end = capped_sum(at, length);
   const std::uint64_t before = dirty_.size();
@@ -252,45 +315,71 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
   return {};
 }
 
-std::vector<WriteBack::Segment> WriteBack::segments(std::uint64_t at, std::uint64_t length) const {
+/// Segments in order; neighbours that come from the same place become one.
+class WriteBack::SegmentList {
+ public:
   using Source = Segment::Source;
-  std::vector<Segment> found;
-  const auto add = [&found](Source source, std::uint64_t begin, std::uint64_t end, const DirtyChunk* chunk,
-                            std::uint64_t inner) {
+
+  void add(Source source, std::uint64_t begin, std::uint64_t end, const std::uint8_t* bytes = nullptr) {
     if (begin >= end) return;
-    const bool continues = !found.empty() && source != Source::chunk && found.back().source == source;
-    if (continues) {
-      found.back().length += end - begin;
+    if (source != Source::held && !found_.empty() && found_.back().source == source) {
+      found_.back().length += end - begin;
     } else {
-      found.push_back({source, begin, end - begin, chunk, inner});
+      found_.push_back({source, begin, end - begin, bytes});
     }
-  };
-  const auto add_chunk = [&add](const DirtyLayer::Chunk& chunk, std::uint64_t begin, std::uint64_t end,
-                                std::uint64_t inner) {
-    add(chunk ? Source::chunk : Source::zeros, begin, end, chunk.get(), inner);
-  };
+  }
+  /// [begin, end) of the chunk that begins at `chunk_begin`.
+  void add_chunk(const DirtyLayer::Chunk& chunk, std::uint64_t chunk_begin, std::uint64_t begin, std::uint64_t end) {
+    if (chunk) {
+      add(Source::held, begin, end, chunk->bytes().data() + (begin - chunk_begin));
+    } else {
+      add(Source::zeros, begin, end);
+    }
+  }
+  /// [at, end), which lies in one chunk, as `layer` has it over `below`; null: over the committed frame.
+  void add_view(const DirtyLayer& layer, const DirtyLayer* below, std::uint64_t at, std::uint64_t end) {
+    const auto add_below = [&](std::uint64_t from, std::uint64_t to) {
+      const std::uint64_t kept = std::clamp(layer.kept(), from, to);
+      if (below == nullptr) {
+        add(Source::stored, from, kept);
+      } else if (from < kept) {
+        add_view(*below, nullptr, from, kept);
+      }
+      add(Source::zeros, kept, to);
+    };
+    const auto number = static_cast<std::int64_t>(at / layer.chunksize());
+    const std::uint64_t begin = at / layer.chunksize() * layer.chunksize();
+    if (const DirtyLayer::Chunk* chunk = layer.find(number)) {
+      add_chunk(*chunk, begin, at, end);
+      return;
+    }
+    if (const ChunkPatches* patches = layer.find_patches(number)) {
+      for (const auto& [from, piece] : patches->pieces()) {
+        const std::uint64_t first = std::clamp(begin + from, at, end);
+        const std::uint64_t last = std::clamp(begin + from + piece.size(), at, end);
+        if (first >= last) continue;
+        add_below(at, first);
+        add(Source::held, first, last, piece.data() + (first - begin - from));
+        at = last;
+      }
+    }
+    add_below(at, end);
+  }
+  std::vector<Segment> take() { return std::move(found_); }
+
+ private:
+  std::vector<Segment> found_;
+};
+
+std::vector<WriteBack::Segment> WriteBack::segments(std::uint64_t at, std::uint64_t length) const {
+  SegmentList list;
   const std::uint64_t chunksize = dirty_.chunksize();
   for (const std::uint64_t end = at + length; at < end;) {
-    const auto number = static_cast<std::int64_t>(at / chunksize);
     const std::uint64_t stop = std::min(end, (at / chunksize + 1) * chunksize);
-    const std::uint64_t inner = at % chunksize;
-    if (const DirtyLayer::Chunk* chunk = dirty_.find(number)) {
-      add_chunk(*chunk, at, stop, inner);
-    } else {
-      const std::uint64_t below = std::clamp(dirty_.kept(), at, stop);
-      const DirtyLayer::Chunk* under = committing_ ? committing_->find(number) : nullptr;
-      if (under != nullptr) {
-        add_chunk(*under, at, below, inner);
-      } else {
-        const std::uint64_t stored = committing_ ? std::clamp(committing_->kept(), at, below) : below;
-        add(Source::stored, at, stored, nullptr, 0);
-        add(Source::zeros, stored, below, nullptr, 0);
-      }
-      add(Source::zeros, below, stop, nullptr, 0);
-    }
+    list.add_view(dirty_, committing_ ? &*committing_ : nullptr, at, stop);
     at = stop;
   }
-  return found;
+  return list.take();
 }
 
 codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) {
@@ -300,8 +389,8 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
       case Segment::Source::zeros:
         std::fill(into.begin(), into.end(), std::uint8_t{0});
         break;
-      case Segment::Source::chunk:
-        std::memcpy(into.data(), segment.chunk->bytes().data() + segment.inner, into.size());
+      case Segment::Source::held:
+        std::memcpy(into.data(), segment.bytes, into.size());
         break;
       case Segment::Source::stored: {
         Reply reply;
@@ -344,13 +433,13 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       std::uint64_t behind = at;
       if (array_ && at < array_->head_bytes()) {
         behind = std::min(array_->head_bytes(), end);
-        parts.push_back({{Segment::Source::chunk, at, behind - at, nullptr, 0}, copy_head(at, behind - at)});
+        parts.push_back({{Segment::Source::held, at, behind - at, nullptr}, copy_head(at, behind - at)});
       }
       for (const Segment& segment : segments(behind, end - behind)) {
         parts.push_back({segment, {}});
-        if (segment.source != Segment::Source::chunk) continue;
+        if (segment.source != Segment::Source::held) continue;
         parts.back().copy = shared_.route.pool().get(segment.length);
-        std::memcpy(parts.back().copy.bytes().data(), segment.chunk->bytes().data() + segment.inner, segment.length);
+        std::memcpy(parts.back().copy.bytes().data(), segment.bytes, segment.length);
       }
     }
     codec::Result<void> done;
@@ -359,7 +448,7 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       const std::uint64_t before = reply.size();
       if (part.segment.source == Segment::Source::zeros) {
         reply.add_zeros(part.segment.length);
-      } else if (part.segment.source == Segment::Source::chunk) {
+      } else if (part.segment.source == Segment::Source::held) {
         reply.add(std::move(part.copy), part.segment.length);
       } else {
         note(generation);

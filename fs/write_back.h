@@ -7,6 +7,10 @@
 // meanwhile programs go on, into a new dirty layer. If the commit fails, what it took goes back beneath what has been
 // written since: nothing is lost, and the next commit tries again. A read sees the programs' view of one instant.
 //
+// A chunk that has been filled from one end to the other is encoded at once, while more data arrives, and a stream of
+// them is committed in the background again and again: so the fsync or close at its end has little left to do, and the
+// same few buffers serve the whole stream. Who fills chunks faster than they are encoded encodes some himself.
+//
 // The frame on disk is watched by its identity (stat): if somebody else has changed it, a clean file follows, and a
 // dirty one is stale from then on: writes and commits fail with ESTALE until it is closed, and the disk is left alone.
 //
@@ -40,6 +44,7 @@ struct WriteBackShared {
   frame::FileOps& files;
   ReadRoute& route;
   ChunkEncoders& encoders;
+  Statistics& statistics;
   OnceLog& once;
   std::shared_ptr<frame::IndexCache> index_cache;
   std::function<std::uint64_t()> next_generation;
@@ -84,6 +89,7 @@ class WriteBack {
   /// and was made with preliminary ones; may be empty.
   static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FramePlace place, bool fresh,
                                                         Choose choose, OnCommitted committed);
+  ~WriteBack();
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
 
@@ -115,6 +121,17 @@ class WriteBack {
                            const std::function<void(const std::shared_ptr<const Generation>&)>& note);
 
   codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all);
+  /// Nobody asks how it went: what went wrong is told by the next commit().
+  void commit_in_background(Extent extent);
+  /// Chunks as another frame stores them, whole ones but for the last.
+  struct CopiedChunks {
+    frame::NewFrame like;  // how that frame is made
+    std::vector<codec::EncodedChunk> chunks;
+    std::uint64_t nbytes = 0;
+  };
+  /// Puts them in the place of the bytes from `at` on, and commits. A frame that is empty and has no parameters of its
+  /// own is made like theirs if it `may_remake`. False: nothing was done, for they do not fit there.
+  codec::Result<bool> store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake);
   /// Commits with a change of metalayers that `change` makes.
   codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change);
   /// After the last writer has gone: gives back what commits have left behind, if that is worth it.
@@ -144,11 +161,10 @@ class WriteBack {
 
  private:
   struct Segment {
-    enum class Source : std::uint8_t { zeros, chunk, stored } source = Source::zeros;
+    enum class Source : std::uint8_t { zeros, held, stored } source = Source::zeros;
     std::uint64_t begin = 0;
     std::uint64_t length = 0;
-    const DirtyChunk* chunk = nullptr;
-    std::uint64_t inner = 0;
+    const std::uint8_t* bytes = nullptr;  // of `held`
   };
   /// What a commit works on: taken under mutex_, then its own.
   struct Batch {
@@ -162,14 +178,19 @@ class WriteBack {
   codec::Result<frame::Identity> identity_on_disk() const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
+  void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<std::uint64_t> write_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
+  codec::Result<DirtyChunk*> assemble(std::int64_t number) REQUIRES(mutex_);
   codec::Result<void> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
   /// The programs' view of [at, at + length), which must not go past its end.
+  class SegmentList;
   std::vector<Segment> segments(std::uint64_t at, std::uint64_t length) const REQUIRES(mutex_);
   Buffer copy_head(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
   codec::Result<void> copy_view(std::uint64_t at, codec::ByteSpan out) REQUIRES(mutex_);
@@ -178,6 +199,13 @@ class WriteBack {
   codec::Result<bool> begin_commit(Extent extent);
   codec::Result<void> write_out();
   codec::Result<void> choose_parameters();
+  codec::Result<void> remake(const frame::NewFrame& wanted);
+  void wait_for_copy() REQUIRES(mutex_);
+  bool takes_copied(std::uint64_t at, std::uint64_t size, const CopiedChunks& copied, bool may_remake) const;
+  enum class CopyStart : std::uint8_t { begun, unfit, dirty };
+  codec::Result<CopyStart> begin_copy(std::uint64_t at, const CopiedChunks& copied, bool may_remake);
+  codec::Result<void> commit_copied(std::uint64_t at, CopiedChunks copied);
+  void finish_copy(codec::Result<void>& done, std::uint64_t end) REQUIRES(mutex_);
   /// Bytes of the frame that nothing refers to.
   std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
@@ -188,7 +216,14 @@ class WriteBack {
   std::uint64_t layer_unit() const REQUIRES(mutex_);
   void hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
   void note_head(std::uint64_t size_before) REQUIRES(mutex_);
-  codec::Result<std::vector<ChunkToEncode>> chunks_of(const Batch& batch);
+  codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
+  codec::Result<void> commit_some(frame::Durability durability, Extent extent);
+  std::vector<ChunkToEncode> chunks_of(const Batch& batch);
+  ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
+  void give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
+  /// Has the writer commit, and counts what that was.
+  codec::Result<void> commit_counted(const std::function<codec::Result<void>()>& commit);
+  void count_dead_bytes(std::uint64_t dead);
   codec::Result<void> finish_commit(codec::Result<void> done);
   codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
   void refresh_identity(bool was_right) REQUIRES(mutex_);
@@ -204,12 +239,17 @@ class WriteBack {
   Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
   bool has_name_ = true;                        // commit_mutex_
   bool has_committed_ = false;                  // commit_mutex_
+  bool partly_ = false;                         // commit_mutex_; of the commit under way a part is done
+  std::uint64_t counted_dead_ = 0;              // commit_mutex_; this frame's part of the mount's counter
+  std::atomic<std::int64_t> unreadable_{-1};    // chunk that the commit under way needs to read and cannot
   bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
 
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
   std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
-  bool busy_ GUARDED_BY(mutex_) = false;  // a commit, or another change of our own, is under way
+  bool busy_ GUARDED_BY(mutex_) = false;     // a commit, or another change of our own, is under way
+  bool copying_ GUARDED_BY(mutex_) = false;  // store_copied() is at work: what programs write has to wait
+  codec::Condition copied_;
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);
   std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array
   bool head_was_read_ GUARDED_BY(mutex_) = true;          // since it was last told to be new
@@ -217,7 +257,11 @@ class WriteBack {
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);
   bool stale_ GUARDED_BY(mutex_) = false;
-  std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;  // chunk
+  std::optional<codec::Error> lost_ GUARDED_BY(mutex_);  // why something written had to be given up, if not told yet
+  std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;    // chunk
+  std::uint64_t filled_bytes_ GUARDED_BY(mutex_) = 0;    // of dirty chunks that were filled in order
+  // None: not known before the first data is, or an array. They never change while a chunk is encoded early.
+  std::optional<codec::EncodeParameters> early_parameters_ GUARDED_BY(mutex_);
   struct timespec last_write_ GUARDED_BY(mutex_) {};
   std::optional<std::chrono::steady_clock::time_point> oldest_ GUARDED_BY(mutex_);
 };

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
 // In frames of more chunks the dead bytes are not counted, for which each chunk's header is read.
 constexpr std::int64_t kMostCounted = 4096;
+// Patched chunks that are encoded and held at a time, before they are committed; less if less may be dirty.
+constexpr std::uint64_t kMostPatched = std::uint64_t{64} << 20;
 // A frame that nothing was ever appended to leaves the size of chunks open.
 constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
@@ -34,6 +36,10 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
 
 WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
     : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
+
+WriteBack::~WriteBack() {
+  count_dead_bytes(0);
+}
 
 codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place, bool fresh,
                                                           Choose choose, OnCommitted committed) {
@@ -111,6 +117,11 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   auto array = ArrayChanges::of(*generation);
   if (!array) return codec::Failure(array.error());
   array_ = std::move(*array);
+  if (array_) {
+    early_parameters_.reset();
+  } else if (!choose_) {
+    early_parameters_ = encode_;
+  }
   const codec::ByteView head = generation->view().head();
   const codec::ByteView old_head = generation_ ? generation_->view().head() : head;
   const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
@@ -152,6 +163,7 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
+  filled_bytes_ = 0;
   oldest_.reset();
   hold_back(layer, below, extent);
   if (!layer.differs_from(below)) return false;
@@ -175,7 +187,8 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
   }
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
   const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
-  const DirtyLayer::Chunk* growing = last == last_touched_ ? layer.find(last) : nullptr;
+  const bool grows = last == last_touched_ && layer.size() % layer.chunksize() != 0;
+  const DirtyLayer::Chunk* growing = grows ? layer.find(last) : nullptr;
   if (extent == Extent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
     dirty_ = DirtyLayer(layer.chunksize(), last_begin);
     dirty_.put(last, *growing);
@@ -186,23 +199,57 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
 }
 
 codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent) {
+  auto done = commit_some(durability, extent);
+  codec::MutexLock lock(mutex_);
+  const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
+  if (done && lost) return codec::Failure(*lost);
+  return done;
+}
+
+void WriteBack::commit_in_background(Extent extent) {
+  static_cast<void>(commit_some(frame::Durability::ordered, extent));
+}
+
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent) {
   const std::lock_guard commits(commit_mutex_);
   auto begun = begin_commit(extent);
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
     auto done = write_out();
-    if (done) done = writer_->commit(durability);
+    if (done) done = commit_counted([&] { return writer_->commit(durability); });
     fresh_ = fresh_ && durability == frame::Durability::ordered;
-    has_committed_ = has_committed_ || done;
+    has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));
   }
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
+  fresh_ = false;
   return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
+  const std::shared_ptr<const frame::Descriptor> file = writer_->file();
+  const std::shared_ptr<const frame::Container> before = writer_->container();
+  const std::uint64_t length = writer_->parameters().frame_length;
+  // The chunks of a sparse frame are files of their own.
+  std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending_bytes() : 0;
+  auto done = commit();
+  if (!done || writer_->container() == before) return done;
+  const std::uint64_t now = writer_->parameters().frame_length;
+  written += writer_->file() == file ? now - std::min(length, now) : now;
+  shared_.statistics.commits.fetch_add(1, std::memory_order_relaxed);
+  shared_.statistics.bytes_written.fetch_add(written, std::memory_order_relaxed);
+  count_dead_bytes(writer_->dead_bytes());
+  return done;
+}
+
+void WriteBack::count_dead_bytes(std::uint64_t dead) {
+  shared_.statistics.dead_bytes.fetch_add(dead - std::exchange(counted_dead_, dead), std::memory_order_relaxed);
 }
 
 codec::Result<void> WriteBack::write_out() {
   writer_->abandon();
+  partly_ = false;
   if (choose_) {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
@@ -214,6 +261,27 @@ codec::Result<void> WriteBack::write_out() {
     array = array_;
   }
   return array ? store_array(batch, *array) : store_chunks(batch);
+}
+
+/// Puts another empty frame in the place of this one. What is dirty is left as it is.
+codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
+  const int folder = place_.folder->fd();
+  auto file = frame::ReplacementFile::create(shared_.files, folder, place_.name, writer_->file()->fd());
+  if (!file) return codec::Failure(file.error());
+  const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
+  if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
+  if (!fresh_) {
+    if (auto synced = file->sync(); !synced) return synced;
+  }
+  if (auto published = file->publish(); !published) return published;
+  choose_ = nullptr;
+  if (!fresh_) {
+    // What is committed into it next may be acknowledged as durable: its name must be so before.
+    if (auto synced = frame::sync_folder_of(shared_.files, folder, place_.name); !synced) return synced;
+  }
+  if (auto opened = open_writer(fresh_); !opened) return opened;
+  codec::MutexLock lock(mutex_);
+  return adopt_state(true);
 }
 
 /// Makes the empty frame anew, with parameters that suit the first data.
@@ -233,24 +301,14 @@ codec::Result<void> WriteBack::choose_parameters() {
   const frame::NewFrame wanted = choose_(first);
   const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
   if (!same) {
-    auto file = frame::ReplacementFile::create(shared_.files, place_.folder->fd(), place_.name, writer_->file()->fd());
-    if (!file) return codec::Failure(file.error());
-    const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
-    if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
-    if (!fresh_) {
-      if (auto synced = file->sync(); !synced) return synced;
-    }
-    if (auto published = file->publish(); !published) return published;
-    choose_ = nullptr;
-    if (auto opened = open_writer(fresh_); !opened) return opened;
+    if (auto made = remake(wanted); !made) return made;
     codec::MutexLock lock(mutex_);
-    if (auto adopted = adopt_state(true); !adopted) return adopted;
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
       const auto make = [this](std::uint64_t size) { return new_chunk(size); };
       // What has been written since lies over it; one layer is easier to cut anew than two.
       DirtyLayer all = std::move(*committing_);
-      dirty_.merge_onto(all);
+      dirty_.merge_onto(all, make);
       committing_ = all.rechunked(target, make);
       dirty_ = DirtyLayer(target, committing_->size());
     }
@@ -259,49 +317,104 @@ codec::Result<void> WriteBack::choose_parameters() {
   return {};
 }
 
-codec::Result<std::vector<ChunkToEncode>> WriteBack::chunks_of(const Batch& batch) {
+/// A chunk of which the layer has patches, or nothing but another length than the stored one has.
+ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
+                                       std::shared_ptr<const ChunkPatches> patches) {
+  const DirtyLayer& layer = batch.layer;
+  const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
+  const std::uint64_t length = layer.length_of(number);
+  const std::uint64_t stored = std::clamp(layer.kept(), begin, begin + length) - begin;
+  const auto make = [this, number, length, stored, chunksize = layer.chunksize(), generation = batch.generation,
+                     patches = std::move(patches)]() -> codec::Result<Buffer> {
+    Buffer buffer = shared_.route.pool().get(chunksize);
+    if (stored > 0 && !(patches && patches->covers(stored))) {
+      auto read = shared_.route.read_chunk(*generation, frame::ChunkNumber{number}, buffer.bytes());
+      if (!read) {
+        const bool for_ever = read.error().kind != codec::ErrorKind::io;
+        if (for_ever) unreadable_.store(number);
+        return codec::Failure(read.error());
+      }
+      if (*read < stored) {
+        unreadable_.store(number);
+        return codec::corrupt("a chunk is shorter than the frame says");
+      }
+    }
+    const auto rest = buffer.bytes().subspan(stored);
+    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
+    if (patches) patches->lay_over(buffer.bytes().first(length));
+    return buffer;
+  };
+  return {number, nullptr, length, make};
+}
+
+/// What the frame has to be given, in order.
+std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
   std::vector<ChunkToEncode> chunks;
   for (const auto& [number, chunk] : layer.chunks())
-    chunks.push_back({number, chunk, layer.length_of(number)});
+    chunks.push_back({number, chunk, layer.length_of(number), nullptr});
+  for (const auto& [number, patches] : layer.patches())
+    chunks.push_back(patched_chunk(batch, number, patches));
+  const auto has = [&layer](std::int64_t number) {
+    return layer.find(number) != nullptr || layer.find_patches(number) != nullptr;
+  };
   // A last chunk of zeros that is no whole number of items has to be stored, unlike other zeros.
   const std::uint64_t tail = layer.size() % layer.chunksize();
   const auto last = static_cast<std::int64_t>(layer.size() / layer.chunksize());
   const bool is_new = static_cast<std::uint64_t>(last) * layer.chunksize() >= layer.kept();
-  if (tail % static_cast<std::uint64_t>(encode_.typesize) != 0 && is_new && layer.find(last) == nullptr) {
-    chunks.push_back({last, nullptr, tail});
+  if (tail % static_cast<std::uint64_t>(encode_.typesize) != 0 && is_new && !has(last)) {
+    chunks.push_back({last, nullptr, tail, nullptr});
   }
   // A chunk that was the last one, or is now, has another length than the stored one.
   const std::uint64_t before = batch.generation->view().size();
-  const std::uint64_t inside = layer.kept() % layer.chunksize();
-  const auto number = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
-  if (inside == 0 || layer.find(number) != nullptr || (layer.kept() == before && layer.size() == before)) {
-    return chunks;
-  }
-  const DirtyLayer::Chunk edge = new_chunk(layer.chunksize());
-  Reply reply;
-  auto read = shared_.route.read(*batch.generation, frame::FlatOffset{layer.kept() - inside}, inside, reply);
-  if (!read) return codec::Failure(read.error());
-  if (reply.size() != inside) return codec::corrupt("the frame is shorter than its header says");
-  reply.copy_to(edge->bytes().data());
-  const auto rest = edge->bytes().subspan(inside);
-  std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-  const auto behind = std::find_if(chunks.begin(), chunks.end(),
-                                   [number](const ChunkToEncode& chunk) { return chunk.number > number; });
-  chunks.insert(behind, {number, edge, layer.length_of(number)});
+  const auto edge = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
+  const bool has_edge = layer.kept() % layer.chunksize() != 0 && (layer.kept() != before || layer.size() != before);
+  if (has_edge && !has(edge)) chunks.push_back(patched_chunk(batch, edge, nullptr));
+  std::sort(chunks.begin(), chunks.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return chunks;
+}
+
+/// Patches are small and the chunks that they belong to are not: of very many, some are committed before the others, so
+/// that not all chunks are held at once. Programs see no difference, for the layer lies over all of these states.
+codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks) {
+  const DirtyLayer& layer = batch.layer;
+  const std::uint64_t bytes = std::min(kMostPatched, shared_.dirty_limit / 4);
+  const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(bytes / layer.chunksize(), 1));
+  // Those whose length stays, so that the frame keeps its size.
+  const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->nbytes()});
+  const auto is_inner = [&](const ChunkToEncode& chunk) {
+    return chunk.make && (static_cast<std::uint64_t>(chunk.number) + 1) * layer.chunksize() <= same;
+  };
+  const auto first_inner =
+      std::stable_partition(chunks.begin(), chunks.end(), [&](const ChunkToEncode& chunk) { return !is_inner(chunk); });
+  std::vector<ChunkToEncode> inner(std::make_move_iterator(first_inner), std::make_move_iterator(chunks.end()));
+  chunks.erase(first_inner, chunks.end());
+  while (inner.size() > most) {
+    const auto begin = inner.end() - static_cast<std::ptrdiff_t>(most);
+    std::vector<ChunkToEncode> some(std::make_move_iterator(begin), std::make_move_iterator(inner.end()));
+    inner.erase(begin, inner.end());
+    if (auto done = store_in_order(encode_, std::move(some), layer.chunksize()); !done) return done;
+    auto done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
+    if (!done) return done;
+    partly_ = true;
+  }
+  const auto middle =
+      chunks.insert(chunks.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+  std::inplace_merge(chunks.begin(), middle, chunks.end(),
+                     [](const auto& a, const auto& b) { return a.number < b.number; });
+  return {};
 }
 
 codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
-  auto chunks = chunks_of(batch);
-  if (!chunks) return codec::Failure(chunks.error());
+  std::vector<ChunkToEncode> chunks = chunks_of(batch);
+  if (auto done = commit_patches_first(batch, chunks); !done) return done;
   // First what is gone goes, in whole chunks; the chunk with the edge is among those that are stored again.
   const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
-  if (auto done = store_in_order(encode_, std::move(*chunks), layer.chunksize()); !done) return done;
+  if (auto done = store_in_order(encode_, std::move(chunks), layer.chunksize()); !done) return done;
   if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
 }
@@ -321,12 +434,9 @@ codec::Result<void> WriteBack::store_in_order(const codec::EncodeParameters& par
 codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChanges& array) {
   const codec::EncodeParameters encode = array.encoding(encode_);
   if (!array.is_flat()) {
-    auto chunks = chunks_of(batch);
-    if (!chunks) return codec::Failure(chunks.error());
-    return store_in_order(encode, std::move(*chunks), batch.layer.chunksize());
+    return store_in_order(encode, chunks_of(batch), batch.layer.chunksize());
   }
-  auto plan =
-      array.plan(batch.layer, batch.generation, shared_.route, [this](std::uint64_t size) { return new_chunk(size); });
+  auto plan = array.plan(batch.layer, batch.generation, shared_.route);
   if (!plan) return codec::Failure(plan.error());
   if (plan->kept_bytes < writer_->nbytes()) {
     if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
@@ -338,6 +448,15 @@ codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChange
   return plan->layer.empty() ? codec::Result<void>() : writer_->set_metalayer(array.layer_name(), plan->layer);
 }
 
+/// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
+/// written must not have to wait for it. Who wrote it is told.
+void WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
+  const std::int64_t number = unreadable_.exchange(-1);
+  if (number < 0 || stale_) return;
+  layer.drop_patches(number);
+  lost_ = error;
+}
+
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
@@ -346,18 +465,30 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
     shared_.once.error(error);
-    if (error.kind == codec::ErrorKind::stale) {
-      stale_ = true;
-    } else if (auto identity = identity_on_disk()) {
-      identity_ = *identity;  // what was tried has left the content alone
+    // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
+    if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
+    const auto disk = identity_on_disk();
+    // Nothing was written before what could not be read: if the file is another one now, that was why.
+    const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
+    stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
+    if (read_other) {
+      error = check_usable().error();
+    } else if (!stale_ && disk) {
+      identity_ = *disk;  // what was tried has left the content alone
     }
     DirtyLayer all = std::move(*committing_);
-    dirty_.merge_onto(all);
+    dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
+    give_up_patches(error, all);
     dirty_ = std::move(all);
     if (!oldest_) oldest_ = std::chrono::steady_clock::now();
   }
   committing_.reset();
   busy_ = false;
+  if (!done || !early_parameters_) return done;
+  // Filled before anybody knew how to encode them.
+  for (const auto& [number, chunk] : dirty_.chunks()) {
+    if (chunk && chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
+  }
   return done;
 }
 
@@ -370,7 +501,7 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   }
   writer_->abandon();
   auto done = change(*writer_);
-  if (done) done = writer_->commit(frame::Durability::ordered);
+  if (done) done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
@@ -414,7 +545,7 @@ void WriteBack::tidy() {
     if (stale_ || committing_) return;
     busy_ = true;
   }
-  auto done = writer_->compact();
+  auto done = commit_counted([this] { return writer_->compact(); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {

@@ -84,14 +84,6 @@ codec::Result<mode_t> mode_of(const std::string& path) {
   return status->st_mode & 0666;
 }
 
-codec::Result<void> refuse_array(const frame::Container& container) {
-  const auto& layers = container.metalayers();
-  const bool array = std::any_of(layers.begin(), layers.end(),
-                                 [](const auto& layer) { return layer.name == "b2nd" || layer.name == "caterva"; });
-  if (!array) return {};
-  return codec::unsupported("an n-d array, whose items are not stored in C order; --b2nd chunks writes them as stored");
-}
-
 ExitStatus emit(Io& io, const std::string& text) {
   const std::vector<std::uint8_t> bytes(text.begin(), text.end());
   const auto written = io.out.write(bytes);

@@ -48,9 +48,6 @@ CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64
 /// Opens the container at `path`, with the path in every error.
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset);
 
-/// unsupported, for an n-d array, whose stored order is not the order that its reader means.
-codec::Result<void> refuse_array(const frame::Container& container);
-
 /// The error with the path of the file that it is about, unless it names one.
 codec::Error with_path(codec::Error error, const std::string& path);
 

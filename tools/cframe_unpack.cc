@@ -1,11 +1,13 @@
-// cframe unpack: the plain bytes of a frame in a file, with holes where the frame has them.
+// cframe unpack: what a frame shows as on a mount in a file of its own, with holes where a plain frame has them.
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include <fcntl.h>
 
+#include "frame/array_view.h"
+#include "tools/array_stream.h"
 #include "tools/cframe.h"
-#include "tools/flat_stream.h"
 #include "tools/new_file.h"
 #include "tools/progress.h"
 
@@ -16,30 +18,36 @@ namespace {
 using codec::Result;
 using frame::Container;
 using frame::FlatOffset;
+using frame::FlatView;
 
 struct UnpackOptions {
   std::string in;
   std::string out;
   std::uint64_t frame_offset = 0;
-  std::string b2nd;
+  frame::ArrayForm b2nd = frame::ArrayForm::npy;
   bool force = false;
   unsigned workers = 0;
 };
 
-/// Writes a container's bytes into an empty file.
+const std::map<std::string, frame::ArrayForm> kForms = {
+    {"npy", frame::ArrayForm::npy}, {"flat", frame::ArrayForm::flat}, {"chunks", frame::ArrayForm::chunks}};
+
+/// Writes the bytes of a view into an empty file.
 class Unpacker {
  public:
-  Unpacker(const Container& container, int fd, unsigned workers, Io& io)
-      : container_(container),
-        total_(container.parameters().nbytes),
+  Unpacker(const FlatView& view, int fd, unsigned workers, Io& io)
+      : view_(view),
+        container_(view.container()),
+        total_(view.size()),
         fd_(fd),
         workers_(workers),
         io_(io),
         progress_(io, "unpacking", Progress::Unit::bytes) {}
 
   Result<void> run() {
-    // Chunks of different lengths: where the next hole ends cannot be told from its number.
-    const bool even = container_.parameters().chunksize > 0;
+    // Of chunks of different lengths, and of the tiles of an array, the number does not tell where a hole ends.
+    const bool in_order = view_.head().empty() && view_.tiles() == nullptr;
+    const bool even = in_order && container_.parameters().chunksize > 0;
     while (at_ < total_) {
       if (auto skipped = even ? skip_hole() : Result<void>(); !skipped) return skipped;
       if (at_ == total_) break;
@@ -79,9 +87,10 @@ class Unpacker {
       progress_.update(at_, total_);
       return put;
     };
-    return stream_flat(container_, FlatOffset{at_}, end - at_, workers_, sink, io_.stop);
+    return stream_view(view_, FlatOffset{at_}, end - at_, workers_, sink, io_.stop);
   }
 
+  const FlatView& view_;
   const Container& container_;
   const std::uint64_t total_;
   const int fd_;
@@ -93,17 +102,16 @@ class Unpacker {
 };
 
 int run_unpack(const UnpackOptions& options, Io& io) {
-  const auto container = open_frame(options.in, options.frame_offset);
+  auto container = open_frame(options.in, options.frame_offset);
   if (!container) return report_failure(io, container.error(), options.in);
-  if (options.b2nd.empty()) {
-    if (const auto plain = refuse_array(**container); !plain) return report_failure(io, plain.error(), options.in);
-  }
+  const auto view = frame::make_view(std::move(*container), options.b2nd, options.in.ends_with(".b2nd"));
+  if (!view) return report_failure(io, view.error(), options.in);
   const auto mode = mode_of(options.in);
   if (!mode) return report_failure(io, mode.error(), options.in);
   auto file = NewFile::create(frame::system_files(), options.out, options.force, *mode);
   if (!file) return report_failure(io, file.error(), options.out);
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  Unpacker unpacker(**container, file->fd(), workers, io);
+  Unpacker unpacker(**view, file->fd(), workers, io);
   if (auto unpacked = unpacker.run(); !unpacked) {
     return report_failure(io, unpacked.error(), unpacker.write_failed() ? options.out : options.in);
   }
@@ -119,9 +127,11 @@ Subcommand add_unpack(CLI::App& program) {
   app->add_option("IN", options->in, "Frame, or folder of a sparse frame")->required()->type_name("");
   app->add_option("OUT", options->out, "File to make")->required()->type_name("");
   add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  app->add_option("--b2nd", options->b2nd, "Write an n-d array as stored: chunk order, padding included")
-      ->check(CLI::IsMember({"chunks"}))
-      ->type_name("chunks");
+  app->add_option("--b2nd", options->b2nd,
+                  "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, "
+                  "padding included")
+      ->transform(CLI::Transformer(kForms))
+      ->type_name("npy|flat|chunks");
   app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
   app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))

@@ -54,7 +54,7 @@ complete -c cframe -n '__fish_seen_subcommand_from pack' -s f -l force -d 'Repla
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l workers -d 'Encoding threads'
 
 complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l frame-offset -d 'Where the frame starts inside the file'
-complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l b2nd -a chunks -d 'Write an n-d array as stored'
+complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l b2nd -a 'npy flat chunks' -d 'What an n-d array is written as'
 complete -c cframe -n '__fish_seen_subcommand_from unpack' -s f -l force -d 'Replace the file if it is there'
 complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l workers -d 'Decoding threads'
 

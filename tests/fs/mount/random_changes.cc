@@ -246,18 +246,25 @@ class Changer {
     });
   }
 
+  /// Within a file or from another one; often whole chunks, and often up to the end.
   void copy(Pair& pair, std::uint64_t size) {
-    const std::uint64_t from = below(3) == 0 ? below(size + 1) : below(size + 1) / 65536 * 65536;
+    Pair& other = *pairs_[below(pairs_.size())];
+    const std::uint64_t other_size = &other == &pair ? size : other.size();
+    const std::uint64_t from = below(3) == 0 ? below(other_size + 1) : below(other_size + 1) / 65536 * 65536;
     const std::uint64_t to = below(3) == 0 ? place(size) : place(size) / 65536 * 65536;
-    std::uint64_t count = std::min<std::uint64_t>(below(200'000), kMostBytes - std::min(kMostBytes, to));
-    if (from < to + count && to < from + count) count = from < to ? to - from : from - to;
-    pair.note("copy " + std::to_string(from) + "+" + std::to_string(count) + " to " + std::to_string(to));
-    pair.both("copy_file_range", [&](int fd, const std::string&) -> std::int64_t {
+    const std::uint64_t wanted = below(2) == 0 ? below(200'000) : below(10) * 65536;
+    std::uint64_t count = below(4) == 0 ? other_size - from : wanted;
+    count = std::min(count, kMostBytes - std::min(kMostBytes, to));
+    if (&other == &pair && from < to + count && to < from + count) count = from < to ? to - from : from - to;
+    pair.note("copy " + other.mounted() + " " + std::to_string(from) + "+" + std::to_string(count) + " to " +
+              std::to_string(to));
+    pair.both("copy_file_range", [&](int fd, const std::string& name) -> std::int64_t {
+      const int source = other.fd(name == pair.name(0) ? 0 : 1);
       auto in = static_cast<off64_t>(from);
       auto out = static_cast<off64_t>(to);
       std::int64_t done = 0;
       while (static_cast<std::uint64_t>(done) < count) {
-        const ssize_t got = ::copy_file_range(fd, &in, fd, &out, count - static_cast<std::uint64_t>(done), 0);
+        const ssize_t got = ::copy_file_range(source, &in, fd, &out, count - static_cast<std::uint64_t>(done), 0);
         if (got < 0) return -1;
         if (got == 0) break;
         done += got;
