@@ -129,32 +129,6 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
   return done;
 }
 
-codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::ByteView bytes) {
-  const std::uint64_t before = dirty_.size();
-  const auto head = array_->check_write(at, bytes, before);
-  if (!head) return head;
-  auto done = write_locked(at + *head, bytes.subspan(*head));
-  if (!done) return done;
-  note_head(before);
-  return at;
-}
-
-void WriteBack::note_head(std::uint64_t size_before) {
-  if (!array_ || array_->head_bytes() == 0 || array_->rows_at(size_before) == array_->rows_at(dirty_.size())) return;
-  new_head_ = std::exchange(head_was_read_, false) || new_head_;
-}
-
-bool WriteBack::take_new_head() {
-  codec::MutexLock lock(mutex_);
-  return std::exchange(new_head_, false);
-}
-
-codec::Result<void> WriteBack::check_whole() {
-  codec::MutexLock lock(mutex_);
-  if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
-  return codec::invalid("the last row of the array is not whole");
-}
-
 /// Its bytes are there and likely to stay as they are: there is no need to wait with encoding it.
 void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
   filled_bytes_ += dirty_.chunksize();
@@ -403,15 +377,6 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
     }
   }
   return {};
-}
-
-/// What stands in front of an array's items, as the programs' view has it.
-Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
-  const std::vector<std::uint8_t> head = array_->head_at(dirty_.size());
-  Buffer copy = shared_.route.pool().get(length);
-  std::memcpy(copy.bytes().data(), head.data() + at, length);
-  head_was_read_ = true;
-  return copy;
 }
 
 codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Reply& reply,

@@ -431,23 +431,6 @@ codec::Result<void> WriteBack::store_in_order(const codec::EncodeParameters& par
   return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
 }
 
-codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChanges& array) {
-  const codec::EncodeParameters encode = array.encoding(encode_);
-  if (!array.is_flat()) {
-    return store_in_order(encode, chunks_of(batch), batch.layer.chunksize());
-  }
-  auto plan = array.plan(batch.layer, batch.generation, shared_.route);
-  if (!plan) return codec::Failure(plan.error());
-  if (plan->kept_bytes < writer_->nbytes()) {
-    if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
-  }
-  if (auto done = store_in_order(encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
-  if (writer_->nbytes() < plan->nbytes) {
-    if (auto grown = writer_->resize(plan->nbytes); !grown) return grown;
-  }
-  return plan->layer.empty() ? codec::Result<void>() : writer_->set_metalayer(array.layer_name(), plan->layer);
-}
-
 /// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
 /// written must not have to wait for it. Who wrote it is told.
 void WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
