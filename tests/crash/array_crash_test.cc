@@ -142,12 +142,13 @@ class ArrayRun {
   fs::OnceLog once_;
   fs::ReadRoute route_{1U << 20, statistics_, once_};
   fs::WorkerPool workers_;
-  fs::ChunkEncoders encoders_{workers_, 0};
+  fs::ChunkEncoders encoders_{workers_, 0, statistics_};
   std::uint64_t generations_ = 0;
   fs::WriteBackShared shared_{
       disk_,
       route_,
       encoders_,
+      statistics_,
       once_,
       nullptr,
       [this] { return ++generations_; },
