@@ -114,7 +114,7 @@ TEST(Documents, TheHelpOfCframefsNamesTheMountOptions) {
 }
 
 TEST(Documents, TheManualOfCframefsNamesTheMountOptions) {
-  const std::string section = part(document("tools/man/cframefs.1.scd"), "\n# MOUNT OPTIONS", "\n# ERRORS");
+  const std::string section = part(document("tools/man/cframefs.1.scd"), "\n# MOUNT OPTIONS", "\n# STATISTICS");
   EXPECT_EQ(matches(section, "\\*(\\w+)\\*(?:=|,|\n)"), mount_options());
 }
 
