@@ -224,11 +224,11 @@ class SystemFiles final : public FileOps {
                   }));
   }
 
-  // Not repeated on EINTR: the kernel forgets an error of writing back once it has told it.
   void write_out_soon(int fd, FileOffset at, std::uint64_t length) override {
     static_cast<void>(
         ::sync_file_range(fd, static_cast<off64_t>(at.value), static_cast<off64_t>(length), SYNC_FILE_RANGE_WRITE));
   }
+  // Not repeated on EINTR: the kernel forgets an error of writing back once it has told it.
   Result<void> sync(int fd, bool data_only) override {
     return answer(data_only ? "fdatasync" : "fsync", data_only ? ::fdatasync(fd) : ::fsync(fd));
   }

@@ -2,7 +2,7 @@
 //
 //   programs' view  =  dirty layer  over  layer being committed  over  committed frame (a Generation)
 //
-// Writes go into the dirty layer, whole chunks of plain bytes; a chunk that is covered in part is read first. A commit
+// Writes go into the dirty layer: whole chunks of plain bytes, and patches of chunks that are covered in part. A commit
 // takes the dirty layer as it is, encodes its chunks on all workers and has the frame's writer switch to the new state;
 // meanwhile programs go on, into a new dirty layer. If the commit fails, what it took goes back beneath what has been
 // written since: nothing is lost, and the next commit tries again. A read sees the programs' view of one instant.

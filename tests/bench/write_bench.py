@@ -4,7 +4,7 @@
     write_bench.py --data DIR --client PROGRAM --encoder PROGRAM --cframefs PROGRAM --cframe PROGRAM [--only REGEX] ...
 
 Method. Every measurement has a fresh mount of an empty folder; the order is shuffled anew in each repetition. Figures
-are medians, a ratio is that of two medians of this run. Free memory is touched first, as in mount_bench.py. "In memory"
+are medians, a ratio is that of two medians of this run. Free memory is touched first, as in suite.py. "In memory"
 means that the backing folder is on tmpfs: there the encoder is all that a writer has to wait for. "On disk" has the
 folder in --work and takes in the disk, whose own time for the packed bytes is measured beside it; nothing that is
 written can be faster than the slower of the two. btrfs lies in a file in the same folder and is mounted over a loop

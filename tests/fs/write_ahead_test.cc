@@ -79,6 +79,15 @@ class WriteAheadTest : public WrittenFilesystem {
     EXPECT_TRUE(close(std::move(handle)));
     return text;
   }
+  /// Makes a stored chunk one that cannot be read: by its length of plain bytes, as its header has it.
+  bool damage(const std::string& name, std::int64_t chunk) {
+    const auto place = stored(name)->place(frame::ChunkNumber{chunk});
+    if (!place) return false;
+    std::fstream file(folder_.path() / name, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(place->offset.value + 4));
+    file.write("\1\2\3\4", 4);
+    return file.good();
+  }
   std::uint64_t decoded() { return filesystem_->statistics().bytes_decoded; }
   std::uint64_t encoded() { return filesystem_->statistics().chunks_encoded; }
 };
@@ -171,15 +180,7 @@ TEST_F(WriteAheadTest, WhatIsWrittenOverAChunkThatWasEncodedEarlyIsWhatIsCommitt
 TEST_F(WriteAheadTest, PatchesOverAChunkThatCannotBeReadAreToldAndHoldNothingElseUp) {
   const std::string text = make("x", 8 * kChunk);
   stop();
-  const auto frame = stored("x.b2frame");
-  const auto place = frame->place(frame::ChunkNumber{3});
-  ASSERT_TRUE(place);
-  {
-    // Its length of plain bytes, as its header has it.
-    std::fstream file(folder_.path() / "x.b2frame", std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(place->offset.value + 4));
-    file.write("\1\2\3\4", 4);
-  }
+  ASSERT_TRUE(damage("x.b2frame", 3));
   start();
   auto handle = open("x");
   ASSERT_TRUE(write(*handle, kChunk + 5, "kept"));
@@ -200,13 +201,7 @@ TEST_F(WriteAheadTest, ALossThatACommitInTheBackgroundFoundIsToldByTheNextSync) 
   options_.commit_interval = 0.01;
   make("x", 4 * kChunk);
   stop();
-  const auto place = stored("x.b2frame")->place(frame::ChunkNumber{2});
-  ASSERT_TRUE(place);
-  {
-    std::fstream file(folder_.path() / "x.b2frame", std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(place->offset.value + 4));
-    file.write("\1\2\3\4", 4);
-  }
+  ASSERT_TRUE(damage("x.b2frame", 2));
   start();
   auto handle = open("x");
   ASSERT_TRUE(write(*handle, 2 * kChunk + 5, "lost"));
