@@ -31,20 +31,17 @@ std::string to_string(const std::vector<std::uint8_t>& bytes) {
 
 codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_for_attributes(Node& node) {
   if (const auto writer = write_back_of(node)) return writer->generation();
-  auto path = path_of(node.id);
-  if (!path) return codec::Failure(path.error());
-  auto file = tree_.open_entry(*path);
+  auto file = open_file(node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
-  return generation_of(node, *path, *file);
+  auto path = path_of(node.id);
+  return generation_of(node, path ? *path : std::string(), *file);
 }
 
 codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node || node->role != NodeRole::stored) return std::vector<std::string>{};
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
-  auto path = path_of(id);
-  if (!path) return codec::Failure(path.error());
-  auto file = tree_.open_entry(*path);
+  auto file = open_file(*node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
   auto names = files_.list_attributes((*file)->fd());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
@@ -70,9 +67,7 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
   if (!node || node->role != NodeRole::stored) return no_attribute();
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
   if (!is_container(node->kind) || !name.starts_with("user.blosc2.")) {
-    auto path = path_of(id);
-    if (!path) return codec::Failure(path.error());
-    auto file = tree_.open_entry(*path);
+    auto file = open_file(*node, O_RDONLY);
     if (!file) return codec::Failure(file.error());
     return files_.get_attribute((*file)->fd(), name);
   }

@@ -179,7 +179,13 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (!path) return codec::Failure(path.error());
     // Watched before it is looked at, so that no change falls in between.
     if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
-    auto probe = tree_.probe_again(*path, known);
+    codec::Result<Probe> probe;
+    {
+      codec::SharedLock names(names_);
+      path = path_of(node.id);
+      if (!path) return codec::Failure(path.error());
+      probe = tree_.probe_again(*path, known);
+    }
     if (!probe) return probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
     if (again) {
@@ -220,9 +226,11 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path,
     // Whoever has a file open that is damaged now must get errors, not a clean end where there was none.
     const auto current = probe.damage ? node.current.lock() : nullptr;
     if (current) probe.size = current->view().size();
-    // Where the size has changed too, the kernel itself drops the pages when it is told.
-    stale_pages = changed && !unsettled && node.shown_size == probe.size && node.cached != frame::Identity{} &&
-                  node.cached != probe.identity;
+    // Where the size has changed too, the kernel itself drops the pages when it is told. A writer has noticed what
+    // somebody else did, and no commit of his own makes pages old.
+    const bool unknown = node.cached == frame::Identity{};
+    stale_pages =
+        changed && node.shown_size == probe.size && (writer ? unknown : !unknown && node.cached != probe.identity);
     if (stale_pages) node.cached = {};
     node.shown_size = probe.size;
   }
@@ -303,14 +311,19 @@ codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& n
 
 codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::string& directory,
                                                     const std::string& name) {
-  auto stored = tree_.resolve(directory, name);
-  if (!stored) return codec::Failure(stored.error());
-  auto entry = tree_.probe_entry(SourceTree::join(directory, *stored));
-  if (!entry) return codec::Failure(entry.error());
-  // While a commit puts a new file in place, the name belongs to the node that it had before.
-  std::shared_ptr<Node> node = committing_at(EntryPlace{parent, *stored});
-  node = node ? nodes_.enter_again(node->id) : nullptr;
-  if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);
+  std::shared_ptr<Node> node;
+  {
+    // A rename in between would have the node entered at a place that it has left.
+    codec::SharedLock names(names_);
+    auto stored = tree_.resolve(directory, name);
+    if (!stored) return codec::Failure(stored.error());
+    auto entry = tree_.probe_entry(SourceTree::join(directory, *stored));
+    if (!entry) return codec::Failure(entry.error());
+    // While a commit puts a new file in place, the name belongs to the node that it had before.
+    node = committing_at(EntryPlace{parent, *stored});
+    node = node ? nodes_.enter_again(node->id) : nullptr;
+    if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);
+  }
   auto probe = probe_node(*node);
   if (!probe) {
     forget(node->id, 1);
@@ -396,14 +409,14 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags
   Node& node = *handle->node;
   const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
   if (writes && (read_only_ || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
-  auto path = path_of(id);
-  if (!path && !is_container(node.kind)) return codec::Failure(path.error());
   if (node.role == NodeRole::control_file) {
+    auto path = path_of(id);
+    if (!path) return codec::Failure(path.error());
     handle->content = control_content(path->substr(path->rfind('/') + 1));
     handle->direct = true;
     return handle;
   }
-  if (!is_container(node.kind)) return open_plain(std::move(handle), *path, flags);
+  if (!is_container(node.kind)) return open_plain(std::move(handle), flags);
   return open_frame(std::move(handle), flags, {});
 }
 

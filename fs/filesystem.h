@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 
+#include "codec/shared_mutex.h"
 #include "fs/flusher.h"
 #include "fs/node_table.h"
 #include "fs/open_frame.h"
@@ -88,6 +89,8 @@ class KernelCaches {
   virtual ~KernelCaches() = default;
   /// Attributes and pages of a node; of a folder nothing that could make it wait.
   virtual void forget_node(NodeId node) = 0;
+  /// Attributes, and pages of the first `length` bytes.
+  virtual void forget_head(NodeId node, std::uint64_t /*length*/) { forget_node(node); }
   virtual void forget_name(NodeId parent, const std::string& name) = 0;
   /// Attributes alone; never waits.
   virtual void forget_attributes(NodeId /*node*/) {}
@@ -227,6 +230,8 @@ class Filesystem {
   codec::Result<void> write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work);
   codec::Result<FramePlace> place_of(const std::string& path) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
+  /// Has the kernel forget what stands in front of the items of an array.
+  void forget_head(NodeId node, const frame::FlatView& view);
   codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);
   codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
                                                                 const std::string& path) const;
@@ -240,8 +245,11 @@ class Filesystem {
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<std::shared_ptr<const Generation>> generation_for_attributes(Node& node);
-  codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, const std::string& path,
-                                                        int flags);
+  codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, int flags);
+  /// Opens what lies where the node does.
+  codec::Result<std::shared_ptr<const frame::Descriptor>> open_file(const Node& node, int flags) const EXCLUDES(names_);
+  /// Where mode, owner and times of the node lie. Under names_, for whoever goes on to use it.
+  codec::Result<std::string> attribute_path_of(const Node& node) const;
 
   /// EROFS on a read-only mount, EPERM where nothing can be changed; else the folder's path.
   codec::Result<std::string> folder_to_change(NodeId parent) const;
@@ -262,7 +270,7 @@ class Filesystem {
   void move_lock(const Entry& from, const Entry& to);
   std::string temporary_path(const std::string& folder);
   codec::Result<void> create_plain(const std::string& path, mode_t mode);
-  codec::Result<void> truncate(Node& node, FileHandle* handle, const std::string& path, std::uint64_t size);
+  codec::Result<void> truncate(Node& node, FileHandle* handle, std::uint64_t size);
   codec::Result<void> write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append);
   codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
   /// Makes a change of the mount's own to the file of `node`. If what the kernel has cached was right before, it still
@@ -289,6 +297,10 @@ class Filesystem {
   bool read_only_ = true;
   /// Held by whatever makes, renames or removes entries; taken before any node's mutexes.
   codec::Mutex changes_;
+  /// Names on disk and the places of nodes agree: held for changing while an entry is renamed or removed in both, and
+  /// for looking by whoever takes from one what it uses with the other. Taken after changes_, the mutexes of commits
+  /// and Node::change_mutex, before the others of nodes and layers.
+  mutable codec::SharedMutex names_;
   std::atomic<std::uint64_t> next_temporary_{1};
   std::atomic<std::uint64_t> next_generation_{1};
   KernelCaches* kernel_ = nullptr;

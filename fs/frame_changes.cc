@@ -107,7 +107,7 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
     codec::MutexLock lock(node.mutex);
     node.current = what.generation;
     if (!was_known) return;
-    if (what.own && !what.new_head) {
+    if (what.own) {
       node.cached = node.cached == what.before ? what.after : frame::Identity{};
       node.own = node.cached;
     } else {
@@ -115,7 +115,15 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
       node.cached = {};
     }
   }
-  if (stale_pages) notifier_.post([this, id = node.id] { kernel_->forget_node(id); });
+  if (stale_pages) {
+    notifier_.post([this, id = node.id] { kernel_->forget_node(id); });
+  } else if (what.new_head) {
+    forget_head(node.id, what.generation->view());
+  }
+}
+
+void Filesystem::forget_head(NodeId node, const frame::FlatView& view) {
+  notifier_.post([this, node, length = view.head().size()] { kernel_->forget_head(node, length); });
 }
 
 codec::Result<void> Filesystem::create_frame(const std::string& folder, const std::string& path, mode_t mode) {
@@ -180,10 +188,10 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   const auto writer = handle.frame->write_back();
   auto place = writer->write(append ? std::nullopt : std::optional(at), bytes);
   if (!place) return codec::Failure(place.error());
-  // Somebody else has appended: the kernel has put the bytes into another page than where they went. Or the header of
-  // an array is another one with them.
-  if (*place != at || writer->take_new_head())
-    notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  // Somebody else has appended: the kernel has put the bytes into another page than where they went.
+  if (*place != at) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  // The header of an array is another one with them.
+  if (writer->take_new_head()) forget_head(handle.node->id, writer->generation()->view());
   return {};
 }
 

@@ -51,6 +51,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
     // With a writer the file is known, also while a commit puts a new one in place, and if it has no name any more.
     std::shared_ptr<OpenFrame> frame = open_frame_of(node);
     if (frame && frame->write_back()) return frame;
+    codec::SharedLock names(names_);
     auto path = path_of(node.id);
     if (!path) return codec::Failure(path.error());
     auto file = tree_.open_entry(*path);
@@ -64,6 +65,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
       return codec::stale("another file has taken its place");
     }
     frame = node.open_frame.lock();
+    if (frame && frame->write_back()) return frame;
     if (frame) {
       auto shared = files_.status(frame->file()->fd());
       if (shared && shared->st_ino == status->st_ino && shared->st_dev == status->st_dev) return frame;
@@ -102,15 +104,22 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     return codec::Failure(generation.error());
   }
   const bool damaged = is_damaged_small(**generation);
-  {
+  const auto look = [&](const std::shared_ptr<const Generation>& state, const frame::Identity& identity) {
     codec::MutexLock lock(node.mutex);
-    const frame::Identity& identity = (*generation)->identity();
     const bool same = (node.cached.settled || node.own == identity) && node.cached == identity;
     node.damaged = damaged || (same && node.damaged);
     // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
-    handle->direct = node.damaged && !has_page_sized_chunks((*generation)->view());
+    handle->direct = node.damaged && !has_page_sized_chunks(state->view());
     handle->keep_pages = same && !handle->direct;
     node.cached = identity;
+    // From here on the writer sees whatever somebody else does. Were pages dropped once more, one that is written at
+    // that moment might be read again before the write has arrived, and be old for ever.
+    if (writer) node.own = identity;
+  };
+  if (writer) {
+    writer->look(look);
+  } else {
+    look(*generation, (*generation)->identity());
   }
   codec::MutexLock lock(handle->mutex);
   handle->generation = std::move(*generation);

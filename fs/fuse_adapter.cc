@@ -205,6 +205,10 @@ void FuseAdapter::forget_node(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
 }
 
+void FuseAdapter::forget_head(NodeId node, std::uint64_t length) {
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, static_cast<off_t>(length)); });
+}
+
 void FuseAdapter::forget_attributes(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
 }

@@ -1,9 +1,9 @@
 // What makes, renames and removes entries of folders.
 //
 // A name of the mount stands for a name on disk (fs/names.h): what is made or renamed gets the name on disk that shows
-// as what was asked for. Lock side-cars of frames go along with them. All of it is serialised by changes_; look-ups are
-// not, and see the folder before or after. Errors: io with the system's errno, EXDEV where a rename would turn a plain
-// file into a frame or back (programs then copy).
+// as what was asked for. Lock side-cars of frames go along with them. All of it is serialised by changes_; look-ups
+// wait only while an entry leaves its name (names_), and see the folder before or after. Errors: io with the system's
+// errno, EXDEV where a rename would turn a plain file into a frame or back (programs then copy).
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -157,6 +157,7 @@ codec::Result<void> Filesystem::remove(NodeId parent, const std::string& name, b
 
 codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
   if (entry.kind != EntryKind::directory) return refused(ENOTDIR, "rmdir", entry.path);
+  codec::ExclusiveLock names(names_);
   auto done = files_.remove_at(tree_.root_fd(), entry.path, true);
   if (!done && done.error().sys == ENOTEMPTY) {
     // Empty as far as anybody can see, if a process that was killed has left nothing but temporary files.
@@ -180,17 +181,16 @@ codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
 codec::Result<void> Filesystem::remove_file(const Entry& entry) {
   auto status = files_.status_at(tree_.root_fd(), entry.path);
   if (!status) return codec::Failure(status.error());
-  if (entry.kind == EntryKind::sparse_frame) {
-    if (auto done = remove_sparse_frame(entry); !done) return done;
-    nodes_.remove(entry.place, false);
-    return {};
-  }
+  if (entry.kind == EntryKind::sparse_frame) return remove_sparse_frame(entry);
   // Programs that have it open go on with the file, which has no name then.
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
-  if (auto done = files_.remove_at(tree_.root_fd(), entry.path, false); !done) return done;
-  if (pause) pause->unlinked();
-  nodes_.remove(entry.place, status->st_nlink > 1);
+  {
+    codec::ExclusiveLock names(names_);
+    if (auto done = files_.remove_at(tree_.root_fd(), entry.path, false); !done) return done;
+    if (pause) pause->unlinked();
+    nodes_.remove(entry.place, status->st_nlink > 1);
+  }
   if (entry.kind == EntryKind::frame) {
     static_cast<void>(files_.remove_at(tree_.root_fd(), SourceTree::lock_path(entry.path, entry.kind), false));
   }
@@ -203,6 +203,8 @@ codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
   const int root = tree_.root_fd();
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+  std::shared_ptr<const void> guard;  // let go of without the lock
+  codec::ExclusiveLock names(names_);
   // In the root of the source it is in nobody's way, if it can be there.
   std::string hidden = temporary_path("");
   if (!files_.rename_at(root, entry.path, root, hidden, 0)) {
@@ -215,10 +217,11 @@ codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
     if (!place) return codec::Failure(place.error());
     pause->moved(std::move(*place));
   }
-  const std::shared_ptr<const void> guard(this, [this, hidden](const void*) { remove_hidden(hidden); });
+  guard = std::shared_ptr<const void>(this, [this, hidden](const void*) { remove_hidden(hidden); });
   for (const auto& node : nodes_.at_place(entry.place.folder, entry.place.name)) {
     if (const auto frame = open_frame_of(*node)) frame->keep(guard);
   }
+  nodes_.remove(entry.place, false);
   return {};
 }
 
@@ -322,6 +325,7 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
     const std::shared_ptr<WriteBack> old_writer = replaced && !aside ? write_back_at(replaced->place) : nullptr;
     const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
     const auto old_pause = old_writer ? std::make_unique<WriteBack::Pause>(old_writer) : nullptr;
+    codec::ExclusiveLock names(names_);
     const std::vector<Watched> same = states_at({from});
     if (auto renamed = files_.rename_at(root, from.path, root, to.path, flags); !renamed) return renamed;
     if (pause) pause->moved(std::move(*place));
@@ -360,6 +364,7 @@ codec::Result<void> Filesystem::exchange(const Entry& one, const Entry& other) {
     const std::shared_ptr<WriteBack> other_writer = write_back_at(other.place);
     const auto one_pause = one_writer ? std::make_unique<WriteBack::Pause>(one_writer) : nullptr;
     const auto other_pause = other_writer ? std::make_unique<WriteBack::Pause>(other_writer) : nullptr;
+    codec::ExclusiveLock names(names_);
     const std::vector<Watched> same = states_at({one, other});
     auto done = files_.rename_at(root, one.path, root, other.path, RENAME_EXCHANGE);
     if (!done) return done;

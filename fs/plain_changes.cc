@@ -35,13 +35,23 @@ codec::Result<void> Filesystem::change_own(Node& node, const std::function<codec
   return done;
 }
 
-bool Filesystem::is_own_state(Node& node) {
-  const std::shared_ptr<WriteBack> writer = write_back_of(node);
-  if (writer && writer->is_committing()) return true;
+codec::Result<std::string> Filesystem::attribute_path_of(const Node& node) const {
   auto path = path_of(node.id);
-  if (!path) return false;
+  if (!path) return path;
+  return path->empty() ? "." : SourceTree::attribute_path(*path, node.kind);
+}
+
+bool Filesystem::is_own_state(Node& node) {
+  if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
+    // What somebody else has done it tells the kernel itself.
+    static_cast<void>(writer->follow());
+    return true;
+  }
   codec::MutexLock own(node.change_mutex);
-  auto status = files_.status_at(tree_.root_fd(), path->empty() ? "." : SourceTree::attribute_path(*path, node.kind));
+  codec::SharedLock names(names_);
+  const auto path = attribute_path_of(node);
+  if (!path) return false;
+  auto status = files_.status_at(tree_.root_fd(), *path);
   if (!status) return false;
   codec::MutexLock lock(node.mutex);
   const frame::Identity identity = frame::Identity::of(*status);
@@ -54,27 +64,31 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   if (node->role != NodeRole::stored) return codec::io_error(EPERM, "setattr");
-  auto path = path_of(id);
   if (changes.size) {
-    if (auto done = truncate(*node, handle, path ? *path : std::string(), *changes.size); !done) {
-      return codec::Failure(done.error());
-    }
+    if (auto done = truncate(*node, handle, *changes.size); !done) return codec::Failure(done.error());
   }
   if (changes.mode || changes.user || changes.group || changes.times) {
-    if (!path) return codec::Failure(path.error());
     // What lies there must still be this file.
     if (auto probe = probe_node(*node); !probe) return codec::Failure(probe.error());
     const int root = tree_.root_fd();
-    const std::string file = path->empty() ? "." : SourceTree::attribute_path(*path, node->kind);
     const auto change = [&]() -> codec::Result<void> {
+      codec::SharedLock names(names_);
+      const auto file = attribute_path_of(*node);
+      if (!file) return codec::Failure(file.error());
       codec::Result<void> done;
       if (changes.user || changes.group) {
-        done = files_.change_owner_at(root, file, changes.user.value_or(static_cast<uid_t>(-1)),
+        done = files_.change_owner_at(root, *file, changes.user.value_or(static_cast<uid_t>(-1)),
                                       changes.group.value_or(static_cast<gid_t>(-1)));
       }
-      if (done && changes.mode) done = files_.change_mode_at(root, file, *changes.mode & 07777U);
-      if (done && changes.times) done = files_.set_times_at(root, file, *changes.times);
+      if (done && changes.mode) done = files_.change_mode_at(root, *file, *changes.mode & 07777U);
+      if (done && changes.times) done = files_.set_times_at(root, *file, *changes.times);
       return done;
+    };
+    const auto status = [&]() -> codec::Result<struct stat> {
+      codec::SharedLock names(names_);
+      const auto file = attribute_path_of(*node);
+      if (!file) return codec::Failure(file.error());
+      return files_.status_at(root, *file);
     };
     codec::Result<void> done;
     if (const auto writer = write_back_of(*node)) {
@@ -82,15 +96,21 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
       if (changes.times) done = writer->commit(frame::Durability::ordered);
       if (done) done = writer->change_file(change);
     } else {
-      done = change_own(
-          *node, [&] { return files_.status_at(root, file); }, change);
+      done = change_own(*node, status, change);
     }
     if (!done) return codec::Failure(done.error());
   }
   return attributes(id, handle);
 }
 
-codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, const std::string& path, std::uint64_t size) {
+codec::Result<std::shared_ptr<const frame::Descriptor>> Filesystem::open_file(const Node& node, int flags) const {
+  codec::SharedLock names(names_);
+  auto path = path_of(node.id);
+  if (!path) return codec::Failure(path.error());
+  return tree_.open_entry(*path, flags);
+}
+
+codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::uint64_t size) {
   if (is_container(node.kind)) {
     const auto writer = handle != nullptr && handle->writable ? handle->frame->write_back() : nullptr;
     if (writer) return writer->resize(size);
@@ -100,7 +120,7 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, const s
   if (handle != nullptr && handle->writable) {
     file = handle->file;
   } else {
-    auto opened = tree_.open_entry(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+    auto opened = open_file(node, O_WRONLY | O_NONBLOCK | O_NOCTTY);
     if (!opened) return codec::Failure(opened.error());
     file = std::move(*opened);
   }
@@ -108,13 +128,12 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, const s
       node, [&] { return files_.status(file->fd()); }, [&] { return files_.truncate(file->fd(), size); });
 }
 
-codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_ptr<FileHandle> handle,
-                                                                  const std::string& path, int flags) {
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_ptr<FileHandle> handle, int flags) {
   Node& node = *handle->node;
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   // For reading, too: a page that a program changes in part is read first.
-  auto file = tree_.open_entry(path, writes ? O_RDWR | O_NOCTTY : O_RDONLY);
-  if (!file && writes && file.error().sys == EACCES) file = tree_.open_entry(path, O_WRONLY | O_NOCTTY);
+  auto file = open_file(node, writes ? O_RDWR | O_NOCTTY : O_RDONLY);
+  if (!file && writes && file.error().sys == EACCES) file = open_file(node, O_WRONLY | O_NOCTTY);
   if (!file) return codec::Failure(file.error());
   handle->file = std::move(*file);
   handle->writable = writes;
@@ -131,11 +150,11 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
     node.opened.push_back(handle->file);
-    handle->keep_pages = node.cached.settled && node.cached == identity;
+    handle->keep_pages = (node.cached.settled || node.own == identity) && node.cached == identity;
     node.cached = identity;
   }
   if (writes && (flags & O_TRUNC) != 0) {
-    if (auto cut = truncate(node, handle.get(), path, 0); !cut) return codec::Failure(cut.error());
+    if (auto cut = truncate(node, handle.get(), 0); !cut) return codec::Failure(cut.error());
     handle->keep_pages = false;
   }
   return handle;
@@ -190,9 +209,7 @@ codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "setxattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, &value, flags);
-  auto path = path_of(id);
-  if (!path) return codec::Failure(path.error());
-  auto file = tree_.open_entry(*path);
+  auto file = open_file(*node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
   const int fd = (*file)->fd();
   return change_own(
@@ -206,9 +223,7 @@ codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& n
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "removexattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, nullptr, 0);
-  auto path = path_of(id);
-  if (!path) return codec::Failure(path.error());
-  auto file = tree_.open_entry(*path);
+  auto file = open_file(*node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
   const int fd = (*file)->fd();
   return change_own(

@@ -60,6 +60,11 @@ std::shared_ptr<const Generation> WriteBack::generation() {
   return generation_;
 }
 
+void WriteBack::look(const Look& at) {
+  codec::MutexLock lock(mutex_);
+  at(generation_, identity_);
+}
+
 bool WriteBack::owns(const frame::Identity& identity) {
   codec::MutexLock lock(mutex_);
   return busy_ || identity == identity_;
@@ -95,7 +100,7 @@ codec::Result<void> WriteBack::follow() {
     frame::Identity same = *disk;
     same.ctime_ns = identity_.ctime_ns;
     if (same == identity_) {
-      identity_ = *disk;
+      note_identity(*disk);
       return {};
     }
   }

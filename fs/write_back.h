@@ -101,6 +101,10 @@ class WriteBack {
   std::uint64_t dirty_bytes();
   /// The committed state.
   std::shared_ptr<const Generation> generation();
+  /// The same, and the file's identity as the last committed() told it. Both stay what they are until `at` returns,
+  /// which may take what committed() takes.
+  using Look = std::function<void(const std::shared_ptr<const Generation>& generation, const frame::Identity& file)>;
+  void look(const Look& at);
   /// Whether a file in this state is what the last commit has left, or is being changed by a commit right now.
   bool owns(const frame::Identity& identity);
   bool is_committing();
@@ -211,6 +215,8 @@ class WriteBack {
   void count_dead_bytes(std::uint64_t dead);
   codec::Result<void> finish_commit(codec::Result<void> done);
   codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
+  /// The content is what it was, but the file is another one to stat(2).
+  void note_identity(const frame::Identity& disk) REQUIRES(mutex_);
   void refresh_identity(bool was_right) REQUIRES(mutex_);
 
   WriteBackShared& shared_;

@@ -457,7 +457,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     if (read_other) {
       error = check_usable().error();
     } else if (!stale_ && disk) {
-      identity_ = *disk;  // what was tried has left the content alone
+      note_identity(*disk);
     }
     DirtyLayer all = std::move(*committing_);
     dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
@@ -492,7 +492,7 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
     if (done.error().kind == codec::ErrorKind::stale) {
       stale_ = true;
     } else if (auto identity = identity_on_disk()) {
-      identity_ = *identity;
+      note_identity(*identity);
     }
   }
   busy_ = false;
@@ -532,7 +532,7 @@ void WriteBack::tidy() {
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
-    if (auto identity = identity_on_disk()) identity_ = *identity;
+    if (auto identity = identity_on_disk()) note_identity(*identity);
     codec::Error error = done.error();
     if (error.path.empty()) error.path = place_.path;
     shared_.once.error(error);
@@ -556,11 +556,14 @@ codec::Result<void> WriteBack::change_file(const std::function<codec::Result<voi
   return done;
 }
 
+void WriteBack::note_identity(const frame::Identity& disk) {
+  const frame::Identity before = std::exchange(identity_, disk);
+  committed_(Committed{generation_, file_, before, identity_, true});
+}
+
 void WriteBack::refresh_identity(bool was_right) {
   auto disk = identity_on_disk();
-  if (!was_right || !disk) return;
-  const frame::Identity before = std::exchange(identity_, *disk);
-  committed_(Committed{generation_, file_, before, identity_, true});
+  if (was_right && disk) note_identity(*disk);
 }
 
 WriteBack::Pause::Pause(std::shared_ptr<WriteBack> file) : file_(std::move(file)), commits_(file_->commit_mutex_) {

@@ -1,6 +1,9 @@
 // Making, renaming and removing entries through the filesystem object, without a mount.
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -46,6 +49,82 @@ TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
   EXPECT_EQ(node_of("b"), moved);
   EXPECT_EQ(content("b"), "new");
   EXPECT_EQ(node_of("a"), 0U);
+}
+
+// A look-up had seen the file under its old name, and put its node back there when it had another one already: the next
+// rename then took the node's place from it, and the name led to a second writer of the same frame.
+TEST_F(NamespaceTest, ALookUpDuringARenameDoesNotTakeTheNodeBack) {
+  // After each of the look-up's looks at the disk.
+  for (int look = 1, looks = look; looks >= look; ++look) {
+    auto handle = create("a");
+    ASSERT_TRUE(write(*handle, 0, "one"));
+    std::thread renaming;
+    std::atomic<bool> renamed{false};
+    looks = 0;
+    disk_.after_status = [&] {
+      if (++looks != look) return;
+      renaming = std::thread([&] {
+        EXPECT_TRUE(rename("a", "b"));
+        renamed = true;
+      });
+      // It may have to wait for this look-up; if it has not, it is done long before.
+      for (int i = 0; i < 100 && !renamed; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    static_cast<void>(filesystem_->lookup(kRootNode, "a"));
+    disk_.after_status = nullptr;
+    if (renaming.joinable()) {
+      renaming.join();
+      ASSERT_TRUE(rename("b", "a"));
+    }
+    EXPECT_EQ(node_of("a"), handle->node->id);
+    ASSERT_TRUE(write(*handle, 3, " two"));
+    EXPECT_EQ(size_of("a"), 7U);
+    ASSERT_TRUE(close(std::move(handle)));
+    EXPECT_EQ(content("a"), "one two");
+    ASSERT_TRUE(filesystem_->remove(kRootNode, "a", false));
+  }
+}
+
+// Pages were dropped when a frame was opened that had been renamed or whose mode had been changed while it was written.
+// One that a program was writing to at that moment could be read again before the write had arrived, and stayed old.
+TEST_F(NamespaceTest, NoPageIsDroppedForWhatTheMountItselfDoesToAFileThatIsWritten) {
+  auto handle = create("a");
+  ASSERT_TRUE(write(*handle, 0, "one"));
+  const auto keeps_pages = [&] {
+    auto reader = open("a", O_RDONLY);
+    const bool kept = reader->keep_pages;
+    filesystem_->release(std::move(reader));
+    return kept && size_of("a") == 3;
+  };
+  EXPECT_TRUE(keeps_pages());
+  ASSERT_TRUE(rename("a", "b"));
+  ASSERT_TRUE(rename("b", "a"));
+  EXPECT_TRUE(keeps_pages());
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(keeps_pages());
+  AttributeChanges changes;
+  changes.mode = 0600;
+  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  EXPECT_TRUE(keeps_pages());
+  ASSERT_TRUE(write(*handle, 0, "two"));
+  disk_.write_error = ENOSPC;
+  EXPECT_FALSE(filesystem_->sync(*handle, false));
+  disk_.write_error = 0;
+  EXPECT_TRUE(keeps_pages());
+  ASSERT_TRUE(close(std::move(handle)));
+  EXPECT_TRUE(keeps_pages());
+  EXPECT_EQ(kernel_.files, 0);
+}
+
+TEST_F(NamespaceTest, NoPageIsDroppedOfAPlainFileThatIsWritten) {
+  folder_.write("plain", {});
+  auto handle = open("plain", O_RDWR);
+  ASSERT_TRUE(write(*handle, 0, "one"));
+  auto reader = open("plain", O_RDONLY);
+  EXPECT_TRUE(reader->keep_pages);
+  filesystem_->release(std::move(reader));
+  filesystem_->release(std::move(handle));
 }
 
 TEST_F(NamespaceTest, AWriterFollowsTheNameOfItsFrame) {

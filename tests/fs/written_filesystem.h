@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -19,9 +21,13 @@ namespace cframefs::fs {
 /// Counts what the kernel is told to forget.
 class CountingKernel final : public KernelCaches {
  public:
-  void forget_node(NodeId /*node*/) override { ++nodes; }
+  void forget_node(NodeId node) override {
+    ++nodes;
+    if (node != kRootNode) ++files;
+  }
   void forget_name(NodeId /*parent*/, const std::string& /*name*/) override { ++names; }
   std::atomic<int> nodes{0};
+  std::atomic<int> files{0};  // not the root
   std::atomic<int> names{0};
 };
 
@@ -37,6 +43,13 @@ class BrokenDisk final : public test::ForwardingFiles {
     ++syncs;
     return ForwardingFiles::sync(fd, data_only);
   }
+  codec::Result<struct stat> status_at(int dir, const std::string& path) override {
+    auto status = ForwardingFiles::status_at(dir, path);
+    if (after_status && asking == std::this_thread::get_id()) after_status();
+    return status;
+  }
+  std::function<void()> after_status;  // for calls of `asking`, which sets it
+  const std::thread::id asking = std::this_thread::get_id();
   std::atomic<int> write_error{0};
   std::atomic<int> sync_error{0};
   std::atomic<int> syncs{0};
