@@ -37,6 +37,7 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"bytes_taken", "Plain bytes in those writes", false, of(s.bytes_taken)},
       {"chunks_encoded", "Chunks encoded", false, of(s.chunks_encoded)},
       {"bytes_encoded", "Plain bytes encoded", false, of(s.bytes_encoded)},
+      {"chunks_copied", "Chunks copied from frame to frame without decoding", false, of(s.chunks_copied)},
       {"commits", "States that frames were switched to", false, of(s.commits)},
       {"bytes_written", "Bytes that commits have put into frames, compacting included", false, of(s.bytes_written)},
       {"errors", "Reads answered with an error", false, of(s.errors)},

@@ -149,6 +149,10 @@ class Filesystem {
   codec::Result<void> write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache);
   /// fallocate(2).
   codec::Result<void> allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
+  /// copy_file_range(2) of stored chunks. Returns how much was copied, which may be less than asked for. EOPNOTSUPP:
+  /// nothing, because it can only be done by reading and writing.
+  codec::Result<std::uint64_t> copy_range(FileHandle& from, std::uint64_t from_at, FileHandle& to, std::uint64_t to_at,
+                                          std::uint64_t length);
   /// close(2) of one of the descriptors that share the handle.
   codec::Result<void> flush(FileHandle& handle);
   /// The last of them is gone.
@@ -235,6 +239,10 @@ class Filesystem {
   codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);
   codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
                                                                 const std::string& path) const;
+  /// The state that copy_range() takes chunks from, with all that programs have written.
+  codec::Result<std::shared_ptr<const Generation>> state_to_copy(FileHandle& handle);
+  /// Whether the mount's options leave it open that a new frame is like this one.
+  bool may_be_made_like(const frame::NewFrame& frame) const;
   codec::Result<std::uint64_t> seek_frame(FileHandle& handle, std::uint64_t from, bool hole);
   codec::Result<void> create_frame(const std::string& folder, const std::string& path, mode_t mode) REQUIRES(changes_);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);

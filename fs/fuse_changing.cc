@@ -137,6 +137,15 @@ void on_fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offse
                                                static_cast<std::uint64_t>(length)));
 }
 
+void on_copy_file_range(fuse_req_t request, fuse_ino_t /*from_node*/, off_t from_at, fuse_file_info* from,
+                        fuse_ino_t /*to_node*/, off_t to_at, fuse_file_info* to, std::size_t length, int /*flags*/) {
+  auto copied =
+      filesystem_of(request).copy_range(*from_kernel<FileHandle>(from), static_cast<std::uint64_t>(from_at),
+                                        *from_kernel<FileHandle>(to), static_cast<std::uint64_t>(to_at), length);
+  if (!copied) return reply_error(request, copied.error());
+  fuse_reply_write(request, *copied);
+}
+
 void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
                  int flags) {
   reply_result(request, filesystem_of(request).set_attribute(node, name, std::string(value, size), flags));
@@ -165,6 +174,7 @@ void add_changing(fuse_lowlevel_ops& ops) {
   ops.fsync = on_fsync;
   ops.fsyncdir = on_fsyncdir;
   ops.fallocate = on_fallocate;
+  ops.copy_file_range = on_copy_file_range;
   ops.setxattr = on_setxattr;
   ops.removexattr = on_removexattr;
 }

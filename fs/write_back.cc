@@ -125,6 +125,7 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
   std::uint64_t chunksize = 0;
   {
     codec::MutexLock lock(mutex_);
+    wait_for_copy();
     chunksize = dirty_.chunksize();
     const std::uint64_t at = place.value_or(dirty_.size());
     done = array_ ? write_array(at, bytes) : write_locked(at, bytes);
@@ -226,6 +227,7 @@ codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
 codec::Result<void> WriteBack::resize(std::uint64_t size) {
   if (auto followed = follow(); !followed) return followed;
   codec::MutexLock lock(mutex_);
+  wait_for_copy();
   if (auto usable = check_usable(); !usable) return usable;
   const std::uint64_t before = dirty_.size();
   if (array_) {
@@ -270,6 +272,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
   if (auto room = make_room(0); !room) return room;
   if (auto followed = follow(); !followed) return followed;
   codec::MutexLock lock(mutex_);
+  wait_for_copy();
   if (auto usable = check_usable(); !usable) return usable;
   const std::uint64_t end = capped_sum(at, length);
   const std::uint64_t before = dirty_.size();

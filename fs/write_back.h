@@ -127,6 +127,15 @@ class WriteBack {
   codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all);
   /// Nobody asks how it went: what went wrong is told by the next commit().
   void commit_in_background(Extent extent);
+  /// Chunks as another frame stores them, whole ones but for the last.
+  struct CopiedChunks {
+    frame::NewFrame like;  // how that frame is made
+    std::vector<codec::EncodedChunk> chunks;
+    std::uint64_t nbytes = 0;
+  };
+  /// Puts them in the place of the bytes from `at` on, and commits. A frame that is empty and has no parameters of its
+  /// own is made like theirs if it `may_remake`. False: nothing was done, for they do not fit there.
+  codec::Result<bool> store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake);
   /// Commits with a change of metalayers that `change` makes.
   codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change);
   /// After the last writer has gone: gives back what commits have left behind, if that is worth it.
@@ -195,6 +204,12 @@ class WriteBack {
   codec::Result<void> write_out();
   codec::Result<void> choose_parameters();
   codec::Result<void> remake(const frame::NewFrame& wanted);
+  void wait_for_copy() REQUIRES(mutex_);
+  bool takes_copied(std::uint64_t at, std::uint64_t size, const CopiedChunks& copied, bool may_remake) const;
+  enum class CopyStart : std::uint8_t { begun, unfit, dirty, behind };
+  codec::Result<CopyStart> begin_copy(std::uint64_t at, const CopiedChunks& copied, bool may_remake);
+  codec::Result<void> commit_copied(std::uint64_t at, CopiedChunks copied);
+  void finish_copy(codec::Result<void>& done, std::uint64_t end) REQUIRES(mutex_);
   /// Bytes of the frame that nothing refers to.
   std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
@@ -238,7 +253,9 @@ class WriteBack {
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
   std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
-  bool busy_ GUARDED_BY(mutex_) = false;  // a commit, or another change of our own, is under way
+  bool busy_ GUARDED_BY(mutex_) = false;     // a commit, or another change of our own, is under way
+  bool copying_ GUARDED_BY(mutex_) = false;  // store_copied() is at work: what programs write has to wait
+  codec::Condition copied_;
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);
   std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array
   bool head_was_read_ GUARDED_BY(mutex_) = true;          // since it was last told to be new
