@@ -1,4 +1,5 @@
-"""Random changes of files in a mount, compared with plain shadow files: 100,000 of them, or RANDOM_OPERATIONS.
+"""Random changes of files in a mount, compared with plain shadow files: 100,000 of them (40,000 with a daemon that is
+watched by a sanitizer, and slower), or RANDOM_OPERATIONS.
 
 The driver is random_changes.cc, its path in RANDOM_CHANGES of the environment. Between rounds the source is mounted
 again, with other options, and each file is compared whole; at the end every frame is verified.
@@ -11,7 +12,6 @@ import unittest
 import mounting
 from mounting import Mount, output
 
-OPERATIONS = int(os.environ.get("RANDOM_OPERATIONS", "100000"))
 SEED = int(os.environ.get("RANDOM_SEED", "1"))
 
 # Share of the operations, and mount options of the round.
@@ -32,15 +32,16 @@ def fast_folder():
 class RandomChanges(unittest.TestCase):
     def test_the_mount_is_a_plain_folder_to_programs(self):
         driver = os.environ["RANDOM_CHANGES"]
+        operations = int(os.environ.get("RANDOM_OPERATIONS", "40000" if mounting.is_sanitized() else "100000"))
         work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=fast_folder())
         self.addCleanup(work.cleanup)
         shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
         self.addCleanup(shadow.cleanup)
-        print(f"seed {SEED}, {OPERATIONS} operations", flush=True)
+        print(f"seed {SEED}, {operations} operations", flush=True)
         for number, (share, options) in enumerate(ROUNDS):
             with self.subTest(options=options), Mount(work.name, *options) as mount:
                 done = mounting.subprocess.run(
-                    [driver, mount.path, shadow.name, str(SEED + number), str(int(OPERATIONS * share))],
+                    [driver, mount.path, shadow.name, str(SEED + number), str(int(operations * share))],
                     capture_output=True, timeout=900, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr.decode())
                 self.assertEqual(mount.lines(), [])
