@@ -234,18 +234,18 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path,
     if (stale_pages) node.cached = {};
     node.shown_size = probe.size;
   }
-  if (stale_pages) drop_pages(node.id);
+  if (stale_pages) drop_pages([this, id = node.id] { kernel_->forget_node(id); });
   return probe;
 }
 
-void Filesystem::drop_pages(NodeId node) {
+void Filesystem::drop_pages(const std::function<void()>& forget) {
   if (kernel_ == nullptr) return;
   // Dropping a page waits for a read of it that is under way, which may need this very thread: hence another thread,
   // and an end to the patience.
   auto dropped = std::make_shared<std::promise<void>>();
   const std::future<void> done = dropped->get_future();
-  notifier_.post([kernel = kernel_, node, dropped] {
-    kernel->forget_node(node);
+  notifier_.post([forget, dropped] {
+    forget();
     dropped->set_value();
   });
   done.wait_for(kDropPatience);

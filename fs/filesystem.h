@@ -187,8 +187,8 @@ class Filesystem {
   void changed(const Watcher::Change& change);
   /// Whether the node is on disk where the kernel knows it to be, as far as the place of the change goes.
   bool lies_at(Node& node, const Watcher::Change& change) EXCLUDES(changes_);
-  /// Waits until the kernel holds no page of the node, as far as that can be waited for.
-  void drop_pages(NodeId node);
+  /// Has the kernel forget pages and waits until it has, as far as that can be waited for.
+  void drop_pages(const std::function<void()>& forget);
   Attributes describe(const Node& node, const Probe& probe) const;
   /// How long the kernel may keep the attributes of a file that it knows.
   double attribute_seconds(const Probe& probe, Node& node) const;
@@ -234,8 +234,10 @@ class Filesystem {
   codec::Result<void> write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work);
   codec::Result<FramePlace> place_of(const std::string& path) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
-  /// Has the kernel forget what stands in front of the items of an array.
-  void forget_head(NodeId node, const frame::FlatView& view);
+  /// What stands in front of the items of an array is another one, if the number of rows is: the kernel must not go on
+  /// showing the old one. `may_wait`: the kernel does not need an answer first.
+  void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
+  std::function<void()> head_forgetter(const Node& node, const frame::FlatView& view);
   codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);
   codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
                                                                 const std::string& path) const;

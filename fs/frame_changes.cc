@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kMeta = "user.blosc2.meta.";
 constexpr std::string_view kVlmeta = "user.blosc2.vlmeta.";
+// No page that holds a byte from here on holds one of the header of an array, be it a large one.
+constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
 
 }  // namespace
 
@@ -118,12 +120,28 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
   if (stale_pages) {
     notifier_.post([this, id = node.id] { kernel_->forget_node(id); });
   } else if (what.new_head) {
-    forget_head(node.id, what.generation->view());
+    notifier_.post(head_forgetter(node, what.generation->view()));
   }
 }
 
-void Filesystem::forget_head(NodeId node, const frame::FlatView& view) {
-  notifier_.post([this, node, length = view.head().size()] { kernel_->forget_head(node, length); });
+std::function<void()> Filesystem::head_forgetter(const Node& node, const frame::FlatView& view) {
+  auto shared = nodes_.find(node.id);
+  if (!shared) return [] {};
+  ++shared->old_heads;
+  return [this, shared, length = view.head().size()] {
+    kernel_->forget_head(shared->id, length);
+    --shared->old_heads;
+  };
+}
+
+void Filesystem::note_new_head(const Node& node, WriteBack& writer, bool may_wait) {
+  if (!writer.take_new_head()) return;
+  auto forget = head_forgetter(node, writer.generation()->view());
+  if (may_wait) {
+    drop_pages(forget);
+  } else {
+    notifier_.post(std::move(forget));
+  }
 }
 
 codec::Result<void> Filesystem::create_frame(const std::string& folder, const std::string& path, mode_t mode) {
@@ -190,15 +208,18 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   if (!place) return codec::Failure(place.error());
   // Somebody else has appended: the kernel has put the bytes into another page than where they went.
   if (*place != at) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
-  // The header of an array is another one with them.
-  if (writer->take_new_head()) forget_head(handle.node->id, writer->generation()->view());
+  // A page that is written in part stays locked until this is answered; the header may share it with the first rows.
+  note_new_head(*handle.node, *writer, at >= kFarFromHead);
   return {};
 }
 
 codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
   if (!handle.writable) return codec::io_error(EBADF, "fallocate");
   if (!handle.frame) return allocate_plain(handle, mode, at, length);
-  return handle.frame->write_back()->allocate(mode, at, length);
+  const auto writer = handle.frame->write_back();
+  auto done = writer->allocate(mode, at, length);
+  if (done) note_new_head(*handle.node, *writer, true);
+  return done;
 }
 
 codec::Result<void> Filesystem::flush(FileHandle& handle) {

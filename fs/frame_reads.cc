@@ -121,6 +121,8 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   } else {
     look(*generation, (*generation)->identity());
   }
+  // They are told one after the other: whoever opens the array sees its new header.
+  if (node.old_heads > 0) drop_pages([] {});
   codec::MutexLock lock(handle->mutex);
   handle->generation = std::move(*generation);
   handle->ahead = std::make_unique<ReadAhead>(ahead_);

@@ -43,6 +43,7 @@ struct Node {
   std::uint64_t shown_inode = 0;        // the entry's when the node was made: programs see one number throughout
   std::atomic<std::uint64_t> inode{0};  // of the entry on disk; changed by NodeTable::rekey() alone
   std::atomic<bool> watched{false};     // folders: changes of what it holds are reported
+  std::atomic<int> old_heads{0};        // arrays: the kernel is being told to forget the header
 
   /// Held while the mount itself changes the file, so that its own change is told from somebody else's. Taken before
   /// `mutex`.

@@ -113,7 +113,11 @@ codec::Result<std::shared_ptr<const frame::Descriptor>> Filesystem::open_file(co
 codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::uint64_t size) {
   if (is_container(node.kind)) {
     const auto writer = handle != nullptr && handle->writable ? handle->frame->write_back() : nullptr;
-    if (writer) return writer->resize(size);
+    if (writer) {
+      auto done = writer->resize(size);
+      if (done) note_new_head(node, *writer, true);
+      return done;
+    }
     return write_for_once(node, [size](WriteBack& file) { return file.resize(size); });
   }
   std::shared_ptr<const frame::Descriptor> file;
