@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codec/block_sizes.h"
+#include "codec/encode_into.h"
 #include "codec/forward_filters.h"
 #include "codec/stream_encoders.h"
 
@@ -110,6 +111,7 @@ class ChunkBuilder {
   Result<bool> add_stream(ByteView stream);
   bool fits(std::size_t more) const { return more <= out_.size() - at_; }
   void put_length(std::int32_t length);
+  void put_raw(ByteView stream);
   void finish();
 
   EncodeContext& context_;
@@ -121,9 +123,10 @@ class ChunkBuilder {
   const bool split_;
   std::optional<EncodeDictionary> dictionary_;
   StreamEncoder encoder_;
-  ByteSpan first_, second_;  // for the filters
-  ByteSpan out_;             // as long as a chunk may get that is worth it
-  std::size_t at_ = 0;       // how much of it there is
+  ByteSpan first_, second_;                            // for the filters
+  ByteSpan out_;                                       // as long as a chunk may get that is worth it
+  std::size_t at_ = 0;                                 // how much of it there is
+  std::vector<std::pair<std::size_t, ByteView>> raw_;  // streams that are to be copied, and where to
 };
 
 std::int32_t length_of(ByteView plain) {
@@ -242,14 +245,25 @@ Result<bool> ChunkBuilder::add_stream(ByteView stream) {
   if (length == 0) {
     length = stream.size();
     if (!fits(4 + length)) return false;
-    std::copy(stream.begin(), stream.end(), out_.begin() + static_cast<std::ptrdiff_t>(at_ + 4));
+    put_raw(stream);
   }
   put_length(static_cast<std::int32_t>(length));
   at_ += length;
   return true;
 }
 
+// A stream that lies in the plain bytes is copied when the chunk is known to be worth it.
+void ChunkBuilder::put_raw(ByteView stream) {
+  if (pipeline_.buffers() == 0) {
+    raw_.emplace_back(at_ + 4, stream);
+  } else {
+    std::copy(stream.begin(), stream.end(), out_.begin() + static_cast<std::ptrdiff_t>(at_ + 4));
+  }
+}
+
 void ChunkBuilder::finish() {
+  for (const auto& [at, stream] : raw_)
+    std::copy(stream.begin(), stream.end(), out_.begin() + static_cast<std::ptrdiff_t>(at));
   HeaderFields fields;
   fields.flags = static_cast<std::uint8_t>(static_cast<unsigned>(format_of(parameters_.compcode)) << 5);
   if (!split_) fields.flags |= kDontSplit;
@@ -261,18 +275,17 @@ void ChunkBuilder::finish() {
 }
 
 // The plain bytes behind a header.
-std::vector<std::uint8_t> memcpyed(const EncodeParameters& parameters, ByteView plain) {
+void put_memcpyed(const EncodeParameters& parameters, ByteView plain, std::vector<std::uint8_t>& bytes) {
   HeaderFields fields;
   fields.flags = kMemcpyed;
   fields.nbytes = length_of(plain);
   if (!plain.empty()) fields.blocksize = choose_blocksize(parameters, fields.nbytes);
   fields.cbytes = fields.nbytes + static_cast<std::int32_t>(kExtendedHeaderLength);
-  std::vector<std::uint8_t> bytes;
+  bytes.clear();
   bytes.reserve(kExtendedHeaderLength + plain.size());
   bytes.resize(kExtendedHeaderLength);
   write_header(parameters, ForwardPipeline(parameters, fields.nbytes, fields.blocksize), fields, bytes);
   bytes.insert(bytes.end(), plain.begin(), plain.end());
-  return bytes;
 }
 
 }  // namespace
@@ -303,22 +316,29 @@ Result<void> check_encodable(const EncodeParameters& parameters) {
   return ForwardPipeline::check(parameters);
 }
 
-Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain) {
+Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+                         EncodedChunk& chunk) {
   if (Result<void> checked = check_encodable(parameters); !checked) return Failure(checked.error());
   if (plain.size() > static_cast<std::size_t>(kMaxChunkBytes)) {
     return invalid("a chunk of " + std::to_string(plain.size()) + " bytes");
   }
-  EncodedChunk chunk;
   chunk.nbytes = length_of(plain);
   chunk.special = special_value(parameters.typesize, plain);
-  if (chunk.special != SpecialValue::none) return chunk;
+  chunk.bytes.clear();
+  if (chunk.special != SpecialValue::none) return {};
   if (parameters.clevel > 0 && plain.size() >= kLeastCompressed) {
     ChunkBuilder builder(context, parameters, plain);
     const Result<std::optional<ByteView>> built = builder.build();
     if (!built) return Failure(built.error());
     if (*built) chunk.bytes.assign((*built)->begin(), (*built)->end());
   }
-  if (chunk.bytes.empty()) chunk.bytes = memcpyed(parameters, plain);
+  if (chunk.bytes.empty()) put_memcpyed(parameters, plain, chunk.bytes);
+  return {};
+}
+
+Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain) {
+  EncodedChunk chunk;
+  if (auto done = encode_into(context, parameters, plain, chunk); !done) return Failure(done.error());
   return chunk;
 }
 

@@ -5,16 +5,18 @@ namespace cframefs::frame {
 namespace {
 
 constexpr std::size_t kGather = std::size_t{1} << 20;
+// From here on a write of its own costs less than gathering does.
+constexpr std::size_t kDirect = std::size_t{128} << 10;
 // So much at a time goes to the disk.
 constexpr std::uint64_t kAnnounce = std::uint64_t{4} << 20;
 
 }  // namespace
 
 Result<void> TailWriter::append(ByteView bytes) {
-  if (gathered_.size() + bytes.size() > kGather) {
+  if (bytes.size() >= kDirect || gathered_.size() + bytes.size() > kGather) {
     if (auto done = flush(); !done) return done;
   }
-  if (bytes.size() >= kGather) return put(bytes);
+  if (bytes.size() >= kDirect) return put(bytes);
   gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
   return {};
 }

@@ -17,8 +17,9 @@ namespace {
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
 // In frames of more chunks the dead bytes are not counted, for which each chunk's header is read.
 constexpr std::int64_t kMostCounted = 4096;
-// Patched chunks that are encoded and held at a time, before they are committed; less if less may be dirty.
-constexpr std::uint64_t kMostPatched = std::uint64_t{64} << 20;
+// Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
+// dirty. While the disk has these, the next ones are encoded.
+constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
 // A frame that nothing was ever appended to leaves the size of chunks open.
 constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
@@ -385,24 +386,20 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   const auto is_inner = [&](const ChunkToEncode& chunk) {
     return chunk.make && (static_cast<std::uint64_t>(chunk.number) + 1) * layer.chunksize() <= same;
   };
+  if (static_cast<std::size_t>(std::count_if(chunks.begin(), chunks.end(), is_inner)) <= most) return {};
   const auto first_inner =
       std::stable_partition(chunks.begin(), chunks.end(), [&](const ChunkToEncode& chunk) { return !is_inner(chunk); });
   std::vector<ChunkToEncode> inner(std::make_move_iterator(first_inner), std::make_move_iterator(chunks.end()));
   chunks.erase(first_inner, chunks.end());
-  while (inner.size() > most) {
-    const auto begin = inner.end() - static_cast<std::ptrdiff_t>(most);
-    std::vector<ChunkToEncode> some(std::make_move_iterator(begin), std::make_move_iterator(inner.end()));
-    inner.erase(begin, inner.end());
-    if (auto done = store_in_order(encode_, std::move(some), layer.chunksize()); !done) return done;
-    auto done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
-    if (!done) return done;
-    partly_ = true;
-  }
-  const auto middle =
-      chunks.insert(chunks.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
-  std::inplace_merge(chunks.begin(), middle, chunks.end(),
-                     [](const auto& a, const auto& b) { return a.number < b.number; });
-  return {};
+  std::size_t stored = 0;
+  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+    auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
+    if (!done || ++stored % most != 0) return done;  // what is left at the end goes with the others
+    done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
+    partly_ = partly_ || done;
+    return done;
+  };
+  return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
 }
 
 codec::Result<void> WriteBack::store_chunks(const Batch& batch) {

@@ -88,6 +88,17 @@ class Source final : public Input {
     return known + *got;
   }
 
+  /// Reads by place; empty where bytes come in order only. Some files say 0 and have something all the same: those are
+  /// read as they come.
+  ReadAt read_at() const {
+    if (size_.value_or(0) == 0) return nullptr;
+    return [this](codec::ByteSpan into, std::uint64_t at) {
+      auto got = frame::system_files().pread(file_->fd(), into, frame::FileOffset{at});
+      if (!got) got.error().path = name_;
+      return got;
+    };
+  }
+
   /// Pieces from all over a regular file, or of the beginning of a stream.
   Result<std::vector<std::vector<std::uint8_t>>> samples() {
     std::vector<std::vector<std::uint8_t>> pieces;
@@ -183,7 +194,8 @@ int run_pack(const PackOptions& options, Io& io) {
     progress.update(packed.nbytes, source->size().value_or(Progress::kUnknown));
   };
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  const auto packed = pack_frame(*source, *frame, frame::system_files(), file->fd(), workers, show, io.stop);
+  const auto packed =
+      pack_frame(*source, *frame, frame::system_files(), file->fd(), workers, show, io.stop, {}, source->read_at());
   progress.finish();
   if (!packed) return report_failure(io, packed.error(), options.out);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);

@@ -1,12 +1,12 @@
 // The FUSE floor: a server whose content already lies in memory, so that what it costs is what any server pays.
 //
-//   bench_floor --file=PATH [--threads=2] [--max-read=1M] [--many=0] [--parts=0] MOUNTPOINT
+//   bench_floor --file=PATH [--threads=2] [--max-read=1M] [--many=0] [--parts=0] [--sink] MOUNTPOINT
 //
 // Serves /data (the bytes of PATH), /many (a folder of --many files of 4 KiB) and /parts (a folder of --parts files of
-// as many equal pieces of PATH), read-only, in the foreground, with
-// the settings of the mount: low-level API, fixed service threads with a descriptor each, no splice, no direct_io, the
-// page cache kept across opens, attributes valid for a day. A mount of compressed frames can at best be as fast as
-// this.
+// as many equal pieces of PATH), read-only, in the foreground, with the settings of the mount: low-level API, fixed
+// service threads with a descriptor each, no splice, no direct_io, the page cache kept across opens, attributes valid
+// for a day. With --sink there is also /sink, which can be written to: what it is given is thrown away. A mount of
+// compressed frames can at best be as fast as this.
 //
 // Thread safety: the content is mapped once before the loop starts and never changes. Sizes are bytes.
 // Errors: a failure to start prints one line and exits with 3; wrong usage exits with 2.
@@ -38,6 +38,7 @@ constexpr fuse_ino_t kRootInode = FUSE_ROOT_ID;
 constexpr fuse_ino_t kDataInode = 2;
 constexpr fuse_ino_t kManyInode = 3;
 constexpr fuse_ino_t kPartsInode = 4;
+constexpr fuse_ino_t kSinkInode = 5;
 constexpr fuse_ino_t kFirstPartInode = 16;
 constexpr fuse_ino_t kFirstSmallInode = 4096;
 constexpr std::uint32_t kMostParts = kFirstSmallInode - kFirstPartInode;
@@ -53,6 +54,7 @@ struct Options {
   std::uint64_t max_read = std::uint64_t{1} << 20;
   std::uint32_t many = 0;
   std::uint32_t parts = 0;
+  bool sink = false;
 };
 
 /// A file mapped whole and faulted in. Non-copyable; unmapped at the end.
@@ -99,6 +101,7 @@ bool is_folder(fuse_ino_t inode) {
 std::span<const char> bytes_of(const Server& server, fuse_ino_t inode) {
   const std::span<const char> all = server.content.bytes();
   if (inode == kDataInode) return all;
+  if (inode == kSinkInode) return {};
   if (inode >= kFirstSmallInode) return kSmallFile;
   const std::size_t part = all.size() / std::max(server.options.parts, 1U);
   return all.subspan((inode - kFirstPartInode) * part, part);
@@ -115,7 +118,7 @@ struct stat attributes_of(const Server& server, fuse_ino_t inode) {
     return result;
   }
   const std::uint64_t size = bytes_of(server, inode).size();
-  result.st_mode = S_IFREG | 0444;
+  result.st_mode = S_IFREG | (inode == kSinkInode ? 0666 : 0444);
   result.st_nlink = 1;
   result.st_size = static_cast<off_t>(size);
   result.st_blocks = static_cast<blkcnt_t>((size + 511) / 512);
@@ -135,6 +138,7 @@ fuse_ino_t find(const Server& server, fuse_ino_t parent, std::string_view name) 
   if (parent == kRootInode && name == "data") return kDataInode;
   if (parent == kRootInode && name == "many") return kManyInode;
   if (parent == kRootInode && name == "parts") return kPartsInode;
+  if (parent == kRootInode && name == "sink") return server.options.sink ? kSinkInode : 0;
   if (parent != kManyInode && parent != kPartsInode) return 0;
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -166,8 +170,8 @@ void do_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* /*file*/) 
   fuse_reply_attr(request, &attributes, kForever);
 }
 
-void do_open(fuse_req_t request, fuse_ino_t /*inode*/, fuse_file_info* file) {
-  if ((file->flags & O_ACCMODE) != O_RDONLY) {
+void do_open(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
+  if ((file->flags & O_ACCMODE) != O_RDONLY && inode != kSinkInode) {
     fuse_reply_err(request, EROFS);
     return;
   }
@@ -187,6 +191,16 @@ void do_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
   fuse_reply_buf(request, answer.data(), answer.size());
 }
 
+void do_write(fuse_req_t request, fuse_ino_t /*inode*/, const char* /*bytes*/, std::size_t size, off_t /*offset*/,
+              fuse_file_info* /*file*/) {
+  fuse_reply_write(request, size);
+}
+
+/// Of the sink, which is cut to nothing.
+void do_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* /*wanted*/, int /*what*/, fuse_file_info* file) {
+  do_getattr(request, inode, file);
+}
+
 /// Entry number `index` of a folder; inode 0 past the last.
 std::pair<std::string, fuse_ino_t> child(const Server& server, fuse_ino_t folder, std::uint64_t index) {
   if (folder == kManyInode || folder == kPartsInode) {
@@ -197,6 +211,7 @@ std::pair<std::string, fuse_ino_t> child(const Server& server, fuse_ino_t folder
   if (index == 0) return {"data", kDataInode};
   if (index == 1) return {"many", kManyInode};
   if (index == 2) return {"parts", kPartsInode};
+  if (index == 3 && server.options.sink) return {"sink", kSinkInode};
   return {};
 }
 
@@ -234,6 +249,8 @@ fuse_lowlevel_ops operations() {
   result.getattr = do_getattr;
   result.open = do_open;
   result.read = do_read;
+  result.write = do_write;
+  result.setattr = do_setattr;
   result.opendir = do_opendir;
   result.readdir = do_readdir;
   result.readdirplus = do_readdirplus;
@@ -255,7 +272,8 @@ int fail(const std::string& what) {
 int serve(Server& server) {
   const Options& options = server.options;
   std::string program = "bench_floor";
-  std::string mount_options = "-oro,fsname=bench_floor,max_read=" + std::to_string(options.max_read);
+  std::string mount_options = options.sink ? "-orw" : "-oro";
+  mount_options += ",fsname=bench_floor,max_read=" + std::to_string(options.max_read);
   std::array<char*, 2> arguments{program.data(), mount_options.data()};
   fuse_args args = FUSE_ARGS_INIT(static_cast<int>(arguments.size()), arguments.data());
   const fuse_lowlevel_ops ops = operations();
@@ -287,6 +305,7 @@ int main(int argc, char** argv) {
   app.add_option("--max-read", options.max_read, "Largest read request in bytes")->transform(CLI::AsSizeValue(false));
   app.add_option("--many", options.many, "Files of 4 KiB in /many");
   app.add_option("--parts", options.parts, "Pieces of the file in /parts")->check(CLI::Range(0U, kMostParts));
+  app.add_flag("--sink", options.sink, "A file /sink that takes writes and throws them away");
   app.add_option("mountpoint", options.mount_point)->required();
   try {
     app.parse(argc, argv);

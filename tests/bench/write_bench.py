@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Measures writing through the mount, and `cframe pack`, against what is demanded of them.
 
-    write_bench.py --data DIR --client PROGRAM --encoder PROGRAM --cframefs PROGRAM --cframe PROGRAM [--only REGEX] ...
+    write_bench.py --data DIR --client PROGRAM --encoder PROGRAM --cframefs PROGRAM --cframe PROGRAM
+                   [--floor PROGRAM] [--only REGEX] ...
 
 Method. Every measurement has a fresh mount of an empty folder; the order is shuffled anew in each repetition. Figures
 are medians, a ratio is that of two medians of this run. Free memory is touched first, as in suite.py. "In memory"
 means that the backing folder is on tmpfs: there the encoder is all that a writer has to wait for. "On disk" has the
 folder in --work and takes in the disk, whose own time for the packed bytes is measured beside it; nothing that is
-written can be faster than the slower of the two. btrfs lies in a file in the same folder and is mounted over a loop
+written can be faster than the slower of the two. The floor is a FUSE server with our settings that throws away what it
+is given: nothing can be written faster through a mount. btrfs lies in a file in the same folder and is mounted over a loop
 device.
 
 Data. DIR/a.f32, plain items of 4 bytes (1 GiB; --size=BYTES takes less of it).
@@ -45,6 +47,7 @@ OVERWRITES, OVERWRITE = 1024, 4096  # of them, bytes of each
 ENCODER, DISK = "encoder alone, {}", "packed bytes to disk, {}"
 IN_MEMORY, ON_DISK = "cframefs {}, in memory", "cframefs {}, on disk"
 BOUND = "slower of encoder and disk, {}"
+FLOOR, FLOOR_BOUND = "FUSE floor, bytes thrown away", "slower of encoder and floor, {}"
 BTRFS = "btrfs compress=zstd, on disk"
 PACK = "cframe pack {}, in memory"
 APPENDS, SYNCED_APPENDS = f"append, fsync every {RECORDS_PER_SYNC}", "append, fsync each"
@@ -59,6 +62,8 @@ DEMANDS = [
     for demand in (
         Demand(f"sequential write, {name}, in memory: encoder alone", (IN_MEMORY.format(name), RATE),
                (ENCODER.format(name), RATE), 0.8),
+        Demand(f"sequential write, {name}, in memory: slower of encoder and floor", (IN_MEMORY.format(name), RATE),
+               (FLOOR_BOUND.format(name), RATE), 0.8),
         Demand(f"sequential write, {name}, on disk: slower of encoder and disk", (ON_DISK.format(name), RATE),
                (BOUND.format(name), RATE), 0.8),
         Demand(f"cframe pack, {name}, in memory: encoder alone", (PACK.format(name), RATE),
@@ -164,6 +169,15 @@ class Bench:
         return {(label, RATE): self.size / seconds / 1e6, (label, PEAK): peak,
                 (label, "ratio"): self.size / stored}
 
+    def write_floor(self) -> dict:
+        if not self.arguments.floor:
+            self.results.skip(FLOOR, "no floor server was given (--floor)")
+            return {}
+        self.prewarm()
+        command = (self.arguments.floor, f"--file={self.raw}", "--sink", "{mount}")
+        with Mounted(Subject("floor", command, "sink", self.raw), self.work / "mount") as mounted:
+            return {(FLOOR, RATE): self.size / self.dd(mounted.mount_point / "sink") / 1e6}
+
     def write_packed(self, name: str) -> dict:
         """What the disk alone takes for as many bytes."""
         if name not in self.packed:
@@ -177,9 +191,10 @@ class Bench:
 
     def add_bounds(self) -> None:
         for name in CODECS:
-            rates = [self.results.median(label.format(name), RATE) for label in (DISK, ENCODER)]
-            if all(rates):
-                self.results.add(BOUND.format(name), RATE, min(rates))
+            for bound, other in ((BOUND, DISK), (FLOOR_BOUND, FLOOR)):
+                rates = [self.results.median(label.format(name), RATE) for label in (other, ENCODER)]
+                if all(rates):
+                    self.results.add(bound.format(name), RATE, min(rates))
 
     def write_btrfs(self) -> dict:
         if shutil.which("mkfs.btrfs") is None:
@@ -297,6 +312,7 @@ def plan_of(bench: Bench) -> list[tuple]:
             (OVER.format(name), lambda name=name: bench.overwrite(name)),
         ]
     return plan + [
+        (FLOOR, bench.write_floor),
         (BTRFS, bench.write_btrfs),
         (APPENDS, lambda: bench.append(RECORDS, RECORDS_PER_SYNC, APPENDS)),
         (SYNCED_APPENDS, lambda: bench.append(SYNCED_RECORDS, 1, SYNCED_APPENDS)),
@@ -310,6 +326,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--encoder", required=True, help="the encoder alone, bench_encoder")
     parser.add_argument("--cframefs", required=True, help="the mount program")
     parser.add_argument("--cframe", required=True, help="the program that packs")
+    parser.add_argument("--floor", help="the FUSE server that throws bytes away, bench_floor")
     parser.add_argument("--only", default="", metavar="REGEX", help="just the measurements whose name matches")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--size", type=int, default=1 << 30, help="bytes of the sequential writes and the overwritten file")
