@@ -26,7 +26,7 @@ struct BlockCache::Cell : intrusive::list_base_hook<>, intrusive::unordered_set_
 namespace {
 
 // Small enough for the processor's own cache.
-constexpr std::uint64_t kSpentBytes = std::uint64_t{512} << 10;
+constexpr std::uint64_t kSpentBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kProbationBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
 // Cells that have left probation and are remembered, for each shard.
