@@ -30,7 +30,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Wider vectors gain nothing: memory is the limit, and the stores below go by blocks anyway.
+// Wider vectors gain nothing: memory is the limit, and most of the stores below go by blocks anyway.
 using Bytes = hn::CappedTag<std::uint8_t, 32>;
 using Block = hn::FixedTag<std::uint8_t, 16>;
 using Vector = hn::Vec<Bytes>;
@@ -122,6 +122,15 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY
     interleave<log2_of(n)>(v);
     for (std::size_t i = 0; i < n && packed; ++i)
       v[i] = hn::TableLookupBytes(v[i], pack);
+    if constexpr (exact && kBlocks == 2) {
+      // All rows of a block lie together, so that two halves make one store.
+      std::uint8_t* const to = rows + done * width;
+      for (std::size_t i = 0; i < n; i += 2) {
+        hn::StoreU(hn::ConcatLowerLower(d, v[i + 1], v[i]), d, to + i * kBlock);
+        hn::StoreU(hn::ConcatUpperUpper(d, v[i + 1], v[i]), d, to + (n + i) * kBlock);
+      }
+      continue;
+    }
     for (std::size_t block = 0; block < kBlocks; ++block) {
       std::uint8_t* const to = rows + (done + block * kBlock) * width;
       for (std::size_t i = 0; i < n; ++i)

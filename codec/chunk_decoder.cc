@@ -250,6 +250,34 @@ Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t 
   return pipeline_.undo(out, other, reference);
 }
 
+bool ChunkDecoder::decodes_windows(std::uint32_t block) const {
+  return kind_ == Kind::streams && block < block_count_ && pipeline_.opens_windows();
+}
+
+Result<void> ChunkDecoder::decode_window(DecodeContext& context, std::uint32_t block, ByteView stored,
+                                         std::uint32_t begin, ByteSpan out) const {
+  if (!decodes_windows(block)) return invalid("no part of block " + std::to_string(block) + " can be decoded alone");
+  const auto length = static_cast<std::size_t>(block_range(block).size());
+  if (begin > length || out.size() > length - begin || stored.size() != stored_range(block).size()) {
+    return invalid("buffers do not fit block " + std::to_string(block));
+  }
+  BlockStreams streams;
+  if (Result<void> parsed = parse_streams(block, stored, streams); !parsed) {
+    return in_block(block, std::move(parsed.error()));
+  }
+  if (streams.all_zeros()) {
+    std::fill(out.begin(), out.end(), std::uint8_t{0});
+    return {};
+  }
+  const ByteSpan filtered = context.scratch(DecodeContext::Slot::streams, length).first(length);
+  if (Result<void> decoded = streams.decode(context.states(), stream_codec(), filtered); !decoded) {
+    return in_block(block, std::move(decoded.error()));
+  }
+  const ByteSpan scratch = context.scratch(DecodeContext::Slot::partial, pipeline_.window_scratch(out.size()));
+  pipeline_.undo_window(filtered, begin, out, scratch);
+  return {};
+}
+
 // `stored`: the bytes of stored_range(block), which hold those of the block before.
 Result<void> ChunkDecoder::borrow_tail(DecodeContext& context, std::uint32_t block, ByteView stored,
                                        ByteSpan filtered) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -167,6 +168,35 @@ Result<void> Pipeline::undo(ByteSpan out, ByteSpan other, ByteView reference) co
     }
   }
   return {};
+}
+
+std::size_t Pipeline::window_scratch(std::size_t length) const {
+  // The items that the window touches, once as rows of the shuffled block and once in order.
+  return steps_.empty() ? 0 : 2 * (length + 2 * steps_.front().width);
+}
+
+void Pipeline::undo_window(ByteView filtered, std::size_t begin, ByteSpan out, ByteSpan scratch) const {
+  if (out.empty()) return;
+  std::size_t done = 0;
+  if (!steps_.empty() && moves_bytes(steps_.front(), filtered.size())) {
+    const std::size_t width = steps_.front().width;
+    const std::size_t items = filtered.size() / width;
+    const std::size_t first = begin / width;
+    const std::size_t last = std::min((begin + out.size() + width - 1) / width, items);
+    if (first < last) {
+      const std::size_t count = last - first;
+      const ByteSpan rows = scratch.first(count * width);
+      const ByteSpan ordered = scratch.subspan(rows.size(), rows.size());
+      for (std::size_t row = 0; row < width; ++row)
+        std::memcpy(&rows[row * count], &filtered[row * items + first], count);
+      unshuffle(width, rows, ordered);
+      const std::size_t skipped = begin - first * width;
+      done = std::min(out.size(), ordered.size() - skipped);
+      std::memcpy(out.data(), &ordered[skipped], done);
+    }
+  }
+  // Bytes that fill no item stay where they are.
+  if (done < out.size()) std::memcpy(&out[done], &filtered[begin + done], out.size() - done);
 }
 
 }  // namespace cframefs::codec

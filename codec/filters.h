@@ -51,6 +51,16 @@ class Pipeline {
   /// `reference`: plain block 0 for all blocks but block 0 itself, which has none.
   Result<void> undo(ByteSpan out, ByteSpan other, ByteView reference) const;
 
+  /// Whether a part of a block can be had without undoing the filters of the rest: one shuffle at most.
+  bool opens_windows() const { return steps_.empty() || (steps_.size() == 1 && is_plain_shuffle(steps_.front())); }
+
+  /// How much scratch memory undo_window() needs for so many bytes.
+  std::size_t window_scratch(std::size_t length) const;
+
+  /// Plain bytes [begin, begin + out.size()) of a block. `filtered`: the whole block. REQUIRES: opens_windows(), the
+  /// range lies in the block, scratch.size() >= window_scratch(out.size()); neither buffer overlaps `filtered`.
+  void undo_window(ByteView filtered, std::size_t begin, ByteSpan out, ByteSpan scratch) const;
+
  private:
   struct Step {
     FilterId id;
@@ -60,6 +70,7 @@ class Pipeline {
     std::shared_ptr<const CellOrder> cells = nullptr;  // ndcell, ndmean
   };
 
+  static bool is_plain_shuffle(const Step& step) { return step.id == FilterId::shuffle && step.times == 1; }
   static bool moves_bytes(const Step& step, std::size_t length);
   Result<void> add(const ChunkHeader& header, const ChunkEnvironment& environment, int slot);
   Result<void> add_cells(const ChunkHeader& header, const ChunkEnvironment& environment, std::size_t slot);

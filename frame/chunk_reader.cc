@@ -162,6 +162,20 @@ Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const Byte
   return {};
 }
 
+Result<void> ChunkReader::decode_window(DecodeContext& context, std::uint32_t block, std::uint32_t begin,
+                                        ByteSpan out) const {
+  if (!decoder_.decodes_windows(block)) return codec::invalid("a block of which no part can be decoded alone");
+  if (auto good = verify(); !good) return good;
+  const ByteRange range = decoder_.stored_range(block);
+  const auto size = static_cast<std::size_t>(range.size());
+  const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
+  if (auto done = read_stored(range, stored); !done) return done;
+  if (auto done = decoder_.decode_window(context, block, stored, begin, out); !done) {
+    return Failure(located(done.error()));
+  }
+  return {};
+}
+
 Result<void> ChunkReader::read_plain(std::uint32_t inner, ByteSpan out) const {
   if (out.empty()) return {};
   if (auto good = verify(); !good) return good;

@@ -35,6 +35,11 @@ class ChunkReader {
   Result<void> decode(codec::DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
                       ByteView reference) const;
 
+  /// Bytes [begin, begin + out.size()) of one block alone, see codec::ChunkDecoder::decode_window(). REQUIRES:
+  /// decoder().decodes_windows(block).
+  Result<void> decode_window(codec::DecodeContext& context, std::uint32_t block, std::uint32_t begin,
+                             ByteSpan out) const;
+
   /// Plain bytes straight from the source, for memcpyed chunks: no block, no scratch. REQUIRES: decoder().header()
   /// .memcpyed, inner + out.size() <= nbytes.
   Result<void> read_plain(std::uint32_t inner, ByteSpan out) const;

@@ -31,6 +31,8 @@ constexpr std::uint64_t kProbationBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
 // Cells that have left probation and are remembered, for each shard.
 constexpr std::size_t kGhosts = 4096;
+// So often a cell is glanced at before it is filled: then as much has been spent as filling it would have cost.
+constexpr std::uint8_t kGlances = 3;
 
 std::size_t hash_key(const CellKey& key) {
   std::uint64_t mixed = key.generation * 0x9e3779b97f4a7c15U;
@@ -83,23 +85,35 @@ struct BlockCache::Shard {
     list_bytes[cell.list].fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
     cell.list = kLists;
   }
-  /// Whether the cell was in probation not long ago; it is forgotten then.
+  /// Whether the cell was in probation, or often glanced at, not long ago; it is forgotten then.
   bool take_ghost(const CellKey& key) REQUIRES(mutex) {
-    const std::size_t hash = hash_key(key);
-    std::size_t& slot = ghosts[hash / kShards % kGhosts];
-    return slot == hash && std::exchange(slot, 0) != 0;
+    Ghost& ghost = ghost_of(key);
+    if (ghost.hash != hash_key(key)) return false;
+    return std::exchange(ghost, Ghost{}).glances >= kGlances;
   }
-  void leave_ghost(const CellKey& key) REQUIRES(mutex) {
-    const std::size_t hash = hash_key(key);
-    ghosts[hash / kShards % kGhosts] = hash;
+  void leave_ghost(const CellKey& key) REQUIRES(mutex) { ghost_of(key) = Ghost{hash_key(key), kGlances}; }
+  /// Whether the cell may be glanced at once more.
+  bool note_glance(const CellKey& key) REQUIRES(mutex) {
+    Ghost& ghost = ghost_of(key);
+    if (ghost.hash != hash_key(key)) ghost = Ghost{hash_key(key), 0};
+    if (ghost.glances >= kGlances) return false;
+    ++ghost.glances;
+    return true;
   }
+
+  /// What is remembered of a cell that is not there.
+  struct Ghost {
+    std::size_t hash = 0;
+    std::uint8_t glances = 0;
+  };
+  Ghost& ghost_of(const CellKey& key) REQUIRES(mutex) { return ghosts[hash_key(key) / kShards % kGhosts]; }
 
   codec::Mutex mutex;
   codec::Condition loaded;  // some cell of this shard left the state loading
   std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
   Table table GUARDED_BY(mutex);
   std::array<intrusive::list<Cell>, kLists> lists GUARDED_BY(mutex);  // least recently used first
-  std::vector<std::size_t> ghosts GUARDED_BY(mutex);                  // hashes, in the slot that the hash itself names
+  std::vector<Ghost> ghosts GUARDED_BY(mutex);                        // in the slot that the hash itself names
 };
 
 void BlockCache::Pin::reset() {
@@ -145,6 +159,42 @@ BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep k
   return insert(shard, key, size, keep == Keep::until_served ? kMain : kProbation);
 }
 
+BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t size) {
+  Shard& shard = shard_of(key);
+  {
+    codec::MutexLock lock(shard.mutex);
+    auto found = shard.table.find(key);
+    if (found != shard.table.end()) {
+      return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+    }
+    if (shard.note_glance(key)) {
+      auto fresh = std::make_unique<Cell>();
+      fresh->key = key;
+      fresh->pins = 1;
+      shard.add(*fresh);
+      return {Pin(this, fresh.release(), true), Found::glance};
+    }
+  }
+  return insert(shard, key, size, kProbation);
+}
+
+bool BlockCache::end_glance(Pin& pin, std::size_t size) {
+  Shard& shard = shard_of(pin.cell_->key);
+  {
+    codec::MutexLock lock(shard.mutex);
+    if (pin.cell_->pins == 1) {
+      shard.table.erase(shard.table.iterator_to(*pin.cell_));
+      const std::unique_ptr<Cell> forgotten(std::exchange(pin.cell_, nullptr));
+      return false;
+    }
+  }
+  make_room(size);
+  // Those who wait look at it only after it is published.
+  pin.cell_->buffer = pool_.get(size);
+  bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
+  return true;
+}
+
 BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size, Keep keep) {
   Shard& shard = shard_of(key);
   {
@@ -162,6 +212,7 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::siz
   fresh->key = key;
   fresh->buffer = pool_.get(size);
   fresh->pins = 1;
+  prepare(size);
 
   codec::MutexLock lock(shard.mutex);
   auto found = shard.table.find(key);
@@ -245,6 +296,17 @@ void BlockCache::make_room(std::size_t size) {
       return;
     }
   }
+}
+
+/// Sees to it that the next buffer lies ready, if this one was the last.
+void BlockCache::prepare(std::size_t size) {
+  if (!post_ || pool_.fresh_bytes(size) == 0) return;
+  const std::uint64_t held = bytes_.load(std::memory_order_relaxed) + pool_.idle_bytes();
+  if (held + 2 * BufferPool::capacity_for(size) > bound_ || preparing_.exchange(true)) return;
+  post_([this, size] {
+    pool_.prepare(size);
+    preparing_.store(false);
+  });
 }
 
 std::uint64_t BlockCache::staging_bytes() const {

@@ -6,6 +6,11 @@
 //
 //   absent --find()--> loading --publish()--> ready --evicted--> absent
 //                         \---fail()-------> absent   (those who wait get the error)
+//   absent --find_or_glance()--> glanced at --end_glance()--> absent, or loading if somebody waits
+//
+// A reader at random places wants a few bytes of each cell, and most cells once. To fill a cell then costs twice what
+// it takes to decode those bytes alone: the filters of all of it, and memory that was never touched. So the first
+// glances at a cell leave it out of the cache; who comes again after that has it filled, for good (`main`).
 //
 // What is kept, and why. Memory that was never touched costs as much as decoding, and the kernel's page cache keeps
 // what programs have read. So this cache does not grow for data that is wanted once:
@@ -34,6 +39,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -98,6 +104,9 @@ class BlockCache {
             // instead (an exception) has failed
 
     busy,  // somebody else is the loader: wait() before reading
+    // The cell is wanted for little and not often: the caller decodes what it needs elsewhere, and then calls
+    // end_glance() or fail(). The pin has no bytes; whoever comes meanwhile finds it busy.
+    glance,
   };
   /// How long a cell that is new is worth keeping.
   enum class Keep : std::uint8_t {
@@ -112,7 +121,17 @@ class BlockCache {
   BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics);
   ~BlockCache();
 
+  /// Memory that was never touched costs as much as decoding into it. `post` is to run a task soon, on another thread:
+  /// then one buffer of the size that was asked for last is kept ready, while the bound leaves room. REQUIRES: before
+  /// the first find().
+  void prepare_with(std::function<void(std::function<void()>)> post) { post_ = std::move(post); }
+
   Lookup find(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
+  /// As find(), for one who wants little of the cell: the first times that is a glance.
+  Lookup find_or_glance(const CellKey& key, std::size_t size);
+  /// The glance is over. False: nobody waits, the pin is empty and the cell forgotten. True: others do, and the caller
+  /// is now the loader of the cell, with `size` bytes of memory.
+  bool end_glance(Pin& pin, std::size_t size);
   /// As find(), but answers with an empty pin where the cell is there or being loaded: for decoding ahead.
   Pin find_to_load(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
   void publish(const Pin& pin);
@@ -134,6 +153,7 @@ class BlockCache {
   Shard& shard_of(const CellKey& key) const;
   Lookup insert(Shard& shard, const CellKey& key, std::size_t size, List home);
   void make_room(std::size_t size);
+  void prepare(std::size_t size);
   bool evict(List list);
   bool evict_one();
   void keep_lists_small();
@@ -146,6 +166,8 @@ class BlockCache {
   std::atomic<std::uint64_t> bytes_{0};
   std::array<std::atomic<std::uint64_t>, kLists> list_bytes_{};
   std::atomic<std::uint32_t> next_victim_shard_{0};
+  std::function<void(std::function<void()>)> post_;
+  std::atomic<bool> preparing_{false};
   std::array<std::unique_ptr<Shard>, kShards> shards_;
 };
 

@@ -67,6 +67,15 @@ Buffer BufferPool::get(std::size_t size) {
   return Buffer(this, allocate(capacity), size, capacity);
 }
 
+void BufferPool::prepare(std::size_t size) {
+  const std::size_t capacity = capacity_for(size);
+  try {
+    put(allocate(capacity), capacity);
+  } catch (const std::bad_alloc&) {
+    // Whoever needs it will ask for it himself.
+  }
+}
+
 std::size_t BufferPool::idle_bytes() const {
   codec::MutexLock lock(mutex_);
   return idle_bytes_;

@@ -65,6 +65,8 @@ class BufferPool {
 
   /// Contents are unspecified.
   Buffer get(std::size_t size);
+  /// Asks the system for a buffer that get(size) can then give at once. Does nothing if there is no memory.
+  void prepare(std::size_t size);
   /// What a buffer of `size` takes of the memory.
   static std::size_t capacity_for(std::size_t size);
   /// What get(size) would have to ask of the system: 0 if a buffer lies idle.

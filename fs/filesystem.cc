@@ -95,6 +95,7 @@ void Filesystem::start(KernelCaches& kernel) {
   notifier_.start(1);
   workers_.start(ahead_threads(options_));
   workers_.post([cache = index_cache_] { cache->warm_up(); });
+  route_.cache().prepare_with([this](std::function<void()> task) { workers_.post(std::move(task)); });
   flusher_.start();
 }
 

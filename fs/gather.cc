@@ -206,7 +206,7 @@ codec::Result<void> ReadRoute::fetch_window(const Generation& generation, const 
   }
   const frame::Piece piece{reader.chunk(), inner, static_cast<std::uint32_t>(window.size()), 0};
   Reply part;
-  if (auto done = read_cells(generation, reader, piece, BlockCache::Keep::until_served, part); !done) return done;
+  if (auto done = read_cells(generation, reader, piece, Manner::returning, part); !done) return done;
   part.copy_to(window.data());
   return {};
 }

@@ -50,8 +50,8 @@ std::uint64_t ReadAhead::most_ahead(const Generation& generation) const {
   return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
 }
 
-void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length) {
-  if (shared_.readahead == 0) return;
+bool ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length) {
+  if (shared_.readahead == 0) return false;
   const std::uint64_t end = at + length;
   std::uint64_t begin = 0;
   std::uint64_t target = 0;
@@ -62,12 +62,12 @@ void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::u
     if (generation->id() != generation_ || !near) {
       generation_ = generation->id();
       jump(end);
-      return;
+      return true;
     }
-    if (end <= next_) return;  // an older request of the same stream, or the same bytes again
+    if (end <= next_) return false;  // an older request of the same stream, or the same bytes again
     if (at < next_ && window_ == 0 && next_ - at > length) {
       jump(end);
-      return;
+      return true;
     }
     next_ = end;
     reader_->position.store(at, std::memory_order_relaxed);
@@ -77,13 +77,13 @@ void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::u
     }
     const std::uint64_t most = most_ahead(*generation);
     const std::uint64_t step = task_bytes(*generation);
-    if (most < step) return;  // what is decoded now would be gone before it is read
+    if (most < step) return false;  // what is decoded now would be gone before it is read
     window_ = std::min(window_ * 2, most);
     begin = std::max(scheduled_, end);
     // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
     target = std::min((end + window_) / step * step, generation->view().size());
     if (end + window_ >= generation->view().size()) target = generation->view().size();
-    if (target <= begin) return;
+    if (target <= begin) return false;
     scheduled_ = target;
     epoch = reader_->epoch.load(std::memory_order_relaxed);
   }
@@ -99,6 +99,7 @@ void ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::u
     });
     begin = stop;
   }
+  return false;
 }
 
 }  // namespace cframefs::fs

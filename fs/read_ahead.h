@@ -39,8 +39,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// Tells of a read that is about to be served.
-  void note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length);
+  /// Tells of a read that is about to be served. True if the reader has jumped to it.
+  bool note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length);
 
  private:
   /// What queued tasks look at: whether the reader still wants them.

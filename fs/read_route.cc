@@ -13,6 +13,8 @@ constexpr std::uint64_t kDecodeBytes = std::uint64_t{40} << 20;
 constexpr std::size_t kManyPieces = 64;
 // Neighbouring cells are fetched and decoded together up to this many plain bytes.
 constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;
+// A glance is for so small a part of a cell at most.
+constexpr std::uint64_t kGlanceShare = 4;
 
 }  // namespace
 
@@ -26,7 +28,7 @@ codec::Failure ReadRoute::report(const Generation& generation, codec::Error erro
 }
 
 codec::Result<void> ReadRoute::read(const Generation& generation, frame::FlatOffset at, std::uint64_t length,
-                                    Reply& reply) {
+                                    Reply& reply, Manner manner) {
   const std::uint64_t size = generation.view().size();
   if (at.value >= size) return {};
   length = std::min(length, size - at.value);
@@ -47,21 +49,22 @@ codec::Result<void> ReadRoute::read(const Generation& generation, frame::FlatOff
 
   if (pieces.size() < kManyPieces) {
     for (const frame::Piece& piece : pieces) {
-      if (auto done = read_piece(generation, piece, reply); !done) return done;
+      if (auto done = read_piece(generation, piece, manner, reply); !done) return done;
     }
     return {};
   }
   Buffer gathered = pool_.get(length);
   for (const frame::Piece& piece : pieces) {
     Reply part;
-    if (auto done = read_piece(generation, piece, part); !done) return done;
+    if (auto done = read_piece(generation, piece, manner, part); !done) return done;
     part.copy_to(gathered.bytes().data() + piece.out);
   }
   reply.add(std::move(gathered), length);
   return {};
 }
 
-codec::Result<void> ReadRoute::read_piece(const Generation& generation, const frame::Piece& piece, Reply& reply) {
+codec::Result<void> ReadRoute::read_piece(const Generation& generation, const frame::Piece& piece, Manner manner,
+                                          Reply& reply) {
   auto reader = generation.reader(piece.chunk);
   if (!reader) return report(generation, reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
@@ -77,26 +80,37 @@ codec::Result<void> ReadRoute::read_piece(const Generation& generation, const fr
     reply.add(std::move(buffer), piece.length);
     return {};
   }
-  return read_cells(generation, **reader, piece, BlockCache::Keep::briefly, reply);
+  return read_cells(generation, **reader, piece, manner, reply);
 }
 
 codec::Result<void> ReadRoute::read_cells(const Generation& generation, const frame::ChunkReader& reader,
-                                          const frame::Piece& piece, BlockCache::Keep keep, Reply& reply) {
+                                          const frame::Piece& piece, Manner manner, Reply& reply) {
   const CellLayout layout(reader.decoder());
   const std::uint32_t first = layout.cell_at(piece.inner);
   const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
+  // Cells of one block: what a block hides of its damage is told then, however little is read of it.
+  const bool glances = manner == Manner::jumping && first == last && layout.block_count(first) == 1 &&
+                       piece.length * kGlanceShare <= layout.range(first).size() &&
+                       reader.decoder().decodes_windows(layout.first_block(first));
+
+  const auto keep = manner == Manner::returning ? BlockCache::Keep::until_served : BlockCache::Keep::briefly;
 
   std::vector<BlockCache::Lookup> cells;
   cells.reserve(last - first + 1);
   std::uint64_t misses = 0;
   for (std::uint32_t cell = first; cell <= last; ++cell) {
     const CellKey key{generation.id(), piece.chunk.value, cell};
-    cells.push_back(cache_.find(key, layout.range(cell).size(), keep));
-    misses += cells.back().found == BlockCache::Found::load ? 1 : 0;
+    const std::size_t size = layout.range(cell).size();
+    cells.push_back(glances ? cache_.find_or_glance(key, size) : cache_.find(key, size, keep));
+    const BlockCache::Found found = cells.back().found;
+    misses += found == BlockCache::Found::load || found == BlockCache::Found::glance ? 1 : 0;
   }
   statistics_.cache_misses.fetch_add(misses, std::memory_order_relaxed);
   statistics_.cache_hits.fetch_add(cells.size() - misses, std::memory_order_relaxed);
 
+  if (cells.front().found == BlockCache::Found::glance) {
+    return glance(generation, reader, layout, piece, std::move(cells.front().pin), reply);
+  }
   codec::Result<void> result =
       misses == 0 ? codec::Result<void>() : load_runs(generation, reader, layout, first, cells);
   if (!result) return result;
@@ -112,6 +126,34 @@ codec::Result<void> ReadRoute::read_cells(const Generation& generation, const fr
     const codec::ByteView bytes = codec::ByteView(lookup.pin.bytes()).subspan(begin - range.begin, end - begin);
     reply.add(std::move(lookup.pin), bytes);
   }
+  return {};
+}
+
+/// Decodes a piece of a cell past the cache. `pin`: as find_or_glance() gave it.
+codec::Result<void> ReadRoute::glance(const Generation& generation, const frame::ChunkReader& reader,
+                                      const CellLayout& layout, const frame::Piece& piece, BlockCache::Pin pin,
+                                      Reply& reply) {
+  const std::uint32_t cell = layout.cell_at(piece.inner);
+  const std::uint32_t block = layout.first_block(cell);
+  const codec::ByteRange range = layout.range(cell);
+  const Run run{cell, {&pin}};
+  Buffer buffer = pool_.get(piece.length);
+  {
+    const ByteBudget::Share share(budget_, reader.scratch_bytes(block, 1) + 3 * std::uint64_t{piece.length});
+    const codec::ContextPool::Lease context = contexts_.acquire();
+    const auto begin = static_cast<std::uint32_t>(piece.inner - range.begin);
+    auto decoded = reader.decode_window(*context, block, begin, buffer.bytes());
+    if (!decoded) {
+      fail(generation, run, decoded.error());
+      return report(generation, decoded.error());
+    }
+  }
+  statistics_.blocks_decoded.fetch_add(1, std::memory_order_relaxed);
+  statistics_.bytes_decoded.fetch_add(piece.length, std::memory_order_relaxed);
+  statistics_.bytes_fetched.fetch_add(reader.decoder().stored_range(block).size(), std::memory_order_relaxed);
+  reply.add(std::move(buffer), piece.length);
+  // Whoever came meanwhile is told by load() how that went.
+  if (cache_.end_glance(pin, range.size())) static_cast<void>(load(generation, reader, layout, run));
   return {};
 }
 

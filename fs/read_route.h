@@ -30,8 +30,16 @@ class ReadRoute {
  public:
   ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once);
 
+  /// How a reader goes about.
+  enum class Manner : std::uint8_t {
+    any,
+    jumping,    // he has just come from elsewhere, and may never come back
+    returning,  // he comes back to each cell until he has had all of it
+  };
+
   /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
-  codec::Result<void> read(const Generation& generation, frame::FlatOffset at, std::uint64_t length, Reply& reply);
+  codec::Result<void> read(const Generation& generation, frame::FlatOffset at, std::uint64_t length, Reply& reply,
+                           Manner manner = Manner::any);
 
   /// Decodes a whole chunk into the beginning of `out`, past the cache: for those who need it once. Returns how many
   /// bytes it has. corruption: more than `out` has room for.
@@ -56,9 +64,11 @@ class ReadRoute {
   struct Batch;
   struct Gathering;
 
-  codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Reply& reply);
+  codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Manner manner, Reply& reply);
   codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
-                                 const frame::Piece& piece, BlockCache::Keep keep, Reply& reply);
+                                 const frame::Piece& piece, Manner manner, Reply& reply);
+  codec::Result<void> glance(const Generation& generation, const frame::ChunkReader& reader, const CellLayout& layout,
+                             const frame::Piece& piece, BlockCache::Pin pin, Reply& reply);
   codec::Result<void> load_runs(const Generation& generation, const frame::ChunkReader& reader,
                                 const CellLayout& layout, std::uint32_t first_cell,
                                 std::vector<BlockCache::Lookup>& cells);

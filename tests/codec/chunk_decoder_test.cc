@@ -49,6 +49,23 @@ ErrorKind error_of(const codec::Result<Bytes>& result) {
   return result ? ErrorKind::invalid : result.error().kind;
 }
 
+// Parts of single blocks must be the same bytes, wherever they can be decoded alone.
+void expect_windows(const Bytes& chunk, const Bytes& plain, const ChunkDecoder& decoder, DecodeContext& context,
+                    std::mt19937& random) {
+  for (std::uint32_t block = 0; block < decoder.block_count(); ++block) {
+    const codec::ByteRange range = decoder.block_range(block);
+    const codec::ByteRange stored = decoder.stored_range(block);
+    const codec::ByteView bytes = codec::ByteView(chunk).subspan(stored.begin, stored.size());
+    const auto begin = static_cast<std::uint32_t>(random() % (range.size() + 1));
+    Bytes out(random() % (range.size() - begin + 1), 0xa5);
+    const auto decoded = decoder.decode_window(context, block, bytes, begin, out);
+    ASSERT_EQ(decoded.has_value(), decoder.decodes_windows(block));
+    if (!decoded) continue;
+    ASSERT_TRUE(std::equal(out.begin(), out.end(), plain.begin() + static_cast<std::ptrdiff_t>(range.begin + begin)))
+        << out.size() << " bytes from " << begin << " of block " << block;
+  }
+}
+
 // Decodes, and reads ranges that must be the same bytes.
 void expect_decodes(const Bytes& chunk, const Bytes& plain, const ChunkEnvironment& environment = {}) {
   const auto whole = decode(chunk, environment);
@@ -61,6 +78,7 @@ void expect_decodes(const Bytes& chunk, const Bytes& plain, const ChunkEnvironme
     const std::size_t begin = random() % (plain.size() + 1);
     const std::size_t end = round == 0 ? plain.size() : begin + random() % (plain.size() - begin + 1);
     const std::size_t from = round == 0 ? 0 : begin;
+    ASSERT_NO_FATAL_FAILURE(expect_windows(chunk, plain, *decoder, context, random));
     Bytes out(end - from, 0xa5);
     const auto decoded = decode_range(context, *decoder, chunk, static_cast<std::uint32_t>(from), out);
     ASSERT_TRUE(decoded) << codec::describe(decoded.error());

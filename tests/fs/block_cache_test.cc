@@ -87,6 +87,67 @@ TEST_F(BlockCacheTest, ALoaderThatDropsItsPinHasFailed) {
   EXPECT_EQ(touch(5), Found::load);
 }
 
+TEST_F(BlockCacheTest, ThreeGlancesLeaveNothingBehindAndTheFourthIsKept) {
+  for (int i = 0; i < 3; ++i) {
+    BlockCache::Lookup lookup = cache_.find_or_glance({1, 0, 0}, kCell);
+    ASSERT_EQ(lookup.found, Found::glance);
+    EXPECT_FALSE(cache_.end_glance(lookup.pin, kCell));
+    EXPECT_FALSE(lookup.pin);
+    EXPECT_EQ(cache_.bytes(), 0U);
+  }
+  BlockCache::Lookup last = cache_.find_or_glance({1, 0, 0}, kCell);
+  ASSERT_EQ(last.found, Found::load);
+  cache_.publish(last.pin);
+  EXPECT_EQ(cache_.find_or_glance({1, 0, 0}, kCell).found, Found::ready);
+}
+
+TEST_F(BlockCacheTest, WhoComesDuringAGlanceGetsTheWholeCell) {
+  BlockCache::Lookup first = cache_.find_or_glance({1, 0, 0}, kCell);
+  ASSERT_EQ(first.found, Found::glance);
+  const BlockCache::Lookup other = cache_.find_or_glance({1, 0, 0}, kCell);
+  ASSERT_EQ(other.found, Found::busy);
+  EXPECT_FALSE(cache_.find_to_load({1, 0, 0}, kCell));
+  ASSERT_TRUE(cache_.end_glance(first.pin, kCell));
+  ASSERT_EQ(first.pin.bytes().size(), kCell);
+  std::fill_n(first.pin.bytes().begin(), kCell, std::uint8_t{7});
+  cache_.publish(first.pin);
+  ASSERT_TRUE(cache_.wait(other.pin));
+  EXPECT_EQ(other.pin.bytes()[5], 7);
+}
+
+TEST_F(BlockCacheTest, AGlanceThatFailsFailsThoseWhoWaitAndIsForgotten) {
+  BlockCache::Lookup first = cache_.find_or_glance({1, 0, 0}, kCell);
+  const BlockCache::Lookup other = cache_.find({1, 0, 0}, kCell);
+  cache_.fail(std::move(first.pin), codec::corrupt("bad block").value());
+  EXPECT_FALSE(cache_.wait(other.pin));
+  {
+    BlockCache::Lookup dropped = cache_.find_or_glance({1, 0, 0}, kCell);
+    ASSERT_EQ(dropped.found, Found::glance);
+  }
+  EXPECT_EQ(touch(0), Found::load);
+}
+
+TEST_F(BlockCacheTest, ABufferIsKeptReadyWhileThereIsRoom) {
+  std::vector<std::function<void()>> posted;
+  cache_.prepare_with([&](std::function<void()> task) { posted.push_back(std::move(task)); });
+  const BlockCache::Lookup first = cache_.find({1, 0, 0}, kCell);
+  const BlockCache::Lookup second = cache_.find({1, 0, 1}, kCell);
+  ASSERT_EQ(posted.size(), 1U);  // one at a time
+  posted[0]();
+  posted.clear();
+  EXPECT_EQ(pool_.idle_bytes(), kCell);
+  std::vector<BlockCache::Lookup> held;
+  for (std::uint32_t i = 2; i < kBound / kCell + 2; ++i) {
+    held.push_back(cache_.find({1, 0, i}, kCell));
+    while (!posted.empty()) {
+      const auto task = std::move(posted.back());
+      posted.pop_back();
+      task();
+    }
+    EXPECT_EQ(pool_.idle_bytes(), i < kBound / kCell - 1 ? kCell : 0) << i;
+  }
+}
+
 TEST_F(BlockCacheTest, DecodingAheadDoesNotTouchWhatIsThereOrUnderWay) {
   BlockCache::Pin pin = cache_.find_to_load({1, 0, 0}, kCell);
   ASSERT_TRUE(pin);

@@ -1,5 +1,6 @@
 // What the mount shows of odd files: read through the filesystem object, without a mount.
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -102,6 +103,61 @@ TEST_F(FilesystemReads, BlocksOfOneByteMakeNoReplyOfTooManyPieces) {
   reply.clear();
   filesystem_->release(std::move(handle));
 }
+
+/// `size` bytes of numbers that grow, which every codec packs.
+std::string counting(std::size_t size) {
+  std::string text(size, '\0');
+  for (std::uint32_t i = 0; i < size / 4; ++i) {
+    const std::uint32_t value = i * 3;
+    std::memcpy(&text[std::size_t{i} * 4], &value, 4);
+  }
+  return text;
+}
+
+class ReadsAtRandomPlaces : public FilesystemReads, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    FilesystemReads::SetUp();
+    options_.chunksize = 1 << 20;
+    options_.blocksize = 128 << 10;
+    options_.typesize = 4;
+    options_.codec = GetParam();
+    remount();
+  }
+};
+
+// A jump to a block that was not wanted before does not fill the cache with what nobody asked for; one to a block that
+// is wanted again and again does.
+TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
+  constexpr std::size_t kStep = 3 << 20;  // farther than what counts as going on
+  constexpr std::size_t kSize = 8 * kStep;
+  const std::string text = counting(kSize);
+  {
+    auto handle = create("x");
+    ASSERT_TRUE(handle);
+    for (std::size_t at = 0; at < kSize; at += 1 << 20)
+      ASSERT_TRUE(write(*handle, at, text.substr(at, 1 << 20)));
+    ASSERT_TRUE(close(std::move(handle)));
+  }
+  remount();
+  auto handle = open("x", O_RDONLY);
+  ASSERT_TRUE(handle);
+  const Statistics& statistics = filesystem_->statistics();
+  constexpr std::size_t kLength = 4096;
+  for (int round = 1; round <= 5; ++round) {
+    const std::uint64_t before = statistics.bytes_decoded;
+    for (std::size_t i = 0; i < 8; ++i) {
+      const std::size_t at = (7 - i) * kStep + i * 997 + static_cast<std::size_t>(round);
+      ASSERT_EQ(read(*handle, at, kLength), text.substr(at, kLength)) << at;
+    }
+    const std::uint64_t decoded = statistics.bytes_decoded - before;
+    const std::size_t of_each = round <= 3 ? kLength : round == 4 ? std::size_t{128} << 10 : 0;
+    EXPECT_EQ(decoded, 8 * of_each) << "round " << round;
+  }
+  filesystem_->release(std::move(handle));
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, ReadsAtRandomPlaces, ::testing::Values("lz4", "zstd", "blosclz", "zlib"));
 
 TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
   frame_on_disk("alone.b2frame", "the frame");
