@@ -286,16 +286,19 @@ ArrayGeometry::Tile ArrayGeometry::tile_of(const Part& part, const Coordinates& 
   return tile;
 }
 
-std::uint64_t ArrayGeometry::item_bytes(const Coordinates& origin, std::uint32_t first, std::uint32_t count) const {
+std::uint64_t ArrayGeometry::item_bytes(const Coordinates& origin, std::uint32_t first, std::uint32_t count,
+                                        const BlockRows& rows) const {
   std::uint64_t bytes = 1;
   std::uint64_t rest = first;
+  const std::size_t slab = slab_dimension();
   for (std::size_t d = 0; d < dimensions_.size(); ++d) {
     const Dimension& dimension = dimensions_[d];
-    const std::uint64_t begin = rest / dimension.block_step * dimension.block;
+    std::uint64_t begin = rest / dimension.block_step * dimension.block;
     rest %= dimension.block_step;
     const std::uint64_t blocks = d + 1 == dimensions_.size() ? count : 1;
-    const std::uint64_t end =
-        std::min({begin + blocks * dimension.block, dimension.chunk, dimension.shape - origin[d]});
+    std::uint64_t end = std::min({begin + blocks * dimension.block, dimension.chunk, dimension.shape - origin[d]});
+    if (d == slab && rows.end < dimension.block) end = std::min(end, begin + rows.end);
+    if (d == slab) begin += rows.begin;
     bytes *= end > begin ? end - begin : 0;
   }
   return bytes;
@@ -311,20 +314,51 @@ std::uint64_t ArrayGeometry::item_bytes(ChunkNumber chunk) const {
   return bytes;
 }
 
+std::size_t ArrayGeometry::slab_dimension() const {
+  std::size_t d = 0;
+  while (d + 1 < dimensions_.size() && dimensions_[d].block == 1)
+    ++d;
+  return d;
+}
+
 std::uint64_t ArrayGeometry::slab_bytes() const {
   if (dimensions_.empty()) return 0;
-  return dimensions_[0].block * dimensions_[0].flat_stride;
+  const Dimension& slab = dimensions_[slab_dimension()];
+  return slab.block * slab.flat_stride;
 }
 
 std::uint64_t ArrayGeometry::slab_block_bytes() const {
   if (dimensions_.empty()) return 0;
   std::uint64_t bytes = block_bytes_;
-  for (std::size_t d = 1; d < dimensions_.size(); ++d) {
+  for (std::size_t d = slab_dimension() + 1; d < dimensions_.size(); ++d) {
     const auto more = product(bytes, dimensions_[d].chunks * dimensions_[d].blocks, kMostBytes);
     if (!more) return kMostBytes;
     bytes = *more;
   }
   return bytes;
+}
+
+std::uint64_t ArrayGeometry::block_rows() const {
+  return dimensions_.empty() ? 0 : dimensions_[slab_dimension()].block;
+}
+
+std::uint64_t ArrayGeometry::block_row_bytes() const {
+  return dimensions_.empty() ? 0 : dimensions_[slab_dimension()].block_stride;
+}
+
+Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, const TakeBand& take) const {
+  const std::size_t d = slab_dimension();
+  const Dimension& slab = dimensions_[d];
+  Part piece = part;
+  for (std::uint64_t begin = part.begin[d]; begin < part.end[d]; begin = piece.end[d]) {
+    const std::uint64_t row = begin % slab.block;
+    const std::uint64_t band = row / rows;
+    piece.begin[d] = begin;
+    piece.end[d] = std::min(part.end[d], begin - row + std::min((band + 1) * rows, slab.block));
+    piece.out = part.out + (begin - part.begin[d]) * slab.flat_stride;
+    if (auto done = take(piece, static_cast<std::uint32_t>(band)); !done) return done;
+  }
+  return {};
 }
 
 std::uint64_t ArrayGeometry::layer_chunks() const {

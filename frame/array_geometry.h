@@ -19,6 +19,12 @@
 
 namespace cframefs::frame {
 
+/// Rows [begin, end) of a block; all of them if nothing is said.
+struct BlockRows {
+  std::uint64_t begin = 0;
+  std::uint64_t end = ~std::uint64_t{0};
+};
+
 class ArrayGeometry {
  public:
   using Coordinates = std::array<std::uint64_t, kMaxDimensions>;
@@ -62,16 +68,27 @@ class ArrayGeometry {
   /// The same with the tiles of a part, in the order of their blocks.
   Result<void> for_each_tile(const Part& part, const TakeTile& take) const;
 
-  /// Bytes of blocks [first, first + count) of the chunk at `origin` that are items of the array, and no padding.
-  /// REQUIRES: these blocks follow each other along the last dimension.
-  std::uint64_t item_bytes(const Coordinates& origin, std::uint32_t first, std::uint32_t count) const;
+  /// Bytes of these rows of blocks [first, first + count) of the chunk at `origin` that are items of the array, and no
+  /// padding. REQUIRES: these blocks follow each other along the last dimension.
+  std::uint64_t item_bytes(const Coordinates& origin, std::uint32_t first, std::uint32_t count,
+                           const BlockRows& rows = {}) const;
 
   /// Bytes of a chunk that are items of the array. REQUIRES: 0 <= chunk < chunk_count().
   std::uint64_t item_bytes(ChunkNumber chunk) const;
 
-  /// C-order bytes after which a reader has done with all the blocks that it touched, and the bytes of these blocks.
+  /// C-order bytes after which a reader has done with all the blocks that it touched (a slab), and the bytes of these
+  /// blocks. He comes back to each of them for every row that it has along the slab's dimension: the first one that
+  /// blocks have more than one row of.
   std::uint64_t slab_bytes() const;
   std::uint64_t slab_block_bytes() const;
+  /// These rows of a block, which lie one after the other in it, and the bytes of one.
+  std::uint64_t block_rows() const;
+  std::uint64_t block_row_bytes() const;
+
+  using TakeBand = std::function<Result<void>(const Part&, std::uint32_t)>;
+  /// Cuts a part so that each piece touches of every block only one band of `rows` rows, and calls `take` with the
+  /// pieces and the number of the band. Part::to stays that of the whole part.
+  Result<void> for_each_band(const Part& part, std::uint64_t rows, const TakeBand& take) const;
 
   /// How many chunks have the same place along the first dimension, and the C-order bytes that these hold together
   /// (fewer at the end of the array). Both 0 if the array is empty.
@@ -102,6 +119,7 @@ class ArrayGeometry {
                             const std::function<Result<void>(const Box&)>& take) const;
   Result<void> split_box(const Box& box, std::uint64_t at, const TakePart& take) const;
   Coordinates coordinates_of(ChunkNumber chunk) const;
+  std::size_t slab_dimension() const;
   Part part_of(const Box& box, const Coordinates& chunk, std::uint64_t at) const;
   Tile tile_of(const Part& part, const Coordinates& block) const;
 

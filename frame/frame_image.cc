@@ -57,6 +57,15 @@ Bytes metalayer_map(const std::vector<Metalayer>& layers, std::size_t base, std:
   return map;
 }
 
+std::uint8_t general_flags(const NewFrame& frame) {
+  const bool variable = frame.chunksize == 0;
+  if (!variable && !frame.vl_blocks) return kOffsetWidth64 | kFirstFrameVersion;
+  unsigned flags = kOffsetWidth64 | static_cast<unsigned>(kLastFrameVersion);
+  if (variable) flags |= kVariableChunksFlag;
+  if (frame.vl_blocks) flags |= kVlBlocksFlag;
+  return static_cast<std::uint8_t>(flags);
+}
+
 /// The fixed part, its lengths 0.
 Bytes fixed_header(const NewFrame& frame) {
   const codec::EncodeParameters& encode = frame.encode;
@@ -67,7 +76,7 @@ Bytes fixed_header(const NewFrame& frame) {
   const std::uint8_t nibble = std::min(encode.compcode, kCodecElsewhere);
   const std::uint8_t split = encode.split_mode == 0 ? 3 : static_cast<std::uint8_t>((encode.split_mode - 1) & 3);
   header.push_back(kFixString4);
-  header.push_back(kOffsetWidth64 | kFirstFrameVersion);
+  header.push_back(general_flags(frame));
   header.push_back(kContiguous);
   header.push_back(static_cast<std::uint8_t>(static_cast<unsigned>(encode.clevel) << 4 | nibble));
   header.push_back(split);

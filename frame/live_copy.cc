@@ -189,4 +189,15 @@ Result<void> copy_live_chunks(const FrameContainer& from, const PendingChanges& 
   return {};
 }
 
+Result<void> copy_all_chunks(const FrameContainer& from, std::uint64_t section, TailWriter& out, IndexEncoder& index) {
+  ChunkCopier copier(from, out);
+  const std::int64_t count = from.chunk_count();
+  for (std::int64_t chunk = 0; chunk < count;) {
+    const auto done = copy_some(from, chunk, count, section, copier, out, index);
+    if (!done) return Failure(done.error());
+    chunk = *done;
+  }
+  return {};
+}
+
 }  // namespace cframefs::frame

@@ -15,6 +15,9 @@ namespace cframefs::frame {
 Result<void> copy_live_chunks(const FrameContainer& from, const PendingChanges& pending, std::uint64_t section,
                               TailWriter& out, IndexEncoder& index);
 
+/// The same with all chunks as they are committed, of whatever sizes.
+Result<void> copy_all_chunks(const FrameContainer& from, std::uint64_t section, TailWriter& out, IndexEncoder& index);
+
 /// Bytes of the chunk section that no chunk takes, or fewer: only the chunks before the widest gaps are looked at, and
 /// nothing in frames of very many chunks.
 Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame);

@@ -41,6 +41,11 @@ Result<void> NewFrameFile::append(const codec::EncodedChunk& chunk) {
   return out_.append(chunk.bytes);
 }
 
+Result<void> NewFrameFile::take_chunks(const FrameContainer& from) {
+  nbytes_ = from.parameters().nbytes;
+  return copy_all_chunks(from, header_.size(), out_, index_);
+}
+
 Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
   HeaderSwitch fields;
   fields.nbytes = nbytes_;

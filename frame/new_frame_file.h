@@ -12,6 +12,7 @@
 
 #include "codec/chunk_encoder.h"
 #include "frame/file_ops.h"
+#include "frame/frame_container.h"
 #include "frame/frame_image.h"
 #include "frame/index_encoder.h"
 #include "frame/tail_writer.h"
@@ -25,6 +26,10 @@ class NewFrameFile {
 
   /// All chunks but the last have the frame's chunksize.
   Result<void> append(const codec::EncodedChunk& chunk);
+
+  /// All chunks of a frame of today as they are, in its place. corruption of a chunk's header or the index;
+  /// unsupported, for chunks that share bytes. REQUIRES: nothing was appended; the chunksize is that of `from`.
+  Result<void> take_chunks(const FrameContainer& from);
 
   /// Index, trailer, header. `vlmetalayers`: plain contents.
   Result<void> finish(const std::vector<Metalayer>& vlmetalayers = {});

@@ -8,6 +8,7 @@
 #include "frame/cframe.h"
 #include "frame/chunk_reader.h"
 #include "frame/msgpack.h"
+#include "frame/zip_member.h"
 
 namespace cframefs::frame {
 
@@ -36,29 +37,16 @@ bool is_sound(std::string_view path) {
   return true;
 }
 
+/// Of what lies at `path`.
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
 std::string_view last_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
-
-/// A part of another source.
-class RangeSource final : public ByteSource {
- public:
-  RangeSource(std::shared_ptr<const ByteSource> whole, FileOffset begin, std::uint64_t size)
-      : whole_(std::move(whole)), begin_(begin), size_(size) {}
-  std::uint64_t size() const override { return size_; }
-  Result<void> read(FileOffset at, ByteSpan into) const override {
-    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the member ends before these bytes");
-    return whole_->read(FileOffset{begin_.value + at.value}, into);
-  }
-  FileOffset place() const override { return FileOffset{whole_->place().value + begin_.value}; }
-  std::string label() const override { return whole_->label(); }
-
- private:
-  const std::shared_ptr<const ByteSource> whole_;
-  const FileOffset begin_;
-  const std::uint64_t size_;
-};
 
 }  // namespace
 
@@ -80,16 +68,28 @@ class EmbeddedSource final : public ByteSource {
 };
 
 bool Store::is_hidden(std::string_view name) {
-  return name == kEmbedName || name.starts_with("__vlmeta__") || name.ends_with(".tmp");
+  return name == kEmbedName || name.starts_with(kMetadataName) || name.ends_with(".tmp");
 }
 
-void Store::add(const std::string& path, Leaf leaf) {
+void Store::add_folders(const std::string& path) {
   for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
     folders_.insert(path.substr(0, slash));
-  leaves_.emplace(path, std::move(leaf));  // the first stays
 }
 
-Result<std::shared_ptr<const Store>> Store::open_zip(std::shared_ptr<const ByteSource> source) {
+/// Of what is there already the first stays. REQUIRES: is_sound(path).
+void Store::add(const std::string& path, Leaf leaf) {
+  const std::string_view name = last_name(path);
+  if (name == kMetadataName || name == std::string(kMetadataName) + ".b2f") {
+    add_folders(path);
+    metadata_.emplace(folder_of(path), std::move(leaf));
+  } else if (!is_hidden(name)) {
+    add_folders(path);
+    leaves_.emplace(path, std::move(leaf));
+  }
+}
+
+Result<std::shared_ptr<const Store>> Store::open_zip(std::shared_ptr<const ByteSource> source,
+                                                     std::shared_ptr<InflateMemory> memory) {
   auto members = read_zip_directory(*source);
   if (!members) return Failure(members.error());
   const auto is_embed = [](const ZipMember& member) { return member.name == kEmbedName; };
@@ -97,23 +97,24 @@ Result<std::shared_ptr<const Store>> Store::open_zip(std::shared_ptr<const ByteS
     return std::shared_ptr<const Store>();
   }
   auto store = std::make_shared<Store>();
-  store->source_ = source;
+  store->source_ = std::move(source);
+  store->memory_ = std::move(memory);
   std::optional<ZipMember> embed;
   for (ZipMember& member : **members) {
     if (is_embed(member)) {
       embed = std::move(member);
-    } else if (is_sound(member.name) && !is_hidden(last_name(member.name))) {
+    } else if (is_sound(member.name)) {
       const std::string name = member.name;
       Leaf leaf;
       leaf.size = member.size;
+      leaf.stored = member.stored;
       leaf.member = std::move(member);
       store->add(name, std::move(leaf));
     }
   }
-  const auto begin = zip_member_begin(*source, *embed);
-  if (!begin) return Failure(begin.error());
-  auto part = std::make_shared<const RangeSource>(std::move(source), *begin, embed->size);
-  if (auto taken = store->take_embed(std::move(part)); !taken) return Failure(taken.error());
+  auto frame = store->open_member(*embed);
+  if (!frame) return Failure(frame.error());
+  if (auto taken = store->take_embed(std::move(*frame)); !taken) return Failure(taken.error());
   return std::shared_ptr<const Store>(std::move(store));
 }
 
@@ -136,10 +137,13 @@ Result<void> Store::take_embed(std::shared_ptr<const ByteSource> source) {
   if (!map || !map->is_object() || !map->contains("embed_map") || !(*map)["embed_map"].is_object()) {
     return corrupt("the map of the embedded frames is damaged");
   }
+  return take_entries((*map)["embed_map"]);
+}
+
+Result<void> Store::take_entries(const json& map) {
   const std::uint64_t available = embed_->parameters().nbytes;
-  for (const auto& [key, entry] : (*map)["embed_map"].items()) {
+  for (const auto& [key, entry] : map.items()) {
     if (!entry.is_object() || !key.starts_with('/') || !is_sound(std::string_view(key).substr(1))) continue;
-    if (is_hidden(last_name(key))) continue;
     const auto offset = entry.find("offset");
     const auto length = entry.find("length");
     if (offset == entry.end() || length == entry.end()) continue;  // a remote reference
@@ -150,16 +154,21 @@ Result<void> Store::take_embed(std::shared_ptr<const ByteSource> source) {
     leaf.embedded = true;
     leaf.offset = offset->get<std::uint64_t>();
     leaf.size = length->get<std::uint64_t>();
+    leaf.stored = leaf.size;
     if (leaf.offset > available || leaf.size > available - leaf.offset) {
       return corrupt("embedded frame '" + key + "' lies past the end");
     }
-    if (leaves_.size() == kMostLeaves) return codec::unsupported("too many frames in one store");
+    if (leaves_.size() + metadata_.size() >= kMostLeaves) return codec::unsupported("too many frames in one store");
+    const std::string stem = key.substr(1);
+    if (is_hidden(last_name(stem))) {
+      add(stem, std::move(leaf));
+      continue;
+    }
     // What it is shows only in its metalayers.
     const auto frame =
         open_cframe(std::make_unique<EmbeddedSource>(*this, leaf.offset, leaf.size), std::make_shared<IndexCache>());
     const auto array = frame ? array_layer_of(**frame) : Result<std::optional<ArrayLayer>>(std::optional<ArrayLayer>());
     const bool is_array = !array || array->has_value();  // a damaged layer is of an array, too
-    const std::string stem = key.substr(1);
     // A file of the same key wins.
     if (!leaves_.contains(stem + ".b2nd") && !leaves_.contains(stem + ".b2f")) {
       add(stem + (is_array ? ".b2nd" : ".b2f"), std::move(leaf));
@@ -171,6 +180,11 @@ Result<void> Store::take_embed(std::shared_ptr<const ByteSource> source) {
 const Store::Leaf* Store::find(const std::string& path) const {
   const auto found = leaves_.find(path);
   return found == leaves_.end() ? nullptr : &found->second;
+}
+
+const Store::Leaf* Store::metadata_of(const std::string& folder) const {
+  const auto found = metadata_.find(folder);
+  return found == metadata_.end() ? nullptr : &found->second;
 }
 
 std::map<std::string, bool> Store::list(const std::string& folder) const {
@@ -190,9 +204,19 @@ std::map<std::string, bool> Store::list(const std::string& folder) const {
 
 Result<std::unique_ptr<ByteSource>> Store::open(const Leaf& leaf) const {
   if (leaf.embedded) return std::make_unique<EmbeddedSource>(*this, leaf.offset, leaf.size);
-  const auto begin = zip_member_begin(*source_, *leaf.member);
-  if (!begin) return Failure(begin.error());
-  return std::make_unique<RangeSource>(source_, *begin, leaf.size);
+  auto member = open_member(*leaf.member);
+  if (!member) return Failure(member.error());
+  return range_source(std::move(*member), FileOffset{0}, leaf.size);
+}
+
+Result<std::shared_ptr<const ByteSource>> Store::open_member(const ZipMember& member) const {
+  const bool deflated = member.method == ZipMethod::deflated;
+  if (deflated) {
+    if (auto kept = members_.find(member.header)) return *kept;
+  }
+  auto opened = open_zip_member(source_, member, memory_);
+  if (!opened || !deflated) return opened;
+  return members_.insert(member.header, std::move(*opened), 1);
 }
 
 /// Decodes the block of the embed frame that holds plain byte `at` into block_.

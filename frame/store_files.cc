@@ -9,6 +9,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "frame/cframe.h"
+#include "frame/open.h"
+
 namespace cframefs::frame {
 
 namespace {
@@ -21,6 +24,7 @@ constexpr std::string_view kEmbedSuffix = ".b2e";
 constexpr std::string_view kFolderSuffix = ".b2d";
 constexpr std::size_t kSuffixLength = 4;
 const char* const kEmbedFile = "embed.b2e";
+const char* const kMetadataFile = "__vlmeta__.b2f";
 constexpr std::size_t kMostKnown = 64;
 // Set in the inode numbers made up here; below the bit that marks decoded views.
 constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
@@ -90,7 +94,8 @@ void StoreFiles::load(Known& known, const std::string& suffix) {
     return;
   }
   auto source = file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(status->st_size));
-  auto store = suffix == kZipSuffix ? Store::open_zip(std::move(source)) : Store::open_embed(std::move(source));
+  auto store =
+      suffix == kZipSuffix ? Store::open_zip(std::move(source), inflate_memory_) : Store::open_embed(std::move(source));
   if (store) {
     known.store = std::move(*store);
   } else {
@@ -178,7 +183,7 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
     status.st_mode = S_IFREG | (rights & 0444U);
     status.st_size = static_cast<off_t>(leaf->size);
     status.st_nlink = 1;
-    status.st_blocks = static_cast<blkcnt_t>((leaf->size + 511) / 512);
+    status.st_blocks = static_cast<blkcnt_t>((leaf->stored + 511) / 512);
   } else {
     // Who may read may enter.
     status.st_mode = S_IFDIR | (rights & 0444U) | (rights & 0444U) >> 2U;
@@ -220,15 +225,19 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
 }
 
 Result<int> StoreFiles::open_named(const std::string& path, int flags) {
-  if (has_store_suffix(path) && (flags & O_ACCMODE) == O_RDONLY) {
-    const std::size_t slash = path.rfind('/');
-    const auto folder = base_.open_named(slash == std::string::npos ? "." : path.substr(0, slash + 1), O_RDONLY);
-    if (!folder) return folder;
-    const Descriptor opened(base_, *folder);
-    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-    if (store_at(opened.fd(), name)) return open_at(opened.fd(), name, flags);
+  if ((flags & O_ACCMODE) != O_RDONLY) return base_.open_named(path, flags);
+  for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (has_store_suffix(part)) {
+      const std::size_t slash = part.rfind('/');
+      const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+      const auto folder = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
+      if (!folder) return folder;
+      const Descriptor opened(base_, *folder);
+      if (store_at(opened.fd(), part.substr(begin))) return open_at(opened.fd(), path.substr(begin), flags);
+    }
+    if (end == std::string::npos) return base_.open_named(path, flags);
   }
-  return base_.open_named(path, flags);
 }
 
 Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
@@ -315,15 +324,61 @@ Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
   return whence == SEEK_HOLE ? end : from;
 }
 
+// ---- attributes --------------------------------------------------------------------------------------------------
+
+bool StoreFiles::is_itself(int fd, const Opened& opened) const {
+  if (opened.leaf) return false;
+  if (!opened.place.known->on_folder) return opened.place.inside.empty();
+  const auto status = base_.status(fd);
+  return status && S_ISDIR(status->st_mode);
+}
+
+Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const Opened& opened) const {
+  const Known& known = *opened.place.known;
+  if (known.on_folder && is_itself(fd, opened)) {
+    const auto file = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (file) return open_container(base_, std::make_shared<const Descriptor>(base_, *file), nullptr, FileOffset{0});
+    if (!is_missing(file.error())) return Failure(file.error());
+  }
+  const Store::Leaf* leaf = known.store ? known.store->metadata_of(opened.place.inside) : nullptr;
+  if (leaf == nullptr) return std::shared_ptr<const Container>();
+  auto source = known.store->open(*leaf);
+  if (!source) return Failure(source.error());
+  return open_cframe(std::move(*source), std::make_shared<IndexCache>());
+}
+
 Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
   const auto known = opened(fd);
-  if (known && known->leaf) return std::vector<std::string>();
-  return base_.list_attributes(fd);
+  if (!known) return base_.list_attributes(fd);
+  std::vector<std::string> names;
+  if (is_itself(fd, *known)) {
+    if (auto own = base_.list_attributes(fd)) names = std::move(*own);  // else a filesystem without attributes
+  }
+  if (known->leaf) return names;
+  const auto metadata = metadata_of(fd, *known);
+  if (!metadata || !*metadata) return names;  // asking for one of them tells of damage
+  for (const std::string& layer : (*metadata)->vlmetalayer_names()) {
+    // An attribute's name ends at its first NUL.
+    if (layer.find('\0') == std::string::npos) names.push_back(std::string(kVlmetaAttribute) + layer);
+  }
+  return names;
 }
 
 Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
   const auto known = opened(fd);
-  if (known && known->leaf) return io_error(ENODATA, "getxattr");
+  if (!known) return base_.get_attribute(fd, name);
+  if (!known->leaf && name.starts_with(kVlmetaAttribute)) {
+    const auto metadata = metadata_of(fd, *known);
+    if (!metadata) return Failure(metadata.error());
+    if (!*metadata) return io_error(ENODATA, "getxattr");
+    const std::vector<std::string> layers = (*metadata)->vlmetalayer_names();
+    const std::string layer = name.substr(kVlmetaAttribute.size());
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) return io_error(ENODATA, "getxattr");
+    const auto content = (*metadata)->vlmetalayer(layer);
+    if (!content) return Failure(content.error());
+    return std::string(content->begin(), content->end());
+  }
+  if (!is_itself(fd, *known)) return io_error(ENODATA, "getxattr");
   return base_.get_attribute(fd, name);
 }
 
@@ -389,12 +444,14 @@ Result<void> StoreFiles::set_times_at(int dir, const std::string& path, const st
 }
 
 Result<void> StoreFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
-  if (const auto known = opened(fd); known && known->leaf) return read_only("setxattr");
+  const auto known = opened(fd);
+  if (known && (name.starts_with(kVlmetaAttribute) || !is_itself(fd, *known))) return read_only("setxattr");
   return base_.set_attribute(fd, name, value, flags);
 }
 
 Result<void> StoreFiles::remove_attribute(int fd, const std::string& name) {
-  if (const auto known = opened(fd); known && known->leaf) return read_only("removexattr");
+  const auto known = opened(fd);
+  if (known && (name.starts_with(kVlmetaAttribute) || !is_itself(fd, *known))) return read_only("removexattr");
   return base_.remove_attribute(fd, name);
 }
 

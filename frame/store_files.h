@@ -3,7 +3,7 @@
 // A store is a file of the suffix .b2z or .b2e that is one by its content, or a folder of the suffix .b2d with an embed
 // frame (frame/store.h). Everything above works with paths and descriptors as ever; a descriptor of something inside a
 // store is one of the store's file, and a table here knows what it stands for. All else goes to `base` untouched.
-// Nothing inside a store can be changed: EROFS.
+// Nothing inside a store can be changed: EROFS. A group's metadata are extended attributes of its folder.
 //
 // Stores are parsed once and kept as long as their file does not change.
 //
@@ -18,6 +18,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@
 #include "frame/store.h"
 
 namespace cframefs::frame {
+
+/// Extended attributes that are variable-length metalayers: this and the layer's name.
+inline constexpr std::string_view kVlmetaAttribute = "user.blosc2.vlmeta.";
 
 class StoreFiles final : public FileOps {
  public:
@@ -95,10 +99,15 @@ class StoreFiles final : public FileOps {
   Result<struct stat> status_inside(const Place& place) const;
   Result<int> open_inside(const Place& place, int flags);
   Result<std::vector<DirectoryEntry>> list_inside(int dir_fd, const Place& place);
+  /// Whether the descriptor is, to `base_`, the very folder or file that it stands for.
+  bool is_itself(int fd, const Opened& opened) const;
+  /// The frame with the metadata of an open folder; null if there is none.
+  Result<std::shared_ptr<const Container>> metadata_of(int fd, const Opened& opened) const;
   /// EROFS for what lies inside a store, and for a store itself unless `whole`.
   Result<void> check_outside(int dir, const std::string& path, bool whole = false);
 
   FileOps& base_;
+  const std::shared_ptr<InflateMemory> inflate_memory_ = std::make_shared<InflateMemory>();
   std::atomic<std::size_t> opened_count_{0};
   mutable std::shared_mutex opened_mutex_;
   std::unordered_map<int, std::shared_ptr<const Opened>> opened_;  // guarded by opened_mutex_

@@ -112,18 +112,18 @@ Result<std::optional<std::vector<ZipMember>>> read_zip_directory(const ByteSourc
     const std::size_t extra = load_le<std::uint16_t>(&rest[30]);
     const std::size_t comment = load_le<std::uint16_t>(&rest[32]);
     if (name + extra + comment > rest.size() - kEntryLength) return corrupt("zip: the directory is cut off");
-    const bool encrypted = (rest[8] & 1) != 0;
-    const auto method = load_le<std::uint16_t>(&rest[10]);
-    std::uint64_t stored = load_le<std::uint32_t>(&rest[20]);
     ZipMember member;
+    member.encrypted = (rest[8] & 1) != 0;
+    member.method = static_cast<ZipMethod>(load_le<std::uint16_t>(&rest[10]));
+    member.checksum = load_le<std::uint32_t>(&rest[16]);
+    member.stored = load_le<std::uint32_t>(&rest[20]);
     member.size = load_le<std::uint32_t>(&rest[24]);
     member.header = load_le<std::uint32_t>(&rest[42]);
-    if (!read_zip64_extra(rest.subspan(kEntryLength + name, extra), member.size, stored, member.header)) {
+    if (!read_zip64_extra(rest.subspan(kEntryLength + name, extra), member.size, member.stored, member.header)) {
       return corrupt("zip: a zip64 field is cut off");
     }
     const ByteView text = rest.subspan(kEntryLength, name);
     member.name.assign(text.begin(), text.end());
-    member.stored = method == 0 && !encrypted && stored == member.size;
     members.push_back(std::move(member));
     rest = rest.subspan(kEntryLength + name + extra + comment);
   }
@@ -131,7 +131,14 @@ Result<std::optional<std::vector<ZipMember>>> read_zip_directory(const ByteSourc
 }
 
 Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& member) {
-  if (!member.stored) return codec::unsupported("zip: '" + member.name + "' is compressed or encrypted");
+  if (member.encrypted) return codec::unsupported("zip: '" + member.name + "' is encrypted");
+  if (member.method != ZipMethod::stored && member.method != ZipMethod::deflated) {
+    return codec::unsupported("zip: '" + member.name + "' is compressed by method " +
+                              std::to_string(static_cast<unsigned>(member.method)) + ", neither stored nor deflated");
+  }
+  if (member.method == ZipMethod::stored && member.stored != member.size) {
+    return corrupt("zip: '" + member.name + "' is stored and yet of two lengths");
+  }
   std::array<std::uint8_t, kLocalLength> local{};
   if (member.header > source.size() || source.size() - member.header < kLocalLength) {
     return corrupt("zip: '" + member.name + "' lies past the file");
@@ -140,9 +147,12 @@ Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& m
   if (load_le<std::uint32_t>(local.data()) != kLocalMagic) {
     return corrupt("zip: '" + member.name + "' is not where the directory says");
   }
+  if (load_le<std::uint16_t>(&local[8]) != static_cast<std::uint16_t>(member.method)) {
+    return corrupt("zip: '" + member.name + "' is compressed in another way than the directory says");
+  }
   const std::uint64_t begin =
       member.header + kLocalLength + load_le<std::uint16_t>(&local[26]) + load_le<std::uint16_t>(&local[28]);
-  if (begin > source.size() || member.size > source.size() - begin) {
+  if (begin > source.size() || member.stored > source.size() - begin) {
     return corrupt("zip: '" + member.name + "' reaches past the file");
   }
   return FileOffset{begin};

@@ -1,4 +1,4 @@
-// The directory of a zip file: which members there are and where they lie. Nothing is inflated.
+// The directory of a zip file: which members there are and where they lie. Their bytes: zip_member.h.
 //
 // Zip64 is understood. Every offset and length is checked against the file. Thread safety: functions and plain values.
 // Errors: corruption; io passes through.
@@ -13,17 +13,23 @@
 
 namespace cframefs::frame {
 
+/// How the bytes of a member were compressed. Others than these cannot be read.
+enum class ZipMethod : std::uint16_t { stored = 0, deflated = 8 };
+
 struct ZipMember {
   std::string name;
-  std::uint64_t size = 0;    // plain
-  std::uint64_t header = 0;  // where its local header begins
-  bool stored = false;       // its bytes lie in the file as they are: neither compressed nor encrypted
+  std::uint64_t size = 0;      // plain
+  std::uint64_t stored = 0;    // in the zip file
+  std::uint64_t header = 0;    // where its local header begins
+  std::uint32_t checksum = 0;  // CRC-32 of the plain bytes
+  ZipMethod method = ZipMethod::stored;
+  bool encrypted = false;
 };
 
 /// All members; none if the file is no zip file at all.
 Result<std::optional<std::vector<ZipMember>>> read_zip_directory(const ByteSource& source);
 
-/// Where the bytes of a stored member begin, which only its local header knows.
+/// Where the bytes of a member begin, which only its local header knows. unsupported: they cannot be read.
 Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& member);
 
 }  // namespace cframefs::frame

@@ -3,13 +3,14 @@
 //
 //   user.blosc2.info          JSON, as `cframe info --json` starts
 //   user.blosc2.meta.NAME     fixed metalayer, its raw content
-//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed
+//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from frame/store_files.h
 #include <cerrno>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "frame/report.h"
+#include "frame/store_files.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::string_view kInfo = "user.blosc2.info";
 constexpr std::string_view kMeta = "user.blosc2.meta.";
-constexpr std::string_view kVlmeta = "user.blosc2.vlmeta.";
+constexpr std::string_view kVlmeta = frame::kVlmetaAttribute;
 
 codec::Failure no_attribute() {
   return codec::io_error(ENODATA, "getxattr");

@@ -243,8 +243,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
   }
   auto generation = current_generation(handle);
   for (int attempt = 1; generation; ++attempt) {
-    const auto manner =
-        handle.ahead->note(*generation, at, length) ? ReadRoute::Manner::jumping : ReadRoute::Manner::any;
+    const ReadRoute::Manner manner = handle.ahead->note(*generation, at, length);
     auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply, manner);
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
     auto now = current_generation(handle);

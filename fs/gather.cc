@@ -5,10 +5,17 @@
 // as the innermost dimensions allow. Cells stay in the cache until all their items have been served: the next rows of
 // the array come from the same blocks.
 //
+// Where all the blocks of a slab (frame/array_geometry.h) are more than the cache holds, each would be gone before a
+// sequential reader comes to its next row. So of such blocks only a band of rows is kept for him, as many as fit: a
+// cell is then one band of one block, and a block is decoded once for each band instead of once for each row. Those who
+// jump about (a column after the other, say) find whole blocks: they may want any row next.
+//
 // Where a chunk's own blocks are not those of the array (plain copies, repeated values, the first caterva generation)
 // the runs of a box are read through a window instead.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "fs/read_route.h"
@@ -39,7 +46,58 @@ codec::Error wrong_length(const frame::ChunkReader& reader) {
   return error;
 }
 
+codec::Result<void> nobody_waits() {
+  return codec::invalid("nobody waits for it any more");
+}
+
 }  // namespace
+
+/// The cells of a chunk's tiles: neighbouring blocks, or one band of one block.
+class ReadRoute::TileCells {
+ public:
+  TileCells(const frame::ChunkReader& reader, const ArrayGeometry& array)
+      : reader_(reader), array_(array), layout_(reader.decoder(), array.row_blocks()) {}
+  /// Band `band` of the blocks, where these are cut every `rows` rows.
+  TileCells(const frame::ChunkReader& reader, const ArrayGeometry& array, std::uint64_t rows, std::uint32_t band)
+      : TileCells(reader, array) {
+    bands_ = static_cast<std::uint32_t>((array.block_rows() + rows - 1) / rows);
+    band_ = band;
+    rows_ = {band * rows, std::min((band + 1) * rows, array.block_rows())};
+  }
+
+  const frame::ChunkReader& reader() const { return reader_; }
+  const CellLayout& layout() const { return layout_; }
+  bool are_bands() const { return bands_ != 0; }
+
+  std::uint32_t cell_of(std::uint32_t block) const {
+    return are_bands() ? kOfBands | (block * bands_ + band_) : layout_.cell_of(block);
+  }
+  std::uint32_t block_of(std::uint32_t cell) const {
+    return are_bands() ? (cell & ~kOfBands) / bands_ : layout_.first_block(cell);
+  }
+  /// In the plain bytes of the chunk.
+  codec::ByteRange range(std::uint32_t cell) const {
+    if (!are_bands()) return layout_.range(cell);
+    const std::uint64_t block = std::uint64_t{block_of(cell)} * array_.block_bytes();
+    return {block + rows_.begin * array_.block_row_bytes(), block + rows_.end * array_.block_row_bytes()};
+  }
+  /// Bytes of the cell that are no items of the array. `origin`: of the chunk.
+  std::uint64_t padding(const ArrayGeometry::Coordinates& origin, std::uint32_t cell) const {
+    const std::uint32_t blocks = are_bands() ? 1 : layout_.block_count(cell);
+    return range(cell).size() - array_.item_bytes(origin, block_of(cell), blocks, rows_);
+  }
+
+ private:
+  // Tells the numbers of bands from those of blocks. A chunk has fewer than 2^31 bytes, so either has room.
+  static constexpr std::uint32_t kOfBands = std::uint32_t{1} << 31;
+
+  const frame::ChunkReader& reader_;
+  const ArrayGeometry& array_;
+  const CellLayout layout_;
+  std::uint32_t bands_ = 0;  // 0: cells are whole blocks
+  std::uint32_t band_ = 0;
+  frame::BlockRows rows_;
+};
 
 struct ReadRoute::Batch {
   struct Cell {
@@ -66,13 +124,14 @@ struct ReadRoute::Batch {
 struct ReadRoute::Gathering {
   const Generation& generation;
   const ArrayGeometry& array;
+  const Manner manner;
   codec::ByteSpan out;
 };
 
 codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
-                                      std::uint64_t length, Reply& reply) {
+                                      std::uint64_t length, Manner manner, Reply& reply) {
   Buffer buffer = pool_.get(length);
-  const Gathering gathering{generation, array, buffer.bytes()};
+  const Gathering gathering{generation, array, manner, buffer.bytes()};
   auto done = array.for_each_part(at - generation.view().head().size(), length,
                                   [&](const ArrayGeometry::Part& part) { return gather_part(gathering, part); });
   if (done) reply.add(std::move(buffer), length);
@@ -80,7 +139,7 @@ codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayG
 }
 
 codec::Result<void> ReadRoute::gather_part(const Gathering& gathering, const ArrayGeometry::Part& part) {
-  const auto& [generation, array, out] = gathering;
+  const auto& [generation, array, manner, out] = gathering;
   auto reader = generation.reader(part.chunk);
   if (!reader) return report(generation, reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
@@ -89,43 +148,67 @@ codec::Result<void> ReadRoute::gather_part(const Gathering& gathering, const Arr
     frame::clear_box(part.to, out.data() + part.out);
     return {};
   }
-  if (has_array_blocks(decoder, array)) return gather_tiles(gathering, **reader, part);
-  return gather_runs(gathering, **reader, part);
+  if (!has_array_blocks(decoder, array)) return gather_runs(gathering, **reader, part);
+  return for_each_cells(**reader, array, part, manner, [&](const TileCells& cells, const ArrayGeometry::Part& piece) {
+    return gather_tiles(gathering, cells, piece);
+  });
 }
 
-codec::Result<void> ReadRoute::gather_tiles(const Gathering& gathering, const frame::ChunkReader& reader,
+/// Rows of a block that are kept together; 0 if blocks are kept whole, or not even a row of each can be kept.
+std::uint64_t ReadRoute::band_rows(const frame::ChunkReader& reader, const ArrayGeometry& array) const {
+  const std::uint64_t slab = array.slab_block_bytes();
+  // The first block of such a chunk is a cell of its own, for the others' sake.
+  if (slab <= cache_.bound() / 4 * 3 || reader.decoder().needs_reference()) return 0;
+  // What a block may take: two bands are there at once, one being read and one decoded ahead.
+  const std::uint64_t share = cache_.bound() / 8 * 3 / (slab / array.block_bytes());
+  const std::uint64_t row = array.block_row_bytes();
+  std::uint64_t rows = std::min(share / row, array.block_rows());
+  while (rows > 0 && BufferPool::capacity_for(rows * row) > share)
+    --rows;
+  return rows;
+}
+
+codec::Result<void> ReadRoute::for_each_cells(
+    const frame::ChunkReader& reader, const ArrayGeometry& array, const ArrayGeometry::Part& part, Manner manner,
+    const std::function<codec::Result<void>(const TileCells&, const ArrayGeometry::Part&)>& take) {
+  const std::uint64_t rows = manner == Manner::sequential ? band_rows(reader, array) : 0;
+  if (rows == 0) return take(TileCells(reader, array), part);
+  return array.for_each_band(part, rows, [&](const ArrayGeometry::Part& piece, std::uint32_t band) {
+    return take(TileCells(reader, array, rows, band), piece);
+  });
+}
+
+codec::Result<void> ReadRoute::gather_tiles(const Gathering& gathering, const TileCells& cells,
                                             const ArrayGeometry::Part& part) {
-  const ArrayGeometry& array = gathering.array;
-  const CellLayout layout(reader.decoder(), array.row_blocks());
   Batch batch;
-  auto done = array.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) -> codec::Result<void> {
-    const std::uint32_t cell = layout.cell_of(tile.block);
+  auto done = gathering.array.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) -> codec::Result<void> {
+    const std::uint32_t cell = cells.cell_of(tile.block);
     if (batch.is_full()) {
-      if (auto taken = take_batch(gathering, reader, layout, part, batch); !taken) return taken;
+      if (auto taken = take_batch(gathering, cells, part, batch); !taken) return taken;
     }
     if (batch.cells.empty() || batch.cells.back().number != cell) {
-      batch.bytes += layout.range(cell).size();
+      batch.bytes += cells.range(cell).size();
       batch.cells.push_back({cell, {}});
     }
     batch.pieces.push_back({tile, batch.cells.size() - 1});
     return {};
   });
-  return done ? take_batch(gathering, reader, layout, part, batch) : done;
+  return done ? take_batch(gathering, cells, part, batch) : done;
 }
 
-codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const frame::ChunkReader& reader,
-                                          const CellLayout& layout, const ArrayGeometry::Part& part, Batch& batch) {
-  const auto& [generation, array, out] = gathering;
+codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const TileCells& cells,
+                                          const ArrayGeometry::Part& part, Batch& batch) {
+  const Generation& generation = gathering.generation;
   std::uint64_t misses = 0;
   for (Batch::Cell& cell : batch.cells) {
     const CellKey key{generation.id(), part.chunk.value, cell.number};
-    cell.lookup = cache_.find(key, layout.range(cell.number).size(), BlockCache::Keep::until_served);
+    cell.lookup = cache_.find(key, cells.range(cell.number).size(), BlockCache::Keep::until_served);
     misses += cell.lookup.found == BlockCache::Found::load ? 1 : 0;
   }
   statistics_.cache_misses.fetch_add(misses, std::memory_order_relaxed);
   statistics_.cache_hits.fetch_add(batch.cells.size() - misses, std::memory_order_relaxed);
   if (misses != 0) {
-    if (auto loaded = load_batch(generation, reader, layout, batch); !loaded) return loaded;
+    if (auto loaded = load_batch(generation, cells, batch); !loaded) return loaded;
   }
   for (Batch::Cell& cell : batch.cells) {
     if (cell.lookup.found != BlockCache::Found::busy) continue;
@@ -134,14 +217,12 @@ codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const fram
   for (const Batch::Piece& piece : batch.pieces) {
     const Batch::Cell& cell = batch.cells[piece.cell];
     const BlockCache::Pin& pin = cell.lookup.pin;
-    const codec::ByteRange range = layout.range(cell.number);
-    frame::copy_box(piece.tile.box, pin.bytes().data() + (piece.tile.inner - range.begin), out.data() + piece.tile.out);
+    const std::uint64_t begin = cells.range(cell.number).begin;
+    frame::copy_box(piece.tile.box, pin.bytes().data() + (piece.tile.inner - begin),
+                    gathering.out.data() + piece.tile.out);
     std::uint64_t served = piece.tile.box.volume();
     // Padding is never asked for: it counts as served with the first item of the cell.
-    if (piece.tile.inner == range.begin) {
-      const std::uint32_t first = layout.first_block(cell.number);
-      served += range.size() - array.item_bytes(part.origin, first, layout.block_count(cell.number));
-    }
+    if (piece.tile.inner == begin) served += cells.padding(part.origin, cell.number);
     pin.note_served(served);
   }
   batch.clear();
@@ -149,9 +230,15 @@ codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const fram
 }
 
 /// Decodes the cells that this thread has claimed, neighbours together.
-codec::Result<void> ReadRoute::load_batch(const Generation& generation, const frame::ChunkReader& reader,
-                                          const CellLayout& layout, Batch& batch) {
+codec::Result<void> ReadRoute::load_batch(const Generation& generation, const TileCells& cells, Batch& batch) {
   codec::Result<void> result;
+  if (cells.are_bands()) {
+    for (Batch::Cell& cell : batch.cells) {
+      if (cell.lookup.found != BlockCache::Found::load) continue;
+      if (auto loaded = load_band(generation, cells, cell.number, cell.lookup.pin); !loaded && result) result = loaded;
+    }
+    return result;
+  }
   for (std::size_t i = 0; i < batch.cells.size();) {
     std::vector<BlockCache::Lookup> neighbours;
     const std::size_t begin = i;
@@ -159,12 +246,36 @@ codec::Result<void> ReadRoute::load_batch(const Generation& generation, const fr
       // Cells of different rows are neighbours, too, if no row ends inside the array.
       neighbours.push_back(std::move(batch.cells[i].lookup));
     }
-    auto loaded = load_runs(generation, reader, layout, batch.cells[begin].number, neighbours);
+    auto loaded = load_runs(generation, cells.reader(), cells.layout(), batch.cells[begin].number, neighbours);
     for (std::size_t k = 0; k < neighbours.size(); ++k)
       batch.cells[begin + k].lookup = std::move(neighbours[k]);
     if (!loaded && result) result = loaded;
   }
   return result;
+}
+
+/// Decodes a block for the sake of one band of it.
+codec::Result<void> ReadRoute::load_band(const Generation& generation, const TileCells& cells, std::uint32_t cell,
+                                         BlockCache::Pin& pin) {
+  const frame::ChunkReader& reader = cells.reader();
+  const std::uint32_t block = cells.block_of(cell);
+  const codec::ByteRange whole = reader.decoder().block_range(block);
+  const codec::ByteRange band = cells.range(cell);
+  Buffer plain = pool_.get(whole.size());
+  const ByteBudget::Share share(budget_, reader.scratch_bytes(block, 1) + whole.size() + band.size());
+  const codec::ContextPool::Lease context = contexts_.acquire();
+  const std::array<codec::ByteSpan, 1> outs = {plain.bytes()};
+  if (auto decoded = reader.decode(*context, block, outs, {}); !decoded) {
+    const Run run{cell, {&pin}};
+    fail(generation, run, decoded.error());
+    return report(generation, decoded.error());
+  }
+  std::memcpy(pin.bytes().data(), plain.bytes().data() + (band.begin - whole.begin), band.size());
+  cache_.publish(pin);
+  statistics_.blocks_decoded.fetch_add(1, std::memory_order_relaxed);
+  statistics_.bytes_decoded.fetch_add(whole.size(), std::memory_order_relaxed);
+  statistics_.bytes_fetched.fetch_add(reader.decoder().stored_range(block).size(), std::memory_order_relaxed);
+  return {};
 }
 
 codec::Result<void> ReadRoute::gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,
@@ -211,45 +322,50 @@ codec::Result<void> ReadRoute::fetch_window(const Generation& generation, const 
   return {};
 }
 
+codec::Result<void> ReadRoute::load_ahead(const Generation& generation, const ArrayGeometry& array,
+                                          const TileCells& cells, const ArrayGeometry::Part& part,
+                                          const std::function<bool()>& wanted) {
+  Batch batch;
+  const auto load = [&] {
+    static_cast<void>(load_batch(generation, cells, batch));
+    batch.clear();
+  };
+  std::optional<std::uint32_t> last;
+  auto done = array.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) -> codec::Result<void> {
+    const std::uint32_t cell = cells.cell_of(tile.block);
+    if (last == cell) return {};
+    last = cell;
+    const CellKey key{generation.id(), part.chunk.value, cell};
+    const std::uint64_t size = cells.range(cell).size();
+    BlockCache::Pin pin = cache_.find_to_load(key, size, BlockCache::Keep::until_served);
+    if (!pin) return {};
+    statistics_.cells_ahead.fetch_add(1, std::memory_order_relaxed);
+    batch.bytes += size;
+    batch.cells.push_back({cell, {std::move(pin), BlockCache::Found::load}});
+    if (batch.bytes < kBatchBytes) return {};
+    load();
+    return wanted() ? codec::Result<void>() : nobody_waits();
+  });
+  if (!batch.cells.empty()) load();
+  return done;
+}
+
 void ReadRoute::gather_ahead(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
                              std::uint64_t length, const std::function<bool()>& wanted) {
   const std::uint64_t head = generation.view().head().size();
   const std::uint64_t begin = std::max(at, head);
   if (at + length <= begin) return;
-  const auto stop = [] { return codec::Result<void>(codec::invalid("nobody waits for it any more")); };
   // Whatever fails will fail again for the reader, who reports it.
   static_cast<void>(array.for_each_part(begin - head, at + length - begin, [&](const ArrayGeometry::Part& part) {
-    if (!wanted()) return stop();
+    if (!wanted()) return nobody_waits();
     auto reader = generation.reader(part.chunk);
     if (!reader || (*reader)->decoder().nbytes() != array.chunk_bytes()) return codec::Result<void>();
     const codec::ChunkDecoder& decoder = (*reader)->decoder();
     if (decoder.is_zeros() || !has_array_blocks(decoder, array)) return codec::Result<void>();
-    const CellLayout layout(decoder, array.row_blocks());
-    Batch batch;
-    const auto load = [&] {
-      static_cast<void>(load_batch(generation, **reader, layout, batch));
-      batch.clear();
-    };
-    std::uint32_t last = 0;
-    bool first = true;
-    auto done = array.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) {
-      const std::uint32_t cell = layout.cell_of(tile.block);
-      if (!first && cell == last) return codec::Result<void>();
-      first = false;
-      last = cell;
-      const CellKey key{generation.id(), part.chunk.value, cell};
-      const std::uint64_t size = layout.range(cell).size();
-      BlockCache::Pin pin = cache_.find_to_load(key, size, BlockCache::Keep::until_served);
-      if (!pin) return codec::Result<void>();
-      statistics_.cells_ahead.fetch_add(1, std::memory_order_relaxed);
-      batch.bytes += size;
-      batch.cells.push_back({cell, {std::move(pin), BlockCache::Found::load}});
-      if (batch.bytes < kBatchBytes) return codec::Result<void>();
-      load();
-      return wanted() ? codec::Result<void>() : stop();
+    const auto manner = Manner::sequential;
+    return for_each_cells(**reader, array, part, manner, [&](const TileCells& cells, const ArrayGeometry::Part& piece) {
+      return load_ahead(generation, array, cells, piece, wanted);
     });
-    if (!batch.cells.empty()) load();
-    return done;
   }));
 }
 

@@ -11,6 +11,8 @@ constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
 // One task decodes about this much: large enough to pay for itself, small enough to spread over the workers.
 constexpr std::uint64_t kTaskBytes = std::uint64_t{512} << 10;
 constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
+// An array is not read sequentially by one who reads less than this part of what he passes.
+constexpr std::uint64_t kSparse = 4;
 
 /// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
 std::uint64_t task_bytes(const Generation& generation) {
@@ -35,6 +37,8 @@ void ReadAhead::jump(std::uint64_t end) {
   if (window_ != 0) shared_.sequential_readers.fetch_sub(1, std::memory_order_relaxed);
   window_ = 0;
   next_ = end;
+  begin_ = end;
+  read_ = 0;
   scheduled_ = end;
   reader_->epoch.fetch_add(1, std::memory_order_relaxed);
 }
@@ -50,56 +54,66 @@ std::uint64_t ReadAhead::most_ahead(const Generation& generation) const {
   return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
 }
 
-bool ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length) {
-  if (shared_.readahead == 0) return false;
+ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t at, std::uint64_t length,
+                                    Ahead& ahead) {
+  using Manner = ReadRoute::Manner;
   const std::uint64_t end = at + length;
-  std::uint64_t begin = 0;
-  std::uint64_t target = 0;
-  std::uint64_t epoch = 0;
+  const bool near = at + kSlack >= next_ && at <= next_ + kSlack;
+  if (generation.id() != generation_ || !near) {
+    generation_ = generation.id();
+    jump(end);
+    return Manner::jumping;
+  }
+  // An older request of the same stream, or the same bytes again.
+  if (end <= next_) return window_ == 0 ? Manner::any : Manner::sequential;
+  if (at < next_ && window_ == 0 && next_ - at > length) {
+    jump(end);
+    return Manner::jumping;
+  }
+  next_ = end;
+  read_ += length;
+  if (generation.view().tiles() != nullptr && read_ * kSparse < end - begin_) return Manner::any;
+  reader_->position.store(at, std::memory_order_relaxed);
+  if (window_ == 0) {
+    shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
+    window_ = length;
+  }
+  const std::uint64_t most = most_ahead(generation);
+  const std::uint64_t step = task_bytes(generation);
+  // What is decoded now would be gone before it is read.
+  if (shared_.readahead == 0 || most < step) return Manner::sequential;
+  window_ = std::min(window_ * 2, most);
+  ahead.begin = std::max(scheduled_, end);
+  // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
+  ahead.end = std::min((end + window_) / step * step, generation.view().size());
+  if (end + window_ >= generation.view().size()) ahead.end = generation.view().size();
+  if (ahead.end > ahead.begin) scheduled_ = ahead.end;
+  ahead.epoch = reader_->epoch.load(std::memory_order_relaxed);
+  return Manner::sequential;
+}
+
+ReadRoute::Manner ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at,
+                                  std::uint64_t length) {
+  Ahead ahead;
+  ReadRoute::Manner manner = ReadRoute::Manner::any;
   {
     codec::MutexLock lock(mutex_);
-    const bool near = at + kSlack >= next_ && at <= next_ + kSlack;
-    if (generation->id() != generation_ || !near) {
-      generation_ = generation->id();
-      jump(end);
-      return true;
-    }
-    if (end <= next_) return false;  // an older request of the same stream, or the same bytes again
-    if (at < next_ && window_ == 0 && next_ - at > length) {
-      jump(end);
-      return true;
-    }
-    next_ = end;
-    reader_->position.store(at, std::memory_order_relaxed);
-    if (window_ == 0) {
-      shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
-      window_ = length;
-    }
-    const std::uint64_t most = most_ahead(*generation);
-    const std::uint64_t step = task_bytes(*generation);
-    if (most < step) return false;  // what is decoded now would be gone before it is read
-    window_ = std::min(window_ * 2, most);
-    begin = std::max(scheduled_, end);
-    // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
-    target = std::min((end + window_) / step * step, generation->view().size());
-    if (end + window_ >= generation->view().size()) target = generation->view().size();
-    if (target <= begin) return false;
-    scheduled_ = target;
-    epoch = reader_->epoch.load(std::memory_order_relaxed);
+    manner = follow(*generation, at, length, ahead);
   }
   const std::uint64_t step = task_bytes(*generation);
-  while (begin < target) {
-    const std::uint64_t stop = std::min((begin / step + 1) * step, target);
-    shared_.workers.post([&route = shared_.route, reader = reader_, generation, begin, stop, epoch] {
+  while (ahead.begin < ahead.end) {
+    const std::uint64_t begin = ahead.begin;
+    const std::uint64_t stop = std::min((begin / step + 1) * step, ahead.end);
+    shared_.workers.post([&route = shared_.route, reader = reader_, generation, begin, stop, epoch = ahead.epoch] {
       const auto wanted = [&reader, epoch, stop] {
         return reader->epoch.load(std::memory_order_relaxed) == epoch &&
                reader->position.load(std::memory_order_relaxed) < stop;
       };
       if (wanted()) route.decode_ahead(*generation, frame::FlatOffset{begin}, stop - begin, wanted);
     });
-    begin = stop;
+    ahead.begin = stop;
   }
-  return false;
+  return manner;
 }
 
 }  // namespace cframefs::fs

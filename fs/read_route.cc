@@ -42,7 +42,7 @@ codec::Result<void> ReadRoute::read(const Generation& generation, frame::FlatOff
     if (length == 0) return {};
   }
   if (const frame::ArrayGeometry* array = generation.view().tiles()) {
-    return gather(generation, *array, at.value, length, reply);
+    return gather(generation, *array, at.value, length, manner, reply);
   }
   std::vector<frame::Piece> pieces;
   if (auto mapped = generation.view().map(at, length, pieces); !mapped) return report(generation, mapped.error());

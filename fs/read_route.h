@@ -30,11 +30,12 @@ class ReadRoute {
  public:
   ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once);
 
-  /// How a reader goes about.
+  /// How a reader goes about, as far as can be told.
   enum class Manner : std::uint8_t {
     any,
-    jumping,    // he has just come from elsewhere, and may never come back
-    returning,  // he comes back to each cell until he has had all of it
+    jumping,     // he has just come from elsewhere, and may never come back
+    sequential,  // he goes on from there
+    returning,   // he comes back to each cell until he has had all of it
   };
 
   /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
@@ -63,6 +64,7 @@ class ReadRoute {
   /// Boxes of one chunk that are read together, and the cells that they lie in.
   struct Batch;
   struct Gathering;
+  class TileCells;
 
   codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Manner manner, Reply& reply);
   codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
@@ -78,16 +80,25 @@ class ReadRoute {
                              codec::ByteView reference);
   /// Appends bytes [at, at + length) of an array, which lie behind the view's head.
   codec::Result<void> gather(const Generation& generation, const frame::ArrayGeometry& array, std::uint64_t at,
-                             std::uint64_t length, Reply& reply);
+                             std::uint64_t length, Manner manner, Reply& reply);
   codec::Result<void> gather_part(const Gathering& gathering, const frame::ArrayGeometry::Part& part);
-  codec::Result<void> gather_tiles(const Gathering& gathering, const frame::ChunkReader& reader,
+  std::uint64_t band_rows(const frame::ChunkReader& reader, const frame::ArrayGeometry& array) const;
+  codec::Result<void> for_each_cells(
+      const frame::ChunkReader& reader, const frame::ArrayGeometry& array, const frame::ArrayGeometry::Part& part,
+      Manner manner,
+      const std::function<codec::Result<void>(const TileCells&, const frame::ArrayGeometry::Part&)>& take);
+  codec::Result<void> gather_tiles(const Gathering& gathering, const TileCells& cells,
                                    const frame::ArrayGeometry::Part& part);
   codec::Result<void> gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,
                                   const frame::ArrayGeometry::Part& part);
-  codec::Result<void> take_batch(const Gathering& gathering, const frame::ChunkReader& reader, const CellLayout& layout,
+  codec::Result<void> take_batch(const Gathering& gathering, const TileCells& cells,
                                  const frame::ArrayGeometry::Part& part, Batch& batch);
-  codec::Result<void> load_batch(const Generation& generation, const frame::ChunkReader& reader,
-                                 const CellLayout& layout, Batch& batch);
+  codec::Result<void> load_batch(const Generation& generation, const TileCells& cells, Batch& batch);
+  codec::Result<void> load_band(const Generation& generation, const TileCells& cells, std::uint32_t cell,
+                                BlockCache::Pin& pin);
+  codec::Result<void> load_ahead(const Generation& generation, const frame::ArrayGeometry& array,
+                                 const TileCells& cells, const frame::ArrayGeometry::Part& part,
+                                 const std::function<bool()>& wanted);
   codec::Result<void> fetch_window(const Generation& generation, const frame::ChunkReader& reader, std::uint32_t inner,
                                    codec::ByteSpan window);
   void gather_ahead(const Generation& generation, const frame::ArrayGeometry& array, std::uint64_t at,

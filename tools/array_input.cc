@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
-#include "frame/npy_file.h"
 #include "frame/strided_copy.h"
 
 namespace cframefs::tools {
@@ -15,54 +13,11 @@ using codec::Result;
 
 namespace {
 
-/// What is turned round is held in memory twice.
-constexpr std::uint64_t kMostTurned = std::uint64_t{1} << 30;
-
-class MemoryInput final : public Input {
- public:
-  explicit MemoryInput(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
-  Result<std::size_t> read(codec::ByteSpan into) override {
-    const std::size_t size = std::min(into.size(), bytes_.size() - at_);
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), size, into.begin());
-    at_ += size;
-    return size;
-  }
-
- private:
-  const std::vector<std::uint8_t> bytes_;
-  std::size_t at_ = 0;
-};
-
 Result<void> read_all(Input& input, codec::ByteSpan into) {
   const auto got = input.read(into);
   if (!got) return Failure(got.error());
   if (*got < into.size()) return codec::corrupt("the array ends before its last item");
   return {};
-}
-
-std::vector<std::uint8_t> turn_round(codec::ByteView fortran, const std::vector<std::int64_t>& shape,
-                                     std::size_t itemsize) {
-  const std::size_t ndim = shape.size();
-  std::vector<std::size_t> strides(ndim);
-  std::size_t stride = itemsize;
-  for (std::size_t d = 0; d < ndim; ++d) {
-    strides[d] = stride;
-    stride *= static_cast<std::size_t>(shape[d]);
-  }
-  std::vector<std::uint8_t> turned(fortran.size());
-  std::vector<std::int64_t> index(ndim);
-  std::size_t from = 0;
-  for (std::size_t to = 0; to < turned.size(); to += itemsize) {
-    std::memcpy(&turned[to], &fortran[from], itemsize);
-    // The next item, the last dimension first.
-    for (std::size_t d = ndim; d-- > 0;) {
-      from += strides[d];
-      if (++index[d] < shape[d]) break;
-      from -= strides[d] * static_cast<std::size_t>(shape[d]);
-      index[d] = 0;
-    }
-  }
-  return turned;
 }
 
 /// C-order bytes beneath which chunks follow each other: of all dimensions from the one on that chunks cut.
@@ -78,17 +33,6 @@ std::uint64_t stretch_of(const frame::ArrayLayer& layer, std::uint64_t itemsize)
 }
 
 }  // namespace
-
-Result<std::unique_ptr<Input>> in_c_order(Input& fortran, const std::vector<std::int64_t>& shape,
-                                          std::uint64_t itemsize) {
-  const auto bytes = frame::array_bytes(shape, itemsize);
-  if (!bytes || *bytes > kMostTurned) {
-    return codec::unsupported("an array of more than 1 GiB in Fortran's order, which would have to be turned round");
-  }
-  std::vector<std::uint8_t> plain(static_cast<std::size_t>(*bytes));
-  if (auto done = read_all(fortran, plain); !done) return Failure(done.error());
-  return std::make_unique<MemoryInput>(turn_round(plain, shape, static_cast<std::size_t>(itemsize)));
-}
 
 Result<std::unique_ptr<ArrayInput>> ArrayInput::create(std::unique_ptr<Input> items, const frame::ArrayLayer& layer,
                                                        std::uint64_t itemsize) {

@@ -1,8 +1,7 @@
-// The chunks of a new n-d array as a stream of plain bytes, made of its items in C order (or in Fortran's) as they
-// come.
+// The chunks of a new n-d array as a stream of plain bytes, made of its items in C order as they come.
 //
-// Thread safety: one thread. Ownership: owns its source. Errors: those of the source; unsupported (an array in
-// Fortran's order that is too large to be turned round in memory).
+// Thread safety: one thread. Ownership: owns its source. Errors: those of the source; unsupported (an array that is too
+// large with its padding).
 #pragma once
 
 #include <cstdint>
@@ -14,10 +13,6 @@
 #include "tools/io.h"
 
 namespace cframefs::tools {
-
-/// The items of an array in Fortran's order, turned into C order. Holds all of them in memory.
-codec::Result<std::unique_ptr<Input>> in_c_order(Input& fortran, const std::vector<std::int64_t>& shape,
-                                                 std::uint64_t itemsize);
 
 class ArrayInput final : public Input {
  public:

@@ -23,7 +23,9 @@ using frame::ChunkReader;
 
 namespace {
 
-constexpr std::uint64_t kStep = std::uint64_t{4} << 20;         // handed over at once
+constexpr std::uint64_t kStep = std::uint64_t{4} << 20;  // handed over at once
+// The same where the blocks of a slab are too many to be kept: each is decoded once for every such step.
+constexpr std::uint64_t kLongStep = std::uint64_t{256} << 20;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{64} << 20;  // decoded at once
 constexpr std::size_t kBatchTiles = 4096;
 constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20;
@@ -169,7 +171,8 @@ Result<void> stream_view(const frame::FlatView& view, frame::FlatOffset begin, s
     return stream_flat(view.container(), inner, end - at, workers, sink, stop);
   }
   ArrayStream stream(view.container(), *array, workers);
-  std::vector<std::uint8_t> out(std::min(kStep, end - at));
+  const std::uint64_t step_bytes = array->slab_block_bytes() > kKeptBytes ? kLongStep : kStep;
+  std::vector<std::uint8_t> out(std::min(step_bytes, end - at));
   while (at < end) {
     if (stop.load()) return codec::io_error(EINTR, "read");
     const ByteSpan step = ByteSpan(out).first(std::min<std::uint64_t>(out.size(), end - at));

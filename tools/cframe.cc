@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "tools/sizes.h"
+#include "tools/store_paths.h"
 #include "tools/version.h"
 
 namespace cframefs::tools {
@@ -65,7 +66,7 @@ CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64
 
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset) {
   auto opened =
-      frame::open_path(frame::system_files(), path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset});
+      frame::open_path(files_for(path), path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset});
   if (!opened) return codec::Failure(with_path(opened.error(), path));
   return opened;
 }
@@ -76,10 +77,11 @@ codec::Error with_path(codec::Error error, const std::string& path) {
 }
 
 codec::Result<mode_t> mode_of(const std::string& path) {
-  const auto fd = frame::system_files().open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  frame::FileOps& files = files_for(path);
+  const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return codec::Failure(fd.error());
-  const frame::Descriptor file(frame::system_files(), *fd);
-  const auto status = frame::system_files().status(file.fd());
+  const frame::Descriptor file(files, *fd);
+  const auto status = files.status(file.fd());
   if (!status) return codec::Failure(status.error());
   return status->st_mode & 0666;
 }

@@ -9,6 +9,8 @@
 
 #include "frame/array_view.h"
 #include "frame/frame_choice.h"
+#include "frame/frame_container.h"
+#include "frame/new_frame_file.h"
 #include "frame/npy_file.h"
 #include "frame/numpy_pack.h"
 #include "tools/array_input.h"
@@ -20,6 +22,8 @@
 #include "tools/frame_wishes.h"
 #include "tools/new_file.h"
 #include "tools/progress.h"
+#include "tools/store_paths.h"
+#include "tools/turned_input.h"
 
 namespace cframefs::tools {
 
@@ -47,25 +51,29 @@ struct Plan {
   std::vector<frame::Metalayer> vlmetalayers;
   std::unique_ptr<Input> input;
   std::uint64_t nbytes = 0;
+  std::shared_ptr<const frame::FrameContainer> as_is;  // set: its chunks are copied, and there is no input
 };
 
 /// The items of a .npy file, and the file they come from.
-class NpyInput final : public Input {
+class NpyInput final : public PlacedInput {
  public:
-  NpyInput(frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
-      : file_(std::move(file)), at_(begin), end_(end) {}
+  NpyInput(frame::FileOps& files, frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
+      : files_(files), file_(std::move(file)), begin_(begin), end_(end), at_(begin) {}
 
   Result<std::size_t> read(codec::ByteSpan into) override {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end_ - at_));
-    const auto got = frame::system_files().pread(file_.fd(), into.first(size), frame::FileOffset{at_});
+    const auto got = files_.pread(file_.fd(), into.first(size), frame::FileOffset{at_});
     if (got) at_ += *got;
     return got;
   }
+  void go_to(std::uint64_t at) override { at_ = std::min(begin_ + at, end_); }
 
  private:
+  frame::FileOps& files_;
   const frame::Descriptor file_;
-  std::uint64_t at_;
+  const std::uint64_t begin_;
   const std::uint64_t end_;
+  std::uint64_t at_;
 };
 
 /// As the container has it, where we can make such chunks; else, and for what was wished, as pack does.
@@ -128,14 +136,11 @@ Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType&
 }
 
 /// Of a buffer in either order.
-Result<Plan> plan_buffer(std::unique_ptr<Input> items, const frame::ItemType& type,
+Result<Plan> plan_buffer(std::unique_ptr<PlacedInput> items, const frame::ItemType& type,
                          const std::vector<std::int64_t>& shape, bool fortran_order, const FrameWishes& wishes) {
-  if (fortran_order) {
-    auto turned = in_c_order(*items, shape, type.itemsize);
-    if (!turned) return Failure(turned.error());
-    items = std::move(*turned);
-  }
-  return plan_new_array(std::move(items), type, shape, wishes);
+  if (!fortran_order) return plan_new_array(std::move(items), type, shape, wishes);
+  if (!frame::array_bytes(shape, type.itemsize)) return codec::corrupt("an array of more bytes than any file has");
+  return plan_new_array(in_c_order(std::move(items), shape, type.itemsize), type, shape, wishes);
 }
 
 /// The same chunks again, encoded anew; the layer of Caterva becomes today's.
@@ -162,11 +167,31 @@ Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container
   return plan;
 }
 
+/// The very chunks: where they differ in size, a metalayer may say what each of them means.
+Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, const FrameWishes& wishes) {
+  if (wishes.any()) {
+    return codec::invalid(
+        "its metalayers say what its chunks of different sizes mean, so these are copied as they are: no option that "
+        "shapes a frame can be granted");
+  }
+  const frame::FrameParameters& parameters = container->parameters();
+  Plan plan;
+  plan.frame.encode = frame::encode_parameters(parameters);
+  plan.frame.chunksize = parameters.chunksize;
+  plan.frame.vl_blocks = parameters.vl_blocks;
+  plan.frame.metalayers = container->metalayers();
+  plan.nbytes = parameters.nbytes;
+  plan.as_is = std::move(container);
+  return plan;
+}
+
 Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const FrameWishes& wishes) {
   const frame::FrameParameters& parameters = container->parameters();
-  const bool current = parameters.kind == "cframe" || parameters.kind == "sframe";
-  if (current && parameters.variable_chunks && !container->metalayers().empty()) {
-    return codec::unsupported("chunks of different sizes and a metalayer that may say what each of them means");
+  const auto current = std::dynamic_pointer_cast<const frame::FrameContainer>(container);
+  const bool is_current = parameters.kind == "cframe" || parameters.kind == "sframe";
+  if (current && is_current && (parameters.variable_chunks || parameters.vl_blocks) &&
+      !container->metalayers().empty()) {
+    return plan_copy(current, wishes);
   }
   Plan plan;
   codec::EncodeContext context;
@@ -203,15 +228,16 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
 
 /// Of a .npy file; nullopt if IN is none.
 Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
-  const auto fd = frame::system_files().open_named(options.in, O_RDONLY | O_NONBLOCK);
+  frame::FileOps& files = files_for(options.in);
+  const auto fd = files.open_named(options.in, O_RDONLY | O_NONBLOCK);
   if (!fd) return Failure(fd.error());
-  frame::Descriptor file(frame::system_files(), *fd);
-  const auto status = frame::system_files().status(file.fd());
+  frame::Descriptor file(files, *fd);
+  const auto status = files.status(file.fd());
   if (!status) return Failure(status.error());
   if (!S_ISREG(status->st_mode)) return std::optional<Plan>();
   std::vector<std::uint8_t> head(
       std::min<std::size_t>(static_cast<std::size_t>(status->st_size), frame::kMostNpyHeader));
-  const auto got = frame::system_files().pread(file.fd(), head, frame::FileOffset{0});
+  const auto got = files.pread(file.fd(), head, frame::FileOffset{0});
   if (!got) return Failure(got.error());
   head.resize(*got);
   if (!frame::has_npy_magic(head)) return std::optional<Plan>();
@@ -224,13 +250,24 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   const auto bytes = frame::array_bytes(npy->shape, npy->type.itemsize);
   const auto size = static_cast<std::uint64_t>(status->st_size);
   if (!bytes || npy->data_at > size || *bytes > size - npy->data_at) return codec::corrupt("the file ends too early");
-  auto items = std::make_unique<NpyInput>(std::move(file), npy->data_at, npy->data_at + *bytes);
+  auto items = std::make_unique<NpyInput>(files, std::move(file), npy->data_at, npy->data_at + *bytes);
   auto plan = plan_buffer(std::move(items), npy->type, npy->shape, npy->fortran_order, options.wishes);
   if (!plan) return Failure(plan.error());
   return std::optional<Plan>(std::move(*plan));
 }
 
+int copy_frame(const ConvertOptions& options, const Plan& plan, mode_t mode, Io& io) {
+  auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
+  if (!file) return report_failure(io, file.error(), options.out);
+  frame::NewFrameFile frame(frame::system_files(), file->fd(), plan.frame);
+  if (auto taken = frame.take_chunks(*plan.as_is); !taken) return report_failure(io, taken.error(), options.in);
+  if (auto done = frame.finish(plan.vlmetalayers); !done) return report_failure(io, done.error(), options.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  return done;
+}
+
 int make_frame(const ConvertOptions& options, Plan& plan, mode_t mode, Io& io) {
+  if (plan.as_is) return copy_frame(options, plan, mode, io);
   if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
   auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
   if (!file) return report_failure(io, file.error(), options.out);
@@ -283,7 +320,7 @@ int run_convert(const ConvertOptions& options, Io& io) {
   auto npy = plan_npy(options);
   if (!npy) return report_failure(io, npy.error(), options.in);
   if (*npy) return make_frame(options, **npy, *mode, io);
-  auto container = frame::open_path(frame::system_files(), options.in, std::make_shared<frame::IndexCache>(),
+  auto container = frame::open_path(files_for(options.in), options.in, std::make_shared<frame::IndexCache>(),
                                     frame::FileOffset{options.frame_offset}, options.old_bitshuffle);
   if (!container) return report_failure(io, container.error(), options.in);
   if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *mode, io);

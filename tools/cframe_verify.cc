@@ -162,7 +162,8 @@ int run_verify(const VerifyOptions& options, Io& io) {
 Subcommand add_verify(CLI::App& program) {
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* app = program.add_subcommand("verify", "Decode everything and report each damaged chunk");
-  app->add_option("FILE", options->files, "Frames, folders of sparse frames, or folders to be searched for frames")
+  app->add_option("FILE", options->files,
+                  "Frames, folders of sparse frames, stores, or folders to be searched for frames")
       ->required()
       ->type_name("");
   app->add_flag("--json", options->as_json, "Report as JSON");

@@ -1,4 +1,4 @@
-// The plain bytes of a container, as a stream to be read from.
+// The plain bytes of a container, as a stream to be read from, from any place on.
 //
 // Thread safety: one thread. Ownership: shares the container. Errors: those of the container, with chunk and offset.
 #pragma once
@@ -8,15 +8,16 @@
 
 #include "frame/container.h"
 #include "tools/chunk_blocks.h"
-#include "tools/io.h"
+#include "tools/turned_input.h"
 
 namespace cframefs::tools {
 
-class ContainerInput final : public Input {
+class ContainerInput final : public PlacedInput {
  public:
   explicit ContainerInput(std::shared_ptr<const frame::Container> container) : container_(std::move(container)) {}
 
   codec::Result<std::size_t> read(codec::ByteSpan into) override;
+  void go_to(std::uint64_t at) override { at_ = at; }
 
  private:
   codec::Result<void> find_chunk();

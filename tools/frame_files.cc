@@ -5,6 +5,7 @@
 #include <boost/filesystem.hpp>
 
 #include "frame/suffixes.h"
+#include "tools/store_paths.h"
 
 namespace cframefs::tools {
 
@@ -43,6 +44,34 @@ void add(FoundFrames& found, const path& frame) {
   found.frames.push_back({frame.string(), stored_bytes(frame.string())});
 }
 
+bool is_store_file(const path& name) {
+  return name.extension() == ".b2z" || name.extension() == ".b2e";
+}
+
+/// The frames in a store; of a folder those that are not on disk.
+void add_leaves(FoundFrames& found, const path& store) {
+  const auto leaves = leaves_of(store.string());
+  if (!leaves) {
+    codec::Error error = leaves.error();
+    error.path = store.string();
+    found.errors.push_back(std::move(error));
+    return;
+  }
+  for (const StoreLeaf& leaf : *leaves) {
+    if (has_frame_suffix(leaf.path)) found.frames.push_back({(store / leaf.path).string(), leaf.bytes});
+  }
+}
+
+/// A file that is a frame, a store, or both.
+void add_file(FoundFrames& found, const path& file) {
+  const std::size_t before = found.frames.size() + found.errors.size();
+  const bool is_zip = file.extension() == ".b2z";
+  if (!is_zip) add(found, file);
+  if (is_store_file(file)) add_leaves(found, file);
+  // A zip file of another kind: that it is no frame shows when it is opened.
+  if (is_zip && before == found.frames.size() + found.errors.size()) add(found, file);
+}
+
 void walk(FoundFrames& found, const path& top) {
   // A list of our own instead of recursion: how deep folders are nested is not ours to say.
   std::vector<path> pending = {top};
@@ -56,10 +85,13 @@ void walk(FoundFrames& found, const path& top) {
       const auto type = filesystem::symlink_status(entry, gone).type();
       if (type == filesystem::directory_file && !is_sparse_frame(entry)) {
         folders.push_back(entry);
-      } else if (type == filesystem::directory_file || (type == filesystem::regular_file && has_frame_suffix(entry))) {
+      } else if (type == filesystem::directory_file) {
         add(found, entry);
+      } else if (type == filesystem::regular_file && (has_frame_suffix(entry) || is_store_file(entry))) {
+        add_file(found, entry);
       }
     }
+    if (folder.extension() == ".b2d") add_leaves(found, folder);
     if (error) {
       auto failure = codec::io_error(error.value(), "read the folder").value();
       failure.path = folder.string();
@@ -79,7 +111,7 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
     if (filesystem::is_directory(argument, error) && !has_frame_suffix(argument) && !is_sparse_frame(argument)) {
       walk(found, argument);
     } else {
-      add(found, argument);
+      add_file(found, argument);
     }
   }
   return found;

@@ -22,7 +22,8 @@ struct FoundFrames {
 };
 
 /// A file, a sparse frame, and a folder named like a frame is itself. Any other folder is walked, in the order of
-/// names: in it, files with a frame's suffix and sparse frames count, and symbolic links do not.
+/// names: in it, files with a frame's suffix and sparse frames count, and symbolic links do not. Of stores what they
+/// hold counts, too: STORE/LEAF.
 FoundFrames find_frames(const std::vector<std::string>& arguments);
 
 /// As FrameFile::stored_bytes; 0 if that cannot be told.

@@ -23,6 +23,7 @@ struct FrameWishes {
   std::uint64_t chunksize = 0;  // 0: auto
   std::uint64_t blocksize = 0;  // 0: auto
 
+  bool any() const { return compcode || clevel || filters || typesize != 0 || chunksize != 0 || blocksize != 0; }
   /// With the defaults where nothing was wished: zstd, 5, shuffle.
   codec::EncodeParameters parameters() const;
 };

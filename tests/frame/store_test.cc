@@ -37,7 +37,7 @@ Bytes small_frame(std::size_t size = 5000) {
 }
 
 Result<std::shared_ptr<const Store>> open_zip(Bytes bytes) {
-  return Store::open_zip(memory_source(std::move(bytes)));
+  return Store::open_zip(memory_source(std::move(bytes)), std::make_shared<InflateMemory>());
 }
 
 Result<Bytes> content(const Store& store, const std::string& path) {
@@ -103,9 +103,39 @@ TEST(Store, NamesThatLeadElsewhereAreLeftOut) {
   EXPECT_EQ((*store)->list(""), top);
 }
 
-TEST(Store, AMemberThatIsCompressedOrEncryptedIsListedButCannotBeRead) {
+TEST(Store, DeflatedMembersReadAsWhatTheyWere) {
   std::vector<ZipEntry> entries = good_entries();
-  entries[0].method = 8;
+  for (ZipEntry& entry : entries)
+    entry.method = 8;
+  const auto store = open_zip(test::zip_file(entries));
+  ASSERT_TRUE(store) << describe(store.error());
+  ASSERT_TRUE(*store);
+  EXPECT_EQ(*content(**store, "raw.b2f"), small_frame());
+  EXPECT_EQ(*content(**store, "long.b2f"), small_frame(9000));
+  EXPECT_EQ(*content(**store, "group/sub/a b%c.b2nd"), small_array());
+  EXPECT_EQ(*content(**store, "group/flat.b2f"), small_frame(2500));
+  EXPECT_LT((*store)->find("long.b2f")->stored, (*store)->find("long.b2f")->size);
+}
+
+TEST(Store, ADamagedDeflatedMemberFailsAlone) {
+  std::vector<ZipEntry> entries = good_entries();
+  for (ZipEntry& entry : entries)
+    entry.method = 8;
+  entries[0].checksum = 1;
+  entries[3].size = 1 << 20;
+  const auto store = open_zip(test::zip_file(entries));
+  ASSERT_TRUE(store && *store);
+  for (const char* name : {"raw.b2f", "long.b2f"}) {
+    const auto bytes = content(**store, name);
+    ASSERT_FALSE(bytes) << name;
+    EXPECT_EQ(bytes.error().kind, codec::ErrorKind::corruption);
+  }
+  EXPECT_EQ(*content(**store, "group/sub/a b%c.b2nd"), small_array());
+}
+
+TEST(Store, AMemberOfAnotherMethodOrEncryptedIsListedButCannotBeRead) {
+  std::vector<ZipEntry> entries = good_entries();
+  entries[0].method = 9;
   entries[1].flags = 1;
   const auto store = open_zip(test::zip_file(entries));
   ASSERT_TRUE(store && *store);
@@ -115,10 +145,29 @@ TEST(Store, AMemberThatIsCompressedOrEncryptedIsListedButCannotBeRead) {
     EXPECT_EQ(bytes.error().kind, codec::ErrorKind::unsupported);
   }
   EXPECT_TRUE(content(**store, "long.b2f"));
-  entries.back().method = 8;
+  entries.back().method = 9;
   const auto refused = open_zip(test::zip_file(entries));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, codec::ErrorKind::unsupported);
+}
+
+TEST(Store, HeadersThatContradictEachOtherAreDamage) {
+  std::vector<ZipEntry> entries = good_entries();
+  entries[0].size = 4999;  // stored, and yet of another length
+  Bytes bytes = test::zip_file(entries);
+  bytes[8] = 8;  // the method that the local header of the first member says
+  const auto store = open_zip(bytes);
+  ASSERT_TRUE(store && *store);
+  const auto other_length = content(**store, "raw.b2f");
+  ASSERT_FALSE(other_length);
+  EXPECT_EQ(other_length.error().kind, codec::ErrorKind::corruption);
+  entries[0].size = {};
+  bytes = test::zip_file(entries);
+  bytes[8] = 8;
+  const auto other_method = open_zip(bytes);
+  ASSERT_TRUE(other_method && *other_method);
+  EXPECT_FALSE(content(**other_method, "raw.b2f"));
+  EXPECT_TRUE(content(**other_method, "long.b2f"));
 }
 
 /// Whatever comes out, it comes out in order: listed, and each leaf read or refused.
@@ -144,7 +193,10 @@ TEST(Store, CutOffAnywhereItIsNoneOrDamaged) {
 
 RC_GTEST_PROP(Store, AnyChangesAreReadOrRefused, ()) {
   const bool zip64 = *rc::gen::arbitrary<bool>();
-  Bytes bytes = test::zip_file(good_entries(), zip64);
+  std::vector<ZipEntry> entries = good_entries();
+  for (ZipEntry& entry : entries)
+    entry.method = *rc::gen::element<std::uint16_t>(0, 8);
+  Bytes bytes = test::zip_file(entries, zip64);
   const int changes = *rc::gen::inRange(1, 6);
   for (int i = 0; i < changes; ++i) {
     // Most of them where the directory is.
@@ -296,6 +348,69 @@ TEST_F(StoreFilesTest, AReplacedStoreIsSeenAndWhatIsOpenStaysAsItWas) {
   EXPECT_EQ(old, small_frame());
 }
 
+Bytes metadata_frame(const std::string& name, const Bytes& value) {
+  test::FrameBuilder frame = test::plain_frame({}, 700);
+  frame.vlmetalayers.emplace_back(name, test::plain_chunk(value));
+  return frame.build();
+}
+
+TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsFolder) {
+  const Bytes title = {0xa3, 'a', 'b', 'c'};
+  const Bytes root = {1};
+  std::vector<ZipEntry> entries = good_entries();
+  entries[2].content = metadata_frame("title", title);
+  entries.push_back({"__vlmeta__.b2f", metadata_frame("of the root", root), 8});
+  entries.push_back({"alone/__vlmeta__.b2f", metadata_frame("title", root)});
+  folder_.write("s.b2z", test::zip_file(entries));
+  folder_.write("e.b2e",
+                test::embed_frame({{"/x/y", small_array()}, {"/x/__vlmeta__", metadata_frame("title", title)}}));
+  folder_.write("d.b2d/embed.b2e",
+                test::embed_frame({{"/in/y", small_array()}, {"/in/__vlmeta__", metadata_frame("title", title)}}));
+  folder_.write("d.b2d/group/__vlmeta__.b2f", metadata_frame("title", title));
+  const std::string prefix(kVlmetaAttribute);
+  const auto names = [&](const std::string& path) {
+    const Descriptor opened(files_, files_.open_at(root_.fd(), path, O_RDONLY).value());
+    std::vector<std::string> found = files_.list_attributes(opened.fd()).value();
+    std::erase_if(found, [&](const std::string& name) { return !name.starts_with(prefix); });
+    return found;
+  };
+  const auto value = [&](const std::string& path, const std::string& name) -> Result<std::string> {
+    const Descriptor opened(files_, files_.open_at(root_.fd(), path, O_RDONLY).value());
+    return files_.get_attribute(opened.fd(), prefix + name);
+  };
+  const std::vector<std::string> one = {prefix + "title"};
+  for (const char* group : {"s.b2z/group", "s.b2z/alone", "e.b2e/x", "d.b2d/group", "d.b2d/in"}) {
+    EXPECT_EQ(names(group), one) << group;
+    const auto got = value(group, "title");
+    ASSERT_TRUE(got) << group << describe(got.error());
+    EXPECT_EQ(Bytes(got->begin(), got->end()), std::string(group) == "s.b2z/alone" ? root : title);
+    const auto missing = value(group, "none");
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().sys, ENODATA);
+  }
+  EXPECT_EQ(names("s.b2z"), std::vector<std::string>{prefix + "of the root"});
+  EXPECT_EQ(value("s.b2z", "of the root").value(), "\x01");
+  for (const char* none : {"s.b2z/group/sub", "e.b2e", "s.b2z/raw.b2f"})
+    EXPECT_TRUE(names(none).empty()) << none;
+  EXPECT_EQ(list("s.b2z/alone"), std::set<std::string>());
+  const auto is_read_only = [](const auto& result) { return !result && result.error().sys == EROFS; };
+  const Descriptor group(files_, files_.open_at(root_.fd(), "d.b2d/group", O_RDONLY).value());
+  EXPECT_TRUE(is_read_only(files_.set_attribute(group.fd(), prefix + "title", "x", 0)));
+  EXPECT_TRUE(is_read_only(files_.remove_attribute(group.fd(), prefix + "title")));
+}
+
+TEST_F(StoreFilesTest, DamagedMetadataFailWhereTheyAreAskedFor) {
+  std::vector<ZipEntry> entries = good_entries();
+  entries[2].content[3] ^= 0xff;
+  folder_.write("s.b2z", test::zip_file(entries));
+  const Descriptor group(files_, files_.open_at(root_.fd(), "s.b2z/group", O_RDONLY).value());
+  EXPECT_TRUE(files_.list_attributes(group.fd()));
+  const auto value = files_.get_attribute(group.fd(), std::string(kVlmetaAttribute) + "title");
+  ASSERT_FALSE(value);
+  EXPECT_EQ(value.error().kind, codec::ErrorKind::corruption);
+  EXPECT_EQ(list("s.b2z/group"), (std::set<std::string>{"flat.b2f", "sub/"}));
+}
+
 TEST_F(StoreFilesTest, ADamagedStoreIsAFolderThatCannotBeListed) {
   Bytes bytes = test::embed_frame({{"/x", small_array()}});
   bytes[100] ^= 0xff;
@@ -326,6 +441,15 @@ TEST(GoldenStores, LeavesAreThoseOfTheManifest) {
     EXPECT_GT(size(store + "child0/child1/leaf2.b2nd"), 0) << store;
     EXPECT_EQ(size(store + "tiny.b2nd"), 277) << store;
   }
+  // Repacked with deflated members: the content is the same.
+  const auto leaf = [&](const std::string& path) {
+    const Descriptor opened(files, files.open_at(root.fd(), path, O_RDONLY).value());
+    Bytes bytes(static_cast<std::size_t>(size(path)));
+    EXPECT_TRUE(files.pread(opened.fd(), bytes, FileOffset{0})) << path;
+    return bytes;
+  };
+  for (const std::string name : {"child0/leaf1.b2nd", "child0/child1/leaf2.b2nd", "cube.b2nd", "raw.b2f", "tiny.b2nd"})
+    EXPECT_EQ(leaf("store-tree-deflated.b2z/" + name), leaf("store-tree.b2z/" + name)) << name;
   EXPECT_EQ(size("store-embed.b2e/node1.b2nd"), 1664);
   EXPECT_EQ(size("store-embed.b2e/dir1/node2.b2nd"), 2520);
   EXPECT_EQ(size("store-embed.b2e/dir1/raw.b2f"), 20364);

@@ -30,9 +30,9 @@ struct Reader {
     generation = std::make_shared<const Generation>(1, frame::Identity{}, std::move(*view), "array.b2nd");
   }
 
-  codec::Result<Bytes> read(std::uint64_t at, std::uint64_t length) {
+  codec::Result<Bytes> read(std::uint64_t at, std::uint64_t length, ReadRoute::Manner manner = ReadRoute::Manner::any) {
     Reply reply;
-    if (auto done = route.read(*generation, frame::FlatOffset{at}, length, reply); !done) {
+    if (auto done = route.read(*generation, frame::FlatOffset{at}, length, reply, manner); !done) {
       return codec::Failure(done.error());
     }
     Bytes bytes(reply.size());
@@ -63,14 +63,17 @@ RC_GTEST_PROP(Gather, AnyRangeIsThatOfTheModel, ()) {
     return *rc::gen::element(ArrayChunk::blocks, ArrayChunk::blocks, ArrayChunk::plain);
   });
   const auto form = *rc::gen::element(frame::ArrayForm::npy, frame::ArrayForm::flat);
-  Reader reader(frame, form, kMib);
+  // From a cache that holds everything down to one that holds some rows of the blocks, or nothing.
+  const auto bound = *rc::gen::elementOf(std::vector<std::uint64_t>{kMib, 100000, 20000, 5000, 1});
+  Reader reader(frame, form, bound);
   const codec::ByteView head = reader.generation->view().head();
   Bytes expected(head.begin(), head.end());
   expected.insert(expected.end(), items.begin(), items.end());
   for (int i = 0; i < 4; ++i) {
     const auto begin = *rc::gen::inRange<std::uint64_t>(0, expected.size());
     const auto length = *rc::gen::inRange<std::uint64_t>(1, expected.size() + 10);
-    const auto bytes = reader.read(begin, length);
+    const auto bytes =
+        reader.read(begin, length, *rc::gen::element(ReadRoute::Manner::any, ReadRoute::Manner::sequential));
     if (!bytes) RC_FAIL(describe(bytes.error()));
     RC_ASSERT(bytes->size() == std::min<std::uint64_t>(length, expected.size() - begin));
     RC_ASSERT(std::equal(bytes->begin(), bytes->end(), expected.begin() + static_cast<std::ptrdiff_t>(begin)));
@@ -105,6 +108,45 @@ TEST(Gather, ASequentialReaderDecodesEachBlockOnceAndLeavesNothingBehind) {
   EXPECT_EQ(reader.blocks_decoded(), blocks_with_items(kTiled));
   // All was served, padding counted: a few MiB stay for a reader close behind.
   EXPECT_LE(reader.route.cache().bytes(), 5 * kMib);
+}
+
+TEST(Gather, OfASlabLargerThanTheCacheAsManyRowsAreKeptAsFit) {
+  const Bytes items = test::varied_items(kTiled.nbytes());
+  // A slab has 24 blocks of 16 rows of 4 KiB. Two bands of four rows of each are 768 KiB.
+  Reader reader(test::array_frame(kTiled, items), frame::ArrayForm::flat, kMib);
+  constexpr std::uint64_t kStep = 10000;
+  for (std::uint64_t at = 0; at < items.size(); at += kStep) {
+    const auto bytes = reader.read(at, kStep, ReadRoute::Manner::sequential);
+    ASSERT_TRUE(bytes) << describe(bytes.error());
+    ASSERT_TRUE(std::equal(bytes->begin(), bytes->end(), items.begin() + static_cast<std::ptrdiff_t>(at))) << at;
+  }
+  // The last of the eight slabs has eight rows.
+  EXPECT_EQ(reader.blocks_decoded(), (7 * 4 + 2) * 24U);
+  EXPECT_LE(reader.route.cache().bytes(), kMib);
+}
+
+TEST(Gather, DecodingAheadTakesTheBandsOfTheRange) {
+  const Bytes items = test::varied_items(kTiled.nbytes());
+  Reader reader(test::array_frame(kTiled, items), frame::ArrayForm::flat, kMib);
+  const std::uint64_t row = std::uint64_t{90} * 100 * 8;
+  reader.route.decode_ahead(*reader.generation, frame::FlatOffset{0}, 4 * row, [] { return true; });
+  EXPECT_EQ(reader.blocks_decoded(), 24U);
+  const auto bytes = reader.read(0, 4 * row, ReadRoute::Manner::sequential);
+  ASSERT_TRUE(bytes);
+  EXPECT_TRUE(std::equal(bytes->begin(), bytes->end(), items.begin()));
+  EXPECT_EQ(reader.blocks_decoded(), 24U);
+  ASSERT_TRUE(reader.read(4 * row, 1, ReadRoute::Manner::sequential));
+  EXPECT_EQ(reader.blocks_decoded(), 25U);
+}
+
+TEST(Gather, OneWhoJumpsAboutFindsWholeBlocks) {
+  const Bytes items = test::varied_items(kTiled.nbytes());
+  Reader reader(test::array_frame(kTiled, items), frame::ArrayForm::flat, kMib);
+  const std::uint64_t row = std::uint64_t{90} * 100 * 8;
+  // A column: one item of each row of a slab, all in one block.
+  for (std::uint64_t i = 0; i < 16; ++i)
+    ASSERT_TRUE(reader.read(i * row, 8));
+  EXPECT_EQ(reader.blocks_decoded(), 1U);
 }
 
 TEST(Gather, DecodingAheadTakesTheBlocksOfTheRangeAndNoOthers) {

@@ -1,11 +1,14 @@
-// The metalayer of arrays, the header made from it and the mapping of ranges to boxes. The first byte of the input is
-// the typesize (0: 256), the second says where a range begins, the rest is the metalayer.
+// The metalayer of arrays, the header made from it, the mapping of ranges to boxes, and writing a range into chunks and
+// gathering it again. The first byte of the input is the typesize (0: 256), the second says where a range begins, the
+// rest is the metalayer.
 #include <algorithm>
 #include <limits>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "frame/array_geometry.h"
+#include "frame/array_scatter.h"
 #include "frame/npy_header.h"
 #include "tests/fuzz/fuzz_check.h"
 
@@ -14,6 +17,9 @@ namespace {
 using namespace cframefs;
 
 constexpr std::uint64_t kRange = 2000;
+// Chunks that are made to be written to.
+constexpr std::uint32_t kChunkBytes = 1 << 16;
+constexpr std::size_t kMostChunks = 16;
 
 /// The product, or 0 where it is above 2^31: no frame has such chunks.
 std::uint64_t small_product(std::uint64_t a, std::uint64_t b) {
@@ -40,11 +46,31 @@ frame::FrameParameters fitting(const frame::ArrayLayer& layer, std::int32_t type
   return parameters;
 }
 
+/// A part cut into bands is the same part.
+void check_bands(const frame::ArrayGeometry& array, const frame::ArrayGeometry::Part& part) {
+  const std::uint64_t rows = std::max<std::uint64_t>(array.block_rows() / 3, 1);
+  const std::uint64_t band_bytes = rows * array.block_row_bytes();
+  std::uint64_t bytes = 0;
+  const auto done = array.for_each_band(part, rows, [&](const frame::ArrayGeometry::Part& piece, std::uint32_t band) {
+    return array.for_each_tile(piece, [&](const frame::ArrayGeometry::Tile& tile) -> codec::Result<void> {
+      const std::uint64_t within = tile.inner - std::uint64_t{tile.block} * array.block_bytes();
+      FUZZ_CHECK(within / band_bytes == band && (within + tile.box.from_span() - 1) / band_bytes == band);
+      const frame::BlockRows of_band{band * rows, std::min((band + 1) * rows, array.block_rows())};
+      FUZZ_CHECK(array.item_bytes(piece.origin, tile.block, 1, of_band) >= tile.box.volume());
+      bytes += tile.box.volume();
+      return {};
+    });
+  });
+  FUZZ_CHECK(done.has_value());
+  FUZZ_CHECK(bytes == part.to.volume());
+}
+
 void map_range(const frame::ArrayGeometry& array, std::uint64_t begin, std::uint64_t length) {
   std::uint64_t bytes = 0;
   const auto done = array.for_each_part(begin, length, [&](const frame::ArrayGeometry::Part& part) {
     FUZZ_CHECK(part.chunk.value >= 0 && static_cast<std::uint64_t>(part.chunk.value) < array.chunk_count());
     FUZZ_CHECK(part.out < length && part.to.volume() <= length - part.out);
+    check_bands(array, part);
     return array.for_each_tile(part, [&](const frame::ArrayGeometry::Tile& tile) -> codec::Result<void> {
       const std::uint64_t within = tile.inner - std::uint64_t{tile.block} * array.block_bytes();
       FUZZ_CHECK(tile.inner < array.chunk_bytes() && within < array.block_bytes());
@@ -63,6 +89,52 @@ void map_range(const frame::ArrayGeometry& array, std::uint64_t begin, std::uint
   FUZZ_CHECK(bytes == length);
 }
 
+/// What is written into a chunk comes back from there, and nothing else changes.
+std::uint64_t scatter_and_gather(const frame::ArrayGeometry& array, frame::ChunkNumber chunk, std::uint64_t begin,
+                                 codec::ByteView from) {
+  constexpr std::uint8_t kOld = 0xa5;  // is not in `from`
+  std::vector<std::uint8_t> plain(array.chunk_bytes(), kOld);
+  const auto put = frame::scatter(array, chunk, begin, from, plain);
+  FUZZ_CHECK(put.has_value());
+  const auto counted = frame::bytes_in_chunk(array, chunk, begin, from.size());
+  FUZZ_CHECK(counted.has_value() && *counted == *put);
+  const auto old = static_cast<std::uint64_t>(std::count(plain.begin(), plain.end(), kOld));
+  FUZZ_CHECK(plain.size() - old == *put);
+  std::vector<std::uint8_t> gathered(from.size(), kOld);
+  const auto done = array.for_each_part_in(chunk, begin, from.size(), [&](const frame::ArrayGeometry::Part& part) {
+    FUZZ_CHECK(part.chunk == chunk);
+    return array.for_each_tile(part, [&](const frame::ArrayGeometry::Tile& tile) -> codec::Result<void> {
+      frame::copy_box(tile.box, plain.data() + tile.inner, gathered.data() + tile.out);
+      return {};
+    });
+  });
+  FUZZ_CHECK(done.has_value());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    FUZZ_CHECK(gathered[i] == kOld || gathered[i] == from[i]);
+  const auto cleared = frame::scatter_zeros(array, chunk, begin, from.size(), plain);
+  FUZZ_CHECK(cleared.has_value() && *cleared == *put);
+  FUZZ_CHECK(static_cast<std::uint64_t>(std::count(plain.begin(), plain.end(), std::uint8_t{0})) == *put);
+  return *put;
+}
+
+void write_range(const frame::ArrayGeometry& array, std::uint64_t begin, std::uint64_t length) {
+  if (array.chunk_bytes() > kChunkBytes) return;
+  std::vector<std::uint8_t> from(static_cast<std::size_t>(length));
+  for (std::size_t i = 0; i < from.size(); ++i)
+    from[i] = static_cast<std::uint8_t>(1 + i % 0x60);
+  std::set<std::int64_t> chunks;
+  const auto noted = array.for_each_part(begin, length, [&](const frame::ArrayGeometry::Part& part) {
+    chunks.insert(part.chunk.value);
+    return codec::Result<void>();
+  });
+  FUZZ_CHECK(noted.has_value());
+  if (chunks.size() > kMostChunks) return;
+  std::uint64_t bytes = 0;
+  for (const std::int64_t chunk : chunks)
+    bytes += scatter_and_gather(array, frame::ChunkNumber{chunk}, begin, from);
+  FUZZ_CHECK(bytes == length);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -78,9 +150,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto array = frame::ArrayGeometry::make(*layer, fitting(*layer, typesize));
   if (!array) return 0;
   const std::uint64_t begin = array->nbytes() / 256 * data[1];
-  map_range(*array, begin, std::min(array->nbytes() - begin, kRange));
   const std::uint64_t end = array->nbytes() - std::min(array->nbytes(), kRange);
-  map_range(*array, end, array->nbytes() - end);
+  for (const std::uint64_t from : {begin, end}) {
+    const std::uint64_t length = std::min(array->nbytes() - from, kRange);
+    map_range(*array, from, length);
+    write_range(*array, from, length);
+  }
   FUZZ_CHECK(array->slab_bytes() == 0 || array->slab_block_bytes() > 0);
   return 0;
 }

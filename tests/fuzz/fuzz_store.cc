@@ -11,8 +11,17 @@ using namespace cframefs;
 constexpr std::uint64_t kMostRead = 4096;
 constexpr int kMostDepth = 64;
 
+void read_end(const frame::Store& store, const frame::Store::Leaf& leaf) {
+  const auto source = store.open(leaf);
+  if (!source) return;
+  FUZZ_CHECK((*source)->size() == leaf.size);
+  std::vector<std::uint8_t> bytes(std::min(leaf.size, kMostRead));
+  static_cast<void>((*source)->read(frame::FileOffset{leaf.size - bytes.size()}, bytes));
+}
+
 void walk(const frame::Store& store, const std::string& folder, int depth) {
   if (depth > kMostDepth) return;
+  if (const frame::Store::Leaf* metadata = store.metadata_of(folder)) read_end(store, *metadata);
   for (const auto& [name, is_folder] : store.list(folder)) {
     FUZZ_CHECK(!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos);
     const std::string path = folder.empty() ? name : folder + "/" + name;
@@ -23,11 +32,7 @@ void walk(const frame::Store& store, const std::string& folder, int depth) {
     }
     const frame::Store::Leaf* leaf = store.find(path);
     FUZZ_CHECK(leaf != nullptr);
-    const auto source = store.open(*leaf);
-    if (!source) continue;
-    FUZZ_CHECK((*source)->size() == leaf->size);
-    std::vector<std::uint8_t> bytes(std::min(leaf->size, kMostRead));
-    static_cast<void>((*source)->read(frame::FileOffset{leaf->size - bytes.size()}, bytes));
+    read_end(store, *leaf);
   }
 }
 
@@ -35,7 +40,7 @@ void walk(const frame::Store& store, const std::string& folder, int depth) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto source = [&] { return frame::memory_source({data, data + size}); };
-  const auto zip = frame::Store::open_zip(source());
+  const auto zip = frame::Store::open_zip(source(), std::make_shared<frame::InflateMemory>());
   if (zip && *zip) walk(**zip, "", 0);
   const auto embed = frame::Store::open_embed(source());
   if (embed) {

@@ -1,19 +1,25 @@
 // cframe convert: what comes out holds the same bytes, metalayers and arrays as what went in, in the format of today.
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include "frame/npy_file.h"
 #include "frame/npy_header.h"
 #include "tests/support/digest.h"
+#include "tests/support/frame_builder.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/run_cframe.h"
+#include "tools/turned_input.h"
 
 namespace cframefs::test {
 namespace {
@@ -23,6 +29,24 @@ using Bytes = std::vector<std::uint8_t>;
 std::string digest_of(const std::string& text) {
   return sha256(Bytes(text.begin(), text.end()));
 }
+
+class MemoryInput final : public tools::PlacedInput {
+ public:
+  explicit MemoryInput(Bytes bytes) : bytes_(std::move(bytes)) {}
+  codec::Result<std::size_t> read(codec::ByteSpan into) override {
+    const std::size_t size = std::min(into.size(), bytes_.size() - at_);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), size, into.begin());
+    at_ += size;
+    bytes_read += size;
+    return size;
+  }
+  void go_to(std::uint64_t at) override { at_ = static_cast<std::size_t>(at); }
+  std::size_t bytes_read = 0;
+
+ private:
+  const Bytes bytes_;
+  std::size_t at_ = 0;
+};
 
 class CframeConvert : public testing::Test {
  protected:
@@ -156,6 +180,108 @@ TEST_F(CframeConvert, FortranOrderIsTurnedRound) {
   ASSERT_EQ(convert(path("f.npy"), path("x.b2nd")).status, tools::done);
   ASSERT_EQ(convert(path("x.b2nd"), path("c.npy")).status, tools::done);
   EXPECT_TRUE(file_bytes(path("c.npy")) == npy_of({3, 4, 5}, counting(60)));
+}
+
+RC_GTEST_PROP(TurnedInput, IsTheOrderOfANaiveLoop, ()) {
+  const auto ndim = *rc::gen::inRange<std::size_t>(0, 5);
+  const auto shape = *rc::gen::container<std::vector<std::int64_t>>(ndim, rc::gen::inRange<std::int64_t>(0, 7));
+  const auto itemsize = *rc::gen::inRange<std::uint64_t>(1, 9);
+  std::vector<std::uint64_t> strides;  // in Fortran's order
+  std::uint64_t total = itemsize;
+  for (const std::int64_t extent : shape) {
+    strides.push_back(total);
+    total *= static_cast<std::uint64_t>(extent);
+  }
+  Bytes fortran(total);
+  for (std::size_t i = 0; i < fortran.size(); ++i)
+    fortran[i] = static_cast<std::uint8_t>(i * 37 >> 3);
+  Bytes expected;
+  for (std::uint64_t item = 0; item < total / itemsize; ++item) {
+    std::uint64_t rest = item;
+    std::uint64_t from = 0;
+    for (std::size_t d = ndim; d-- > 0;) {
+      from += rest % static_cast<std::uint64_t>(shape[d]) * strides[d];
+      rest /= static_cast<std::uint64_t>(shape[d]);
+    }
+    expected.insert(expected.end(), &fortran[from], &fortran[from] + itemsize);
+  }
+  // From bands of one item to one of everything.
+  const auto band = *rc::gen::inRange<std::uint64_t>(1, 2 * total + 2);
+  const auto input = tools::in_c_order(std::make_unique<MemoryInput>(fortran), shape, itemsize, band);
+  Bytes got(total + 1);
+  std::size_t filled = 0;
+  while (filled < total) {
+    const std::size_t step = std::min<std::size_t>(*rc::gen::inRange<std::size_t>(1, 100), got.size() - filled);
+    const auto read = input->read(codec::ByteSpan(got).subspan(filled, step));
+    RC_ASSERT(read.has_value());
+    RC_ASSERT(*read > 0U);
+    filled += *read;
+  }
+  RC_ASSERT(input->read(codec::ByteSpan(got).last(1)).value() == 0U);
+  got.resize(total);
+  RC_ASSERT(got == expected);
+}
+
+TEST(TurnedInput, OfAnArrayThatFitsEachByteIsReadOnce) {
+  auto memory = std::make_unique<MemoryInput>(Bytes(10 << 20));
+  const MemoryInput& counted = *memory;
+  const auto input = tools::in_c_order(std::move(memory), {5 << 10, 1 << 10}, 2);
+  Bytes got(10 << 20);
+  ASSERT_EQ(input->read(got).value(), got.size());
+  EXPECT_EQ(counted.bytes_read, got.size());
+}
+
+TEST(TurnedInput, OfALargeArrayOnlyWhatABandNeedsIsReadWhereColumnsAreLong) {
+  auto memory = std::make_unique<MemoryInput>(Bytes(16 << 20));
+  const MemoryInput& counted = *memory;
+  // Columns of 1 MiB; a band takes a sixteenth of each.
+  const auto input = tools::in_c_order(std::move(memory), {1 << 19, 16}, 2, 1 << 20);
+  Bytes got(16 << 20);
+  ASSERT_EQ(input->read(got).value(), got.size());
+  EXPECT_EQ(counted.bytes_read, got.size());
+}
+
+TEST(TurnedInput, AnEndThatComesTooEarlyIsDamage) {
+  const auto input = tools::in_c_order(std::make_unique<MemoryInput>(Bytes(99)), {10, 10}, 1);
+  Bytes got(100);
+  const auto read = input->read(got);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind, codec::ErrorKind::corruption);
+}
+
+/// A frame of chunks of different sizes with a metalayer that says what each is.
+FrameBuilder typed_chunks() {
+  FrameBuilder frame;
+  frame.general_flags = 0x53;
+  frame.metalayers.emplace_back("vlarray", Bytes{0x81, 0xa7, 'v', 'e', 'r', 's', 'i', 'o', 'n', 1});
+  frame.vlmetalayers.emplace_back("title", plain_chunk(Bytes{0xa1, 'x'}));
+  std::vector<std::int64_t> places;
+  for (const std::size_t size : {std::size_t{7}, std::size_t{3000}, std::size_t{1}}) {
+    places.push_back(static_cast<std::int64_t>(frame.chunk_section.size()));
+    const Bytes chunk = plain_chunk(Bytes(size, static_cast<std::uint8_t>(size)));
+    frame.chunk_section.insert(frame.chunk_section.end(), chunk.begin(), chunk.end());
+    frame.nbytes += static_cast<std::int64_t>(size);
+    frame.chunk_section.insert(frame.chunk_section.end(), 100, 0xee);  // dead bytes
+  }
+  frame.index = plain_index(places);
+  return frame;
+}
+
+TEST_F(CframeConvert, ChunksThatAMetalayerSpeaksOfStayAsTheyAre) {
+  const Bytes before = typed_chunks().build();
+  dir_.write("typed.b2frame", before);
+  const Ran ran = convert(path("typed.b2frame"), path("x.b2frame"));
+  ASSERT_EQ(ran.status, tools::done) << ran.err;
+  EXPECT_EQ(cat(path("x.b2frame")), cat(path("typed.b2frame")));
+  const nlohmann::json made = info(path("x.b2frame"));
+  const nlohmann::json old = info(path("typed.b2frame"));
+  for (const char* same : {"chunks", "nbytes", "chunksize", "metalayers", "vlmetalayers", "frame_version"})
+    EXPECT_EQ(made[same], old[same]) << same;
+  EXPECT_LT(file_bytes(path("x.b2frame")).size(), before.size() - 250);
+  EXPECT_EQ(run_cframe({"verify", path("x.b2frame")}).status, tools::done);
+  const Ran wished = convert(path("typed.b2frame"), path("y.b2frame"), {"--codec", "lz4"});
+  EXPECT_EQ(wished.status, tools::call_at_fault);
+  EXPECT_FALSE(std::filesystem::exists(path("y.b2frame")));
 }
 
 TEST_F(CframeConvert, NumpyArraysInBloscpack) {

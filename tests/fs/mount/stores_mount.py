@@ -1,5 +1,6 @@
 """Stores on a mount: a zip file, an embed frame or a folder shows as a folder of its leaves, arrays as .npy."""
 
+import errno
 import os
 import struct
 import subprocess
@@ -26,8 +27,8 @@ def packed(value):
     return b"\xce" + struct.pack(">I", value)
 
 
-def plain_frame(content, vlmeta=None):
-    """A frame of one chunk with the fixed metalayer b2embed, and perhaps the map of what it holds."""
+def plain_frame(content, vlmeta=None, name=b"estore_metadata"):
+    """A frame of one chunk with the fixed metalayer b2embed, and perhaps the map of what it holds, or another layer."""
     layer = packed({"version": 1})
     made = arrays_mount.frame(1, len(content), len(content), [arrays_mount.chunk(content, 0)], layer)
     made = made.replace(b"\xa4b2nd", b"\xa4b2em", 1)  # a name of the same length: not that of an array
@@ -35,7 +36,6 @@ def plain_frame(content, vlmeta=None):
         return made
     # The trailer with one variable-length metalayer takes the place of the empty one.
     empty = len(b"\x94\x01\x93\xcd\x00\x07\xde\x00\x00\xdc\x00\x00") + 23
-    name = b"estore_metadata"
     stored = arrays_mount.chunk(vlmeta, 0)
     map_length = 7 + 1 + len(name) + 5
     trailer = b"\x94\x01\x93\xcd" + struct.pack(">H", map_length) + b"\xde\x00\x01" + bytes([0xA0 + len(name)]) + name
@@ -70,10 +70,12 @@ class Stores(unittest.TestCase):
         raw = plain_frame(cls.text)
         embed = embed_frame({"/tiny": tiny, "/group/text": raw})
         cls.leaves = {"group/cube.b2nd": cube, "raw.b2f": raw}
-        with zipfile.ZipFile(os.path.join(cls.folder.name, "s.b2z"), "w", zipfile.ZIP_STORED) as store:
-            for name, content in cls.leaves.items():
-                store.writestr(name, content)
-            store.writestr("embed.b2e", embed)
+        cls.leaves["group/__vlmeta__.b2f"] = plain_frame(b"-", packed("of the group"), b"title")
+        for store_name, method in (("s.b2z", zipfile.ZIP_STORED), ("z.b2z", zipfile.ZIP_DEFLATED)):
+            with zipfile.ZipFile(os.path.join(cls.folder.name, store_name), "w", method) as store:
+                for name, content in cls.leaves.items():
+                    store.writestr(name, content)
+                store.writestr("embed.b2e", embed)
         with open(os.path.join(cls.folder.name, "e.b2e"), "wb") as file:
             file.write(embed_frame({"/group/cube": cube, "/raw": raw, "/tiny": tiny, "/group/text": raw}))
         os.makedirs(os.path.join(cls.folder.name, "d.b2d", "group"))
@@ -103,8 +105,8 @@ class Stores(unittest.TestCase):
 
     def test_each_kind_is_a_folder_of_its_leaves(self):
         with mounting.Mount(self.folder.name) as mount:
-            self.assertEqual(sorted(os.listdir(mount.path)), ["d.b2d", "e.b2e", "s.b2z"])
-            for name in ("s.b2z", "e.b2e", "d.b2d"):
+            self.assertEqual(sorted(os.listdir(mount.path)), ["d.b2d", "e.b2e", "s.b2z", "z.b2z"])
+            for name in ("s.b2z", "z.b2z", "e.b2e", "d.b2d"):
                 with self.subTest(name):
                     self.check(mount / name)
 
@@ -118,6 +120,52 @@ class Stores(unittest.TestCase):
             for name in ("s.b2z/group/cube.npy", "e.b2e/tiny.npy"):
                 self.assertIn("user.blosc2.meta.b2nd", os.listxattr(mount / name))
                 self.assertTrue(os.getxattr(mount / name, "user.blosc2.meta.b2nd").startswith(b"\x97"))
+
+    def test_attributes_of_groups(self):
+        with mounting.Mount(self.folder.name) as mount:
+            for store in ("s.b2z", "z.b2z", "d.b2d"):
+                group = mount / f"{store}/group"
+                with self.subTest(store):
+                    self.assertIn("user.blosc2.vlmeta.title", os.listxattr(group))
+                    self.assertEqual(os.getxattr(group, "user.blosc2.vlmeta.title"), packed("of the group"))
+                    self.assertNotIn("user.blosc2.vlmeta.title", os.listxattr(mount / store))
+                    with self.assertRaises(OSError):
+                        os.setxattr(group, "user.blosc2.vlmeta.title", b"x")
+
+    def test_a_large_deflated_frame_is_read_from_anywhere(self):
+        items = (numpy.arange(3_000_000, dtype="<u8") * 2654435761 % 1000003).reshape(300, 10000)
+        with tempfile.TemporaryDirectory() as folder:
+            with zipfile.ZipFile(os.path.join(folder, "s.b2z"), "w", zipfile.ZIP_DEFLATED) as store:
+                store.writestr("a.b2nd", arrays_mount.b2nd(items, (100, 5000), (50, 500), "<u8"))
+                store.writestr("embed.b2e", embed_frame({}))
+            with mounting.Mount(folder) as mount:
+                shown = numpy.load(mount / "s.b2z/a.npy", mmap_mode="r")
+                for row in (299, 0, 150, 7, 250):
+                    self.assertTrue((shown[row] == items[row]).all(), row)
+                self.assertTrue((shown == items).all())
+                del shown
+
+    def test_a_deflated_member_with_a_wrong_checksum_is_eio(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "s.b2z")
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as store:
+                store.writestr("a.b2f", plain_frame(self.text))
+                store.writestr("b.b2f", plain_frame(self.text))
+                store.writestr("embed.b2e", embed_frame({}))
+                header = store.getinfo("a.b2f").header_offset
+            with open(path, "r+b") as file:
+                content = bytearray(file.read())
+                at = content.rindex(b"PK\x01\x02", 0, content.index(b"a.b2f", header + 100))
+                content[at + 16] ^= 0xFF  # the checksum in the directory
+                file.seek(0)
+                file.write(content)
+            with mounting.Mount(folder) as mount:
+                with self.assertRaises(OSError) as failed:
+                    with open(mount / "s.b2z/a", "rb") as file:
+                        file.read()
+                self.assertEqual(failed.exception.errno, errno.EIO)
+                with open(mount / "s.b2z/b", "rb") as file:
+                    self.assertEqual(file.read(), self.text)
 
     def test_nothing_in_a_store_changes(self):
         with mounting.Mount(self.folder.name) as mount:
