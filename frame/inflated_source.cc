@@ -262,7 +262,8 @@ void InflatedSource::leave_point() const {
 /// Makes the distances twice as long.
 void InflatedSource::thin_points() const {
   spacing_ *= 2;
-  const std::size_t gone = std::erase_if(points_, [this](const auto& point) { return point.first % spacing_ != 0; });
+  const std::size_t gone =
+      std::erase_if(points_, [spacing = spacing_](const auto& point) { return point.first % spacing != 0; });
   memory_->give_room(gone * kPointBytes);
 }
 
