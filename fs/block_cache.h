@@ -14,12 +14,13 @@
 //
 // What is kept, and why. Memory that was never touched costs as much as decoding, and the kernel's page cache keeps
 // what programs have read. So this cache does not grow for data that is wanted once:
-//   spent      a cell whose every byte has been served: the kernel has it now. A few MiB stay for a reader close
-//   behind. ahead      a cell that was decoded ahead and not read yet; at most staging_bytes(). probation  a cell of
-//   which a part was read, for the first time; a few MiB that stay warm in the processor's cache. main       a cell
-//   that was wanted again after it had left probation (its ghost was still remembered). Only these make
-//              the cache grow to its bound. So do cells of n-d arrays from the start: a reader of C-order bytes comes
-//              back to each of them once for every row that it holds, with all its neighbours in between.
+// - spent: a cell whose every byte has been served; the kernel has it now. A few MiB stay for a reader close behind.
+// - ahead: a cell that was decoded ahead and not read yet; at most staging_bytes().
+// - probation: a cell of which a part was read, for the first time; a few MiB that stay warm in the processor's cache.
+// - main: a cell that was wanted again after it had left probation (its ghost was still remembered). Only these make
+//   the cache grow to its bound. So do cells of n-d arrays from the start: a reader of C-order bytes comes back to each
+//   of them once for every row that it holds, with all its neighbours in between.
+//
 // A sequential reader, or one that jumps about in a file far larger than the cache, so turns the same warm buffers
 // over, and what is really reused is not pushed out by either.
 //
