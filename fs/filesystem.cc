@@ -176,10 +176,11 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   const std::shared_ptr<WriteBack> writer = write_back_of(node);
   // A commit of our own may change the file while it is looked at: then once more.
   for (int attempt = 1;; ++attempt) {
-    auto path = path_of(node.id);
-    if (!path) return codec::Failure(path.error());
     // Watched before it is looked at, so that no change falls in between.
-    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node, *path);
+    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) {
+      if (const auto folder = path_of(node.id)) watch(node, *folder);
+    }
+    codec::Result<std::string> path;
     codec::Result<Probe> probe;
     {
       codec::SharedLock names(names_);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/xattr.h>
 
+#include "frame/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/log.h"
 #include "fs/new_frames.h"
@@ -14,7 +15,7 @@ namespace cframefs::fs {
 namespace {
 
 constexpr std::string_view kMeta = "user.blosc2.meta.";
-constexpr std::string_view kVlmeta = "user.blosc2.vlmeta.";
+constexpr std::string_view kVlmeta = frame::kVlmetaAttribute;
 // No page that holds a byte from here on holds one of the header of an array, be it a large one.
 constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
 

@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include "codec/mutex.h"
 #include "fs/errno_table.h"
 #include "fs/filesystem.h"
 #include "tests/support/forwarding_files.h"
@@ -31,17 +35,33 @@ class CountingKernel final : public KernelCaches {
   std::atomic<int> names{0};
 };
 
-/// Fails writes or syncs while told to, as a full or broken disk does.
+/// Fails writes or syncs while told to, as a full or broken disk does, and remembers renames and syncs in their order.
 class BrokenDisk final : public test::ForwardingFiles {
  public:
+  enum class Event : std::uint8_t { named, folder_synced, file_synced };
+
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
     if (write_error != 0) return codec::io_error(write_error, "pwrite");
+    if (writes_left == 0) return codec::io_error(ENOSPC, "pwrite");
+    if (writes_left > 0) --writes_left;
     return ForwardingFiles::pwrite(fd, from, at);
   }
   codec::Result<void> sync(int fd, bool data_only) override {
     if (sync_error != 0) return codec::io_error(sync_error, "sync");
     ++syncs;
+    const auto synced = status(fd);
+    note(synced && S_ISDIR(synced->st_mode) ? Event::folder_synced : Event::file_synced);
     return ForwardingFiles::sync(fd, data_only);
+  }
+  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                                unsigned flags) override {
+    note(Event::named);
+    return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
+  }
+  /// Since the last call.
+  std::vector<Event> take_events() {
+    codec::MutexLock lock(mutex_);
+    return std::exchange(events_, {});
   }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
     auto status = ForwardingFiles::status_at(dir, path);
@@ -51,8 +71,17 @@ class BrokenDisk final : public test::ForwardingFiles {
   std::function<void()> after_status;  // for calls of `asking`, which sets it
   const std::thread::id asking = std::this_thread::get_id();
   std::atomic<int> write_error{0};
+  std::atomic<int> writes_left{-1};  // then the disk is full; negative: it never is
   std::atomic<int> sync_error{0};
   std::atomic<int> syncs{0};
+
+ private:
+  void note(Event event) {
+    codec::MutexLock lock(mutex_);
+    events_.push_back(event);
+  }
+  codec::Mutex mutex_;
+  std::vector<Event> events_ GUARDED_BY(mutex_);
 };
 
 class WrittenFilesystem : public ::testing::Test {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/support/forwarding_files.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 
@@ -136,14 +137,18 @@ TEST_F(FramePacker, StopsWhenTold) {
 }
 
 TEST_F(FramePacker, AFullDiskEndsAllThreads) {
-  const int full = ::open("/dev/full", O_RDWR);
-  if (full < 0) GTEST_SKIP() << "no /dev/full";
+  class FullDisk final : public ForwardingFiles {
+   public:
+    codec::Result<void> pwrite(int /*fd*/, codec::ByteView /*from*/, frame::FileOffset /*at*/) override {
+      return codec::io_error(ENOSPC, "pwrite");
+    }
+  };
+  FullDisk full;
   const Bytes plain = plain_bytes(2000 * kChunk);
   frame_.encode.clevel = 0;
   MemoryInput input(plain, true);
   const auto packed = tools::pack_frame(
-      input, frame_, frame::system_files(), full, 7, [](const tools::Packed&) {}, stop_, {}, input.read_at());
-  ::close(full);
+      input, frame_, full, -1, 7, [](const tools::Packed&) {}, stop_, {}, input.read_at());
   ASSERT_FALSE(packed);
   EXPECT_EQ(packed.error().sys, ENOSPC);
 }
