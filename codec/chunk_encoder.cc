@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "codec/block_sizes.h"
-#include "codec/encode_into.h"
 #include "codec/forward_filters.h"
 #include "codec/stream_encoders.h"
 

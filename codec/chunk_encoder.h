@@ -55,4 +55,9 @@ Result<void> check_encodable(const EncodeParameters& parameters);
 /// quiet NaN of float or double. Whatever would not get shorter is stored as it is.
 Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
 
+/// The same into `chunk`, whose memory is used again: a fresh page for each byte costs as much as fast codecs do. After
+/// an error its content is unspecified.
+Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+                         EncodedChunk& chunk);
+
 }  // namespace cframefs::codec

@@ -12,12 +12,17 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <sys/types.h>
 
 #include "frame/open.h"
 #include "frame/text.h"
 #include "tools/io.h"
+
+// <CLI/CLI.hpp> takes seconds to compile: only what declares options includes it.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace cframefs::tools {
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "frame/array_view.h"
 #include "tools/array_stream.h"
 #include "tools/cframe.h"

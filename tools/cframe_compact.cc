@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "tools/cframe.h"
 #include "tools/frame_changes.h"
 #include "tools/sizes.h"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 
 #include "frame/array_view.h"

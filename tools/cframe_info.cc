@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "frame/report.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 
 #include "codec/names.h"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 
 #include "codec/decode_context.h"

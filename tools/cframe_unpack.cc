@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 
 #include "frame/array_view.h"

@@ -3,6 +3,7 @@
 #include <memory>
 #include <numeric>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tools/cframe.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 
 #include "tools/cframe.h"

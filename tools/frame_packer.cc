@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "codec/encode_into.h"
+#include "codec/chunk_encoder.h"
 #include "codec/mutex.h"
 #include "frame/new_frame_file.h"
 #include "tools/chunk_blocks.h"

@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include <CLI/CLI.hpp>
+
 #include "tools/sizes.h"
 
 namespace cframefs::tools {

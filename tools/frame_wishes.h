@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "codec/chunk_encoder.h"
 #include "codec/names.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace cframefs::tools {
 

@@ -9,7 +9,6 @@
 
 #include "codec/block_sizes.h"
 #include "codec/chunk_decoder.h"
-#include "codec/encode_into.h"
 #include "tests/codec/test_bytes.h"
 
 namespace cframefs {
