@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "frame/frame_layout.h"
+
 namespace cframefs::frame {
 
 namespace {
@@ -12,10 +14,6 @@ using codec::Failure;
 
 constexpr std::uint8_t kWithDtype = 0x97;  // array of 7
 constexpr std::uint8_t kWithout = 0x95;    // array of 5
-constexpr std::uint8_t kFixArray = 0x90;
-constexpr std::uint8_t kInt32 = 0xd2;
-constexpr std::uint8_t kInt64 = 0xd3;
-constexpr std::uint8_t kString32 = 0xdb;
 constexpr std::uint8_t kNumpyNotation = 0;
 
 /// Takes big-endian fields from the front; once something is missing or wrong everything fails.
@@ -43,7 +41,7 @@ class Fields {
   template <class T>
   std::vector<T> list(std::size_t ndim, std::uint8_t marker) {
     std::vector<T> numbers;
-    expect(static_cast<std::uint8_t>(kFixArray + ndim));
+    expect(static_cast<std::uint8_t>(layout::kFixArray + ndim));
     for (std::size_t i = 0; i < ndim && ok_; ++i) {
       expect(marker);
       numbers.push_back(number<T>());
@@ -73,12 +71,12 @@ Result<ArrayLayer> parse_array_layer(ByteView content) {
   const std::size_t ndim = fields.number<std::uint8_t>();
   if (ndim > kMaxDimensions) return corrupt("array of " + std::to_string(ndim) + " dimensions");
   ArrayLayer layer;
-  layer.shape = fields.list<std::int64_t>(ndim, kInt64);
-  layer.chunkshape = fields.list<std::int32_t>(ndim, kInt32);
-  layer.blockshape = fields.list<std::int32_t>(ndim, kInt32);
+  layer.shape = fields.list<std::int64_t>(ndim, layout::kInt64);
+  layer.chunkshape = fields.list<std::int32_t>(ndim, layout::kInt32);
+  layer.blockshape = fields.list<std::int32_t>(ndim, layout::kInt32);
   if (outer == kWithDtype) {
     const auto notation = fields.number<std::uint8_t>();
-    fields.expect(kString32);
+    fields.expect(layout::kString32);
     const ByteView text = fields.take(fields.number<std::uint32_t>());
     if (notation == kNumpyNotation) layer.dtype.emplace(text.begin(), text.end());
   }

@@ -5,16 +5,11 @@
 
 #include "codec/bytes.h"
 #include "codec/chunk_header.h"
+#include "frame/frame_layout.h"
 
 namespace cframefs::frame {
 
 namespace {
-
-constexpr std::uint8_t kArray7 = 0x97;
-constexpr std::uint8_t kFixArray = 0x90;
-constexpr std::uint8_t kInt32 = 0xd2;
-constexpr std::uint8_t kInt64 = 0xd3;
-constexpr std::uint8_t kString32 = 0xdb;
 
 /// A part of a box of these extents: whole along the last dimensions, as many items as fit into `bytes`.
 template <class Extent>
@@ -44,7 +39,7 @@ void put_number(std::vector<std::uint8_t>& image, std::uint8_t marker, T value) 
 
 template <class T>
 void put_list(std::vector<std::uint8_t>& image, std::uint8_t marker, const std::vector<T>& numbers) {
-  image.push_back(static_cast<std::uint8_t>(kFixArray + numbers.size()));
+  image.push_back(static_cast<std::uint8_t>(layout::kFixArray + numbers.size()));
   for (const T number : numbers)
     put_number(image, marker, number);
 }
@@ -75,12 +70,12 @@ Result<ArrayLayer> plan_array(const std::vector<std::int64_t>& shape, const Item
 
 std::vector<std::uint8_t> array_layer_image(const ArrayLayer& layer) {
   const std::string dtype = layer.dtype.value_or("");
-  std::vector<std::uint8_t> image = {kArray7, 0, static_cast<std::uint8_t>(layer.shape.size())};
-  put_list(image, kInt64, layer.shape);
-  put_list(image, kInt32, layer.chunkshape);
-  put_list(image, kInt32, layer.blockshape);
+  std::vector<std::uint8_t> image = {layout::kFixArray + 7, 0, static_cast<std::uint8_t>(layer.shape.size())};
+  put_list(image, layout::kInt64, layer.shape);
+  put_list(image, layout::kInt32, layer.chunkshape);
+  put_list(image, layout::kInt32, layer.blockshape);
   image.push_back(0);  // NumPy's notation
-  put_number(image, kString32, static_cast<std::uint32_t>(dtype.size()));
+  put_number(image, layout::kString32, static_cast<std::uint32_t>(dtype.size()));
   image.insert(image.end(), dtype.begin(), dtype.end());
   return image;
 }

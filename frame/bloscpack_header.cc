@@ -19,7 +19,7 @@ using codec::Failure;
 using codec::load_le;
 using codec::unsupported;
 
-constexpr std::array<std::uint8_t, 4> kMagic = {'b', 'l', 'p', 'k'};
+constexpr std::array<std::uint8_t, 4> kPackMagic = {'b', 'l', 'p', 'k'};
 
 // Header. In version 1 the number of chunks stands at 8, and that is all.
 constexpr std::size_t kVersionAt = 4;    // u8
@@ -121,7 +121,7 @@ Result<void> check_extent(const BloscpackHeader& header, std::uint64_t size) {
 }  // namespace
 
 bool has_bloscpack_magic(ByteView bytes) {
-  return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
+  return bytes.size() >= kPackMagic.size() && std::equal(kPackMagic.begin(), kPackMagic.end(), bytes.begin());
 }
 
 std::optional<std::uint64_t> BloscpackHeader::nbytes() const {

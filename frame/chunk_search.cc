@@ -16,7 +16,7 @@ using codec::load_be;
 using codec::load_le;
 
 constexpr std::size_t kHeader = codec::kExtendedHeaderLength;
-constexpr std::size_t kWindow = std::size_t{1} << 20;
+constexpr std::size_t kSearchWindow = std::size_t{1} << 20;
 /// Chunks in frames are of these versions (chunk.md section 1.1).
 constexpr std::uint8_t kFirstVersion = 3;
 constexpr std::uint8_t kLastVersion = 6;
@@ -50,7 +50,7 @@ class Finder {
   /// Makes the window hold a header's length from `at`.
   Result<void> fill(std::uint64_t at) {
     if (at >= begin_ && at + kHeader <= begin_ + window_.size()) return {};
-    window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kWindow, source_.size() - at)));
+    window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSearchWindow, source_.size() - at)));
     begin_ = at;
     return source_.read(FileOffset{at}, window_);
   }

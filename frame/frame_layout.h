@@ -14,6 +14,7 @@
 namespace cframefs::frame::layout {
 
 // msgpack markers.
+inline constexpr std::uint8_t kFixArray = 0x90;  // low four bits: length
 inline constexpr std::uint8_t kFixArray3 = 0x93;
 inline constexpr std::uint8_t kFixArray4 = 0x94;
 inline constexpr std::uint8_t kFixArray14 = 0x9e;
@@ -29,6 +30,7 @@ inline constexpr std::uint8_t kInt16 = 0xd1;
 inline constexpr std::uint8_t kInt32 = 0xd2;
 inline constexpr std::uint8_t kInt64 = 0xd3;
 inline constexpr std::uint8_t kFixExt16 = 0xd8;
+inline constexpr std::uint8_t kString32 = 0xdb;
 inline constexpr std::uint8_t kArray16 = 0xdc;
 inline constexpr std::uint8_t kMap16 = 0xde;
 

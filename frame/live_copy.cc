@@ -17,7 +17,7 @@ using codec::Failure;
 using codec::SpecialValue;
 
 /// Small chunks lie close together: this much is read at once.
-constexpr std::uint64_t kWindow = std::uint64_t{1} << 18;
+constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 18;
 
 /// Frames of more chunks are not measured, and of the others only so many chunks are looked at.
 constexpr std::int64_t kMostMeasured = 1 << 16;
@@ -59,7 +59,7 @@ class ChunkCopier {
     const std::uint64_t at = place.offset.value + from;
     if (at < begin_ || at - begin_ >= bytes_.size()) {
       const std::uint64_t left = place.offset.value + place.limit - at;
-      bytes_.resize(static_cast<std::size_t>(std::min(left, kWindow)));
+      bytes_.resize(static_cast<std::size_t>(std::min(left, kCopiedAtOnce)));
       begin_ = at;
       if (auto done = place.source->read(FileOffset{at}, bytes_); !done) {
         bytes_.clear();

@@ -13,7 +13,7 @@ namespace cframefs::frame {
 
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
 // Room for the extent that grows to do so in place: the digits of the largest size there is.
 constexpr std::size_t kGrowthDigits = 21;
@@ -39,17 +39,17 @@ std::optional<std::string> to_latin1(const std::string& utf8) {
 
 /// `width`: bytes of the length field.
 std::vector<std::uint8_t> wrap(std::string text, std::uint8_t version, std::size_t width) {
-  const std::size_t before = kMagic.size() + 2 + width;
+  const std::size_t before = kNpyMagic.size() + 2 + width;
   // NumPy adds a whole line of blanks where the text ends just at the boundary.
   const std::size_t padding = kAlignment - (before + text.size() + 1) % kAlignment;
   text.append(padding, ' ');
   text += '\n';
   std::vector<std::uint8_t> header(before + text.size());
-  std::copy(kMagic.begin(), kMagic.end(), header.begin());
-  header[kMagic.size()] = version;
-  header[kMagic.size() + 1] = 0;
+  std::copy(kNpyMagic.begin(), kNpyMagic.end(), header.begin());
+  header[kNpyMagic.size()] = version;
+  header[kNpyMagic.size() + 1] = 0;
   for (std::size_t i = 0; i < width; ++i)
-    header[kMagic.size() + 2 + i] = static_cast<std::uint8_t>(text.size() >> (8 * i));
+    header[kNpyMagic.size() + 2 + i] = static_cast<std::uint8_t>(text.size() >> (8 * i));
   std::copy(text.begin(), text.end(), header.begin() + static_cast<std::ptrdiff_t>(before));
   return header;
 }
@@ -67,7 +67,7 @@ std::vector<std::uint8_t> npy_header(const ItemType& type, std::span<const std::
   if (!latin1) return wrap(std::move(text), 3, 4);
   constexpr std::size_t kShort = 2;
   auto header = wrap(*latin1, 1, kShort);
-  if (header.size() - kMagic.size() - 2 - kShort <= std::numeric_limits<std::uint16_t>::max()) return header;
+  if (header.size() - kNpyMagic.size() - 2 - kShort <= std::numeric_limits<std::uint16_t>::max()) return header;
   return wrap(std::move(*latin1), 2, 4);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostDimensions = 64;
-constexpr int kMostNesting = 32;
+constexpr int kDeepestItem = 32;
 
 /// A type as old releases wrote it, in JSON: a string, or a list of fields, each [name, type] or [name, type, shape].
 /// As the Python literal that it was; nullopt: it is none.
@@ -49,7 +49,7 @@ std::optional<std::string> field_literal(const json& field, int nesting) {
 }
 
 std::optional<std::string> literal_of(const json& type, int nesting) {
-  if (nesting > kMostNesting) return std::nullopt;
+  if (nesting > kDeepestItem) return std::nullopt;
   if (type.is_string()) return quoted(type);
   if (!type.is_array() || type.empty()) return std::nullopt;
   // One field without a name is how the first release wrote plain types.

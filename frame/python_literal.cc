@@ -8,7 +8,7 @@ namespace cframefs::frame {
 
 namespace {
 
-constexpr int kMostNesting = 32;
+constexpr int kDeepestLiteral = 32;
 constexpr char32_t kLastCodePoint = 0x10ffff;
 
 bool is_surrogate(char32_t c) {
@@ -69,7 +69,7 @@ class Parser {
   }
 
   std::optional<Literal> literal(int depth) {
-    if (depth > kMostNesting) return std::nullopt;
+    if (depth > kDeepestLiteral) return std::nullopt;
     skip_blanks();
     const char32_t first = peek();
     if (first == U'\'' || first == U'"') return string();

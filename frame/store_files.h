@@ -29,7 +29,8 @@
 
 namespace cframefs::frame {
 
-/// Extended attributes that are variable-length metalayers: this and the layer's name.
+/// Extended attributes that are metalayers, of fixed and of variable length: this and the layer's name.
+inline constexpr std::string_view kMetaAttribute = "user.blosc2.meta.";
 inline constexpr std::string_view kVlmetaAttribute = "user.blosc2.vlmeta.";
 
 class StoreFiles final : public FileOps {

@@ -15,7 +15,7 @@ using codec::corrupt;
 using codec::Failure;
 
 /// Headers of chunks that lie close together are read together.
-constexpr std::uint64_t kWindow = 4096;
+constexpr std::uint64_t kHeaderWindow = 4096;
 /// What is remembered of each chunk takes memory; nobody has as many chunks in one file.
 constexpr std::size_t kMostChunks = std::size_t{1} << 24;
 
@@ -28,7 +28,7 @@ class HeaderWindow {
   Result<ByteView> get(std::uint64_t at) {
     const std::uint64_t wanted = std::min<std::uint64_t>(codec::kExtendedHeaderLength, source_.size() - at);
     if (at < begin_ || at + wanted > begin_ + bytes_.size()) {
-      bytes_.resize(static_cast<std::size_t>(std::min(kWindow, source_.size() - at)));
+      bytes_.resize(static_cast<std::size_t>(std::min(kHeaderWindow, source_.size() - at)));
       begin_ = at;
       if (auto done = source_.read(FileOffset{at}, bytes_); !done) return Failure(done.error());
     }

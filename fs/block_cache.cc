@@ -159,7 +159,7 @@ BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep k
   return insert(shard, key, size, keep == Keep::until_served ? kMain : kProbation);
 }
 
-BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t size) {
+BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t size, Keep keep) {
   Shard& shard = shard_of(key);
   {
     codec::MutexLock lock(shard.mutex);
@@ -175,7 +175,7 @@ BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t si
       return {Pin(this, fresh.release(), true), Found::glance};
     }
   }
-  return insert(shard, key, size, kProbation);
+  return insert(shard, key, size, keep == Keep::until_served ? kMain : kProbation);
 }
 
 bool BlockCache::end_glance(Pin& pin, std::size_t size) {

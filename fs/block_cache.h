@@ -129,7 +129,7 @@ class BlockCache {
 
   Lookup find(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
   /// As find(), for one who wants little of the cell: the first times that is a glance.
-  Lookup find_or_glance(const CellKey& key, std::size_t size);
+  Lookup find_or_glance(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
   /// The glance is over. False: nobody waits, the pin is empty and the cell forgotten. True: others do, and the caller
   /// is now the loader of the cell, with `size` bytes of memory.
   bool end_glance(Pin& pin, std::size_t size);

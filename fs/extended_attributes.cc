@@ -17,8 +17,6 @@ namespace cframefs::fs {
 namespace {
 
 constexpr std::string_view kInfo = "user.blosc2.info";
-constexpr std::string_view kMeta = "user.blosc2.meta.";
-constexpr std::string_view kVlmeta = frame::kVlmetaAttribute;
 
 codec::Failure no_attribute() {
   return codec::io_error(ENODATA, "getxattr");
@@ -57,9 +55,9 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   };
   const frame::Container& container = (*generation)->container();
   for (const frame::Metalayer& layer : container.metalayers())
-    add(kMeta, layer.name);
+    add(frame::kMetaAttribute, layer.name);
   for (const std::string& name : container.vlmetalayer_names())
-    add(kVlmeta, name);
+    add(frame::kVlmetaAttribute, name);
   return names;
 }
 
@@ -76,12 +74,12 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
   if (!generation) return codec::Failure(generation.error());
   const frame::Container& container = (*generation)->container();
   if (name == kInfo) return frame::summary_json(container).dump();
-  if (name.starts_with(kMeta)) {
+  if (name.starts_with(frame::kMetaAttribute)) {
     for (const frame::Metalayer& layer : container.metalayers()) {
-      if (layer.name == name.substr(kMeta.size())) return to_string(layer.content);
+      if (layer.name == name.substr(frame::kMetaAttribute.size())) return to_string(layer.content);
     }
-  } else if (name.starts_with(kVlmeta)) {
-    const std::string layer = name.substr(kVlmeta.size());
+  } else if (name.starts_with(frame::kVlmetaAttribute)) {
+    const std::string layer = name.substr(frame::kVlmetaAttribute.size());
     for (const std::string& known : container.vlmetalayer_names()) {
       if (known != layer) continue;
       auto content = container.vlmetalayer(layer);

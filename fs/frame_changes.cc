@@ -14,8 +14,6 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::string_view kMeta = "user.blosc2.meta.";
-constexpr std::string_view kVlmeta = frame::kVlmetaAttribute;
 // No page that holds a byte from here on holds one of the header of an array, be it a large one.
 constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
 
@@ -245,9 +243,10 @@ codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
 }
 
 codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name, const std::string* value, int flags) {
-  const bool variable = name.starts_with(kVlmeta);
-  if (!variable && (!name.starts_with(kMeta) || value == nullptr)) return codec::io_error(EPERM, "setxattr");
-  const std::string layer = name.substr(variable ? kVlmeta.size() : kMeta.size());
+  const bool variable = name.starts_with(frame::kVlmetaAttribute);
+  if (!variable && (!name.starts_with(frame::kMetaAttribute) || value == nullptr))
+    return codec::io_error(EPERM, "setxattr");
+  const std::string layer = name.substr(variable ? frame::kVlmetaAttribute.size() : frame::kMetaAttribute.size());
   const auto change = [&](frame::FrameWriter& writer) -> codec::Result<void> {
     const auto container = writer.container();
     bool exists = false;

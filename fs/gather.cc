@@ -29,6 +29,9 @@ using frame::ArrayGeometry;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
 constexpr std::size_t kBatchTiles = 256;
 constexpr std::size_t kWindowBytes = std::size_t{256} << 10;
+// One who jumps about glances at a block (fs/block_cache.h) of which he wants less than this. Most who read on from
+// where they jumped to want more of each block at once; they would have it decoded twice.
+constexpr std::uint64_t kGlanceShare = 64;
 // A box that fills its span less than this is read run by run.
 constexpr std::uint64_t kSparse = 4;
 
@@ -81,6 +84,11 @@ class ReadRoute::TileCells {
     const std::uint64_t block = std::uint64_t{block_of(cell)} * array_.block_bytes();
     return {block + rows_.begin * array_.block_row_bytes(), block + rows_.end * array_.block_row_bytes()};
   }
+  /// Whether one who wants `tile` alone of the cell may leave the cell out of the cache.
+  bool can_glance(std::uint32_t cell, const ArrayGeometry::Tile& tile) const {
+    return !are_bands() && layout_.block_count(cell) == 1 && tile.box.from_span() < range(cell).size() / kGlanceShare &&
+           reader_.decoder().decodes_windows(layout_.first_block(cell));
+  }
   /// Bytes of the cell that are no items of the array. `origin`: of the chunk.
   std::uint64_t padding(const ArrayGeometry::Coordinates& origin, std::uint32_t cell) const {
     const std::uint32_t blocks = are_bands() ? 1 : layout_.block_count(cell);
@@ -103,6 +111,8 @@ struct ReadRoute::Batch {
   struct Cell {
     std::uint32_t number = 0;
     BlockCache::Lookup lookup;
+    std::size_t first_piece = 0;  // of `pieces`
+    std::size_t count = 0;        // of its pieces
   };
   struct Piece {
     ArrayGeometry::Tile tile;
@@ -188,8 +198,9 @@ codec::Result<void> ReadRoute::gather_tiles(const Gathering& gathering, const Ti
     }
     if (batch.cells.empty() || batch.cells.back().number != cell) {
       batch.bytes += cells.range(cell).size();
-      batch.cells.push_back({cell, {}});
+      batch.cells.push_back({cell, {}, batch.pieces.size(), 0});
     }
+    ++batch.cells.back().count;
     batch.pieces.push_back({tile, batch.cells.size() - 1});
     return {};
   });
@@ -200,22 +211,32 @@ codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const Tile
                                           const ArrayGeometry::Part& part, Batch& batch) {
   const Generation& generation = gathering.generation;
   std::uint64_t misses = 0;
+  std::uint64_t glances = 0;
   for (Batch::Cell& cell : batch.cells) {
     const CellKey key{generation.id(), part.chunk.value, cell.number};
-    cell.lookup = cache_.find(key, cells.range(cell.number).size(), BlockCache::Keep::until_served);
+    const std::size_t size = cells.range(cell.number).size();
+    const auto keep = BlockCache::Keep::until_served;
+    const bool glance = gathering.manner == Manner::jumping && cell.count == 1 &&
+                        cells.can_glance(cell.number, batch.pieces[cell.first_piece].tile);
+    cell.lookup = glance ? cache_.find_or_glance(key, size, keep) : cache_.find(key, size, keep);
     misses += cell.lookup.found == BlockCache::Found::load ? 1 : 0;
+    glances += cell.lookup.found == BlockCache::Found::glance ? 1 : 0;
   }
-  statistics_.cache_misses.fetch_add(misses, std::memory_order_relaxed);
-  statistics_.cache_hits.fetch_add(batch.cells.size() - misses, std::memory_order_relaxed);
-  if (misses != 0) {
-    if (auto loaded = load_batch(generation, cells, batch); !loaded) return loaded;
+  statistics_.cache_misses.fetch_add(misses + glances, std::memory_order_relaxed);
+  statistics_.cache_hits.fetch_add(batch.cells.size() - misses - glances, std::memory_order_relaxed);
+  // Whatever was claimed is seen through, also after an error: others may be waiting for it.
+  auto result = misses != 0 ? load_batch(generation, cells, batch) : codec::Result<void>();
+  if (glances != 0) {
+    if (auto taken = take_glances(gathering, cells, batch); !taken && result) result = taken;
   }
+  if (!result) return result;
   for (Batch::Cell& cell : batch.cells) {
     if (cell.lookup.found != BlockCache::Found::busy) continue;
     if (auto ready = cache_.wait(cell.lookup.pin); !ready) return report(generation, ready.error());
   }
   for (const Batch::Piece& piece : batch.pieces) {
     const Batch::Cell& cell = batch.cells[piece.cell];
+    if (cell.lookup.found == BlockCache::Found::glance) continue;
     const BlockCache::Pin& pin = cell.lookup.pin;
     const std::uint64_t begin = cells.range(cell.number).begin;
     frame::copy_box(piece.tile.box, pin.bytes().data() + (piece.tile.inner - begin),
@@ -227,6 +248,22 @@ codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const Tile
   }
   batch.clear();
   return {};
+}
+
+/// Copies out what is only glanced at.
+codec::Result<void> ReadRoute::take_glances(const Gathering& gathering, const TileCells& cells, Batch& batch) {
+  codec::Result<void> result;
+  for (Batch::Cell& cell : batch.cells) {
+    if (cell.lookup.found != BlockCache::Found::glance) continue;
+    const ArrayGeometry::Tile& tile = batch.pieces[cell.first_piece].tile;
+    const auto begin = static_cast<std::uint32_t>(tile.inner - cells.range(cell.number).begin);
+    Buffer window = pool_.get(tile.box.from_span());
+    auto done = glance(gathering.generation, cells.reader(), cells.layout(), cell.number, begin, window.bytes(),
+                       cell.lookup.pin);
+    if (done) frame::copy_box(tile.box, window.bytes().data(), gathering.out.data() + tile.out);
+    if (!done && result) result = done;
+  }
+  return result;
 }
 
 /// Decodes the cells that this thread has claimed, neighbours together.
@@ -341,7 +378,7 @@ codec::Result<void> ReadRoute::load_ahead(const Generation& generation, const Ar
     if (!pin) return {};
     statistics_.cells_ahead.fetch_add(1, std::memory_order_relaxed);
     batch.bytes += size;
-    batch.cells.push_back({cell, {std::move(pin), BlockCache::Found::load}});
+    batch.cells.push_back({cell, {std::move(pin), BlockCache::Found::load}, 0, 0});
     if (batch.bytes < kBatchBytes) return {};
     load();
     return wanted() ? codec::Result<void>() : nobody_waits();

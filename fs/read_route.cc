@@ -109,7 +109,11 @@ codec::Result<void> ReadRoute::read_cells(const Generation& generation, const fr
   statistics_.cache_hits.fetch_add(cells.size() - misses, std::memory_order_relaxed);
 
   if (cells.front().found == BlockCache::Found::glance) {
-    return glance(generation, reader, layout, piece, std::move(cells.front().pin), reply);
+    Buffer buffer = pool_.get(piece.length);
+    const auto begin = static_cast<std::uint32_t>(piece.inner - layout.range(first).begin);
+    auto done = glance(generation, reader, layout, first, begin, buffer.bytes(), cells.front().pin);
+    if (done) reply.add(std::move(buffer), piece.length);
+    return done;
   }
   codec::Result<void> result =
       misses == 0 ? codec::Result<void>() : load_runs(generation, reader, layout, first, cells);
@@ -129,31 +133,27 @@ codec::Result<void> ReadRoute::read_cells(const Generation& generation, const fr
   return {};
 }
 
-/// Decodes a piece of a cell past the cache. `pin`: as find_or_glance() gave it.
+/// Decodes the bytes of a cell of one block from `begin` into `out`, past the cache. `pin`: as find_or_glance() gave
+/// it; the glance is over then, whatever became of it.
 codec::Result<void> ReadRoute::glance(const Generation& generation, const frame::ChunkReader& reader,
-                                      const CellLayout& layout, const frame::Piece& piece, BlockCache::Pin pin,
-                                      Reply& reply) {
-  const std::uint32_t cell = layout.cell_at(piece.inner);
+                                      const CellLayout& layout, std::uint32_t cell, std::uint32_t begin,
+                                      codec::ByteSpan out, BlockCache::Pin& pin) {
   const std::uint32_t block = layout.first_block(cell);
-  const codec::ByteRange range = layout.range(cell);
   const Run run{cell, {&pin}};
-  Buffer buffer = pool_.get(piece.length);
   {
-    const ByteBudget::Share share(budget_, reader.scratch_bytes(block, 1) + 3 * std::uint64_t{piece.length});
+    const ByteBudget::Share share(budget_, reader.scratch_bytes(block, 1) + 3 * std::uint64_t{out.size()});
     const codec::ContextPool::Lease context = contexts_.acquire();
-    const auto begin = static_cast<std::uint32_t>(piece.inner - range.begin);
-    auto decoded = reader.decode_window(*context, block, begin, buffer.bytes());
+    auto decoded = reader.decode_window(*context, block, begin, out);
     if (!decoded) {
       fail(generation, run, decoded.error());
       return report(generation, decoded.error());
     }
   }
   statistics_.blocks_decoded.fetch_add(1, std::memory_order_relaxed);
-  statistics_.bytes_decoded.fetch_add(piece.length, std::memory_order_relaxed);
+  statistics_.bytes_decoded.fetch_add(out.size(), std::memory_order_relaxed);
   statistics_.bytes_fetched.fetch_add(reader.decoder().stored_range(block).size(), std::memory_order_relaxed);
-  reply.add(std::move(buffer), piece.length);
   // Whoever came meanwhile is told by load() how that went.
-  if (cache_.end_glance(pin, range.size())) static_cast<void>(load(generation, reader, layout, run));
+  if (cache_.end_glance(pin, layout.range(cell).size())) static_cast<void>(load(generation, reader, layout, run));
   return {};
 }
 

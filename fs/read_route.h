@@ -70,7 +70,7 @@ class ReadRoute {
   codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
                                  const frame::Piece& piece, Manner manner, Reply& reply);
   codec::Result<void> glance(const Generation& generation, const frame::ChunkReader& reader, const CellLayout& layout,
-                             const frame::Piece& piece, BlockCache::Pin pin, Reply& reply);
+                             std::uint32_t cell, std::uint32_t begin, codec::ByteSpan out, BlockCache::Pin& pin);
   codec::Result<void> load_runs(const Generation& generation, const frame::ChunkReader& reader,
                                 const CellLayout& layout, std::uint32_t first_cell,
                                 std::vector<BlockCache::Lookup>& cells);
@@ -93,6 +93,7 @@ class ReadRoute {
                                   const frame::ArrayGeometry::Part& part);
   codec::Result<void> take_batch(const Gathering& gathering, const TileCells& cells,
                                  const frame::ArrayGeometry::Part& part, Batch& batch);
+  codec::Result<void> take_glances(const Gathering& gathering, const TileCells& cells, Batch& batch);
   codec::Result<void> load_batch(const Generation& generation, const TileCells& cells, Batch& batch);
   codec::Result<void> load_band(const Generation& generation, const TileCells& cells, std::uint32_t cell,
                                 BlockCache::Pin& pin);

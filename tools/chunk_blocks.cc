@@ -12,7 +12,7 @@ using codec::Result;
 namespace {
 
 /// check() decodes this much at a time, or one block.
-constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
+constexpr std::uint64_t kDecodedAtOnce = std::uint64_t{1} << 20;
 /// Buffers above this size do not stay once they are not needed.
 constexpr std::size_t kKeep = std::size_t{64} << 20;
 
@@ -76,7 +76,7 @@ Result<void> BlockDecoder::check(const frame::ChunkReader& reader) {
     std::uint64_t size = 0;
     do {
       size += decoder.block_range(block++).size();
-    } while (block < decoder.block_count() && size + decoder.block_range(block).size() <= kStep);
+    } while (block < decoder.block_count() && size + decoder.block_range(block).size() <= kDecodedAtOnce);
     ByteSpan buffer = checked_.of(size);
     outs.clear();
     for (std::uint32_t part = first; part < block; ++part) {

@@ -177,9 +177,10 @@ def read_slabs(program, folder, name, mib):
 
 
 def read_rows(program, folder):
-    """Milliseconds for each MiB decoded, and blocks for each row, of rows at random."""
+    """Milliseconds for each MiB of the blocks decoded, and blocks for each row, of rows at random."""
     rng = random.Random(3)
     row = 10000 * 8
+    block = 100 * 100 * 8
     found = []
     with Mount(program, folder, "b2nd=flat") as mount:
         descriptor = os.open(mount.path("rows"), os.O_RDONLY)
@@ -191,8 +192,8 @@ def read_rows(program, folder):
             os.pread(descriptor, row, at * row)
             seconds = time.monotonic() - begin
             after = mount.counters()
-            decoded = (after["bytes_decoded"] - before["bytes_decoded"]) / (1 << 20)
-            found.append((seconds * 1e3 / decoded, after["blocks_decoded"] - before["blocks_decoded"]))
+            blocks = after["blocks_decoded"] - before["blocks_decoded"]
+            found.append((seconds * 1e3 / (blocks * block / (1 << 20)), blocks))
         os.close(descriptor)
     return statistics.median(ms for ms, _ in found), sorted(blocks for _, blocks in found)
 

@@ -72,8 +72,9 @@ RC_GTEST_PROP(Gather, AnyRangeIsThatOfTheModel, ()) {
   for (int i = 0; i < 4; ++i) {
     const auto begin = *rc::gen::inRange<std::uint64_t>(0, expected.size());
     const auto length = *rc::gen::inRange<std::uint64_t>(1, expected.size() + 10);
-    const auto bytes =
-        reader.read(begin, length, *rc::gen::element(ReadRoute::Manner::any, ReadRoute::Manner::sequential));
+    const auto bytes = reader.read(
+        begin, length,
+        *rc::gen::element(ReadRoute::Manner::any, ReadRoute::Manner::sequential, ReadRoute::Manner::jumping));
     if (!bytes) RC_FAIL(describe(bytes.error()));
     RC_ASSERT(bytes->size() == std::min<std::uint64_t>(length, expected.size() - begin));
     RC_ASSERT(std::equal(bytes->begin(), bytes->end(), expected.begin() + static_cast<std::ptrdiff_t>(begin)));
@@ -123,6 +124,38 @@ TEST(Gather, OfASlabLargerThanTheCacheAsManyRowsAreKeptAsFit) {
   // The last of the eight slabs has eight rows.
   EXPECT_EQ(reader.blocks_decoded(), (7 * 4 + 2) * 24U);
   EXPECT_LE(reader.route.cache().bytes(), kMib);
+}
+
+TEST(Gather, WhoJumpsToARowGlancesAtItsBlocksUntilHeHasComeOften) {
+  // Blocks of 128 rows; a row touches ten.
+  const ArraySpec spec = {{256, 1000}, {128, 1000}, {128, 100}, 8, "<f8"};
+  constexpr std::uint64_t kRow = 8000;
+  const Bytes items = test::varied_items(spec.nbytes());
+  Reader reader(test::array_frame(spec, items), frame::ArrayForm::flat, 64 * kMib);
+  for (std::uint64_t round = 1; round <= 5; ++round) {
+    const std::uint64_t row = round * 37 % 128;
+    const auto bytes = reader.read(row * kRow, kRow, ReadRoute::Manner::jumping);
+    ASSERT_TRUE(bytes) << describe(bytes.error());
+    ASSERT_TRUE(std::equal(bytes->begin(), bytes->end(), items.begin() + static_cast<std::ptrdiff_t>(row * kRow)));
+    EXPECT_EQ(reader.blocks_decoded(), 10 * std::min<std::uint64_t>(round, 4)) << round;
+    EXPECT_EQ(reader.route.cache().bytes() != 0, round >= 4) << round;
+  }
+}
+
+TEST(Gather, ADamagedBlockFailsOnlyTheGlancesThatTouchIt) {
+  const ArraySpec spec = {{128, 400}, {128, 400}, {128, 100}, 8, "<f8"};
+  constexpr std::uint64_t kRow = 3200;
+  const Bytes items = test::varied_items(spec.nbytes());
+  test::FrameBuilder frame = test::array_frame(spec, items);
+  // The second block says that its stream is longer than any chunk.
+  const auto begin = codec::load_le<std::int32_t>(&frame.chunk_section[32 + 4]);
+  codec::store_le<std::int32_t>(&frame.chunk_section[static_cast<std::size_t>(begin)], 0x7fffffff);
+  Reader reader(frame, frame::ArrayForm::flat, 64 * kMib);
+  EXPECT_FALSE(reader.read(5 * kRow, kRow, ReadRoute::Manner::jumping));
+  EXPECT_FALSE(reader.read(5 * kRow + 800, 800, ReadRoute::Manner::jumping));
+  const auto beside = reader.read(5 * kRow, 800, ReadRoute::Manner::jumping);
+  ASSERT_TRUE(beside) << describe(beside.error());
+  EXPECT_TRUE(std::equal(beside->begin(), beside->end(), items.begin() + static_cast<std::ptrdiff_t>(5 * kRow)));
 }
 
 TEST(Gather, DecodingAheadTakesTheBandsOfTheRange) {

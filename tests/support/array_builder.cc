@@ -37,13 +37,6 @@ Coordinates wide(const std::vector<std::int32_t>& extents) {
   return {extents.begin(), extents.end()};
 }
 
-template <class T>
-void append_be(Bytes& to, T value) {
-  const std::size_t at = to.size();
-  to.resize(at + sizeof value);
-  codec::store_be(&to[at], value);
-}
-
 }  // namespace
 
 std::int64_t ArraySpec::item_count() const {

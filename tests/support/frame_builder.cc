@@ -19,13 +19,6 @@ void append(Bytes& to, std::initializer_list<std::uint8_t> bytes) {
     to.push_back(byte);
 }
 
-template <class T>
-void append_be(Bytes& to, T value) {
-  Bytes bytes(sizeof value);
-  codec::store_be(bytes.data(), value);
-  append(to, bytes);
-}
-
 Bytes chunk_header(std::uint8_t flags, std::uint8_t typesize, std::int32_t nbytes, std::int32_t blocksize,
                    std::int32_t cbytes) {
   Bytes header(32);

@@ -15,6 +15,14 @@ namespace cframefs::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
+/// As msgpack has its numbers.
+template <class T>
+void append_be(Bytes& to, T value) {
+  const std::size_t at = to.size();
+  to.resize(at + sizeof value);
+  codec::store_be(&to[at], value);
+}
+
 /// A chunk whose payload is the plain bytes.
 Bytes plain_chunk(codec::ByteView plain, std::uint8_t typesize = 1);
 
