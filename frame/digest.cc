@@ -35,7 +35,7 @@ const EVP_MD* algorithm(DigestKind kind) {
 
 struct Digest::Hash {
   struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+    void operator()(EVP_MD_CTX* made) const { EVP_MD_CTX_free(made); }
   };
   std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
 };
