@@ -154,9 +154,11 @@ class Mount:
             raise AssertionError(f"the daemon ended with {self.daemon.returncode}: {self.lines()}")
 
     def serves(self):
-        """Whether it is there and answers; a mount that a dead daemon has left is there, but does not."""
+        """Whether it is there and answers. A mount that a dead daemon has left does not; when it has been taken away, the
+        folder does, which is no mount."""
         try:
-            return is_mounted(self.path) and os.stat(self.path)
+            here = os.stat(self.path).st_dev
+            return here != os.stat(os.path.dirname(os.path.abspath(self.path))).st_dev and is_mounted(self.path)
         except OSError:
             return False
 
