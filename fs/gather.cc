@@ -49,6 +49,20 @@ codec::Error wrong_length(const frame::ChunkReader& reader) {
   return error;
 }
 
+/// In order.
+std::vector<std::int64_t> chunks_of_several_parts(const ArrayGeometry& array, std::uint64_t at, std::uint64_t length) {
+  std::vector<std::int64_t> chunks;
+  static_cast<void>(array.for_each_part(at, length, [&chunks](const ArrayGeometry::Part& part) {
+    chunks.push_back(part.chunk.value);
+    return codec::Result<void>();
+  }));
+  std::sort(chunks.begin(), chunks.end());
+  std::vector<std::int64_t> several;
+  for (std::size_t i = 1; i < chunks.size(); ++i)
+    if (chunks[i] == chunks[i - 1]) several.push_back(chunks[i]);
+  return several;
+}
+
 codec::Result<void> nobody_waits() {
   return codec::invalid("nobody waits for it any more");
 }
@@ -136,20 +150,29 @@ struct ReadRoute::Gathering {
   const ArrayGeometry& array;
   const Manner manner;
   codec::ByteSpan out;
+  /// Chunks that more than one part of the request lies in, in order: a block of theirs may be wanted for each of
+  /// these.
+  std::vector<std::int64_t> wanted_again;
+
+  bool may_glance(const ArrayGeometry::Part& part) const {
+    return manner == Manner::jumping && !std::binary_search(wanted_again.begin(), wanted_again.end(), part.chunk.value);
+  }
 };
 
 codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
                                       std::uint64_t length, Manner manner, Reply& reply) {
+  const std::uint64_t begin = at - generation.view().head().size();
   Buffer buffer = pool_.get(length);
-  const Gathering gathering{generation, array, manner, buffer.bytes()};
-  auto done = array.for_each_part(at - generation.view().head().size(), length,
-                                  [&](const ArrayGeometry::Part& part) { return gather_part(gathering, part); });
+  Gathering gathering{generation, array, manner, buffer.bytes(), {}};
+  if (manner == Manner::jumping) gathering.wanted_again = chunks_of_several_parts(array, begin, length);
+  auto done =
+      array.for_each_part(begin, length, [&](const ArrayGeometry::Part& part) { return gather_part(gathering, part); });
   if (done) reply.add(std::move(buffer), length);
   return done;
 }
 
 codec::Result<void> ReadRoute::gather_part(const Gathering& gathering, const ArrayGeometry::Part& part) {
-  const auto& [generation, array, manner, out] = gathering;
+  const auto& [generation, array, manner, out, wanted_again] = gathering;
   auto reader = generation.reader(part.chunk);
   if (!reader) return report(generation, reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
@@ -212,12 +235,13 @@ codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const Tile
   const Generation& generation = gathering.generation;
   std::uint64_t misses = 0;
   std::uint64_t glances = 0;
+  const bool may_glance = gathering.may_glance(part);
   for (Batch::Cell& cell : batch.cells) {
     const CellKey key{generation.id(), part.chunk.value, cell.number};
     const std::size_t size = cells.range(cell.number).size();
     const auto keep = BlockCache::Keep::until_served;
-    const bool glance = gathering.manner == Manner::jumping && cell.count == 1 &&
-                        cells.can_glance(cell.number, batch.pieces[cell.first_piece].tile);
+    const bool glance =
+        may_glance && cell.count == 1 && cells.can_glance(cell.number, batch.pieces[cell.first_piece].tile);
     cell.lookup = glance ? cache_.find_or_glance(key, size, keep) : cache_.find(key, size, keep);
     misses += cell.lookup.found == BlockCache::Found::load ? 1 : 0;
     glances += cell.lookup.found == BlockCache::Found::glance ? 1 : 0;

@@ -142,6 +142,19 @@ TEST(Gather, WhoJumpsToARowGlancesAtItsBlocksUntilHeHasComeOften) {
   }
 }
 
+TEST(Gather, WhoseRowComesInWholePagesDecodesEachBlockOnce) {
+  // Bytes of the rows before and after come along, in blocks that the row is in, too.
+  const ArraySpec spec = {{256, 1000}, {128, 500}, {128, 100}, 8, "<f8"};
+  constexpr std::uint64_t kRow = 8000;
+  const Bytes items = test::varied_items(spec.nbytes());
+  Reader reader(test::array_frame(spec, items), frame::ArrayForm::flat, 64 * kMib);
+  const std::uint64_t begin = 50 * kRow - 100;
+  const auto bytes = reader.read(begin, kRow + 200, ReadRoute::Manner::jumping);
+  ASSERT_TRUE(bytes) << describe(bytes.error());
+  EXPECT_TRUE(std::equal(bytes->begin(), bytes->end(), items.begin() + static_cast<std::ptrdiff_t>(begin)));
+  EXPECT_EQ(reader.blocks_decoded(), 10U);
+}
+
 TEST(Gather, ADamagedBlockFailsOnlyTheGlancesThatTouchIt) {
   const ArraySpec spec = {{128, 400}, {128, 400}, {128, 100}, 8, "<f8"};
   constexpr std::uint64_t kRow = 3200;
