@@ -8,7 +8,9 @@
 // Where all the blocks of a slab (frame/array_geometry.h) are more than the cache holds, each would be gone before a
 // sequential reader comes to its next row. So of such blocks only a band of rows is kept for him, as many as fit: a
 // cell is then one band of one block, and a block is decoded once for each band instead of once for each row. Those who
-// jump about (a column after the other, say) find whole blocks: they may want any row next.
+// jump about (a column after the other, say) find whole blocks: they may want any row next. Only the first times, and
+// of blocks of which they want next to nothing, they glance (fs/block_cache.h): a row of a large array is a hundredth
+// of each of its blocks.
 //
 // Where a chunk's own blocks are not those of the array (plain copies, repeated values, the first caterva generation)
 // the runs of a box are read through a window instead.
