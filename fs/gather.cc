@@ -164,6 +164,8 @@ struct ReadRoute::Gathering {
 codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
                                       std::uint64_t length, Manner manner, Reply& reply) {
   const std::uint64_t begin = at - generation.view().head().size();
+  // Who comes to the beginning most likely goes on from there.
+  if (begin == 0 && manner == Manner::jumping) manner = Manner::any;
   Buffer buffer = pool_.get(length);
   Gathering gathering{generation, array, manner, buffer.bytes(), {}};
   if (manner == Manner::jumping) gathering.wanted_again = chunks_of_several_parts(array, begin, length);

@@ -142,6 +142,15 @@ TEST(Gather, WhoJumpsToARowGlancesAtItsBlocksUntilHeHasComeOften) {
   }
 }
 
+TEST(Gather, WhoBeginsAtTheBeginningDecodesEachBlockOnce) {
+  const ArraySpec spec = {{256, 1000}, {128, 1000}, {128, 100}, 8, "<f8"};
+  const Bytes items = test::varied_items(spec.nbytes());
+  Reader reader(test::array_frame(spec, items), frame::ArrayForm::npy, 64 * kMib);
+  ASSERT_TRUE(reader.read(0, 6000, ReadRoute::Manner::jumping));
+  ASSERT_TRUE(reader.read(6000, items.size(), ReadRoute::Manner::sequential));
+  EXPECT_EQ(reader.blocks_decoded(), blocks_with_items(spec));
+}
+
 TEST(Gather, WhoseRowComesInWholePagesDecodesEachBlockOnce) {
   // Bytes of the rows before and after come along, in blocks that the row is in, too.
   const ArraySpec spec = {{256, 1000}, {128, 500}, {128, 100}, 8, "<f8"};
