@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -29,10 +31,21 @@ class CountingKernel final : public KernelCaches {
     ++nodes;
     if (node != kRootNode) ++files;
   }
-  void forget_name(NodeId /*parent*/, const std::string& /*name*/) override { ++names; }
+  void forget_name(NodeId /*parent*/, const std::string& name) override {
+    const std::lock_guard lock(mutex_);
+    names_.insert(name);
+  }
+  /// Those that it was told to forget.
+  std::set<std::string> names() {
+    const std::lock_guard lock(mutex_);
+    return names_;
+  }
   std::atomic<int> nodes{0};
   std::atomic<int> files{0};  // not the root
-  std::atomic<int> names{0};
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> names_;
 };
 
 /// Fails writes or syncs while told to, as a full or broken disk does, and remembers renames and syncs in their order.
