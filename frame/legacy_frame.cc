@@ -15,7 +15,7 @@ using codec::corrupt;
 using codec::Failure;
 
 /// Header and index of a small frame lie in one window of this size.
-constexpr std::size_t kEndWindow = 4096;
+constexpr std::size_t kFirstWindow = 4096;
 const char* const kUsermeta = "usermeta";
 
 class LegacyFrame final : public FrameContainer {
@@ -94,7 +94,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   parts.all_stored = true;
   const ByteSource& bytes = *parts.source;
   Windows windows(bytes);
-  if (auto done = windows.load(FileOffset{0}, kEndWindow); !done) return Failure(done.error());
+  if (auto done = windows.load(FileOffset{0}, kFirstWindow); !done) return Failure(done.error());
   const ByteView first = windows.peek(FileOffset{0}, layout::kFixedHeaderLength);
   if (!has_frame_magic(first) || !is_legacy_header(first)) return corrupt("not a frame of a beta of Blosc2 2.0");
   auto header = parse_legacy_header(first);

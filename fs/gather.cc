@@ -34,6 +34,7 @@ constexpr std::size_t kWindowBytes = std::size_t{256} << 10;
 // One who jumps about glances at a block (fs/block_cache.h) of which he wants less than this. Most who read on from
 // where they jumped to want more of each block at once; they would have it decoded twice.
 constexpr std::uint64_t kGlanceShare = 64;
+constexpr std::uint64_t kBeginning = std::uint64_t{2} << 20;
 // A box that fills its span less than this is read run by run.
 constexpr std::uint64_t kSparse = 4;
 
@@ -164,8 +165,9 @@ struct ReadRoute::Gathering {
 codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayGeometry& array, std::uint64_t at,
                                       std::uint64_t length, Manner manner, Reply& reply) {
   const std::uint64_t begin = at - generation.view().head().size();
-  // Who comes to the beginning most likely goes on from there.
-  if (begin == 0 && manner == Manner::jumping) manner = Manner::any;
+  // Who comes to the beginning most likely goes on from there. The kernel asks for more than one piece of it at once,
+  // and whichever is served first looks like a jump.
+  if (begin < kBeginning && manner == Manner::jumping) manner = Manner::any;
   Buffer buffer = pool_.get(length);
   Gathering gathering{generation, array, manner, buffer.bytes(), {}};
   if (manner == Manner::jumping) gathering.wanted_again = chunks_of_several_parts(array, begin, length);

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -32,20 +31,20 @@ class CountingKernel final : public KernelCaches {
     if (node != kRootNode) ++files;
   }
   void forget_name(NodeId /*parent*/, const std::string& name) override {
-    const std::lock_guard lock(mutex_);
+    codec::MutexLock lock(mutex_);
     names_.insert(name);
   }
   /// Those that it was told to forget.
   std::set<std::string> names() {
-    const std::lock_guard lock(mutex_);
+    codec::MutexLock lock(mutex_);
     return names_;
   }
   std::atomic<int> nodes{0};
   std::atomic<int> files{0};  // not the root
 
  private:
-  std::mutex mutex_;
-  std::set<std::string> names_;
+  codec::Mutex mutex_;
+  std::set<std::string> names_ GUARDED_BY(mutex_);
 };
 
 /// Fails writes or syncs while told to, as a full or broken disk does, and remembers renames and syncs in their order.
