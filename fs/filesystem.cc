@@ -173,7 +173,7 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     codec::MutexLock lock(node.mutex);
     known = node.known;
   }
-  const std::shared_ptr<WriteBack> writer = write_back_of(node);
+  std::shared_ptr<WriteBack> writer = write_back_of(node);
   // A commit of our own may change the file while it is looked at: then once more.
   for (int attempt = 1;; ++attempt) {
     // Watched before it is looked at, so that no change falls in between.
@@ -191,7 +191,8 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (!probe) return probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
     if (again) {
-      static_cast<void>(writer->follow());
+      // What a stale writer holds is seen by those who have it open alone.
+      if (writer->is_stale()) writer.reset();
       continue;
     }
     const bool is_root = node.id == kRootNode;

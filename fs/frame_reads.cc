@@ -19,13 +19,13 @@ constexpr auto kOpenPause = std::chrono::milliseconds(1);
 constexpr int kReadAttempts = 5;
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kKernelPage = 4096;
 
 /// Whether no page holds bytes of two chunks.
 bool has_page_sized_chunks(const frame::FlatView& view) {
   const std::int32_t chunksize = view.container().parameters().chunksize;
   const bool in_order = view.head().empty() && view.tiles() == nullptr;
-  return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kPage == 0;
+  return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kKernelPage == 0;
 }
 
 bool changed_just_now(const frame::Identity& identity) {
@@ -49,8 +49,13 @@ std::shared_ptr<WriteBack> Filesystem::write_back_of(Node& node) {
 codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
   for (int attempt = 1;; ++attempt) {
     // With a writer the file is known, also while a commit puts a new one in place, and if it has no name any more.
+    // Unless it is stale: then it is left to those who have it open.
     std::shared_ptr<OpenFrame> frame = open_frame_of(node);
-    if (frame && frame->write_back()) return frame;
+    std::shared_ptr<OpenFrame> stale;
+    if (const auto writer = frame ? frame->write_back() : nullptr) {
+      if (!writer->is_stale()) return frame;
+      stale = frame;
+    }
     codec::SharedLock names(names_);
     auto path = path_of(node.id);
     if (!path) return codec::Failure(path.error());
@@ -65,6 +70,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
       return codec::stale("another file has taken its place");
     }
     frame = node.open_frame.lock();
+    if (frame == stale) frame.reset();
     if (frame && frame->write_back()) return frame;
     if (frame) {
       auto shared = files_.status(frame->file()->fd());

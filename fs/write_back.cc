@@ -84,9 +84,22 @@ codec::Result<void> WriteBack::check_usable() {
   return {};
 }
 
+codec::Result<void> WriteBack::check_readable() {
+  if (!stale_) return {};
+  const auto disk = identity_on_disk();
+  return disk && has_same_content(*disk) ? codec::Result<void>() : check_usable();
+}
+
 void WriteBack::note_dirty() {
   clock_gettime(CLOCK_REALTIME, &last_write_);
   if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+}
+
+bool WriteBack::has_same_content(const frame::Identity& disk) const {
+  // Another time of change alone: mode, owner or links.
+  frame::Identity same = disk;
+  same.ctime_ns = identity_.ctime_ns;
+  return same == identity_;
 }
 
 codec::Result<void> WriteBack::follow() {
@@ -96,15 +109,17 @@ codec::Result<void> WriteBack::follow() {
     auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
     if (*disk == identity_) return {};
-    // Mode, owner or links: the content is what it was.
-    frame::Identity same = *disk;
-    same.ctime_ns = identity_.ctime_ns;
-    if (same == identity_) {
+    if (has_same_content(*disk)) {
       note_identity(*disk);
       return {};
     }
   }
   return reload();
+}
+
+bool WriteBack::is_stale() {
+  const auto followed = follow();
+  return !followed && followed.error().kind == codec::ErrorKind::stale;
 }
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
@@ -391,14 +406,17 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
     Buffer copy;
   };
   for (int attempt = 1;; ++attempt) {
-    // A stale file is still read as far as it can be.
+    // A stale file is read as long as it is there: another one has its name.
     if (auto followed = follow(); !followed && followed.error().kind != codec::ErrorKind::stale) return followed;
     std::vector<Part> parts;
     std::shared_ptr<const Generation> generation;
+    std::uint64_t foreign_states = 0;
     {
       codec::MutexLock lock(mutex_);
+      if (auto there = check_readable(); !there) return there;
       if (at >= dirty_.size()) return {};
       generation = generation_;
+      foreign_states = foreign_states_;
       const std::uint64_t end = at + std::min(length, dirty_.size() - at);
       std::uint64_t behind = at;
       if (array_ && at < array_->head_bytes()) {
@@ -429,9 +447,12 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
     {
       // States that we have left are still there; only somebody else can have written over what was read.
       codec::MutexLock lock(mutex_);
-      if (busy_ || stale_ || generation_ != generation) return done;
-      auto disk = identity_on_disk();
-      if (!disk || *disk == identity_ || attempt == kReadAttempts) return done;
+      if (foreign_states_ == foreign_states) {
+        if (busy_ || generation_ != generation) return done;
+        auto disk = identity_on_disk();
+        if (!disk || has_same_content(*disk)) return done;
+      }
+      if (stale_ || attempt == kReadAttempts) return codec::stale("somebody else changed the frame while it was read");
     }
     reply.clear();
   }

@@ -12,7 +12,8 @@
 // same few buffers serve the whole stream. Who fills chunks faster than they are encoded encodes some himself.
 //
 // The frame on disk is watched by its identity (stat): if somebody else has changed it, a clean file follows, and a
-// dirty one is stale from then on: writes and commits fail with ESTALE until it is closed, and the disk is left alone.
+// dirty one is stale from then on: writes, commits and reads of what is gone fail with ESTALE, and the disk is left
+// alone. Who opens the frame then gets a write-back of his own.
 //
 // Lock order: Filesystem::changes_, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
 // then what the committed() callback takes (the open frame's, the node's, the node table's). mutex_ is held while a
@@ -110,6 +111,8 @@ class WriteBack {
   bool is_committing();
   /// Follows what somebody else did to a clean file. stale: it is dirty.
   codec::Result<void> follow();
+  /// Whether somebody else has changed the frame under what was written and not committed.
+  bool is_stale();
 
   /// `place`: where the bytes go; none: to the end. Returns where they went.
   codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes);
@@ -180,10 +183,13 @@ class WriteBack {
 
   codec::Result<void> open_writer(bool fresh);
   codec::Result<frame::Identity> identity_on_disk() const REQUIRES(mutex_);
+  bool has_same_content(const frame::Identity& disk) const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
   void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
+  /// Whether what was there before somebody else's change still is.
+  codec::Result<void> check_readable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
@@ -262,6 +268,7 @@ class WriteBack {
   bool new_head_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);
+  std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // that a clean file has followed
   bool stale_ GUARDED_BY(mutex_) = false;
   std::optional<codec::Error> lost_ GUARDED_BY(mutex_);  // why something written had to be given up, if not told yet
   std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;    // chunk

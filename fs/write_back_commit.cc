@@ -107,6 +107,7 @@ codec::Result<frame::Identity> WriteBack::identity_on_disk() const {
 
 codec::Result<void> WriteBack::adopt_state(bool own) {
   const frame::Identity before = identity_;
+  if (!own) ++foreign_states_;
   file_ = writer_->file();
   auto identity = identity_on_disk();
   if (!identity) return codec::Failure(identity.error());

@@ -189,6 +189,28 @@ TEST_F(WriteBackTest, AChangeBySomebodyElseUnderDirtyDataIsStaleAndStays) {
   EXPECT_EQ(content("x"), pattern(10'000, 'o'));
 }
 
+TEST_F(WriteBackTest, WhoOpensAStaleFrameSeesWhatSomebodyElseMadeOfIt) {
+  for (const char* name : {"x", "other"}) {
+    auto handle = create(name);
+    ASSERT_TRUE(write(*handle, 0, pattern(name[0] == 'x' ? 9'000 : 10'000, name[0])));
+    ASSERT_TRUE(close(std::move(handle)));
+  }
+  auto handle = open("x");
+  ASSERT_TRUE(write(*handle, 0, "mine"));
+  folder_.write("x.b2frame", test::file_bytes(folder_.path() / "other.b2frame"));
+  // Neither the old state with bytes of the new one, nor an end where the old one had it.
+  Reply reply;
+  EXPECT_EQ(errno_of(filesystem_->read(*handle, 5'000, 4'096, reply)), ESTALE);
+  EXPECT_EQ(content("x"), pattern(10'000, 'o'));
+  auto next = open("x");
+  ASSERT_TRUE(write(*next, 0, "next"));
+  EXPECT_EQ(errno_of(close(std::move(handle))), ESTALE);
+  ASSERT_TRUE(close(std::move(next)));
+  EXPECT_EQ(content("x"), "next" + pattern(10'000, 'o').substr(4));
+  remount();
+  EXPECT_EQ(content("x"), "next" + pattern(10'000, 'o').substr(4));
+}
+
 TEST_F(WriteBackTest, TheDirtyLimitHoldsAndTheIntervalCommits) {
   options_.dirty_limit = 1 << 20;
   options_.commit_interval = 0.01;
