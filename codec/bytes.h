@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 namespace cframefs::codec {
 
@@ -52,6 +53,10 @@ template <std::integral T>
 void store_be(std::uint8_t* at, T value) {
   if (std::endian::native != std::endian::big) value = swap_bytes(value);
   std::memcpy(at, &value, sizeof value);
+}
+
+inline void append(std::vector<std::uint8_t>& to, ByteView bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
 /// The memory of integers, to have their bytes decoded into it.

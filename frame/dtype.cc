@@ -15,7 +15,7 @@ namespace cframefs::frame {
 namespace {
 
 // NumPy's own limit is that of a C int.
-constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint64_t kMostItemBytes = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMostSubdimensions = 32;
 
 /// A type and, of a field that is an array itself, its shape. `descr` is that of one element.
@@ -70,7 +70,7 @@ std::optional<std::uint64_t> parse_number(std::string_view digits) {
 }
 
 std::optional<Type> named(std::string descr, std::uint64_t itemsize) {
-  if (itemsize > kMostBytes) return std::nullopt;
+  if (itemsize > kMostItemBytes) return std::nullopt;
   return Type{"'" + descr + "'", itemsize, {}};
 }
 
@@ -84,7 +84,7 @@ std::optional<std::string> time_unit(std::string_view text) {
   std::string count;
   if (digits > 0) {
     const auto number = parse_number(text.substr(0, digits));
-    if (!number || *number == 0 || *number > kMostBytes) return std::nullopt;
+    if (!number || *number == 0 || *number > kMostItemBytes) return std::nullopt;
     if (*number > 1) count = std::to_string(*number);
   }
   constexpr std::array<std::string_view, 13> kUnits = {"Y",  "M",  "W",  "D",  "h",  "m", "s",
@@ -109,7 +109,7 @@ std::optional<Type> scalar_of(char order, std::string_view code) {
   if (code == "M" || code == "m") return named(order + std::string(code) + "8", 8);
   if (code.empty()) return std::nullopt;
   const auto size = parse_number(code.substr(1));
-  if (!size || *size > kMostBytes) return std::nullopt;
+  if (!size || *size > kMostItemBytes) return std::nullopt;
   const std::string digits = std::to_string(*size);
   switch (code.front()) {
     case 'S':
@@ -154,7 +154,7 @@ std::optional<Type> with_shape(Type type, const Literal& literal) {
     return std::nullopt;
   }
   for (const std::uint64_t extent : shape) {
-    if (extent > kMostBytes || (extent != 0 && type.itemsize > kMostBytes / extent)) return std::nullopt;
+    if (extent > kMostItemBytes || (extent != 0 && type.itemsize > kMostItemBytes / extent)) return std::nullopt;
     type.itemsize *= extent;
   }
   // An array of arrays is an array of both shapes.
@@ -191,17 +191,17 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
   for (const Field& field : fields) {
     if (!names.insert(field.name).second) return std::nullopt;
     if (field.title && !names.insert(*field.title).second) return std::nullopt;
-    if (field.offset < at || field.offset > kMostBytes) return std::nullopt;
+    if (field.offset < at || field.offset > kMostItemBytes) return std::nullopt;
     pad(field.offset);
     const std::string name = python_repr(field.name);
     const std::string label = field.title ? "(" + python_repr(*field.title) + ", " + name + ")" : name;
     const std::string shape = field.type.shape.empty() ? "" : ", " + shape_text(field.type.shape);
     add("(" + label + ", " + field.type.descr + shape + ")");
     at = field.offset + field.type.itemsize;
-    if (at > kMostBytes) return std::nullopt;
+    if (at > kMostItemBytes) return std::nullopt;
   }
   const std::uint64_t whole = itemsize.value_or(at);
-  if (whole < at || whole > kMostBytes) return std::nullopt;
+  if (whole < at || whole > kMostItemBytes) return std::nullopt;
   pad(whole);
   return Type{text + "]", whole, {}};
 }
@@ -244,7 +244,7 @@ std::optional<Type> from_list(const List& list) {
     field.type = std::move(*type);
     field.offset = at;
     at += field.type.itemsize;
-    if (at > kMostBytes) return std::nullopt;
+    if (at > kMostItemBytes) return std::nullopt;
     fields.push_back(std::move(field));
   }
   return record_of(fields, std::nullopt);

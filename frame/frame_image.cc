@@ -19,16 +19,12 @@ using Bytes = std::vector<std::uint8_t>;
 /// As the reference library's: one thread to encode with, one to decode.
 constexpr std::int16_t kThreads = 1;
 
-void put(Bytes& to, ByteView bytes) {
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
-
 template <class T>
 void put_be(Bytes& to, std::uint8_t marker, T value) {
   std::array<std::uint8_t, sizeof value> bytes{};
   store_be(bytes.data(), value);
   to.push_back(marker);
-  put(to, bytes);
+  codec::append(to, bytes);
 }
 
 /// Names with the places of their contents, then the contents. `base`: what the places count from, before the first
@@ -52,7 +48,7 @@ Bytes metalayer_map(const std::vector<Metalayer>& layers, std::size_t base, std:
   put_be(map, kArray16, count);
   for (const Metalayer& layer : layers) {
     put_be(map, kBin32, static_cast<std::uint32_t>(layer.content.size()));
-    put(map, layer.content);
+    codec::append(map, layer.content);
   }
   return map;
 }
@@ -70,7 +66,7 @@ std::uint8_t general_flags(const NewFrame& frame) {
 Bytes fixed_header(const NewFrame& frame) {
   const codec::EncodeParameters& encode = frame.encode;
   Bytes header = {kFixArray14};
-  put(header, kMagic);
+  codec::append(header, kMagic);
   put_be(header, kInt32, std::int32_t{0});
   put_be(header, kUint64, std::uint64_t{0});
   const std::uint8_t nibble = std::min(encode.compcode, kCodecElsewhere);
@@ -90,10 +86,10 @@ Bytes fixed_header(const NewFrame& frame) {
   header.push_back(kFalse);
   header.push_back(kFixExt16);
   header.push_back(codec::kFilterSlots);
-  put(header, encode.filters);
+  codec::append(header, encode.filters);
   header.push_back(encode.compcode);
   header.push_back(encode.compcode_meta);
-  put(header, encode.filters_meta);
+  codec::append(header, encode.filters_meta);
   header.push_back(encode.use_dict ? 1 : 0);
   header.push_back(0);
   return header;
@@ -110,7 +106,7 @@ Bytes stored_chunk(ByteView plain) {
   store_le(&chunk[0x04], nbytes);
   store_le(&chunk[0x08], std::max(nbytes, 1));
   store_le(&chunk[0x0c], static_cast<std::int32_t>(nbytes + static_cast<std::int32_t>(chunk.size())));
-  put(chunk, plain);
+  codec::append(chunk, plain);
   return chunk;
 }
 
@@ -126,14 +122,14 @@ void put_switch(const HeaderSwitch& fields, ByteSpan header) {
 
 Bytes with_metalayers(ByteView header, const std::vector<Metalayer>& layers) {
   Bytes bytes(header.begin(), header.begin() + kFixedHeaderLength);
-  put(bytes, metalayer_map(layers, kMetalayersAt, 0));
+  codec::append(bytes, metalayer_map(layers, kMetalayersAt, 0));
   store_be(&bytes[kHeaderLengthAt], static_cast<std::int32_t>(bytes.size()));
   return bytes;
 }
 
 Bytes trailer_image(const std::vector<Metalayer>& stored) {
   Bytes bytes = {kFixArray4, 1};
-  put(bytes, metalayer_map(stored, kTrailerMapAt, 1));
+  codec::append(bytes, metalayer_map(stored, kTrailerMapAt, 1));
   const auto length = static_cast<std::uint32_t>(bytes.size() + kTrailerEnd);
   put_be(bytes, kUint32, length);
   bytes.push_back(kFixExt16);
@@ -159,7 +155,7 @@ Bytes empty_frame(const NewFrame& frame) {
   fields.frame_length = bytes.size() + trailer.size();
   fields.chunksize = frame.chunksize;
   put_switch(fields, bytes);
-  put(bytes, trailer);
+  codec::append(bytes, trailer);
   return bytes;
 }
 

@@ -26,14 +26,10 @@ constexpr std::uint8_t kLz4Format = 1 << 5;
 /// LZ4 at its slowest, which still is faster than the disk.
 constexpr int kLevel = 9;
 
-void put(std::vector<std::uint8_t>& to, ByteView bytes) {
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
-
 void put_i32(std::vector<std::uint8_t>& to, std::int32_t value) {
   std::array<std::uint8_t, sizeof value> bytes{};
   store_le(bytes.data(), value);
-  put(to, bytes);
+  codec::append(to, bytes);
 }
 
 std::vector<std::uint8_t> chunk_header(std::uint8_t flags, std::size_t nbytes, std::size_t blocksize) {
@@ -79,11 +75,11 @@ void IndexEncoder::put_stream(std::vector<std::uint8_t>& to, ByteView plain) {
   const auto length = codec::encode_stream(context_.states(), encoder, plain, room);
   if (length && *length > 0 && *length < plain.size()) {
     put_i32(to, static_cast<std::int32_t>(*length));
-    put(to, room.first(*length));
+    codec::append(to, room.first(*length));
     return;
   }
   put_i32(to, static_cast<std::int32_t>(plain.size()));
-  put(to, plain);
+  codec::append(to, plain);
 }
 
 std::vector<std::uint8_t> IndexEncoder::split_streams() {
@@ -174,7 +170,7 @@ std::vector<std::uint8_t> IndexEncoder::repeated() const {
   chunk[0x1f] = static_cast<std::uint8_t>(static_cast<unsigned>(codec::SpecialValue::repeated) << 4);
   std::array<std::uint8_t, kEntry> value{};
   store_le(value.data(), first_.value_or(0));
-  put(chunk, value);
+  codec::append(chunk, value);
   set_cbytes(chunk);
   return chunk;
 }
@@ -185,7 +181,7 @@ std::vector<std::uint8_t> IndexEncoder::memcpyed() const {
   for (const std::int64_t entry : open_) {
     std::array<std::uint8_t, kEntry> value{};
     store_le(value.data(), entry);
-    put(chunk, value);
+    codec::append(chunk, value);
   }
   set_cbytes(chunk);
   return chunk;
@@ -208,8 +204,8 @@ std::vector<std::uint8_t> IndexEncoder::compressed() {
   if (!tail.empty()) put_i32(chunk, static_cast<std::int32_t>(place));
   chunk.reserve(place + tail.size());
   for (const Block& block : blocks_)
-    put(chunk, block->streams);
-  put(chunk, tail);
+    codec::append(chunk, block->streams);
+  codec::append(chunk, tail);
   set_cbytes(chunk);
   return chunk;
 }

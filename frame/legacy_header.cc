@@ -30,7 +30,6 @@ constexpr std::size_t kFiltersMetaAt = 0x4a;
 constexpr std::size_t kBeta2MetalayersAt = 0x52;
 constexpr std::size_t kBeta2MinLength = 0x5c;
 constexpr std::size_t kEmptySection = 10;  // of metalayers
-constexpr std::uint8_t kTrue = 0xc3;
 
 // Trailer: marker | version | C6 u32 usermeta length | usermeta | CE u32 trailer length | D8 kind | 16 bytes.
 constexpr std::size_t kTrailerFront = 7;
@@ -148,7 +147,7 @@ Result<LegacyHeader> parse_legacy_header(ByteView bytes) {
   if (header.form == LegacyForm::beta2) {
     read_filters(bytes, parameters);
     header.metalayers_at = kBeta2MetalayersAt;
-  } else if (bytes[kHasMetaAt] == kTrue) {
+  } else if (bytes[kHasMetaAt] == layout::kTrue) {
     header.metalayers_at = kBeta1Length;
   }
   return header;

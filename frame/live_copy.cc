@@ -20,7 +20,7 @@ using codec::SpecialValue;
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 18;
 
 /// Frames of more chunks are not measured, and of the others only so many chunks are looked at.
-constexpr std::int64_t kMostMeasured = 1 << 16;
+constexpr std::int64_t kMostCounted = 1 << 16;
 constexpr std::size_t kMostGaps = 256;
 
 class ChunkCopier {
@@ -98,7 +98,7 @@ std::int64_t special_entry_of(SpecialValue special) {
 
 Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
   const std::int64_t count = frame.chunk_count();
-  if (count == 0 || count > kMostMeasured || frame.uniform_entry()) return std::uint64_t{0};
+  if (count == 0 || count > kMostCounted || frame.uniform_entry()) return std::uint64_t{0};
   struct Stored {
     std::uint64_t offset;  // in the chunk section
     std::int64_t chunk;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "frame/array_layer.h"
+#include "frame/npy_header.h"
 #include "frame/python_literal.h"
 
 namespace cframefs::frame {
@@ -17,7 +18,6 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
-constexpr std::array<std::uint8_t, 6> kMagic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 constexpr std::size_t kVersionAt = 6;
 constexpr std::size_t kLengthAt = 8;  // u16 in version 1, u32 since
 
@@ -102,7 +102,7 @@ Result<std::pair<std::string, std::size_t>> header_text(ByteView bytes) {
 }  // namespace
 
 bool has_npy_magic(ByteView bytes) {
-  return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
+  return bytes.size() >= kNpyMagic.size() && std::equal(kNpyMagic.begin(), kNpyMagic.end(), bytes.begin());
 }
 
 std::optional<std::uint64_t> array_bytes(const std::vector<std::int64_t>& shape, std::uint64_t itemsize) {

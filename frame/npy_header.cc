@@ -13,7 +13,6 @@ namespace cframefs::frame {
 
 namespace {
 
-constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
 // Room for the extent that grows to do so in place: the digits of the largest size there is.
 constexpr std::size_t kGrowthDigits = 21;
@@ -44,13 +43,12 @@ std::vector<std::uint8_t> wrap(std::string text, std::uint8_t version, std::size
   const std::size_t padding = kAlignment - (before + text.size() + 1) % kAlignment;
   text.append(padding, ' ');
   text += '\n';
-  std::vector<std::uint8_t> header(before + text.size());
-  std::copy(kNpyMagic.begin(), kNpyMagic.end(), header.begin());
-  header[kNpyMagic.size()] = version;
-  header[kNpyMagic.size() + 1] = 0;
+  std::vector<std::uint8_t> header(kNpyMagic.begin(), kNpyMagic.end());
+  header.push_back(version);
+  header.push_back(0);
   for (std::size_t i = 0; i < width; ++i)
-    header[kNpyMagic.size() + 2 + i] = static_cast<std::uint8_t>(text.size() >> (8 * i));
-  std::copy(text.begin(), text.end(), header.begin() + static_cast<std::ptrdiff_t>(before));
+    header.push_back(static_cast<std::uint8_t>(text.size() >> (8 * i)));
+  header.insert(header.end(), text.begin(), text.end());
   return header;
 }
 

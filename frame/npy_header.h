@@ -3,6 +3,7 @@
 // Thread safety: functions only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "frame/dtype.h"
 
 namespace cframefs::frame {
+
+inline constexpr std::array<std::uint8_t, 6> kNpyMagic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
 /// Magic, version, length and the header itself, padded. Version 1 where it fits, 2 where it is too long, 3 where a
 /// name is beyond Latin-1. `fortran_order`: the first dimension runs fastest.

@@ -15,7 +15,7 @@ using codec::corrupt;
 using codec::Failure;
 using codec::SpecialValue;
 
-constexpr std::uint32_t kEntry = sizeof(std::int64_t);
+constexpr std::uint32_t kEntryBytes = sizeof(std::int64_t);
 
 /// Entries of a unit where the index has no blocks that hold whole entries.
 constexpr std::uint32_t kDefaultUnit = 2048;
@@ -40,8 +40,8 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
     return Failure(std::move(error));
   };
   // Header and block starts of indexes up to a million chunks, with one read.
-  constexpr std::size_t kWindow = 4096;
-  if (auto done = windows.load(at, static_cast<std::size_t>(std::min<std::uint64_t>(limit, kWindow))); !done) {
+  constexpr std::size_t kIndexWindow = 4096;
+  if (auto done = windows.load(at, static_cast<std::size_t>(std::min<std::uint64_t>(limit, kIndexWindow))); !done) {
     return fail(done.error());
   }
   const auto first = static_cast<std::size_t>(std::min<std::uint64_t>(limit, codec::kExtendedHeaderLength));
@@ -54,7 +54,7 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
         corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " + std::to_string(limit) + " are left")
             .value());
   }
-  if (header->nbytes % kEntry != 0) {
+  if (header->nbytes % kEntryBytes != 0) {
     return fail(corrupt("plain length " + std::to_string(header->nbytes) + " is no multiple of 8").value());
   }
   const auto prefix = windows.get(at, static_cast<std::size_t>(codec::ChunkDecoder::prefix_size(*header)));
@@ -74,13 +74,13 @@ OffsetIndex::OffsetIndex(Private, std::shared_ptr<const ByteSource> source, File
       decoder_(std::move(decoder)),
       cache_(std::move(cache)),
       owner_(cache_->new_owner()),
-      count_(decoder_.nbytes() / kEntry) {}
+      count_(decoder_.nbytes() / kEntryBytes) {}
 
 void OffsetIndex::choose_unit() {
   unit_entries_ = kDefaultUnit;
   if (decoder_.block_count() == 0 || decoder_.header().vl_blocks) return;
   const std::uint64_t block = decoder_.block_range(0).size();
-  if (block % kEntry == 0) unit_entries_ = static_cast<std::uint32_t>(block / kEntry);
+  if (block % kEntryBytes == 0) unit_entries_ = static_cast<std::uint32_t>(block / kEntryBytes);
 }
 
 /// Special chunks repeat themselves: those of a value of 1, 2, 4 or 8 bytes with every entry, those of a longer one
@@ -90,7 +90,7 @@ Result<void> OffsetIndex::detect_period() {
   period_ = 1;
   if (decoder_.header().special == SpecialValue::repeated) {
     const std::uint32_t width = static_cast<std::uint32_t>(decoder_.header().cbytes) - codec::kExtendedHeaderLength;
-    period_ = width / std::gcd(width, kEntry);
+    period_ = width / std::gcd(width, kEntryBytes);
   }
   if (period_ != 1) return {};
   const auto first = entry(0);
@@ -142,8 +142,8 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
   const std::uint64_t first = std::uint64_t{number} * unit_entries_;
   const auto entries =
       static_cast<std::size_t>(std::min<std::uint64_t>(unit_entries_, static_cast<std::uint64_t>(count_) - first));
-  const auto begin = static_cast<std::uint32_t>(first * kEntry);
-  const auto end = static_cast<std::uint32_t>(begin + entries * kEntry);
+  const auto begin = static_cast<std::uint32_t>(first * kEntryBytes);
+  const auto end = static_cast<std::uint32_t>(begin + entries * kEntryBytes);
   if (decoder_.needs_reference()) {
     if (auto fits = check_size(0); !fits) return Failure(located(fits.error()));
   }

@@ -16,14 +16,14 @@ namespace {
 using codec::Failure;
 using codec::SpecialValue;
 
-constexpr std::size_t kDigits = 8;
+constexpr std::size_t kNameDigits = 8;
 constexpr const char* kSuffix = ".chunk";
 
 /// The number in the name of a chunk file; -1 for other names.
 std::int64_t number_of(const std::string& name) {
-  if (name.size() != kDigits + 6 || !name.ends_with(kSuffix)) return -1;
+  if (name.size() != kNameDigits + 6 || !name.ends_with(kSuffix)) return -1;
   std::int64_t number = 0;
-  for (const char c : name.substr(0, kDigits)) {
+  for (const char c : name.substr(0, kNameDigits)) {
     if (c >= '0' && c <= '9') {
       number = number * 16 + (c - '0');
     } else if (c >= 'A' && c <= 'F') {

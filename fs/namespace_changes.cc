@@ -26,7 +26,7 @@ codec::Failure refused(int why, const char* doing, const std::string& path = {})
   return failure;
 }
 
-bool is_missing(const codec::Error& error) {
+bool is_no_entry(const codec::Error& error) {
   return error.sys == ENOENT;
 }
 
@@ -51,7 +51,7 @@ codec::Result<std::string> Filesystem::folder_for_new(NodeId parent, const std::
   }
   auto taken = tree_.resolve(*folder, name);
   if (taken) return refused(EEXIST, "create", name);
-  if (!is_missing(taken.error())) return taken;
+  if (!is_no_entry(taken.error())) return taken;
   return folder;
 }
 
@@ -249,7 +249,7 @@ codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& fr
   std::optional<Entry> replaced;
   if (auto found = find_entry(to_parent, *to_folder, to_name)) {
     replaced = std::move(*found);
-  } else if (!is_missing(found.error())) {
+  } else if (!is_no_entry(found.error())) {
     return codec::Failure(found.error());
   }
   if ((flags & RENAME_EXCHANGE) != 0) {

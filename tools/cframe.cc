@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
@@ -63,6 +64,17 @@ CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64
           },
           help)
       ->type_name("SIZE");
+}
+
+void add_array_form_option(CLI::App& app, frame::ArrayForm& into) {
+  static const std::map<std::string, frame::ArrayForm> forms = {
+      {"npy", frame::ArrayForm::npy}, {"flat", frame::ArrayForm::flat}, {"chunks", frame::ArrayForm::chunks}};
+  app.add_option_function<std::string>(
+         "--b2nd", [&into](const std::string& form) { into = forms.at(form); },
+         "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, padding "
+         "included")
+      ->check(CLI::IsMember(forms))
+      ->type_name("npy|flat|chunks");
 }
 
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset) {

@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include "frame/array_view.h"
 #include "frame/open.h"
 #include "frame/text.h"
 #include "tools/io.h"
@@ -49,6 +50,9 @@ Subcommand add_convert(CLI::App& program);
 
 /// Declares an option whose value is a size (sizes.h).
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help);
+
+/// Declares --b2nd: what an array is written as.
+void add_array_form_option(CLI::App& app, frame::ArrayForm& into);
 
 /// Opens the container at `path`, with the path in every error.
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset);

@@ -21,16 +21,13 @@ struct CatOptions {
   std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t frame_offset = 0;
   unsigned workers = 0;
-  std::string b2nd = "npy";
+  frame::ArrayForm b2nd = frame::ArrayForm::npy;
 };
-
-const std::map<std::string, frame::ArrayForm> kForms = {
-    {"npy", frame::ArrayForm::npy}, {"flat", frame::ArrayForm::flat}, {"chunks", frame::ArrayForm::chunks}};
 
 int run_cat(const CatOptions& options, Io& io) {
   auto container = open_frame(options.file, options.frame_offset);
   if (!container) return report(io, container.error());
-  const auto view = frame::make_view(std::move(*container), kForms.at(options.b2nd), options.file.ends_with(".b2nd"));
+  const auto view = frame::make_view(std::move(*container), options.b2nd, options.file.ends_with(".b2nd"));
   if (!view) {
     codec::Error error = view.error();
     error.path = options.file;
@@ -67,11 +64,7 @@ Subcommand add_cat(CLI::App& program) {
   add_size_option(*app, "--offset", options->offset, "First plain byte (0); past the end there is nothing");
   add_size_option(*app, "--length", options->length, "Plain bytes at most (all)");
   add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  app->add_option("--b2nd", options->b2nd,
-                  "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, "
-                  "padding included")
-      ->check(CLI::IsMember({"npy", "flat", "chunks"}))
-      ->type_name("npy|flat|chunks");
+  add_array_form_option(*app, options->b2nd);
   app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

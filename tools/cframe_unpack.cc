@@ -30,9 +30,6 @@ struct UnpackOptions {
   unsigned workers = 0;
 };
 
-const std::map<std::string, frame::ArrayForm> kForms = {
-    {"npy", frame::ArrayForm::npy}, {"flat", frame::ArrayForm::flat}, {"chunks", frame::ArrayForm::chunks}};
-
 /// Writes the bytes of a view into an empty file.
 class Unpacker {
  public:
@@ -128,11 +125,7 @@ Subcommand add_unpack(CLI::App& program) {
   app->add_option("IN", options->in, "Frame, or folder of a sparse frame")->required()->type_name("");
   app->add_option("OUT", options->out, "File to make")->required()->type_name("");
   add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  app->add_option("--b2nd", options->b2nd,
-                  "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, "
-                  "padding included")
-      ->transform(CLI::Transformer(kForms))
-      ->type_name("npy|flat|chunks");
+  add_array_form_option(*app, options->b2nd);
   app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
   app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))

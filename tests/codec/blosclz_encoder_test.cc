@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "codec/blosclz.h"
-#include "tests/codec/test_bytes.h"
+#include "tests/codec/blosclz_writer.h"
 
 namespace cframefs {
 namespace {
@@ -19,11 +18,6 @@ Bytes encode(BlosclzTable& table, int clevel, const Bytes& plain, std::size_t ro
   EXPECT_LE(length, room);
   out.resize(length);
   return out;
-}
-
-bool decodes_to(const Bytes& stream, const Bytes& plain) {
-  Bytes out(plain.size(), 0xa5);
-  return codec::decode_blosclz(stream, out).has_value() && out == plain;
 }
 
 RC_GTEST_PROP(BlosclzEncoderProperty, DecodesAtEveryLevel, (std::uint32_t seed)) {

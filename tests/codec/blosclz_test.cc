@@ -11,12 +11,6 @@ namespace {
 
 using codec::decode_blosclz;
 
-// Buffers of exactly the right size, so that a sanitizer sees any byte beyond.
-bool decodes_to(const Bytes& stream, const Bytes& plain) {
-  Bytes out(plain.size(), 0xa5);
-  return decode_blosclz(stream, out).has_value() && out == plain;
-}
-
 bool refused(const Bytes& stream, std::size_t size) {
   Bytes out(size);
   const auto decoded = decode_blosclz(stream, out);

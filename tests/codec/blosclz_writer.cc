@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "codec/blosclz.h"
+
 namespace cframefs {
 
 BlosclzWriter& BlosclzWriter::literals(const Bytes& bytes) {
@@ -67,6 +69,11 @@ Bytes blosclz_encode(const Bytes& plain) {
   }
   flush(plain.size());
   return writer.stream();
+}
+
+bool decodes_to(const Bytes& stream, const Bytes& plain) {
+  Bytes out(plain.size(), 0xa5);
+  return codec::decode_blosclz(stream, out).has_value() && out == plain;
 }
 
 }  // namespace cframefs

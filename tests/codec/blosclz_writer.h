@@ -1,5 +1,5 @@
-// Writes BloscLZ streams instruction by instruction, and what they must decode to, from codecs.md section 3. Knows
-// nothing of the decoder under test.
+// Writes BloscLZ streams instruction by instruction, and what they must decode to, from codecs.md section 3. The
+// writer knows nothing of the decoder under test.
 #pragma once
 
 #include <cstddef>
@@ -25,5 +25,9 @@ class BlosclzWriter {
 
 /// A simple encoder: matches of 4 bytes and more where a hash table finds them. Its last instruction is a literal.
 Bytes blosclz_encode(const Bytes& plain);
+
+/// Whether the decoder under test makes `plain` of `stream`, in a buffer of exactly the right size, so that a sanitizer
+/// sees any byte beyond.
+bool decodes_to(const Bytes& stream, const Bytes& plain);
 
 }  // namespace cframefs

@@ -70,11 +70,11 @@ TEST(ChunkHeader, DerivesThePipelineOfAShortHeaderFromItsFlags) {
     bytes[2] = flags;
     return parse_chunk_header(codec::ByteView(bytes).first(16))->filters;
   };
-  using Filters = std::array<std::uint8_t, 6>;
-  EXPECT_EQ(filters(0x10), (Filters{0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(filters(0x11), (Filters{0, 0, 0, 0, 0, 1}));
-  EXPECT_EQ(filters(0x14), (Filters{0, 0, 0, 0, 0, 2}));
-  EXPECT_EQ(filters(0x19), (Filters{0, 0, 0, 0, 3, 1}));
+  using Slots = std::array<std::uint8_t, 6>;
+  EXPECT_EQ(filters(0x10), (Slots{0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(filters(0x11), (Slots{0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(filters(0x14), (Slots{0, 0, 0, 0, 0, 2}));
+  EXPECT_EQ(filters(0x19), (Slots{0, 0, 0, 0, 3, 1}));
 }
 
 TEST(ChunkHeader, IgnoresTheSixthSlotOfTheAlphas) {

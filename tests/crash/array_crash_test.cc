@@ -10,6 +10,7 @@
 
 #include "frame/array_view.h"
 #include "fs/write_back.h"
+#include "tests/crash/crash_run.h"
 #include "tests/crash/simulated_disk.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/reading.h"
@@ -18,6 +19,7 @@ namespace cframefs {
 namespace {
 
 using frame::Durability;
+using test::After;
 using test::ArraySpec;
 using test::Bytes;
 using test::DiskImage;
@@ -34,11 +36,10 @@ codec::Result<std::shared_ptr<const frame::FlatView>> flat(std::shared_ptr<const
   return frame::make_view(std::move(container), frame::ArrayForm::flat, true);
 }
 
-enum class Step : std::uint8_t { overwrite, append_row, append_rows, cut_row, cut_all, gap };
-constexpr int kSteps = 6;
-enum class After : std::uint8_t { nothing, ordered, durable };
-struct Line {
-  Step step;
+enum class ArrayStep : std::uint8_t { overwrite, append_row, append_rows, cut_row, cut_all, gap };
+constexpr int kArraySteps = 6;
+struct ArrayLine {
+  ArrayStep step;
   After after;
 };
 
@@ -61,7 +62,7 @@ class ArrayRun {
   const std::string& failure() const { return failure_; }
   bool is_open() const { return file_ != nullptr; }
 
-  codec::Result<void> run(const Line& line) {
+  codec::Result<void> run(const ArrayLine& line) {
     if (auto done = step(line.step); !done) return done;
     if (line.after == After::nothing) return {};
     allowed_.push_back(model_);
@@ -90,20 +91,20 @@ class ArrayRun {
     model_.resize(size);
     return file_->resize(size);
   }
-  codec::Result<void> step(Step step) {
+  codec::Result<void> step(ArrayStep step) {
     const std::size_t size = model_.size();
     switch (step) {
-      case Step::overwrite:
+      case ArrayStep::overwrite:
         return put(size / kRow / 2 * kRow + (size == 0 ? 0 : 50), size == 0 ? kRow : 60);
-      case Step::append_row:
+      case ArrayStep::append_row:
         return put(size, kRow);
-      case Step::append_rows:
+      case ArrayStep::append_rows:
         return put(size, 5 * kRow);
-      case Step::cut_row:
+      case ArrayStep::cut_row:
         return resize(size - std::min(size, kRow));
-      case Step::cut_all:
+      case ArrayStep::cut_all:
         return resize(0);
-      case Step::gap:
+      case ArrayStep::gap:
         return put(size + 2 * kRow, kRow);
     }
     return codec::invalid("no such step");
@@ -159,13 +160,13 @@ class ArrayRun {
   std::shared_ptr<fs::WriteBack> file_;
 };
 
-void every_script(std::size_t length, std::vector<Line>& script,
-                  const std::function<void(const std::vector<Line>&)>& take) {
+void every_script(std::size_t length, std::vector<ArrayLine>& script,
+                  const std::function<void(const std::vector<ArrayLine>&)>& take) {
   if (script.size() == length) return take(script);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kArraySteps; ++step) {
     for (const After after : {After::nothing, After::ordered, After::durable}) {
       if (script.size() + 1 == length && after == After::nothing) continue;
-      script.push_back({static_cast<Step>(step), after});
+      script.push_back({static_cast<ArrayStep>(step), after});
       every_script(length, script, take);
       script.pop_back();
       if (testing::Test::HasFatalFailure()) return;
@@ -173,11 +174,11 @@ void every_script(std::size_t length, std::vector<Line>& script,
   }
 }
 
-void run_script(std::uint64_t& states, const std::vector<Line>& lines) {
+void run_script(std::uint64_t& states, const std::vector<ArrayLine>& lines) {
   ArrayRun run(states);
   ASSERT_TRUE(run.is_open());
   std::string text;
-  for (const Line& line : lines) {
+  for (const ArrayLine& line : lines) {
     text += std::to_string(static_cast<int>(line.step)) + "/" + std::to_string(static_cast<int>(line.after)) + " ";
     const auto done = run.run(line);
     ASSERT_TRUE(done) << text << codec::describe(done.error());
@@ -190,8 +191,8 @@ TEST(ArrayCrashTest, EveryScriptOfUpToTwoSteps) {
   std::uint64_t states = 0;
   std::uint64_t scripts = 0;
   for (std::size_t length = 1; length <= 2; ++length) {
-    std::vector<Line> script;
-    every_script(length, script, [&](const std::vector<Line>& lines) {
+    std::vector<ArrayLine> script;
+    every_script(length, script, [&](const std::vector<ArrayLine>& lines) {
       ++scripts;
       run_script(states, lines);
     });
@@ -206,10 +207,10 @@ TEST(ArrayCrashTest, LongScripts) {
   std::uint64_t states = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
-    std::vector<Line> script;
+    std::vector<ArrayLine> script;
     for (int i = 0; i < 8; ++i)
-      script.push_back({static_cast<Step>(random() % kSteps), static_cast<After>(random() % 3)});
-    script.push_back({Step::append_row, After::durable});
+      script.push_back({static_cast<ArrayStep>(random() % kArraySteps), static_cast<After>(random() % 3)});
+    script.push_back({ArrayStep::append_row, After::durable});
     run_script(states, script);
     if (HasFatalFailure()) return;
   }

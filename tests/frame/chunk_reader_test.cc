@@ -64,14 +64,14 @@ FrameBuilder frame_of(const Bytes& chunk, std::size_t plain_length) {
   return builder;
 }
 
-struct Opened {
+struct OpenedChunk {
   std::shared_ptr<const CountingSource> source;
   std::shared_ptr<const frame::Container> container;
   std::shared_ptr<const ChunkReader> reader;
 };
 
-Opened open_chunk(const Bytes& chunk, std::size_t plain_length) {
-  Opened opened;
+OpenedChunk open_chunk(const Bytes& chunk, std::size_t plain_length) {
+  OpenedChunk opened;
   opened.source = std::make_shared<const CountingSource>(frame_of(chunk, plain_length).build());
   auto container = frame::open_cframe(opened.source, std::make_shared<frame::IndexCache>());
   EXPECT_TRUE(container) << describe(container.error());
@@ -103,14 +103,14 @@ codec::Result<Bytes> decode_blocks(const ChunkReader& reader, std::uint32_t firs
 
 TEST(ChunkReader, OpeningTakesOneShortRead) {
   const Bytes plain = noise(100000);
-  const Opened opened = open_chunk(test::raw_block_chunk(plain, 1000), plain.size());
+  const OpenedChunk opened = open_chunk(test::raw_block_chunk(plain, 1000), plain.size());
   EXPECT_EQ(opened.source->reads(), 1U);
   EXPECT_LE(opened.source->count(), 4096U);
 }
 
 TEST(ChunkReader, ManyBlockStartsTakeASecondRead) {
   const Bytes plain = noise(10000);
-  const Opened opened = open_chunk(test::raw_block_chunk(plain, 10), plain.size());
+  const OpenedChunk opened = open_chunk(test::raw_block_chunk(plain, 10), plain.size());
   EXPECT_EQ(opened.source->reads(), 2U);
 }
 
@@ -125,7 +125,7 @@ TEST(ChunkReader, AnyBlocksAreThoseOfTheWholeInAnyStoredOrder) {
       std::shuffle(order.begin(), order.end(), std::minstd_rand(*rc::gen::inRange<unsigned>(0, 1000)));
     }
     const auto gap = *rc::gen::element<std::uint32_t>(0, 0, 3, 5000);
-    const Opened opened = open_chunk(test::raw_block_chunk(plain, blocksize, order, gap), plain.size());
+    const OpenedChunk opened = open_chunk(test::raw_block_chunk(plain, blocksize, order, gap), plain.size());
     RC_ASSERT(opened.reader != nullptr);
     RC_ASSERT(opened.reader->decoder().block_count() == count);
     const auto first = *rc::gen::inRange<std::uint32_t>(0, count);
@@ -141,7 +141,7 @@ TEST(ChunkReader, NeighboursAreFetchedTogetherWhateverTheirOrder) {
   std::vector<std::uint32_t> backwards(100);
   std::iota(backwards.rbegin(), backwards.rend(), 0);
   for (const auto& order : {std::vector<std::uint32_t>{}, backwards}) {
-    const Opened opened = open_chunk(test::raw_block_chunk(plain, 1000, order), plain.size());
+    const OpenedChunk opened = open_chunk(test::raw_block_chunk(plain, 1000, order), plain.size());
     static_cast<void>(opened.source->reads());
     const auto bytes = decode_blocks(*opened.reader, 0, 100);
     ASSERT_TRUE(bytes);
@@ -152,7 +152,7 @@ TEST(ChunkReader, NeighboursAreFetchedTogetherWhateverTheirOrder) {
 
 TEST(ChunkReader, ASingleBlockTakesOneReadOfItsOwnBytes) {
   const Bytes plain = noise(100000);
-  const Opened opened = open_chunk(test::raw_block_chunk(plain, 1000), plain.size());
+  const OpenedChunk opened = open_chunk(test::raw_block_chunk(plain, 1000), plain.size());
   static_cast<void>(opened.source->reads());
   static_cast<void>(opened.source->count());
   ASSERT_TRUE(decode_blocks(*opened.reader, 57, 1));
@@ -162,7 +162,7 @@ TEST(ChunkReader, ASingleBlockTakesOneReadOfItsOwnBytes) {
 
 TEST(ChunkReader, ScratchMemoryIsBoundedForLargeChunks) {
   const Bytes plain = noise(8 << 20);
-  const Opened opened = open_chunk(test::raw_block_chunk(plain, 64 << 10), plain.size());
+  const OpenedChunk opened = open_chunk(test::raw_block_chunk(plain, 64 << 10), plain.size());
   EXPECT_LE(opened.reader->scratch_bytes(0, 128), std::uint64_t{2} << 20);
   const auto bytes = decode_blocks(*opened.reader, 0, 128);
   ASSERT_TRUE(bytes);
@@ -171,7 +171,7 @@ TEST(ChunkReader, ScratchMemoryIsBoundedForLargeChunks) {
 
 TEST(ChunkReader, PlainChunksAreReadStraightIntoPlace) {
   const Bytes plain = noise(300000);
-  const Opened opened = open_chunk(test::plain_chunk(plain), plain.size());
+  const OpenedChunk opened = open_chunk(test::plain_chunk(plain), plain.size());
   static_cast<void>(opened.source->reads());
   const auto bytes = decode_blocks(*opened.reader, 0, opened.reader->decoder().block_count());
   ASSERT_TRUE(bytes);
@@ -199,7 +199,7 @@ TEST(ChunkReader, ALengthOtherThanExpectedIsDamageOfThisChunk) {
 TEST(ChunkReader, DamageIsToldWithChunkAndFileOffset) {
   Bytes chunk = test::raw_block_chunk(noise(1000), 100);
   codec::store_le(&chunk[32 + 40], std::int32_t{-300});
-  const Opened opened = open_chunk(chunk, 1000);
+  const OpenedChunk opened = open_chunk(chunk, 1000);
   const auto bytes = decode_blocks(*opened.reader, 0, 1);
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().chunk, 0);
@@ -208,7 +208,7 @@ TEST(ChunkReader, DamageIsToldWithChunkAndFileOffset) {
 }
 
 TEST(ChunkReader, BuffersOfTheWrongSizeAreRefused) {
-  const Opened opened = open_chunk(test::raw_block_chunk(noise(1000), 300), 1000);
+  const OpenedChunk opened = open_chunk(test::raw_block_chunk(noise(1000), 300), 1000);
   codec::DecodeContext context;
   Bytes buffer(300);
   const std::vector<ByteSpan> last = {buffer};
@@ -244,7 +244,7 @@ TEST(ChunkReader, DeltaChunksNeedBlockZero) {
 
 TEST(ChunkReader, OneReaderServesManyThreads) {
   const Bytes plain = noise(200000);
-  const Opened opened = open_chunk(test::raw_block_chunk(plain, 1000), plain.size());
+  const OpenedChunk opened = open_chunk(test::raw_block_chunk(plain, 1000), plain.size());
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (std::uint32_t t = 0; t < 4; ++t) {

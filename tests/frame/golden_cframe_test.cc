@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Manifest, GoldenCframe,
                            return test::test_name(instance.param["path"]) + "_at_" + instance.param["offset"];
                          });
 
-TEST(GoldenManifest, IsWhole) {
+TEST(GoldenCframeManifest, IsWhole) {
   EXPECT_EQ(test::read_manifest(test::golden_dir() / "cframe" / "MANIFEST.tsv").size(), 400U);
 }
 

@@ -19,14 +19,14 @@ namespace {
 using codec::ErrorKind;
 using test::Row;
 
-std::filesystem::path manifest() {
+std::filesystem::path legacy_manifest() {
   return test::golden_dir() / "legacy" / "MANIFEST.tsv";
 }
 
 /// The rows whose file is called PREFIX-something.
 std::vector<Row> rows(const std::string& prefix) {
   std::vector<Row> chosen;
-  for (const Row& row : test::read_manifest(manifest())) {
+  for (const Row& row : test::read_manifest(legacy_manifest())) {
     if (row["file"].starts_with(prefix + "-")) chosen.push_back(row);
   }
   return chosen;

@@ -22,7 +22,7 @@ namespace {
 using test::GoldenRange;
 using test::Row;
 
-std::filesystem::path manifest() {
+std::filesystem::path malformed_manifest() {
   return test::golden_dir() / "malformed" / "MANIFEST.tsv";
 }
 
@@ -79,7 +79,7 @@ void touch_everything(const frame::Container& container) {
 class GoldenMalformed : public ::testing::TestWithParam<Row> {
  protected:
   static void SetUpTestSuite() {
-    for (const Row& row : test::read_manifest(manifest())) {
+    for (const Row& row : test::read_manifest(malformed_manifest())) {
       if (row["intact"] != "-") static_cast<void>(content_of(base_of(row)));
     }
     static_cast<void>(test::limit_address_space(kAddressSpace));
@@ -157,11 +157,11 @@ TEST_P(GoldenMalformed, IntactChunksOfADamagedFrameAreRead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Manifest, GoldenMalformed, ::testing::ValuesIn(test::read_manifest(manifest())),
+INSTANTIATE_TEST_SUITE_P(Manifest, GoldenMalformed, ::testing::ValuesIn(test::read_manifest(malformed_manifest())),
                          [](const auto& instance) { return test::test_name(instance.param["path"]); });
 
-TEST(GoldenManifest, IsWhole) {
-  const std::vector<Row> rows = test::read_manifest(manifest());
+TEST(GoldenMalformedManifest, IsWhole) {
+  const std::vector<Row> rows = test::read_manifest(malformed_manifest());
   EXPECT_EQ(rows.size(), 508U);
   const std::set<std::string> known = {"open-error", "read-error", "any", "same"};
   for (const Row& row : rows) {

@@ -21,7 +21,7 @@ namespace {
 
 using codec::ErrorKind;
 using Bytes = std::vector<std::uint8_t>;
-using Opened = codec::Result<std::shared_ptr<const frame::Container>>;
+using OpenResult = codec::Result<std::shared_ptr<const frame::Container>>;
 
 /// All files are small: what opening and reading takes is decoding states and tables for what is really there.
 constexpr std::size_t kMemoryBound = std::size_t{16} << 20;
@@ -30,7 +30,7 @@ Bytes golden(const std::string& file) {
   return test::file_bytes(test::golden_dir() / "legacy" / file);
 }
 
-Opened open(const std::string& file, Bytes bytes) {
+OpenResult open(const std::string& file, Bytes bytes) {
   auto source = frame::memory_source(std::move(bytes));
   if (file.ends_with(".blp")) return frame::open_bloscpack(std::move(source));
   if (file.ends_with(".cdata")) return frame::open_bare_chunk(std::move(source), true);
@@ -50,7 +50,7 @@ struct Outcome {
 Outcome check(const std::string& file, Bytes bytes, const Bytes& plain) {
   Outcome outcome;
   const std::size_t before = test::reset_peak();
-  const Opened opened = open(file, std::move(bytes));
+  const OpenResult opened = open(file, std::move(bytes));
   if (!opened) {
     EXPECT_TRUE(is_of_the_data(opened.error())) << describe(opened.error());
     return outcome;
@@ -89,7 +89,7 @@ Outcome check(const std::string& file, Bytes bytes, const Bytes& plain) {
 
 Bytes plain_of(const std::string& file) {
   Bytes plain;
-  const Opened opened = open(file, golden(file));
+  const OpenResult opened = open(file, golden(file));
   EXPECT_TRUE(opened) << file;
   if (!opened) return plain;
   for (std::int64_t chunk = 0; chunk < (*opened)->chunk_count(); ++chunk) {
@@ -189,7 +189,7 @@ TEST(MalformedLegacy, EveryFieldOfHeaderIndexAndTrailer) {
 TEST(MalformedLegacy, EveryFieldOfBloscpackHeaderMetadataAndOffsets) {
   for (const std::string file : {"bp-v1.blp", "bp-v2-two.blp", "bp-v2-single-noofs.blp", "bp-ck-none.blp",
                                  "bp-append-other-codec.blp", "bp-unknown-counts.blp", "bp-meta-small-nocomp.blp"}) {
-    const Opened opened = open(file, golden(file));
+    const OpenResult opened = open(file, golden(file));
     ASSERT_TRUE(opened);
     break_fields(file, plain_of(file), 0, (*opened)->parameters().header_length);
   }

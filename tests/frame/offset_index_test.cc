@@ -18,20 +18,20 @@ using frame::layout::kUninitialisedEntry;
 using frame::layout::kZerosEntry;
 using test::Bytes;
 
-struct Opened {
+struct OpenedIndex {
   std::shared_ptr<frame::IndexCache> cache = std::make_shared<frame::IndexCache>();
   codec::Result<std::unique_ptr<const OffsetIndex>> index = codec::corrupt("not opened");
 };
 
-Opened open_index(Bytes chunk, std::uint64_t limit) {
-  Opened opened;
+OpenedIndex open_index(Bytes chunk, std::uint64_t limit) {
+  OpenedIndex opened;
   const std::shared_ptr<const frame::ByteSource> source = frame::memory_source(std::move(chunk));
   frame::Windows windows(*source);
   opened.index = OffsetIndex::open(source, frame::FileOffset{0}, limit, windows, opened.cache);
   return opened;
 }
 
-Opened open_index(const Bytes& chunk) {
+OpenedIndex open_index(const Bytes& chunk) {
   return open_index(chunk, chunk.size());
 }
 
@@ -53,7 +53,7 @@ TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
       entries[i] = static_cast<std::int64_t>(i * i * 977);
     // Blocks that hold whole entries, blocks that do not, blocks smaller than one.
     const auto blocksize = *rc::gen::inRange<std::uint32_t>(1, 5000);
-    const Opened opened = open_index(test::raw_block_chunk(as_bytes(entries), blocksize));
+    const OpenedIndex opened = open_index(test::raw_block_chunk(as_bytes(entries), blocksize));
     RC_ASSERT(opened.index.has_value());
     RC_ASSERT((*opened.index)->count() == static_cast<std::int64_t>(entries.size()));
     for (std::size_t i = 0; i < entries.size(); i += 1 + i % 13) {
@@ -68,7 +68,7 @@ TEST(OffsetIndex, PlainChunksAreReadInPieces) {
   std::vector<std::int64_t> entries(100000);
   for (std::size_t i = 0; i < entries.size(); ++i)
     entries[i] = static_cast<std::int64_t>(i) * 3;
-  const Opened opened = open_index(test::plain_index(entries));
+  const OpenedIndex opened = open_index(test::plain_index(entries));
   ASSERT_TRUE(opened.index);
   EXPECT_EQ((*opened.index)->entry(99999), 299997);
   EXPECT_LT(opened.cache->bytes(), 100000U) << "the whole index was expanded";
@@ -85,7 +85,7 @@ TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
       entries.insert(entries.end(), run, values[kind]);
     }
     if (entries.empty()) entries.push_back(0);
-    const Opened opened = open_index(test::raw_block_chunk(as_bytes(entries), 4096));
+    const OpenedIndex opened = open_index(test::raw_block_chunk(as_bytes(entries), 4096));
     RC_ASSERT(opened.index.has_value());
     const auto is_hole = [&](std::size_t i) { return entries[i] == kZerosEntry || entries[i] == kUninitialisedEntry; };
     const auto from = *rc::gen::inRange<std::size_t>(0, entries.size() + 1);
@@ -103,7 +103,7 @@ TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
 TEST(OffsetIndex, ARepeatedValueStandsForMillionsOfChunksAtNoCost) {
   const std::int32_t nbytes = (INT32_MAX - 32) / 8 * 8;
   const std::size_t before = test::reset_peak();
-  const Opened opened = open_index(test::repeated_chunk(value_bytes(kZerosEntry), nbytes));
+  const OpenedIndex opened = open_index(test::repeated_chunk(value_bytes(kZerosEntry), nbytes));
   ASSERT_TRUE(opened.index);
   const OffsetIndex& index = **opened.index;
   EXPECT_EQ(index.count(), nbytes / 8);
@@ -115,7 +115,7 @@ TEST(OffsetIndex, ARepeatedValueStandsForMillionsOfChunksAtNoCost) {
 }
 
 TEST(OffsetIndex, ARepeatedPatternOfSeveralEntriesIsNotOneEntry) {
-  const Opened opened = open_index(test::repeated_chunk(as_bytes({5, kZerosEntry}), 1600));
+  const OpenedIndex opened = open_index(test::repeated_chunk(as_bytes({5, kZerosEntry}), 1600));
   ASSERT_TRUE(opened.index);
   EXPECT_EQ((*opened.index)->entry(198), 5);
   EXPECT_EQ((*opened.index)->entry(199), kZerosEntry);
@@ -127,7 +127,7 @@ TEST(OffsetIndex, ALongPatternIsSearchedOnceAndNotForItsMillionsOfRepetitions) {
   for (const std::size_t width : {std::size_t{3}, std::size_t{24}, std::size_t{4099}}) {
     const auto repetitions = static_cast<std::int32_t>((std::size_t{1} << 30) / width / 8 * 8);
     const Bytes value(width, 1);  // entries 0x0101010101010101, none of them a hole
-    const Opened opened = open_index(test::repeated_chunk(value, repetitions * static_cast<std::int32_t>(width)));
+    const OpenedIndex opened = open_index(test::repeated_chunk(value, repetitions * static_cast<std::int32_t>(width)));
     ASSERT_TRUE(opened.index) << describe(opened.index.error());
     const OffsetIndex& index = **opened.index;
     for (int i = 0; i < 100; ++i)
@@ -142,7 +142,7 @@ TEST(OffsetIndex, SpecialZerosMeanOffsetZero) {
   codec::store_le(&chunk[8], std::int32_t{800});
   chunk[2] = 0x05;
   chunk[31] = 1 << 4;
-  const Opened opened = open_index(chunk);
+  const OpenedIndex opened = open_index(chunk);
   ASSERT_TRUE(opened.index) << describe(opened.index.error());
   EXPECT_EQ((*opened.index)->entry(99), 0);
   EXPECT_EQ((*opened.index)->next(0, true), 100);
@@ -167,7 +167,7 @@ TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
   codec::store_le(&chunk[8], nbytes);
   codec::store_le(&chunk[36], std::int32_t{0});
   const std::size_t before = test::reset_peak();
-  const Opened opened = open_index(chunk);
+  const OpenedIndex opened = open_index(chunk);
   ASSERT_TRUE(opened.index) << describe(opened.index.error());
   const auto entry = (*opened.index)->entry(0);
   ASSERT_FALSE(entry);
@@ -178,7 +178,7 @@ TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
 TEST(OffsetIndex, DamageIsToldWithItsPlace) {
   Bytes chunk = test::raw_block_chunk(as_bytes({1, 2, 3}), 24);
   codec::store_le(&chunk[36], std::int32_t{-300});  // no such length of a stream
-  const Opened opened = open_index(chunk);
+  const OpenedIndex opened = open_index(chunk);
   ASSERT_TRUE(opened.index);
   const auto entry = (*opened.index)->entry(1);
   ASSERT_FALSE(entry);

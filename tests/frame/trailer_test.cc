@@ -20,7 +20,7 @@ Bytes sequence(std::size_t length) {
   return bytes;
 }
 
-FrameBuilder sample() {
+FrameBuilder sample_with_trailer() {
   FrameBuilder builder = test::plain_frame(sequence(1000), 300);
   builder.vlmetalayers = {{"one", test::plain_chunk(sequence(50))}, {"two", test::plain_chunk(sequence(3))}};
   return builder;
@@ -34,7 +34,7 @@ void expect_data_intact(const frame::Container& container) {
 }
 
 TEST(Trailer, MetalayersAreDecompressedOnDemand) {
-  const auto opened = test::open_frame(sample().build());
+  const auto opened = test::open_frame(sample_with_trailer().build());
   ASSERT_TRUE(opened) << describe(opened.error());
   EXPECT_EQ((*opened)->vlmetalayer_names(), (std::vector<std::string>{"one", "two"}));
   const auto one = (*opened)->vlmetalayer("one");
@@ -46,7 +46,7 @@ TEST(Trailer, MetalayersAreDecompressedOnDemand) {
 }
 
 TEST(Trailer, AGapBeforeItIsTolerated) {
-  FrameBuilder builder = sample();
+  FrameBuilder builder = sample_with_trailer();
   builder.gap.assign(10000, 0xab);
   const auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened) << describe(opened.error());
@@ -55,7 +55,7 @@ TEST(Trailer, AGapBeforeItIsTolerated) {
 }
 
 TEST(Trailer, ALongOneIsFoundThoughTheWindowAtTheEndDoesNotHoldIt) {
-  FrameBuilder builder = sample();
+  FrameBuilder builder = sample_with_trailer();
   builder.vlmetalayers.clear();
   for (int i = 0; i < 500; ++i) {
     builder.vlmetalayers.emplace_back("a metalayer's name " + std::to_string(i),
@@ -70,7 +70,7 @@ TEST(Trailer, ALongOneIsFoundThoughTheWindowAtTheEndDoesNotHoldIt) {
 }
 
 TEST(Trailer, AWrongLengthIsRefused) {
-  const Bytes good = sample().build();
+  const Bytes good = sample_with_trailer().build();
   const std::size_t at = good.size() - 22;
   const auto length = codec::load_be<std::uint32_t>(&good[at]);
   for (const std::uint32_t wrong :
@@ -85,7 +85,7 @@ TEST(Trailer, AWrongLengthIsRefused) {
 }
 
 TEST(Trailer, ADamagedMapCostsTheMetalayersAndNothingElse) {
-  const FrameBuilder builder = sample();
+  const FrameBuilder builder = sample_with_trailer();
   const Bytes good = builder.build();
   const std::size_t begin = good.size() - builder.trailer().size();
   // Marker of the map, marker of the count, count, marker of the first name.
@@ -103,7 +103,7 @@ TEST(Trailer, ADamagedMapCostsTheMetalayersAndNothingElse) {
 }
 
 TEST(Trailer, ContentsOutsideTheTrailerAreRefused) {
-  const FrameBuilder builder = sample();
+  const FrameBuilder builder = sample_with_trailer();
   const Bytes good = builder.build();
   const std::size_t begin = good.size() - builder.trailer().size();
   for (const std::int32_t offset :
@@ -120,7 +120,7 @@ TEST(Trailer, ContentsOutsideTheTrailerAreRefused) {
 }
 
 TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
-  FrameBuilder builder = sample();
+  FrameBuilder builder = sample_with_trailer();
   const Bytes value = {1};
   builder.vlmetalayers = {{"bomb", test::repeated_chunk(value, INT32_MAX - 64, 1)},
                           {"fine", test::repeated_chunk(value, 1 << 20, 1)}};

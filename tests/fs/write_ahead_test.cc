@@ -20,7 +20,7 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::uint64_t kChunk = 4096;  // of WrittenFilesystem
+constexpr std::uint64_t kAheadChunk = 4096;  // of WrittenFilesystem
 
 std::string some_text(std::uint64_t length, unsigned seed) {
   std::string text(length, '\0');
@@ -93,19 +93,19 @@ class WriteAheadTest : public WrittenFilesystem {
 };
 
 TEST_F(WriteAheadTest, SmallWritesAllOverAFileReadAndEncodeEachChunkOnce) {
-  std::string expected = make("x", 40 * kChunk);
+  std::string expected = make("x", 40 * kAheadChunk);
   remount();
   auto handle = open("x");
   for (int round = 0; round < 5; ++round) {
     for (std::uint64_t chunk = 0; chunk < 40; chunk += 2) {
-      const std::uint64_t at = chunk * kChunk + static_cast<std::uint64_t>(round) * 700;
+      const std::uint64_t at = chunk * kAheadChunk + static_cast<std::uint64_t>(round) * 700;
       ASSERT_TRUE(write(*handle, at, "patched"));
       expected.replace(at, 7, "patched");
     }
   }
   EXPECT_EQ(decoded(), 0U);
   ASSERT_TRUE(filesystem_->sync(*handle, false));
-  EXPECT_EQ(decoded(), 20 * kChunk);
+  EXPECT_EQ(decoded(), 20 * kAheadChunk);
   EXPECT_EQ(encoded(), 20U);
   EXPECT_EQ(read(*handle), expected);
   EXPECT_TRUE(close(std::move(handle)));
@@ -114,20 +114,20 @@ TEST_F(WriteAheadTest, SmallWritesAllOverAFileReadAndEncodeEachChunkOnce) {
 }
 
 TEST_F(WriteAheadTest, SmallWritesTakeNoMoreMemoryThanTheyHaveBytes) {
-  make("x", 40 * kChunk);
+  make("x", 40 * kAheadChunk);
   auto handle = open("x");
   for (std::uint64_t chunk = 0; chunk < 40; ++chunk)
-    ASSERT_TRUE(write(*handle, chunk * kChunk + 5, "few"));
+    ASSERT_TRUE(write(*handle, chunk * kAheadChunk + 5, "few"));
   EXPECT_LT(handle->frame->write_back()->dirty_bytes(), 40 * 512);
   EXPECT_TRUE(close(std::move(handle)));
 }
 
 TEST_F(WriteAheadTest, AChunkThatIsOverwrittenInPartsIsNotRead) {
-  std::string expected = make("x", 8 * kChunk);
+  std::string expected = make("x", 8 * kAheadChunk);
   remount();
   auto handle = open("x");
-  const std::string half = some_text(kChunk / 2, 9);
-  for (std::uint64_t at = 2 * kChunk; at < 6 * kChunk; at += half.size()) {
+  const std::string half = some_text(kAheadChunk / 2, 9);
+  for (std::uint64_t at = 2 * kAheadChunk; at < 6 * kAheadChunk; at += half.size()) {
     ASSERT_TRUE(write(*handle, at, half));
     expected.replace(at, half.size(), half);
   }
@@ -139,72 +139,72 @@ TEST_F(WriteAheadTest, AChunkThatIsOverwrittenInPartsIsNotRead) {
 }
 
 TEST_F(WriteAheadTest, AStreamIsEncodedBeforeAnybodySyncsIt) {
-  make("x", 2 * kChunk);
+  make("x", 2 * kAheadChunk);
   remount();
   auto handle = open("x");
-  const std::string more = some_text(30 * kChunk, 3);
-  ASSERT_TRUE(write(*handle, 2 * kChunk, more));
+  const std::string more = some_text(30 * kAheadChunk, 3);
+  ASSERT_TRUE(write(*handle, 2 * kAheadChunk, more));
   // Nobody asks for it, and yet it is done.
   for (int i = 0; i < 6000 && encoded() < 30; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(encoded(), 30U);
-  EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 2 * kChunk);
+  EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 2 * kAheadChunk);
   EXPECT_TRUE(filesystem_->sync(*handle, false));
   EXPECT_EQ(encoded(), 30U);
   EXPECT_TRUE(close(std::move(handle)));
-  EXPECT_EQ(content("x"), some_text(2 * kChunk, 1) + more);
+  EXPECT_EQ(content("x"), some_text(2 * kAheadChunk, 1) + more);
 }
 
 TEST_F(WriteAheadTest, WhatIsWrittenOverAChunkThatWasEncodedEarlyIsWhatIsCommitted) {
-  std::string expected = make("x", 2 * kChunk);
+  std::string expected = make("x", 2 * kAheadChunk);
   auto handle = open("x");
-  const std::string more = some_text(10 * kChunk, 3);
+  const std::string more = some_text(10 * kAheadChunk, 3);
   ASSERT_TRUE(write(*handle, expected.size(), more));
   expected += more;
   for (int i = 0; i < 6000 && encoded() < 12; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   // Over one, a hole in another, and the end inside a third.
-  ASSERT_TRUE(write(*handle, 4 * kChunk + 10, "changed"));
-  expected.replace(4 * kChunk + 10, 7, "changed");
-  ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_ZERO_RANGE, 6 * kChunk + 100, 50));
-  std::fill_n(expected.begin() + 6 * kChunk + 100, 50, '\0');
-  ASSERT_TRUE(resize(*handle, 9 * kChunk + 7));
-  ASSERT_TRUE(resize(*handle, 10 * kChunk));
-  expected.resize(9 * kChunk + 7);
-  expected.resize(10 * kChunk);
+  ASSERT_TRUE(write(*handle, 4 * kAheadChunk + 10, "changed"));
+  expected.replace(4 * kAheadChunk + 10, 7, "changed");
+  ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_ZERO_RANGE, 6 * kAheadChunk + 100, 50));
+  std::fill_n(expected.begin() + 6 * kAheadChunk + 100, 50, '\0');
+  ASSERT_TRUE(resize(*handle, 9 * kAheadChunk + 7));
+  ASSERT_TRUE(resize(*handle, 10 * kAheadChunk));
+  expected.resize(9 * kAheadChunk + 7);
+  expected.resize(10 * kAheadChunk);
   EXPECT_EQ(read(*handle), expected);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), expected);
 }
 
 TEST_F(WriteAheadTest, PatchesOverAChunkThatCannotBeReadAreToldAndHoldNothingElseUp) {
-  const std::string text = make("x", 8 * kChunk);
+  const std::string text = make("x", 8 * kAheadChunk);
   stop();
   ASSERT_TRUE(damage("x.b2frame", 3));
   start();
   auto handle = open("x");
-  ASSERT_TRUE(write(*handle, kChunk + 5, "kept"));
-  ASSERT_TRUE(write(*handle, 3 * kChunk + 5, "lost"));
+  ASSERT_TRUE(write(*handle, kAheadChunk + 5, "kept"));
+  ASSERT_TRUE(write(*handle, 3 * kAheadChunk + 5, "lost"));
   EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EIO);
   // What could be kept is.
   EXPECT_TRUE(filesystem_->sync(*handle, false));
   EXPECT_TRUE(close(std::move(handle)));
-  std::string expected = text.substr(0, 3 * kChunk);
-  expected.replace(kChunk + 5, 4, "kept");
+  std::string expected = text.substr(0, 3 * kAheadChunk);
+  expected.replace(kAheadChunk + 5, 4, "kept");
   handle = open("x", O_RDONLY);
-  EXPECT_EQ(read(*handle, 0, 3 * kChunk), expected);
-  EXPECT_EQ(read(*handle, 4 * kChunk), text.substr(4 * kChunk));
+  EXPECT_EQ(read(*handle, 0, 3 * kAheadChunk), expected);
+  EXPECT_EQ(read(*handle, 4 * kAheadChunk), text.substr(4 * kAheadChunk));
   filesystem_->release(std::move(handle));
 }
 
 TEST_F(WriteAheadTest, ALossThatACommitInTheBackgroundFoundIsToldByTheNextSync) {
   options_.commit_interval = 0.01;
-  make("x", 4 * kChunk);
+  make("x", 4 * kAheadChunk);
   stop();
   ASSERT_TRUE(damage("x.b2frame", 2));
   start();
   auto handle = open("x");
-  ASSERT_TRUE(write(*handle, 2 * kChunk + 5, "lost"));
+  ASSERT_TRUE(write(*handle, 2 * kAheadChunk + 5, "lost"));
   const auto writer = handle->frame->write_back();
   for (int i = 0; i < 6000 && writer->dirty_since_write(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -228,16 +228,16 @@ class Story {
 };
 
 TEST_F(WriteAheadTest, RandomChangesWithCommitsThatFailAgreeWithAString) {
-  constexpr std::uint64_t kMost = 30 * kChunk;
+  constexpr std::uint64_t kMost = 30 * kAheadChunk;
   for (unsigned seed = 1; seed <= 12; ++seed) {
-    options_.dirty_limit = seed % 3 == 0 ? 32 * kChunk : 1 << 20;
+    options_.dirty_limit = seed % 3 == 0 ? 32 * kAheadChunk : 1 << 20;
     remount();
     Story story(seed);
     auto handle = create("x", O_RDWR | O_TRUNC);
     for (int step = 0; step < 400; ++step) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", step " + std::to_string(step));
       const std::uint64_t at = story.below(kMost);
-      const std::uint64_t length = 1 + story.below(story.below(4) == 0 ? 3 * kChunk : 300);
+      const std::uint64_t length = 1 + story.below(story.below(4) == 0 ? 3 * kAheadChunk : 300);
       switch (story.below(12)) {
         case 0: {
           ASSERT_TRUE(resize(*handle, at));

@@ -21,6 +21,10 @@ std::filesystem::path golden_dir() {
   return CFRAMEFS_GOLDEN_DIR;
 }
 
+std::string golden_cframe(const std::string& name) {
+  return (golden_dir() / "cframe" / name).string();
+}
+
 std::filesystem::path shared_golden_dir() {
   return CFRAMEFS_SHARED_GOLDEN_DIR;
 }

@@ -15,6 +15,8 @@ namespace cframefs::test {
 
 /// The golden files of the project.
 std::filesystem::path golden_dir();
+/// One of the golden frames, by its name within the set.
+std::string golden_cframe(const std::string& name);
 
 /// The golden sets that are not part of the project; empty if this checkout has none.
 std::filesystem::path shared_golden_dir();

@@ -26,10 +26,6 @@ std::vector<Row> golden_frames() {
   return read_manifest(golden_dir() / "cframe" / "MANIFEST.tsv");
 }
 
-std::string golden(const std::string& name) {
-  return (golden_dir() / "cframe" / name).string();
-}
-
 TEST(CframeCat, WritesEveryGoldenFrame) {
   std::size_t compared = 0;
   for (const Row& row : golden_frames()) {
@@ -64,14 +60,14 @@ TEST(CframeCat, AnyRangeIsThatPartOfTheWhole) {
   for (const char* name :
        {"large/zstd.b2frame", "matrix/132-lz4hc-c5-delta-delta-t1.b2frame", "variable/vlblocks-lz4-0.b2frame",
         "special/mixed-t4-d.b2frame", "count/many-tiny.b2frame"}) {
-    const Ran whole = run_cframe({"cat", golden(name)});
+    const Ran whole = run_cframe({"cat", golden_cframe(name)});
     ASSERT_EQ(whole.status, tools::done) << name;
     rc::check(std::string("a range of ") + name, [&] {
       const auto size = whole.out.size();
       const auto offset = *rc::gen::inRange<std::size_t>(0, size + 2);
       const auto length = *rc::gen::inRange<std::size_t>(0, size + 2);
       const auto workers = *rc::gen::inRange(1, 5);
-      const Ran part = run_cframe({"cat", golden(name), "--offset", std::to_string(offset), "--length",
+      const Ran part = run_cframe({"cat", golden_cframe(name), "--offset", std::to_string(offset), "--length",
                                    std::to_string(length), "--workers", std::to_string(workers)});
       RC_ASSERT(part.status == tools::done);
       RC_ASSERT(part.out == (offset >= size ? std::string() : whole.out.substr(offset, length)));
@@ -112,7 +108,7 @@ TEST(CframeCat, AnArrayIsWrittenAsItShowsOnAMount) {
 
 TEST(CframeCat, AFormThatDoesNotExistIsAnsweredWithThoseThatDo) {
   for (const char* form : {"foo", "1", ""}) {
-    const Ran ran = run_cframe({"cat", golden("large/lz4.b2frame"), "--b2nd", form, "--length", "1"});
+    const Ran ran = run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--b2nd", form, "--length", "1"});
     EXPECT_EQ(ran.status, tools::call_at_fault) << form;
     for (const char* known : {"npy", "flat", "chunks"})
       EXPECT_NE(ran.err.find(known), std::string::npos) << ran.err;
@@ -139,15 +135,15 @@ TEST(CframeCat, AnArrayWhoseLayerIsDamagedIsNotWritten) {
 }
 
 TEST(CframeCat, TakesSizesWithSuffixes) {
-  const Ran whole = run_cframe({"cat", golden("large/lz4.b2frame")});
-  const Ran part = run_cframe({"cat", golden("large/lz4.b2frame"), "--offset", "1M", "--length", "4K"});
+  const Ran whole = run_cframe({"cat", golden_cframe("large/lz4.b2frame")});
+  const Ran part = run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--offset", "1M", "--length", "4K"});
   EXPECT_EQ(part.status, tools::done);
   EXPECT_EQ(part.out, whole.out.substr(1 << 20, 4096));
 }
 
 TEST(CframeCat, LargeChunksAreCutAtBlocks) {
   // One chunk of 16 MiB and more in jobs of 2 MiB: the seams must not show.
-  const std::string frame = golden("huge/repeat-6GiB.b2frame");
+  const std::string frame = golden_cframe("huge/repeat-6GiB.b2frame");
   const Ran ran = run_cframe({"cat", frame, "--offset", "16777000", "--length", "20M"});
   ASSERT_EQ(ran.status, tools::done);
   ASSERT_EQ(ran.out.size(), std::size_t{20} << 20);
@@ -169,10 +165,10 @@ TEST(CframeCat, StopsAtTheDamagedChunkAfterWhatIsGood) {
 
 TEST(CframeCat, SaysWhatIsWrongWithTheCall) {
   EXPECT_EQ(run_cframe({"cat"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden("large/lz4.b2frame"), "--length", "1X"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden("large/lz4.b2frame"), "--workers", "0"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden("no-such-frame")}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden("MANIFEST.tsv")}).status, tools::data_at_fault);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--length", "1X"}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--workers", "0"}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("no-such-frame")}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("MANIFEST.tsv")}).status, tools::data_at_fault);
 }
 
 TEST(CframeCat, AReaderThatHasGoneIsNobodysFault) {
@@ -180,7 +176,7 @@ TEST(CframeCat, AReaderThatHasGoneIsNobodysFault) {
   tools::StringOutput err;
   BrokenOutput gone(EPIPE);
   tools::Io io{gone, err, false, stop};
-  EXPECT_EQ(tools::cframe_main({"cat", golden("large/lz4.b2frame")}, io), tools::done);
+  EXPECT_EQ(tools::cframe_main({"cat", golden_cframe("large/lz4.b2frame")}, io), tools::done);
   EXPECT_EQ(err.text, "");
 }
 
@@ -189,7 +185,7 @@ TEST(CframeCat, AFullDiskIsTheSystemsFault) {
   tools::StringOutput err;
   BrokenOutput full(ENOSPC);
   tools::Io io{full, err, false, stop};
-  EXPECT_EQ(tools::cframe_main({"cat", golden("large/lz4.b2frame")}, io), tools::system_at_fault);
+  EXPECT_EQ(tools::cframe_main({"cat", golden_cframe("large/lz4.b2frame")}, io), tools::system_at_fault);
   EXPECT_NE(err.text.find("standard output"), std::string::npos) << err.text;
 }
 
@@ -198,7 +194,7 @@ TEST(CframeCat, StopsWhenTold) {
   tools::StringOutput out;
   tools::StringOutput err;
   tools::Io io{out, err, false, stop};
-  EXPECT_EQ(tools::cframe_main({"cat", golden("huge/zeros-1TiB.b2frame")}, io), tools::interrupted);
+  EXPECT_EQ(tools::cframe_main({"cat", golden_cframe("huge/zeros-1TiB.b2frame")}, io), tools::interrupted);
 }
 
 }  // namespace

@@ -14,10 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) {
-  return (golden_dir() / "cframe" / name).string();
-}
-
 json info_of(const std::string& path, const std::string& offset = "0") {
   const Ran ran = run_cframe({"info", "--json", "--all", "--offset", offset, path});
   EXPECT_EQ(ran.status, tools::done) << ran.err;
@@ -93,7 +89,7 @@ TEST(CframeInfo, NamesEveryMetalayer) {
 }
 
 TEST(CframeInfo, DecodesMsgpackAndText) {
-  const json layers = info_of(golden("meta/vl-several.b2frame"))["vlmetalayers"];
+  const json layers = info_of(golden_cframe("meta/vl-several.b2frame"))["vlmetalayers"];
   const auto layer = [&](const std::string& name) {
     return *std::find_if(layers.begin(), layers.end(), [&](const json& entry) { return entry["name"] == name; });
   };
@@ -105,14 +101,14 @@ TEST(CframeInfo, DecodesMsgpackAndText) {
 }
 
 TEST(CframeInfo, CountsTheIndexExactlyAndSaysWhereItSampled) {
-  const Ran ran = run_cframe({"info", "--json", golden("huge/index-250k-chunks.b2frame")});
+  const Ran ran = run_cframe({"info", "--json", golden_cframe("huge/index-250k-chunks.b2frame")});
   ASSERT_EQ(ran.status, tools::done);
   const json info = json::parse(ran.out);
   EXPECT_EQ(info["special_chunks"]["zeros"].get<std::int64_t>() + info["stored_chunks"].get<std::int64_t>(), 250001);
 }
 
 TEST(CframeInfo, PrintsTextForPeople) {
-  const Ran ran = run_cframe({"info", golden("large/zstd.b2frame"), golden("sframe/lz4.b2frame")});
+  const Ran ran = run_cframe({"info", golden_cframe("large/zstd.b2frame"), golden_cframe("sframe/lz4.b2frame")});
   EXPECT_EQ(ran.status, tools::done);
   EXPECT_EQ(ran.err, "");
   for (const char* text : {"large/zstd.b2frame\n", "cframe, version 2", "sframe, version 2", "zstd, level 5",
@@ -122,8 +118,8 @@ TEST(CframeInfo, PrintsTextForPeople) {
 }
 
 TEST(CframeInfo, GivesAListForSeveralFilesAndGoesOnAfterABadOne) {
-  const Ran ran =
-      run_cframe({"info", "--json", golden("large/zstd.b2frame"), golden("MANIFEST.tsv"), golden("large/lz4.b2frame")});
+  const Ran ran = run_cframe({"info", "--json", golden_cframe("large/zstd.b2frame"), golden_cframe("MANIFEST.tsv"),
+                              golden_cframe("large/lz4.b2frame")});
   EXPECT_EQ(ran.status, tools::data_at_fault);
   const json list = json::parse(ran.out);
   ASSERT_EQ(list.size(), 3U);
@@ -144,10 +140,10 @@ TEST(CframeInfo, ShowsDamageAndWhatIsLeft) {
 
 TEST(CframeInfo, ReadsAFrameInsideAFile) {
   const TempDir folder;
-  auto bytes = file_bytes(golden("large/lz4.b2frame"));
+  auto bytes = file_bytes(golden_cframe("large/lz4.b2frame"));
   bytes.insert(bytes.begin(), 5000, 0x55);
   const auto file = folder.write("archive", bytes);
-  EXPECT_EQ(info_of(file.string(), "5000")["nbytes"], info_of(golden("large/lz4.b2frame"))["nbytes"]);
+  EXPECT_EQ(info_of(file.string(), "5000")["nbytes"], info_of(golden_cframe("large/lz4.b2frame"))["nbytes"]);
   EXPECT_EQ(run_cframe({"info", file.string()}).status, tools::data_at_fault);
 }
 

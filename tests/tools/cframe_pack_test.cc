@@ -39,7 +39,7 @@ std::size_t entries(const TempDir& dir) {
       std::distance(std::filesystem::directory_iterator(dir.path()), std::filesystem::directory_iterator()));
 }
 
-nlohmann::json info_of(const std::filesystem::path& frame) {
+nlohmann::json info_of_packed(const std::filesystem::path& frame) {
   return nlohmann::json::parse(run_cframe({"info", "--json", frame.string()}).out);
 }
 
@@ -97,7 +97,7 @@ TEST_F(CframePack, TheFrameSaysWhatWasAskedFor) {
                   "100001", "--blocksize", "8K"})
                 .status,
             tools::done);
-  const nlohmann::json info = info_of(path("x.b2frame"));
+  const nlohmann::json info = info_of_packed(path("x.b2frame"));
   EXPECT_EQ(info["codec"], "lz4");
   EXPECT_EQ(info["clevel"], 7);
   EXPECT_EQ(info["filters"], "delta+bitshuffle");
@@ -110,7 +110,7 @@ TEST_F(CframePack, TheFrameSaysWhatWasAskedFor) {
 TEST_F(CframePack, DefaultsFindTheTypesize) {
   dir_.write("in", measurements(50'000));
   ASSERT_EQ(pack({}).status, tools::done);
-  const nlohmann::json info = info_of(path("x.b2frame"));
+  const nlohmann::json info = info_of_packed(path("x.b2frame"));
   EXPECT_EQ(info["codec"], "zstd");
   EXPECT_EQ(info["clevel"], 5);
   EXPECT_EQ(info["filters"], "shuffle");

@@ -16,10 +16,6 @@ namespace {
 using nlohmann::json;
 namespace stdfs = std::filesystem;
 
-std::string golden(const std::string& name) {
-  return (golden_dir() / "cframe" / name).string();
-}
-
 std::string malformed(const std::string& name) {
   return (golden_dir() / "malformed" / name).string();
 }
@@ -91,9 +87,10 @@ TEST(CframeVerify, JudgesEveryMalformedFrameAsItsManifestAllows) {
 TEST(CframeVerify, SearchesFolders) {
   const TempDir folder;
   stdfs::create_directories(folder.path() / "deep" / "deeper");
-  stdfs::copy(golden("large/lz4.b2frame"), folder.path() / "b.b2frame");
-  stdfs::copy(golden("large/zstd.b2frame"), folder.path() / "deep" / "deeper" / "a.b2f");
-  stdfs::copy(golden("sframe/lz4.b2frame"), folder.path() / "deep" / "sparse.b2frame", stdfs::copy_options::recursive);
+  stdfs::copy(golden_cframe("large/lz4.b2frame"), folder.path() / "b.b2frame");
+  stdfs::copy(golden_cframe("large/zstd.b2frame"), folder.path() / "deep" / "deeper" / "a.b2f");
+  stdfs::copy(golden_cframe("sframe/lz4.b2frame"), folder.path() / "deep" / "sparse.b2frame",
+              stdfs::copy_options::recursive);
   stdfs::copy(malformed("truncate/at-0300.b2frame"), folder.path() / "deep" / "bad.b2frame");
   stdfs::create_symlink(malformed("truncate/at-0301.b2frame"), folder.path() / "link.b2frame");
   folder.write("README", {});
@@ -113,20 +110,20 @@ TEST(CframeVerify, SearchesFolders) {
 TEST(CframeVerify, ASparseFrameWithoutItsIndexIsDamagedNotOverlooked) {
   const TempDir folder;
   const auto sparse = folder.path() / "x.b2frame";
-  stdfs::copy(golden("sframe/lz4.b2frame"), sparse, stdfs::copy_options::recursive);
+  stdfs::copy(golden_cframe("sframe/lz4.b2frame"), sparse, stdfs::copy_options::recursive);
   stdfs::remove(sparse / "chunks.b2frame");
   EXPECT_NE(run_cframe({"verify", folder.path().string()}).status, tools::done);
 }
 
 TEST(CframeVerify, ReportsWhatTheSystemRefusesAndGoesOn) {
-  const Ran ran = run_cframe({"verify", golden("no-such-frame"), golden("large/lz4.b2frame")});
+  const Ran ran = run_cframe({"verify", golden_cframe("no-such-frame"), golden_cframe("large/lz4.b2frame")});
   EXPECT_EQ(ran.status, tools::call_at_fault);
   EXPECT_NE(ran.out.find("2 frames checked: 1 ok, 1 faulty"), std::string::npos) << ran.out;
 }
 
 TEST(CframeVerify, FindsDamageAnywhereInTheChunks) {
   // Flips in the chunk section are found, or harmless: never a crash, never a status other than 0 or 1.
-  const auto good = file_bytes(golden("large/zstd.b2frame"));
+  const auto good = file_bytes(golden_cframe("large/zstd.b2frame"));
   const TempDir folder;
   int found = 0;
   for (std::size_t at = 97; at < good.size() && at < 11000; at += 97) {

@@ -20,19 +20,19 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::size_t kChunk = 4096;
+constexpr std::size_t kPackedChunk = 4096;
 
 Bytes plain_bytes(std::size_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i)
-    bytes[i] = static_cast<std::uint8_t>(i % 97 * (i / kChunk) + i / 7);
+    bytes[i] = static_cast<std::uint8_t>(i % 97 * (i / kPackedChunk) + i / 7);
   return bytes;
 }
 
 /// Bytes in memory, to be had by place or not. From `fails_at` on nothing can be read.
-class MemoryInput final : public tools::Input {
+class BytesInput final : public tools::Input {
  public:
-  MemoryInput(const Bytes& bytes, bool places) : bytes_(bytes), places_(places) {}
+  BytesInput(const Bytes& bytes, bool places) : bytes_(bytes), places_(places) {}
 
   codec::Result<std::size_t> read(codec::ByteSpan into) override {
     const auto got = copy(into, at_);
@@ -62,9 +62,9 @@ class MemoryInput final : public tools::Input {
 
 class FramePacker : public testing::Test {
  protected:
-  FramePacker() { frame_.chunksize = kChunk; }
+  FramePacker() { frame_.chunksize = kPackedChunk; }
 
-  codec::Result<tools::Packed> pack(MemoryInput& input, unsigned workers) {
+  codec::Result<tools::Packed> pack(BytesInput& input, unsigned workers) {
     file_ =
         frame::Descriptor(frame::system_files(), ::open((dir_.path() / "x").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
     last_progress_ = {};
@@ -88,14 +88,15 @@ class FramePacker : public testing::Test {
 };
 
 TEST_F(FramePacker, TheSameFrameWhateverReadsIt) {
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kChunk, 7 * kChunk, 300 * kChunk + 5}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, kPackedChunk, 7 * kPackedChunk, 300 * kPackedChunk + 5}) {
     const Bytes plain = plain_bytes(size);
-    MemoryInput first(plain, false);
+    BytesInput first(plain, false);
     ASSERT_TRUE(pack(first, 1));
     const Bytes expected = packed_bytes();
     for (const unsigned workers : {1U, 2U, 7U}) {
       for (const bool places : {false, true}) {
-        MemoryInput input(plain, places);
+        BytesInput input(plain, places);
         const auto packed = pack(input, workers);
         ASSERT_TRUE(packed) << packed.error().reason;
         EXPECT_EQ(packed->nbytes, size);
@@ -108,27 +109,27 @@ TEST_F(FramePacker, TheSameFrameWhateverReadsIt) {
 }
 
 TEST_F(FramePacker, TheFirstErrorInTheOrderOfTheData) {
-  const Bytes plain = plain_bytes(200 * kChunk);
+  const Bytes plain = plain_bytes(200 * kPackedChunk);
   for (const unsigned workers : {1U, 2U, 7U}) {
     for (const bool places : {false, true}) {
       for (const std::size_t chunk : {0, 1, 100, 199}) {
-        MemoryInput input(plain, places);
-        input.fails_at = chunk * kChunk + 10;
+        BytesInput input(plain, places);
+        input.fails_at = chunk * kPackedChunk + 10;
         const auto packed = pack(input, workers);
         ASSERT_FALSE(packed);
         EXPECT_EQ(packed.error().sys, EIO) << chunk << ", " << workers << " workers, places " << places;
-        EXPECT_LE(last_progress_.nbytes, chunk * kChunk);
+        EXPECT_LE(last_progress_.nbytes, chunk * kPackedChunk);
       }
     }
   }
 }
 
 TEST_F(FramePacker, StopsWhenTold) {
-  const Bytes plain = plain_bytes(200 * kChunk);
+  const Bytes plain = plain_bytes(200 * kPackedChunk);
   stop_ = true;
   for (const unsigned workers : {1U, 7U}) {
     for (const bool places : {false, true}) {
-      MemoryInput input(plain, places);
+      BytesInput input(plain, places);
       const auto packed = pack(input, workers);
       ASSERT_FALSE(packed);
       EXPECT_EQ(packed.error().sys, EINTR);
@@ -144,9 +145,9 @@ TEST_F(FramePacker, AFullDiskEndsAllThreads) {
     }
   };
   FullDisk full;
-  const Bytes plain = plain_bytes(2000 * kChunk);
+  const Bytes plain = plain_bytes(2000 * kPackedChunk);
   frame_.encode.clevel = 0;
-  MemoryInput input(plain, true);
+  BytesInput input(plain, true);
   const auto packed = tools::pack_frame(
       input, frame_, full, -1, 7, [](const tools::Packed&) {}, stop_, {}, input.read_at());
   ASSERT_FALSE(packed);
