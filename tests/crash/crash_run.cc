@@ -19,13 +19,7 @@ namespace {
 constexpr std::int32_t kChunk = 700;
 
 std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  std::size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8)
-    hash = (hash ^ codec::load_le<std::uint64_t>(&bytes[at])) * 0x9e3779b97f4a7c15 ^ (hash >> 29);
-  for (; at < bytes.size(); ++at)
-    hash = (hash ^ bytes[at]) * 0x100000001b3;
-  return hash ^ bytes.size();
+  return std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 std::uint64_t hash_of(const FrameModel& model) {
@@ -41,7 +35,7 @@ std::uint64_t hash_of(const FrameModel& model) {
 std::uint64_t hash_of(const DiskImage& image) {
   std::uint64_t hash = image.size();
   for (const auto& [name, bytes] : image)
-    hash = hash * 31 + hash_of(DiskBytes(name.begin(), name.end())) + hash_of(bytes);
+    hash = hash * 31 + std::hash<std::string>()(name) + hash_of(bytes);
   return hash;
 }
 

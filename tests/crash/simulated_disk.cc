@@ -71,8 +71,8 @@ void SimulatedDisk::apply_piece(DiskBytes& bytes, const Change& change, std::siz
     case Change::Kind::zero:
     case Change::Kind::write:
       if (change.kind == Change::Kind::write && bytes.size() < change.at + end) bytes.resize(change.at + end);
-      for (std::size_t i = begin; i < end && change.at + i < bytes.size(); ++i)
-        bytes[change.at + i] = change.bytes[i];
+      end = std::min(end, bytes.size() - std::min(bytes.size(), change.at));
+      if (begin < end) std::copy_n(change.bytes.data() + begin, end - begin, bytes.data() + change.at + begin);
       break;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "frame/cframe.h"
 #include "frame/chunk_reader.h"
@@ -34,45 +35,79 @@ Result<std::vector<std::uint8_t>> read_chunk(const frame::Container& container, 
 
 namespace {
 
-Result<void> read_piece(codec::DecodeContext& context, const frame::Container& container, const frame::Piece& piece,
-                        ByteSpan out) {
-  const auto reader = frame::ChunkReader::open(container, piece.chunk);
-  if (!reader) return Failure(reader.error());
-  const codec::ChunkDecoder& decoder = (*reader)->decoder();
-  std::vector<std::uint8_t> reference;
-  std::vector<std::uint8_t> plain;
-  const std::uint32_t first = decoder.block_at(piece.inner);
-  const std::uint32_t last = decoder.block_at(piece.inner + piece.length - 1);
-  if (decoder.needs_reference() && first > 0) {
-    reference.resize(decoder.block_range(0).size());
-    const std::array<ByteSpan, 1> outs = {ByteSpan(reference)};
-    if (auto done = (*reader)->decode(context, 0, outs, {}); !done) return done;
+/// Reads pieces, and keeps the chunk and the blocks of the last one: with arrays, the next may lie in them, too.
+class PieceReader {
+ public:
+  explicit PieceReader(const frame::Container& container) : container_(container) {}
+
+  Result<void> read(const frame::Piece& piece, ByteSpan out) {
+    if (!reader_ || chunk_.value != piece.chunk.value) {
+      auto reader = frame::ChunkReader::open(container_, piece.chunk);
+      if (!reader) return Failure(reader.error());
+      reader_ = std::move(*reader);
+      chunk_ = piece.chunk;
+      plain_.clear();
+    }
+    const codec::ChunkDecoder& decoder = reader_->decoder();
+    const std::uint32_t first = decoder.block_at(piece.inner);
+    const std::uint32_t last = decoder.block_at(piece.inner + piece.length - 1);
+    if (plain_.empty() || first != first_ || last != last_) {
+      if (auto done = decode(first, last); !done) return done;
+    }
+    const std::uint64_t begin = decoder.block_range(first).begin;
+    std::copy_n(plain_.begin() + static_cast<std::ptrdiff_t>(piece.inner - begin), piece.length, out.begin());
+    return {};
   }
-  const std::uint64_t begin = decoder.block_range(first).begin;
-  plain.resize(decoder.block_range(last).end - begin);
-  std::vector<ByteSpan> outs;
-  for (std::uint32_t block = first; block <= last; ++block) {
-    const codec::ByteRange range = decoder.block_range(block);
-    outs.push_back(ByteSpan(plain).subspan(range.begin - begin, range.size()));
+
+ private:
+  Result<void> decode(std::uint32_t first, std::uint32_t last) {
+    const codec::ChunkDecoder& decoder = reader_->decoder();
+    std::vector<std::uint8_t> reference;
+    if (decoder.needs_reference() && first > 0) {
+      reference.resize(decoder.block_range(0).size());
+      const std::array<ByteSpan, 1> outs = {ByteSpan(reference)};
+      if (auto done = reader_->decode(context_, 0, outs, {}); !done) return done;
+    }
+    const std::uint64_t begin = decoder.block_range(first).begin;
+    std::vector<std::uint8_t> plain(decoder.block_range(last).end - begin);
+    std::vector<ByteSpan> outs;
+    for (std::uint32_t block = first; block <= last; ++block) {
+      const codec::ByteRange range = decoder.block_range(block);
+      outs.push_back(ByteSpan(plain).subspan(range.begin - begin, range.size()));
+    }
+    if (auto done = reader_->decode(context_, first, outs, reference); !done) return done;
+    plain_ = std::move(plain);
+    first_ = first;
+    last_ = last;
+    return {};
   }
-  if (auto done = (*reader)->decode(context, first, outs, reference); !done) return done;
-  std::copy_n(plain.begin() + static_cast<std::ptrdiff_t>(piece.inner - begin), piece.length, out.begin());
-  return {};
-}
+
+  const frame::Container& container_;
+  codec::DecodeContext context_;
+  std::shared_ptr<const frame::ChunkReader> reader_;
+  frame::ChunkNumber chunk_{-1};
+  std::vector<std::uint8_t> plain_;  // of blocks first_ to last_
+  std::uint32_t first_ = 0;
+  std::uint32_t last_ = 0;
+};
 
 }  // namespace
 
 Result<std::vector<std::uint8_t>> read_range(const frame::FlatView& view, std::uint64_t offset, std::uint64_t length) {
   std::vector<frame::Piece> pieces;
   if (auto done = view.map(frame::FlatOffset{offset}, length, pieces); !done) return Failure(done.error());
+  std::stable_sort(pieces.begin(), pieces.end(), [](const frame::Piece& one, const frame::Piece& other) {
+    return std::pair(one.chunk.value, one.inner) < std::pair(other.chunk.value, other.inner);
+  });
   std::vector<std::uint8_t> plain(length);
   const ByteView head = view.head();
   for (std::uint64_t i = offset; i < std::min<std::uint64_t>(offset + length, head.size()); ++i)
     plain[i - offset] = head[i];
-  codec::DecodeContext context;
+  PieceReader reader(view.container());
   for (const frame::Piece& piece : pieces) {
-    const ByteSpan out = ByteSpan(plain).subspan(piece.out, piece.length);
-    if (auto done = read_piece(context, view.container(), piece, out); !done) return Failure(done.error());
+    if (auto done = reader.read(piece, ByteSpan(plain).subspan(piece.out, piece.length)); !done) {
+      return Failure(done.error());
+    }
   }
   return plain;
 }
