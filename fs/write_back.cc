@@ -118,8 +118,9 @@ codec::Result<void> WriteBack::follow() {
 }
 
 bool WriteBack::is_stale() {
-  const auto followed = follow();
-  return !followed && followed.error().kind == codec::ErrorKind::stale;
+  static_cast<void>(follow());
+  codec::MutexLock lock(mutex_);
+  return stale_;
 }
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
