@@ -139,6 +139,7 @@ TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
       ASSERT_TRUE(write(*handle, at, text.substr(at, 1 << 20)));
     ASSERT_TRUE(close(std::move(handle)));
   }
+  let_settle("x");
   remount();
   auto handle = open("x", O_RDONLY);
   ASSERT_TRUE(handle);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
@@ -160,6 +161,15 @@ class WrittenFilesystem : public ::testing::Test {
     AttributeChanges changes;
     changes.size = size;
     return filesystem_->change_attributes(handle.node->id, &handle, changes);
+  }
+  /// Until the frame is no longer one that may be changed within the stamp that it has: whoever reads it before opens
+  /// it once more after, and what was decoded until then counts no longer.
+  void let_settle(const std::string& name) const {
+    struct stat status {};
+    do {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ASSERT_EQ(::stat((folder_.path() / (name + ".b2frame")).c_str(), &status), 0);
+    } while (!frame::Identity::of(status).settled);
   }
   std::uint64_t size_of(const std::string& name) {
     auto found = filesystem_->lookup(kRootNode, name);
