@@ -77,7 +77,7 @@ void narrow_bits_to_rows(std::size_t width, const std::uint8_t* bits, std::size_
     transpose_lines(bits + 8 * j * stride, stride, planes + j * kRows, width * kRows);
   }
   if (width == 1) {
-    planes_to_rows<8, true>(8, planes, kRows, rows, kRows);
+    planes_to_rows<8, true>(8, EvenPlanes{planes, kRows}, rows, kRows);
   } else {
     wide_planes_to_rows(8 * width, planes, kRows, rows, kRows);
   }

@@ -101,12 +101,23 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const std::uint8_t* lower, const std::uin
   }
 }
 
+// Planes of which each begins where the one before ends, `stride` bytes further.
+struct EvenPlanes {
+  struct Plane {
+    HWY_INLINE const std::uint8_t* from(std::size_t row) const { return bytes + row; }
+    const std::uint8_t* bytes;
+  };
+  HWY_INLINE Plane operator[](std::size_t j) const { return {planes + j * stride}; }
+  const std::uint8_t* planes;
+  std::size_t stride;
+};
+
 // Planes to rows for `width` in (n/2, n], n in {2, 4, 8, 16}; `exact`: width is n. Rows lie `width` bytes apart.
 // Returns how many rows were made, from the first on: as many whole groups as can be while nothing is written past the
-// last of `count` rows.
-template <std::size_t n, bool exact>
-HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY_RESTRICT planes,
-                                      std::size_t plane_stride, std::uint8_t* HWY_RESTRICT rows, std::size_t count) {
+// last of `count` rows. `planes[j].from(row)`: where kGroup bytes of plane j are.
+template <std::size_t n, bool exact, class Planes>
+HWY_INLINE std::size_t planes_to_rows(std::size_t width, const Planes& planes, std::uint8_t* HWY_RESTRICT rows,
+                                      std::size_t count) {
   const Bytes d;
   if constexpr (exact) width = n;
   constexpr bool packed = !exact && n < kBlock;  // a block of one row needs no packing
@@ -114,11 +125,15 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const std::uint8_t* HWY
   const auto pack = hn::LoadDup128(d, tables.pack);
   // Packed blocks are stored whole; what they write too much is the place of the rows that follow.
   const std::size_t slack = exact ? 0 : kBlock;
+  // Copies, which no store to the rows can change.
+  decltype(planes[0]) plane[n];
+  for (std::size_t j = 0; j < n; ++j)
+    plane[j] = planes[exact || j < width ? j : 0];
   std::size_t done = 0;
   for (; count - done >= kGroup && (count - done - kGroup) * width >= slack; done += kGroup) {
     Vector v[n];
     for (std::size_t j = 0; j < n; ++j)
-      v[j] = hn::LoadU(d, planes + (exact || j < width ? j : 0) * plane_stride + done);
+      v[j] = hn::LoadU(d, plane[j].from(done));
     interleave<log2_of(n)>(v);
     for (std::size_t i = 0; i < n && packed; ++i)
       v[i] = hn::TableLookupBytes(v[i], pack);

@@ -1,6 +1,7 @@
 #include "codec/chunk_decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -239,11 +240,19 @@ Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t 
     std::memset(out.data(), 0, length);
     return {};
   }
+  const StreamCodec codec = stream_codec();
+  if (pipeline_.joins_planes(streams.count(), length)) {
+    std::array<Plane, kMaxPlanes> planes;
+    const std::span<Plane> used(planes.data(), streams.count());
+    const ByteSpan scratch = context.scratch(DecodeContext::Slot::streams, length).first(length);
+    Result<void> decoded = streams.decode_planes(context.states(), codec, scratch, used);
+    if (decoded) unshuffle_planes(used, out);
+    return decoded;
+  }
   const std::size_t moves = pipeline_.moves(length);
   ByteSpan other;
   if (moves > 0) other = context.scratch(DecodeContext::Slot::streams, length).first(length);
   const ByteSpan filtered = moves % 2 == 0 ? out : other;
-  const StreamCodec codec = stream_codec();
   Result<void> decoded = streams.decode(context.states(), codec, filtered);
   if (decoded && tail_lost) decoded = borrow_tail(context, block, stored, filtered);
   if (!decoded) return decoded;
@@ -270,6 +279,14 @@ Result<void> ChunkDecoder::decode_window(DecodeContext& context, std::uint32_t b
     return {};
   }
   const ByteSpan filtered = context.scratch(DecodeContext::Slot::streams, length).first(length);
+  if (pipeline_.joins_planes(streams.count(), length)) {
+    std::array<Plane, kMaxPlanes> planes;
+    const std::span<Plane> used(planes.data(), streams.count());
+    Result<void> decoded = streams.decode_planes(context.states(), stream_codec(), filtered, used);
+    if (!decoded) return in_block(block, std::move(decoded.error()));
+    unshuffle_window(used, begin, out);
+    return {};
+  }
   if (Result<void> decoded = streams.decode(context.states(), stream_codec(), filtered); !decoded) {
     return in_block(block, std::move(decoded.error()));
   }

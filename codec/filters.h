@@ -16,6 +16,7 @@
 #include "codec/cells.h"
 #include "codec/chunk_header.h"
 #include "codec/error.h"
+#include "codec/shuffle.h"
 
 namespace cframefs::codec {
 
@@ -50,6 +51,12 @@ class Pipeline {
   /// plain bytes are in `out`. `other`: of the same length, needed if moves() is not 0, else empty.
   /// `reference`: plain block 0 for all blocks but block 0 itself, which has none.
   Result<void> undo(ByteSpan out, ByteSpan other, ByteView reference) const;
+
+  /// Whether the plain block is unshuffle_planes() of `streams` that share its `length` bytes evenly.
+  bool joins_planes(std::size_t streams, std::size_t length) const {
+    return streams <= kMaxPlanes && steps_.size() == 1 && is_plain_shuffle(steps_.front()) &&
+           steps_.front().width == streams && length % streams == 0;
+  }
 
   /// Whether a part of a block can be had without undoing the filters of the rest: one shuffle at most.
   bool opens_windows() const { return steps_.empty() || (steps_.size() == 1 && is_plain_shuffle(steps_.front())); }

@@ -1,6 +1,7 @@
 #include "codec/shuffle.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 // Scalable vectors cannot be kept in arrays; on such machines the fixed ones are used.
@@ -22,16 +23,27 @@ namespace HWY_NAMESPACE {
 std::size_t vector_unshuffle(std::size_t, const std::uint8_t*, std::size_t, std::uint8_t*) {
   return 0;
 }
+std::size_t vector_unshuffle_planes(std::size_t, const Plane*, std::size_t, std::uint8_t*) {
+  return 0;
+}
 std::size_t vector_shuffle(std::size_t, const std::uint8_t*, std::size_t, std::uint8_t*) {
   return 0;
 }
 
 #else
 
-template <std::size_t n>
-std::size_t narrow_to_rows(std::size_t width, const std::uint8_t* planes, std::uint8_t* rows, std::size_t count) {
-  return width == n ? planes_to_rows<n, true>(width, planes, count, rows, count)
-                    : planes_to_rows<n, false>(width, planes, count, rows, count);
+template <std::size_t n, class Planes>
+std::size_t narrow_to_rows(std::size_t width, const Planes& planes, std::uint8_t* rows, std::size_t count) {
+  return width == n ? planes_to_rows<n, true>(width, planes, rows, count)
+                    : planes_to_rows<n, false>(width, planes, rows, count);
+}
+
+// Of up to eight planes.
+template <class Planes>
+std::size_t few_to_rows(std::size_t width, const Planes& planes, std::uint8_t* rows, std::size_t count) {
+  if (width > 4) return narrow_to_rows<8>(width, planes, rows, count);
+  if (width > 2) return narrow_to_rows<4>(width, planes, rows, count);
+  return narrow_to_rows<2>(width, planes, rows, count);
 }
 
 template <std::size_t n>
@@ -42,10 +54,17 @@ std::size_t narrow_to_planes(std::size_t width, const std::uint8_t* rows, std::u
 
 std::size_t vector_unshuffle(std::size_t width, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
   if (width >= 16) return wide_planes_to_rows(width, in, count, out, count);
-  if (width > 8) return planes_to_rows<16, false>(width, in, count, out, count);
-  if (width > 4) return narrow_to_rows<8>(width, in, out, count);
-  if (width > 2) return narrow_to_rows<4>(width, in, out, count);
-  return narrow_to_rows<2>(width, in, out, count);
+  if (width > 8) return planes_to_rows<16, false>(width, EvenPlanes{in, count}, out, count);
+  return few_to_rows(width, EvenPlanes{in, count}, out, count);
+}
+
+struct ScatteredPlanes {
+  HWY_INLINE Plane operator[](std::size_t j) const { return planes[j]; }
+  const Plane* planes;
+};
+
+std::size_t vector_unshuffle_planes(std::size_t width, const Plane* planes, std::size_t count, std::uint8_t* out) {
+  return few_to_rows(width, ScatteredPlanes{planes}, out, count);
 }
 
 std::size_t vector_shuffle(std::size_t width, const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
@@ -67,6 +86,7 @@ namespace cframefs::codec {
 
 HWY_EXPORT(vector_shuffle);
 HWY_EXPORT(vector_unshuffle);
+HWY_EXPORT(vector_unshuffle_planes);
 
 namespace {
 
@@ -91,7 +111,23 @@ void finish_unshuffle(std::size_t width, ByteView in, ByteSpan out, std::size_t 
             out.begin() + static_cast<std::ptrdiff_t>(items * width));
 }
 
+// As long as the longest vector that byte_transpose-inl.h loads.
+using ConstantLine = std::array<std::uint8_t, 32>;
+
+constexpr std::array<ConstantLine, 256> make_constant_lines() {
+  std::array<ConstantLine, 256> lines{};
+  for (std::size_t value = 0; value < lines.size(); ++value)
+    lines[value].fill(static_cast<std::uint8_t>(value));
+  return lines;
+}
+
+alignas(64) constexpr std::array<ConstantLine, 256> kConstantLines = make_constant_lines();
+
 }  // namespace
+
+Plane Plane::constant(std::uint8_t value) {
+  return {kConstantLines[value].data(), 0};
+}
 
 void shuffle(std::size_t width, ByteView in, ByteSpan out) {
   if (width <= 1) return plain::shuffle(1, in, out);
@@ -103,6 +139,35 @@ void unshuffle(std::size_t width, ByteView in, ByteSpan out) {
   if (width <= 1) return plain::unshuffle(1, in, out);
   const std::size_t done = HWY_DYNAMIC_DISPATCH(vector_unshuffle)(width, in.data(), in.size() / width, out.data());
   finish_unshuffle(width, in, out, done);
+}
+
+void unshuffle_planes(std::span<const Plane> planes, ByteSpan out) {
+  const std::size_t width = planes.size();
+  const std::size_t items = out.size() / width;
+  const std::size_t done = HWY_DYNAMIC_DISPATCH(vector_unshuffle_planes)(width, planes.data(), items, out.data());
+  for (std::size_t i = done; i < items; ++i) {
+    for (std::size_t j = 0; j < width; ++j)
+      out[i * width + j] = *planes[j].from(i);
+  }
+}
+
+void unshuffle_window(std::span<const Plane> planes, std::size_t begin, ByteSpan out) {
+  const std::size_t width = planes.size();
+  std::size_t done = 0;
+  const auto copy_until = [&](std::size_t end) {
+    for (; done < end; ++done)
+      out[done] = *planes[(begin + done) % width].from((begin + done) / width);
+  };
+  copy_until(std::min(out.size(), (width - begin % width) % width));
+  const std::size_t items = (out.size() - done) / width;
+  if (items > 0) {
+    std::array<Plane, kMaxPlanes> behind;
+    for (std::size_t j = 0; j < width; ++j)
+      behind[j] = planes[j].behind((begin + done) / width);
+    unshuffle_planes({behind.data(), width}, out.subspan(done, items * width));
+    done += items * width;
+  }
+  copy_until(out.size());
 }
 
 void unshuffle_repeatedly(std::size_t width, std::size_t times, ByteView in, ByteSpan out) {

@@ -68,6 +68,36 @@ bool BlockStreams::all_zeros() const {
                      [](const Stream& stream) { return stream.kind == Stream::Kind::run && stream.value == 0; });
 }
 
+Result<void> BlockStreams::decode_coded(DecodeContext::CodecStates& states, const StreamCodec& codec,
+                                        std::uint32_t stream, ByteSpan place) const {
+  Result<void> decoded = decode_stream(states, codec, {streams_[stream].payload, streams_[stream].size}, place);
+  if (!decoded && count_ > 1) {
+    decoded.error().reason = "stream " + std::to_string(stream) + ": " + decoded.error().reason;
+  }
+  return decoded;
+}
+
+Result<void> BlockStreams::decode_planes(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan scratch,
+                                         std::span<Plane> planes) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const Stream& stream = streams_[i];
+    const ByteSpan place = scratch.subspan(std::size_t{i} * length_, length_);
+    switch (stream.kind) {
+      case Stream::Kind::run:
+        planes[i] = Plane::constant(stream.value);
+        break;
+      case Stream::Kind::raw:
+        planes[i] = Plane(stream.payload);
+        break;
+      case Stream::Kind::coded:
+        if (Result<void> decoded = decode_coded(states, codec, i, place); !decoded) return decoded;
+        planes[i] = Plane(place.data());
+        break;
+    }
+  }
+  return {};
+}
+
 Result<void> BlockStreams::decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const {
   for (std::uint32_t i = 0; i < count_; ++i) {
     const Stream& stream = streams_[i];
@@ -80,11 +110,7 @@ Result<void> BlockStreams::decode(DecodeContext::CodecStates& states, const Stre
         std::memcpy(place.data(), stream.payload, place.size());
         break;
       case Stream::Kind::coded:
-        Result<void> decoded = decode_stream(states, codec, {stream.payload, stream.size}, place);
-        if (!decoded) {
-          if (count_ > 1) decoded.error().reason = "stream " + std::to_string(i) + ": " + decoded.error().reason;
-          return decoded;
-        }
+        if (Result<void> decoded = decode_coded(states, codec, i, place); !decoded) return decoded;
         break;
     }
   }

@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "codec/bytes.h"
 #include "codec/error.h"
+#include "codec/shuffle.h"
 #include "codec/stream_codecs.h"
 
 namespace cframefs::codec {
@@ -31,6 +33,13 @@ class BlockStreams {
   /// `out`: as many bytes as the block has.
   Result<void> decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const;
 
+  std::uint32_t count() const { return count_; }
+
+  /// The streams as planes: those that are plain where they lie, the others decoded into their places in `scratch`,
+  /// which is as long as the block. `planes`: as many as there are streams.
+  Result<void> decode_planes(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan scratch,
+                             std::span<Plane> planes) const;
+
  private:
   struct Stream {
     enum class Kind : std::uint8_t { run, raw, coded };
@@ -39,6 +48,9 @@ class BlockStreams {
     const std::uint8_t* payload;
     std::uint32_t size;
   };
+
+  Result<void> decode_coded(DecodeContext::CodecStates& states, const StreamCodec& codec, std::uint32_t stream,
+                            ByteSpan place) const;
 
   std::uint32_t count_ = 0;
   std::uint32_t length_ = 0;  // plain bytes of each stream

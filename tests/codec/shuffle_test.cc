@@ -1,6 +1,9 @@
 // Shuffle and bitshuffle: the vector versions against the plain ones, and those against the words of filters.md.
 #include "codec/shuffle.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -69,6 +72,53 @@ TEST(Shuffle, LaysBytesOutAsDescribed) {
   EXPECT_EQ(run(codec::plain::shuffle, 3, in), planes);
   EXPECT_EQ(run(codec::plain::unshuffle, 3, planes), in);
   EXPECT_EQ(run(codec::unshuffle, 3, planes), in);
+}
+
+/// Planes of `count` items, each in memory of its own, of which some are one byte throughout; and the same joined.
+struct SomePlanes {
+  SomePlanes(std::size_t width, std::size_t count, unsigned constant) : bytes(width) {
+    for (std::size_t j = 0; j < width; ++j) {
+      bytes[j] = random_bytes(count, static_cast<std::uint32_t>(width * 1000 + count + j));
+      if ((constant >> j & 1) != 0) {
+        const auto value = static_cast<std::uint8_t>(j * 37);
+        std::fill(bytes[j].begin(), bytes[j].end(), value);
+        planes.push_back(codec::Plane::constant(value));
+      } else {
+        planes.emplace_back(bytes[j].data());
+      }
+      joined += bytes[j];
+    }
+  }
+  std::vector<Bytes> bytes;
+  std::vector<codec::Plane> planes;
+  Bytes joined;
+};
+
+TEST(Shuffle, PlanesThatLieApartAreJoinedAsThosePlacedTogether) {
+  for (std::size_t width = 2; width <= codec::kMaxPlanes; ++width) {
+    for (const std::size_t count : {1, 2, 15, 16, 31, 32, 33, 63, 64, 65, 100, 1031}) {
+      for (const unsigned constant : {0U, 1U, 0x55U, 0xfeU, 0xffU}) {
+        const SomePlanes some(width, count, constant);
+        const Bytes expected = run(codec::plain::unshuffle, width, some.joined);
+        for_each_vector_target([&] {
+          Bytes out(width * count, 0xa5);
+          codec::unshuffle_planes(some.planes, out);
+          ASSERT_EQ(out, expected) << "width " << width << ", items " << count << ", constant " << constant;
+        });
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+RC_GTEST_PROP(ShuffleProperty, AWindowOfPlanesIsThatPartOfTheWhole, ()) {
+  const auto width = *rc::gen::inRange<std::size_t>(2, codec::kMaxPlanes + 1);
+  const SomePlanes some(width, *rc::gen::inRange<std::size_t>(1, 300), *rc::gen::inRange(0U, 256U));
+  const Bytes whole = run(codec::plain::unshuffle, width, some.joined);
+  const auto begin = *rc::gen::inRange<std::size_t>(0, whole.size());
+  Bytes out(*rc::gen::inRange<std::size_t>(0, whole.size() - begin + 1));
+  codec::unshuffle_window(some.planes, begin, out);
+  RC_ASSERT(std::equal(out.begin(), out.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin)));
 }
 
 TEST(Shuffle, SeveralTimesAtOnce) {

@@ -42,7 +42,20 @@ codec::Result<Bytes> decode(const Block& block, const Bytes& stored) {
   Bytes out(block.plain, 0xa5);
   DecodeContext context;
   const auto decoded = streams.decode(context.states(), StreamCodec{block.format, 200, nullptr}, out);
+  if (!decoded) {
+    std::vector<codec::Plane> none(streams.count());
+    const auto planes = streams.decode_planes(context.states(), StreamCodec{block.format, 200, nullptr}, out, none);
+    EXPECT_FALSE(planes);
+    EXPECT_EQ(planes.error().reason, decoded.error().reason);
+  }
   if (!decoded) return codec::Failure(decoded.error());
+  // The same as planes, wherever they lie.
+  Bytes scratch(block.plain, 0xa5);
+  std::vector<codec::Plane> planes(streams.count());
+  EXPECT_TRUE(streams.decode_planes(context.states(), StreamCodec{block.format, 200, nullptr}, scratch, planes));
+  const std::size_t length = block.plain / block.count;
+  for (std::size_t i = 0; i < block.plain; ++i)
+    EXPECT_EQ(*planes[i / length].from(i % length), out[i]) << "byte " << i;
   return out;
 }
 
