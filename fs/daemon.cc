@@ -25,8 +25,9 @@
 namespace cframefs::fs {
 namespace {
 
-// What the kernel reads ahead of a sequential reader; its default of 128 KiB makes eight requests of what could be one.
-constexpr int kKernelReadaheadKib = 1024;
+// What the kernel is made to read ahead of a sequential reader where that cannot be enough to leave decoding ahead to
+// it; its default of 128 KiB makes many requests of what could be one.
+constexpr std::uint64_t kUsualReadahead = std::uint64_t{1} << 20;
 
 codec::Failure at(const std::string& path, codec::Failure failure) {
   failure.value().path = path;
@@ -94,7 +95,7 @@ std::string escape_commas(const std::string& text) {
 std::vector<std::string> mount_arguments(const MountOptions& options, bool read_only) {
   // Read-only: the kernel itself answers EROFS.
   std::vector<std::string> arguments = {read_only ? "ro" : "rw", "default_permissions", "subtype=cframefs",
-                                        "max_read=1048576"};
+                                        "max_read=" + std::to_string(FuseAdapter::kMaxRead)};
   const auto given = [&](const std::string& prefix) {
     return std::any_of(options.fuse_options.begin(), options.fuse_options.end(),
                        [&](const std::string& option) { return option.starts_with(prefix); });
@@ -128,9 +129,9 @@ std::string escape_blanks(const std::string& path) {
   return escaped;
 }
 
-/// Raises the kernel's readahead for the mount, where the rights are there. The mount is found in mountinfo rather than
-/// by stat(2), which would have to be answered by this very process. `mountpoint`: resolved.
-void raise_readahead(const std::string& mountpoint) {
+/// The setting of the kernel's readahead for the mount; empty if there is none. The mount is found in mountinfo rather
+/// than by stat(2), which would have to be answered by this very process. `mountpoint`: resolved.
+std::string readahead_setting(const std::string& mountpoint) {
   const std::string wanted = escape_blanks(mountpoint);
   std::ifstream mounts("/proc/self/mountinfo");
   std::string device;
@@ -140,10 +141,22 @@ void raise_readahead(const std::string& mountpoint) {
     fields >> id >> parent >> numbers >> root >> place;
     if (line.find(" - fuse.cframefs ") != std::string::npos && place == wanted) device = numbers;
   }
-  if (device.empty()) return;
-  std::ofstream setting("/sys/class/bdi/" + device + "/read_ahead_kb");
-  setting << kKernelReadaheadKib << std::flush;
+  return device.empty() ? device : "/sys/class/bdi/" + device + "/read_ahead_kb";
+}
+
+/// Raises the kernel's readahead for the mount, where the rights are there, and tells what it is. `threads`: that will
+/// serve. `mountpoint`: resolved.
+KernelReadahead raise_readahead(const std::string& mountpoint, unsigned threads) {
+  const std::string path = readahead_setting(mountpoint);
+  if (path.empty()) return {};
+  const std::uint64_t enough = KernelReadahead::least_window(FuseAdapter::kMaxRead, threads);
+  const std::uint64_t wanted = enough <= FuseAdapter::kMaxReadahead ? enough : kUsualReadahead;
+  std::ofstream setting(path);
+  setting << wanted / 1024 << std::flush;
   if (!setting) log_debug("the kernel's readahead stays as it is: no right to raise it");
+  std::uint64_t kib = 0;
+  std::ifstream(path) >> kib;
+  return {kib * 1024, FuseAdapter::kMaxRead, threads};
 }
 
 /// The pipe through which the process in the background tells the one that was called how it went.
@@ -206,8 +219,9 @@ unsigned service_threads(const MountOptions& options) {
   return std::max(2U, std::thread::hardware_concurrency());
 }
 
-codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const MountOptions& options) {
-  filesystem.start(adapter);
+codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const MountOptions& options,
+                          const KernelReadahead& readahead) {
+  filesystem.start(adapter, readahead);
   auto served = adapter.serve(service_threads(options));
   adapter.unmount();
   filesystem.stop();
@@ -241,8 +255,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.debug);
       !mounted)
     return mounted;
-  raise_readahead(*mountpoint);
-  if (foreground) return serve(filesystem, adapter, options);
+  const KernelReadahead readahead = raise_readahead(*mountpoint, service_threads(options));
+  if (foreground) return serve(filesystem, adapter, options, readahead);
 
   const pid_t child = fork();
   if (child < 0) {
@@ -260,7 +274,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   ready.close_reader();
   log_to(LogTarget::syslog, options.debug);
   detach_from_terminal();
-  const bool served = serve(filesystem, adapter, options).has_value();
+  const bool served = serve(filesystem, adapter, options, readahead).has_value();
   std::_Exit(served ? 0 : 3);
 }
 

@@ -23,8 +23,6 @@ constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
 constexpr int kProbeAttempts = 5;
 // How long an answer may wait until the kernel has dropped the pages of an older state.
 constexpr auto kDropPatience = std::chrono::seconds(1);
-// What each thread is given to decode ahead. More would leave the processor's cache before it is read.
-constexpr std::uint64_t kTaskShare = std::uint64_t{1} << 20;
 
 codec::Failure no_such_node() {
   return codec::stale("the kernel asked for a file that it had forgotten");
@@ -55,7 +53,7 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
       tree_(files, options),
       index_cache_(std::make_shared<frame::IndexCache>()),
       route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
-      ahead_(route_, workers_, options.readahead.value_or((ahead_threads(options) + 2) * kTaskShare)),
+      ahead_(route_, workers_, options.readahead, ahead_threads(options) + 1),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
       encoders_(workers_, ahead_threads(options), statistics_),
       flusher_(std::chrono::milliseconds(static_cast<std::int64_t>(options.commit_interval * 1000))) {
@@ -87,8 +85,9 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   return {};
 }
 
-void Filesystem::start(KernelCaches& kernel) {
+void Filesystem::start(KernelCaches& kernel, const KernelReadahead& readahead) {
   kernel_ = &kernel;
+  ahead_.kernel = readahead;
   // Only a kernel that forgets names without waiting for whoever is changing a folder may keep those of files.
   keeps_names_ = options_.entry_timeout.value_or(0) > 0 && kernel.forget_names();
   watcher_.start();

@@ -106,7 +106,7 @@ class Filesystem {
   /// Opens the source. `root_is_file`: the mount point is a regular file, so the root is the view of the one frame.
   codec::Result<void> open_source(bool root_is_file);
   /// Starts threads; after going to the background. `kernel` must live until stop().
-  void start(KernelCaches& kernel);
+  void start(KernelCaches& kernel, const KernelReadahead& readahead = {});
   void stop();
 
   codec::Result<Attributes> lookup(NodeId parent, const std::string& name);

@@ -131,7 +131,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   if (node.old_heads > 0) drop_pages([] {});
   codec::MutexLock lock(handle->mutex);
   handle->generation = std::move(*generation);
-  handle->ahead = std::make_unique<ReadAhead>(ahead_);
+  handle->ahead = std::make_unique<ReadAhead>(ahead_, !handle->direct && (flags & O_DIRECT) == 0);
   return handle;
 }
 

@@ -20,7 +20,7 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr unsigned kMaxRequest = 1U << 20;
+constexpr unsigned kMaxWrite = 1U << 20;
 constexpr unsigned kMaxBackground = 64;
 // How long unmounting waits for notifications that are being sent.
 constexpr auto kNotifyPatience = std::chrono::seconds(2);
@@ -33,10 +33,10 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
   const bool writeback = static_cast<FuseAdapter*>(userdata)->filesystem().options().writeback;
   if (writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
-  connection->max_read = kMaxRequest;
+  connection->max_read = FuseAdapter::kMaxRead;
   // The kernel takes the lower of this and of what is set for the mount, which the daemon raises where it may.
-  connection->max_readahead = kMaxRequest;
-  connection->max_write = kMaxRequest;
+  connection->max_readahead = FuseAdapter::kMaxReadahead;
+  connection->max_write = kMaxWrite;
   connection->max_background = kMaxBackground;
   connection->congestion_threshold = kMaxBackground * 3 / 4;
   connection->time_gran = 1;

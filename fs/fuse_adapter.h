@@ -21,6 +21,12 @@ namespace cframefs::fs {
 
 class FuseAdapter final : public KernelCaches {
  public:
+  /// The most that the kernel asks for in one request. Two threads that decode what they are asked for were measured
+  /// to stay busier with these than with larger ones.
+  static constexpr std::uint32_t kMaxRead = 512U << 10;
+  /// The most that it is allowed to ask ahead of a reader.
+  static constexpr std::uint32_t kMaxReadahead = 4U << 20;
+
   /// `ready` is called once, from a session thread, when the kernel's INIT has been answered.
   FuseAdapter(Filesystem& filesystem, std::function<void()> ready);
   ~FuseAdapter() override;

@@ -13,6 +13,8 @@ constexpr std::uint64_t kTaskBytes = std::uint64_t{512} << 10;
 constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
 // An array is not read sequentially by one who reads less than this part of what he passes.
 constexpr std::uint64_t kSparse = 4;
+// What each thread is given to decode ahead. More would leave the processor's cache before it is read.
+constexpr std::uint64_t kThreadShare = std::uint64_t{1} << 20;
 
 /// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
 std::uint64_t task_bytes(const Generation& generation) {
@@ -24,9 +26,28 @@ std::uint64_t task_bytes(const Generation& generation) {
   return size >= kTaskBytes ? size : kTaskBytes / size * size;
 }
 
+/// What has to be decoded at once for a byte: as the block at `at` is, so are the others in nearly all frames.
+std::uint64_t unit_bytes(const Generation& generation, std::uint64_t at) {
+  std::vector<frame::Piece> pieces;
+  if (!generation.view().map(frame::FlatOffset{at}, 1, pieces) || pieces.empty()) return 0;
+  const auto reader = generation.reader(pieces.front().chunk);
+  if (!reader) return 0;
+  const codec::ChunkDecoder& decoder = (*reader)->decoder();
+  if (decoder.is_zeros() || decoder.header().memcpyed) return 0;
+  return decoder.block_range(decoder.block_at(pieces.front().inner)).size();
+}
+
 }  // namespace
 
-ReadAhead::ReadAhead(Shared& shared) : shared_(shared), reader_(std::make_shared<Reader>()) {}
+ReadAhead::Shared::Shared(ReadRoute& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned most_decoders)
+    : route(r),
+      workers(w),
+      readahead(limit.value_or((most_decoders + 1) * kThreadShare)),
+      may_leave_to_kernel(!limit),
+      decoders(most_decoders) {}
+
+ReadAhead::ReadAhead(Shared& shared, bool kernel_asks_ahead)
+    : shared_(shared), kernel_asks_ahead_(kernel_asks_ahead), reader_(std::make_shared<Reader>()) {}
 
 ReadAhead::~ReadAhead() {
   codec::MutexLock lock(mutex_);
@@ -49,7 +70,7 @@ std::uint64_t ReadAhead::most_ahead(const Generation& generation) const {
   const BlockCache& cache = shared_.route.cache();
   const std::uint64_t usual = std::min(shared_.readahead, cache.staging_bytes() / (2 * readers));
   const frame::ArrayGeometry* array = generation.view().tiles();
-  if (array == nullptr) return usual;
+  if (array == nullptr) return left_to_kernel_ ? 0 : usual;
   const std::uint64_t room = cache.bound() / 4 * 3 / (2 * readers);
   return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
 }
@@ -77,6 +98,8 @@ ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t 
   if (window_ == 0) {
     shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
     window_ = length;
+    left_to_kernel_ = kernel_asks_ahead_ && shared_.may_leave_to_kernel && generation.view().tiles() == nullptr &&
+                      shared_.kernel.suffices(shared_.decoders, unit_bytes(generation, at));
   }
   const std::uint64_t most = most_ahead(generation);
   const std::uint64_t step = task_bytes(generation);

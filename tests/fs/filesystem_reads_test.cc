@@ -1,8 +1,10 @@
 // What the mount shows of odd files: read through the filesystem object, without a mount.
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -156,6 +158,76 @@ TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
     EXPECT_EQ(decoded, 8 * of_each) << "round " << round;
   }
   filesystem_->release(std::move(handle));
+}
+
+class SequentialReads : public FilesystemReads {
+ protected:
+  static constexpr std::size_t kSize = 8 << 20;
+
+  void SetUp() override {
+    FilesystemReads::SetUp();
+    options_.chunksize = 1 << 20;
+    options_.blocksize = 256 << 10;
+    options_.typesize = 4;
+    options_.codec = "lz4";
+    options_.workers = 2;
+  }
+  /// Writes a frame and opens it in a mount whose kernel asks ahead as a large window lets it.
+  std::unique_ptr<FileHandle> reader(int flags = O_RDONLY) {
+    remount();
+    auto handle = create("x");
+    for (std::size_t at = 0; at < kSize; at += 1 << 20)
+      EXPECT_TRUE(write(*handle, at, text_.substr(at, 1 << 20)));
+    EXPECT_TRUE(close(std::move(handle)));
+    let_settle("x");
+    kernel_readahead_ = {4 << 20, 512 << 10, 2};
+    remount();
+    return open("x", flags);
+  }
+  void read_on(FileHandle& handle, std::size_t end) {
+    constexpr std::size_t kRequest = 128 << 10;
+    for (std::size_t at = 0; at < end; at += kRequest)
+      ASSERT_EQ(read(handle, at, kRequest), text_.substr(at, kRequest)) << at;
+  }
+  std::uint64_t cells_ahead() { return filesystem_->statistics().cells_ahead; }
+  /// Reads a little, and waits until more than that is decoded.
+  void check_is_decoded_ahead(std::unique_ptr<FileHandle> handle) {
+    read_on(*handle, 1 << 20);
+    for (int i = 0; i < 5000 && cells_ahead() == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_GT(cells_ahead(), 0U);
+    filesystem_->release(std::move(handle));
+  }
+
+  const std::string text_ = counting(kSize);
+};
+
+TEST_F(SequentialReads, AreLeftToAKernelThatAsksAheadForEnough) {
+  auto handle = reader();
+  read_on(*handle, kSize);
+  filesystem_->stop();
+  EXPECT_EQ(cells_ahead(), 0U);
+  EXPECT_EQ(filesystem_->statistics().bytes_decoded, kSize);
+  filesystem_->release(std::move(handle));
+}
+
+TEST_F(SequentialReads, AreDecodedAheadOfWithoutTheKernelsPages) {
+  check_is_decoded_ahead(reader(O_RDONLY | O_DIRECT));
+}
+
+TEST_F(SequentialReads, AreDecodedAheadOfWhereTheUserSaysHowFar) {
+  options_.readahead = 2 << 20;
+  check_is_decoded_ahead(reader());
+}
+
+TEST_F(SequentialReads, AreDecodedAheadOfWhereMoreThreadsMayDecodeThanAnswer) {
+  options_.workers = 3;
+  check_is_decoded_ahead(reader());
+}
+
+TEST_F(SequentialReads, AreDecodedAheadOfWhereBlocksAreLargeForTheKernelsWindow) {
+  options_.blocksize = 1 << 20;
+  check_is_decoded_ahead(reader());
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, ReadsAtRandomPlaces, ::testing::Values("lz4", "zstd", "blosclz", "zlib"));

@@ -110,7 +110,7 @@ class WrittenFilesystem : public ::testing::Test {
   void start() {
     filesystem_ = std::make_unique<Filesystem>(disk_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_);
+    filesystem_->start(kernel_, kernel_readahead_);
   }
   void stop() {
     if (filesystem_) filesystem_->stop();
@@ -194,6 +194,7 @@ class WrittenFilesystem : public ::testing::Test {
   test::TempDir folder_;
   BrokenDisk disk_;
   CountingKernel kernel_;
+  KernelReadahead kernel_readahead_;
   MountOptions options_;
   std::unique_ptr<Filesystem> filesystem_;
 };
