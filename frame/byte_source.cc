@@ -40,6 +40,10 @@ class FileSource final : public ByteSource {
   std::uint64_t size() const override { return size_; }
   FileOffset place() const override { return begin_; }
 
+  void read_soon(FileOffset at, std::uint64_t length) const override {
+    if (at.value >= size_) return;
+    files_.read_soon(file_->fd(), FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+  }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return ends_before(at, into.size(), size_);
     const auto got = files_.pread(file_->fd(), into, FileOffset{begin_.value + at.value});

@@ -44,6 +44,8 @@ class ByteSource {
   virtual std::uint64_t size() const = 0;
   /// All of `into`, or an error.
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
+  /// Has the disk begin to read what stands there, as far as there is such a thing.
+  virtual void read_soon(FileOffset /*at*/, std::uint64_t /*length*/) const {}
   /// Where byte 0 of this source lies in the file, for messages.
   virtual FileOffset place() const { return FileOffset{0}; }
   /// For messages: which of a container's files this is; empty if it has but one.

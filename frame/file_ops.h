@@ -58,6 +58,9 @@ class FileOps {
   /// lseek(2) with SEEK_DATA or SEEK_HOLE; ENXIO when there is none after `from`.
   virtual Result<FileOffset> seek(int fd, FileOffset from, int whence) = 0;
 
+  /// Has the disk begin to read what stands there, so that a read to come finds it in memory. Promises nothing.
+  virtual void read_soon(int fd, FileOffset at, std::uint64_t length) = 0;
+
   virtual Result<std::vector<std::string>> list_attributes(int fd) = 0;
   virtual Result<std::string> get_attribute(int fd, const std::string& name) = 0;
 
@@ -73,7 +76,7 @@ class FileOps {
   /// fsync(2), or fdatasync(2) with `data_only`; of a folder: the names in it.
   virtual Result<void> sync(int fd, bool data_only) = 0;
   /// Has the disk begin with what was written there, so that a sync to come finds less to wait for. Promises nothing.
-  virtual void write_out_soon(int /*fd*/, FileOffset /*at*/, std::uint64_t /*length*/) {}
+  virtual void write_out_soon(int fd, FileOffset at, std::uint64_t length) = 0;
   /// renameat2(2). `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
   virtual Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                  unsigned flags) = 0;

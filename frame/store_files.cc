@@ -250,6 +250,15 @@ Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
   return step;
 }
 
+void StoreFiles::read_soon(int fd, FileOffset at, std::uint64_t length) {
+  const auto known = opened(fd);
+  if (known && known->leaf) {
+    known->leaf->read_soon(at, length);
+  } else {
+    base_.read_soon(fd, at, length);
+  }
+}
+
 Result<struct stat> StoreFiles::status(int fd) {
   const auto known = opened(fd);
   if (!known) return base_.status(fd);

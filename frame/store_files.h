@@ -47,6 +47,7 @@ class StoreFiles final : public FileOps {
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
   Result<std::string> read_link(int dir, const std::string& path) override;
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
+  void read_soon(int fd, FileOffset at, std::uint64_t length) override;
   Result<std::vector<std::string>> list_attributes(int fd) override;
   Result<std::string> get_attribute(int fd, const std::string& name) override;
 
@@ -57,6 +58,7 @@ class StoreFiles final : public FileOps {
     return base_.allocate(fd, mode, at, length);
   }
   Result<void> sync(int fd, bool data_only) override { return base_.sync(fd, data_only); }
+  void write_out_soon(int fd, FileOffset at, std::uint64_t length) override { base_.write_out_soon(fd, at, length); }
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                          unsigned flags) override;
   Result<void> remove_at(int dir, const std::string& path, bool folder) override;

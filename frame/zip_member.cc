@@ -1,5 +1,6 @@
 #include "frame/zip_member.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cframefs::frame {
@@ -16,6 +17,9 @@ class RangeSource final : public ByteSource {
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return codec::corrupt("the member ends before these bytes");
     return whole_->read(FileOffset{begin_.value + at.value}, into);
+  }
+  void read_soon(FileOffset at, std::uint64_t length) const override {
+    if (at.value < size_) whole_->read_soon(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
   FileOffset place() const override { return FileOffset{whole_->place().value + begin_.value}; }
   std::string label() const override { return whole_->label(); }

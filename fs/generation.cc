@@ -23,6 +23,19 @@ codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(fram
   return readers_.insert(chunk.value, std::move(*opened), charge);
 }
 
+void Generation::read_soon(frame::FlatOffset at, std::uint64_t length) const {
+  std::vector<frame::Piece> ends;
+  if (!view().map(at, 1, ends) || !view().map(frame::FlatOffset{at.value + length - 1}, 1, ends)) return;
+  const auto first = container().place(ends.front().chunk);
+  const auto last = container().place(ends.back().chunk);
+  if (!first || !last || first->source == nullptr || first->source != last->source) return;
+  // How long the last one is, only its header tells; few chunks are longer than what they hold.
+  const std::uint64_t tail = std::min<std::uint64_t>(last->limit, ends.back().inner + std::uint64_t{1});
+  const std::uint64_t begin = first->offset.value;
+  const std::uint64_t end = last->offset.value + tail;
+  if (begin < end && end - begin <= 2 * length) first->source->read_soon(first->offset, end - begin);
+}
+
 CellLayout::CellLayout(const codec::ChunkDecoder& decoder, std::uint32_t row_blocks)
     : decoder_(&decoder), row_blocks_(std::max(row_blocks, 1U)) {
   const std::uint64_t blocks = decoder.block_count();

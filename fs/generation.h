@@ -29,6 +29,10 @@ class Generation {
   /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it.
   codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(frame::ChunkNumber chunk) const;
 
+  /// Has the disk begin to read the chunks that hold these bytes, if they lie one behind the other in the file. They
+  /// must lie in the view; length: 1 or more.
+  void read_soon(frame::FlatOffset at, std::uint64_t length) const;
+
  private:
   using Reader = std::shared_ptr<const frame::ChunkReader>;
 

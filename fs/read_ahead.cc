@@ -15,6 +15,9 @@ constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kSparse = 4;
 // What each thread is given to decode ahead. More would leave the processor's cache before it is read.
 constexpr std::uint64_t kThreadShare = std::uint64_t{1} << 20;
+// So many plain bytes ahead of the reader the disk has been asked for what is stored of them, so many at a time.
+constexpr std::uint64_t kFetchAhead = std::uint64_t{12} << 20;
+constexpr std::uint64_t kFetchStep = std::uint64_t{4} << 20;
 
 /// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
 std::uint64_t task_bytes(const Generation& generation) {
@@ -61,6 +64,7 @@ void ReadAhead::jump(std::uint64_t end) {
   begin_ = end;
   read_ = 0;
   scheduled_ = end;
+  fetched_ = end;
   reader_->epoch.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -73,6 +77,14 @@ std::uint64_t ReadAhead::most_ahead(const Generation& generation) const {
   if (array == nullptr) return left_to_kernel_ ? 0 : usual;
   const std::uint64_t room = cache.bound() / 4 * 3 / (2 * readers);
   return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
+}
+
+void ReadAhead::fetch(const Generation& generation, std::uint64_t end, Ahead& ahead) {
+  const std::uint64_t begin = std::max(fetched_, end);
+  if (begin - end >= kFetchAhead || begin >= generation.view().size()) return;
+  ahead.fetch_begin = begin;
+  ahead.fetch_end = std::min(begin + kFetchStep, generation.view().size());
+  fetched_ = ahead.fetch_end;
 }
 
 ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t at, std::uint64_t length,
@@ -101,6 +113,7 @@ ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t 
     left_to_kernel_ = kernel_asks_ahead_ && shared_.may_leave_to_kernel && generation.view().tiles() == nullptr &&
                       shared_.kernel.suffices(shared_.decoders, unit_bytes(generation, at));
   }
+  if (generation.view().tiles() == nullptr && shared_.readahead != 0) fetch(generation, end, ahead);
   const std::uint64_t most = most_ahead(generation);
   const std::uint64_t step = task_bytes(generation);
   // What is decoded now would be gone before it is read.
@@ -122,6 +135,11 @@ ReadRoute::Manner ReadAhead::note(const std::shared_ptr<const Generation>& gener
   {
     codec::MutexLock lock(mutex_);
     manner = follow(*generation, at, length, ahead);
+  }
+  if (ahead.fetch_begin < ahead.fetch_end) {
+    shared_.workers.post([generation, begin = ahead.fetch_begin, length = ahead.fetch_end - ahead.fetch_begin] {
+      generation->read_soon(frame::FlatOffset{begin}, length);
+    });
   }
   const std::uint64_t step = task_bytes(*generation);
   while (ahead.begin < ahead.end) {

@@ -12,6 +12,9 @@
 // next ones at once: there the window is a whole slab of blocks, if the cache has room for it beside the one at hand.
 // One who steps over most of what he passes (a column after the other) is no such reader.
 //
+// The stored bytes of what comes after that are asked of the disk early, so that nobody waits for a slow one: the
+// kernel's own read-ahead of a file that several threads read is short.
+//
 // Thread safety: ReadAhead serves one handle from many threads. Ownership: tasks share the state they need, so a handle
 // may be closed while they are queued; they then do nothing.
 #pragma once
@@ -80,14 +83,17 @@ class ReadAhead {
     std::atomic<std::uint64_t> epoch{0};     // changes when it jumps; tasks of an older epoch are void
   };
 
-  /// What is to be decoded ahead after a read.
+  /// What is to be decoded ahead after a read, and what the disk is to read.
   struct Ahead {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t epoch = 0;
+    std::uint64_t fetch_begin = 0;
+    std::uint64_t fetch_end = 0;
   };
 
   void jump(std::uint64_t end) REQUIRES(mutex_);
+  void fetch(const Generation& generation, std::uint64_t end, Ahead& ahead) REQUIRES(mutex_);
   ReadRoute::Manner follow(const Generation& generation, std::uint64_t at, std::uint64_t length, Ahead& ahead)
       REQUIRES(mutex_);
   std::uint64_t most_ahead(const Generation& generation) const REQUIRES(mutex_);
@@ -103,6 +109,7 @@ class ReadAhead {
   std::uint64_t begin_ GUARDED_BY(mutex_) = 0;  // where the last jump led, and bytes that were read since
   std::uint64_t read_ GUARDED_BY(mutex_) = 0;
   std::uint64_t scheduled_ GUARDED_BY(mutex_) = 0;  // everything before is decoded, or in the queue
+  std::uint64_t fetched_ GUARDED_BY(mutex_) = 0;    // everything before has been asked of the disk
 };
 
 }  // namespace cframefs::fs

@@ -67,6 +67,10 @@ class SimulatedDisk final : public frame::FileOps {
                                 unsigned flags) override;
   codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override;
 
+  // What is advised changes nothing of what a disk may keep.
+  void read_soon(int, frame::FileOffset, std::uint64_t) override {}
+  void write_out_soon(int, frame::FileOffset, std::uint64_t) override {}
+
   // Nobody's rights, times or locks matter here.
   codec::Result<std::vector<std::string>> list_attributes(int) override { return std::vector<std::string>(); }
   codec::Result<std::string> get_attribute(int, const std::string&) override { return unknown(); }

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,6 +18,7 @@
 #include "frame/store_files.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/digest.h"
+#include "tests/support/forwarding_files.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/zip_builder.h"
@@ -275,10 +278,43 @@ class StoreFilesTest : public ::testing::Test {
     return bytes;
   }
 
+  /// Notes what is advised of the files beneath.
+  struct AdvisedFiles : test::ForwardingFiles {
+    void read_soon(int /*fd*/, FileOffset at, std::uint64_t length) override { read.emplace_back(at.value, length); }
+    void write_out_soon(int /*fd*/, FileOffset at, std::uint64_t length) override {
+      written.emplace_back(at.value, length);
+    }
+    using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+    Ranges read, written;
+  };
+
   TempDir folder_;
-  StoreFiles files_{system_files()};
+  AdvisedFiles beneath_;
+  StoreFiles files_{beneath_};
   Descriptor root_;
 };
+
+TEST_F(StoreFilesTest, WhatIsAdvisedReachesTheFilesBeneath) {
+  using Ranges = AdvisedFiles::Ranges;
+  const Descriptor plain(files_, files_.open_at(root_.fd(), "plain", O_RDWR).value());
+  files_.read_soon(plain.fd(), FileOffset{3}, 5);
+  files_.write_out_soon(plain.fd(), FileOffset{7}, 11);
+  EXPECT_EQ(std::exchange(beneath_.read, {}), Ranges({{3, 5}}));
+  EXPECT_EQ(beneath_.written, Ranges({{7, 11}}));
+
+  // Of a member the part of the store that it is, and no more.
+  const Descriptor member(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
+  const std::uint64_t size = small_frame().size();
+  files_.read_soon(member.fd(), FileOffset{2}, 10 * size);
+  files_.read_soon(member.fd(), FileOffset{size}, 1);
+  ASSERT_EQ(beneath_.read.size(), 1U);
+  const auto [at, length] = beneath_.read[0];
+  EXPECT_EQ(length, size - 2);
+  const Bytes store = test::file_bytes(folder_.path() / "s.b2z");
+  const Bytes expected = small_frame();
+  ASSERT_LE(at + length, store.size());
+  EXPECT_TRUE(std::equal(expected.begin() + 2, expected.end(), store.begin() + static_cast<std::ptrdiff_t>(at)));
+}
 
 TEST_F(StoreFilesTest, StoresAreFoldersAndOtherFilesAreNot) {
   EXPECT_EQ(list("."), (std::set<std::string>{"s.b2z/", "e.b2e/", "d.b2d/", "other.b2z", "plain"}));

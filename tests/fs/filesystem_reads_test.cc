@@ -211,6 +211,33 @@ TEST_F(SequentialReads, AreLeftToAKernelThatAsksAheadForEnough) {
   filesystem_->release(std::move(handle));
 }
 
+TEST_F(SequentialReads, HaveTheDiskReadWhatComesNext) {
+  auto handle = reader();
+  const std::uint64_t stored = std::filesystem::file_size(folder_.path() / "x.b2frame");
+  read_on(*handle, 1 << 20);
+  // All of it: the reader is near enough to the end.
+  for (int i = 0; i < 5000 && disk_.asked_to_read < stored / 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_GE(disk_.asked_to_read, stored / 2);
+  EXPECT_LE(disk_.asked_to_read, stored * 3 / 2);
+  filesystem_->release(std::move(handle));
+}
+
+TEST_F(SequentialReads, AskNothingOfTheDiskWhereTheyAreNone) {
+  auto handle = reader();
+  for (std::size_t i = 0; i < 100; ++i) {
+    const std::size_t at = (i * 5 + 3) % 8 << 20;
+    ASSERT_EQ(read(*handle, at, 4096), text_.substr(at, 4096));
+  }
+  filesystem_->release(std::move(handle));
+  options_.readahead = 0;
+  handle = reader();
+  read_on(*handle, kSize);
+  filesystem_->release(std::move(handle));
+  filesystem_->stop();
+  EXPECT_EQ(disk_.asked_to_read, 0U);
+}
+
 TEST_F(SequentialReads, AreDecodedAheadOfWithoutTheKernelsPages) {
   check_is_decoded_ahead(reader(O_RDONLY | O_DIRECT));
 }

@@ -76,6 +76,16 @@ class BrokenDisk final : public test::ForwardingFiles {
     codec::MutexLock lock(mutex_);
     return std::exchange(events_, {});
   }
+  void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
+    const auto file = status(fd);
+    EXPECT_TRUE(file && at.value + length <= static_cast<std::uint64_t>(file->st_size));
+    asked_to_read += length;
+    ForwardingFiles::read_soon(fd, at, length);
+  }
+  void write_out_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
+    asked_to_write += length;
+    ForwardingFiles::write_out_soon(fd, at, length);
+  }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
     auto status = ForwardingFiles::status_at(dir, path);
     if (after_status && asking == std::this_thread::get_id()) after_status();
@@ -87,6 +97,8 @@ class BrokenDisk final : public test::ForwardingFiles {
   std::atomic<int> writes_left{-1};  // then the disk is full; negative: it never is
   std::atomic<int> sync_error{0};
   std::atomic<int> syncs{0};
+  std::atomic<std::uint64_t> asked_to_read{0};   // bytes
+  std::atomic<std::uint64_t> asked_to_write{0};  // bytes
 
  private:
   void note(Event event) {

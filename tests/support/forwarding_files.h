@@ -24,6 +24,7 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
     return system_.pread(fd, into, at);
   }
+  void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override { system_.read_soon(fd, at, length); }
   codec::Result<struct stat> status(int fd) override { return system_.status(fd); }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
     return system_.status_at(dir, path);
@@ -52,6 +53,9 @@ class ForwardingFiles : public frame::FileOps {
     return system_.allocate(fd, mode, at, length);
   }
   codec::Result<void> sync(int fd, bool data_only) override { return system_.sync(fd, data_only); }
+  void write_out_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
+    system_.write_out_soon(fd, at, length);
+  }
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override {
     return system_.rename_at(from_dir, from, to_dir, to, flags);
