@@ -13,7 +13,6 @@
 #include "frame/frame_writer.h"
 #include "tests/crash/simulated_disk.h"
 #include "tests/support/frame_model.h"
-#include "tests/support/sanitized.h"
 
 namespace cframefs::test {
 
@@ -39,10 +38,6 @@ struct ScriptLine {
   Step step;
   After after;
 };
-/// Of all scripts of some length one of so many is run. A sanitizer looks for damage in memory, and sees the same lines
-/// at work in each of them: it gets a part, in which every step comes up in every place.
-inline constexpr std::uint64_t kOneScriptOf = kSanitized ? 7 : 1;
-
 using Script = std::vector<ScriptLine>;
 std::string describe(const Script& script);
 

@@ -2,7 +2,7 @@
 
 Two writers append records, two overwrite records of a file in place; each notes what fsync has acknowledged. After the
 kill every frame must verify, be a state that there was, and be at least as new as what was acknowledged. The number of
-rounds is 50 (20 with a daemon that is watched by a sanitizer, and slower), or KILL_ROUNDS of the environment.
+rounds is 50, or KILL_ROUNDS of the environment.
 """
 
 import os
@@ -18,6 +18,7 @@ import unittest
 import mounting
 from mounting import Mount, run
 
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "50"))
 RECORD = struct.Struct("<QQ84x")  # number, version
 RECORDS = 3000  # of the files that are overwritten
 
@@ -105,14 +106,13 @@ class Overwriter(Writer):
 
 class Kill(unittest.TestCase):
     def test_killed_at_random_moments(self):
-        rounds = int(os.environ.get("KILL_ROUNDS", "20" if mounting.is_sanitized() else "50"))
-        print(f"{rounds} rounds", flush=True)
+        print(f"{ROUNDS} rounds", flush=True)
         acknowledged = 0
-        for number in range(rounds):
+        for number in range(ROUNDS):
             with self.subTest(round=number):
                 acknowledged += self.round(number)
         # Otherwise nothing was tested.
-        self.assertGreater(acknowledged, rounds)
+        self.assertGreater(acknowledged, ROUNDS)
 
     def round(self, seed):
         source = tempfile.mkdtemp(prefix="cframefs-kill-")

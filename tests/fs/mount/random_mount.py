@@ -1,4 +1,4 @@
-"""Random changes of files in a mount, compared with plain shadow files: 100,000 of them (15,000 with a daemon that is
+"""Random changes of files in a mount, compared with plain shadow files: 100,000 of them (40,000 with a daemon that is
 watched by a sanitizer, and slower), or RANDOM_OPERATIONS.
 
 The driver is random_changes.cc, its path in RANDOM_CHANGES of the environment. Between rounds the source is mounted
@@ -32,7 +32,7 @@ def fast_folder():
 class RandomChanges(unittest.TestCase):
     def test_the_mount_is_a_plain_folder_to_programs(self):
         driver = os.environ["RANDOM_CHANGES"]
-        operations = int(os.environ.get("RANDOM_OPERATIONS", "15000" if mounting.is_sanitized() else "100000"))
+        operations = int(os.environ.get("RANDOM_OPERATIONS", "40000" if mounting.is_sanitized() else "100000"))
         work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=fast_folder())
         self.addCleanup(work.cleanup)
         shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
