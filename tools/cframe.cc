@@ -18,6 +18,25 @@ namespace {
 
 constexpr const char* kFooter = "Exit status: 0 done, 1 the data is at fault, 2 the call is at fault, 3 the system is.";
 
+struct Subcommand {
+  const char* name;
+  const char* description;
+  SubcommandRun (*declare)(CLI::App& app);
+};
+
+constexpr Subcommand kSubcommands[] = {
+    {"info", "Show what a frame says about itself", declare_info},
+    {"cat", "Write the plain bytes of a frame to standard output", declare_cat},
+    {"verify", "Decode everything and report each damaged chunk", declare_verify},
+    {"pack", "Make a frame of a file, or of standard input", declare_pack},
+    {"unpack", "Write the plain bytes of a frame into a file", declare_unpack},
+    {"convert", "Make a current frame of a file of any format, or .npy of .b2nd and back", declare_convert},
+    {"compact", "Write frames anew without the bytes that nothing refers to", declare_compact},
+    {"repair", "Cut off an unfinished commit, or save what can be read", declare_repair},
+    {"get-meta", "Write the content of a metalayer, or list their names", declare_get_meta},
+    {"set-meta", "Set or remove a metalayer", declare_set_meta},
+};
+
 int complain(Io& io, const std::string& message) {
   // CLI11 explains some errors on several lines; ours take one.
   std::string line = message;
@@ -34,11 +53,15 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   program.set_version_flag("-V,--version", std::string("cframe ") + kVersion, "Print the version and exit");
   program.require_subcommand(1);
   program.footer(kFooter);
-  const std::vector<Subcommand> subcommands = {
-      add_info(program),    add_cat(program),     add_verify(program), add_pack(program),     add_unpack(program),
-      add_convert(program), add_compact(program), add_repair(program), add_get_meta(program), add_set_meta(program)};
-  for (const auto& subcommand : subcommands)
-    subcommand.app->footer(kFooter);
+  // Only what is run is declared: all options of all subcommands take longer than most of what they do.
+  const auto wanted = std::find_if(arguments.begin(), arguments.end(),
+                                   [](const std::string& argument) { return !argument.starts_with('-'); });
+  SubcommandRun run;
+  for (const Subcommand& subcommand : kSubcommands) {
+    CLI::App* app = program.add_subcommand(subcommand.name, subcommand.description);
+    app->footer(kFooter);
+    if (wanted != arguments.end() && *wanted == subcommand.name) run = subcommand.declare(*app);
+  }
   try {
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
@@ -48,9 +71,7 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   } catch (const CLI::ParseError& error) {
     return complain(io, std::string(error.what()) + " (--help shows the usage)");
   }
-  const auto chosen = std::find_if(subcommands.begin(), subcommands.end(),
-                                   [](const auto& subcommand) { return subcommand.app->parsed(); });
-  return chosen == subcommands.end() ? call_at_fault : chosen->run(io);
+  return run ? run(io) : call_at_fault;
 }
 
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help) {

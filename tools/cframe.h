@@ -1,7 +1,7 @@
 // The program cframe: looks into frames, makes and changes them, without mounting them.
 //
 // cframe_main() is the whole program but for signals, so that tests run it in process. Each subcommand is a file of its
-// own; add_NAME() declares its options to the parser and returns what runs it.
+// own; declare_NAME() declares its options to the parser and returns what runs it.
 //
 // Thread safety: one program at a time for each Io. Errors: messages on io.err, and the exit status (io.h).
 #pragma once
@@ -32,21 +32,20 @@ using frame::printable;
 /// `arguments`: without the program's name.
 int cframe_main(const std::vector<std::string>& arguments, Io& io);
 
-struct Subcommand {
-  CLI::App* app = nullptr;
-  std::function<int(Io&)> run;
-};
+/// What runs a subcommand once its arguments have been parsed. Returns the exit status.
+using SubcommandRun = std::function<int(Io&)>;
 
-Subcommand add_info(CLI::App& program);
-Subcommand add_cat(CLI::App& program);
-Subcommand add_verify(CLI::App& program);
-Subcommand add_compact(CLI::App& program);
-Subcommand add_repair(CLI::App& program);
-Subcommand add_get_meta(CLI::App& program);
-Subcommand add_set_meta(CLI::App& program);
-Subcommand add_pack(CLI::App& program);
-Subcommand add_unpack(CLI::App& program);
-Subcommand add_convert(CLI::App& program);
+/// Declare what a subcommand takes.
+SubcommandRun declare_info(CLI::App& app);
+SubcommandRun declare_cat(CLI::App& app);
+SubcommandRun declare_verify(CLI::App& app);
+SubcommandRun declare_pack(CLI::App& app);
+SubcommandRun declare_unpack(CLI::App& app);
+SubcommandRun declare_convert(CLI::App& app);
+SubcommandRun declare_compact(CLI::App& app);
+SubcommandRun declare_repair(CLI::App& app);
+SubcommandRun declare_get_meta(CLI::App& app);
+SubcommandRun declare_set_meta(CLI::App& app);
 
 /// Declares an option whose value is a size (sizes.h).
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help);

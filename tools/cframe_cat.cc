@@ -57,18 +57,17 @@ int run_cat(const CatOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_cat(CLI::App& program) {
+SubcommandRun declare_cat(CLI::App& app) {
   auto options = std::make_shared<CatOptions>();
-  CLI::App* app = program.add_subcommand("cat", "Write the plain bytes of a frame to standard output");
-  app->add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
-  add_size_option(*app, "--offset", options->offset, "First plain byte (0); past the end there is nothing");
-  add_size_option(*app, "--length", options->length, "Plain bytes at most (all)");
-  add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  add_array_form_option(*app, options->b2nd);
-  app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
+  app.add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
+  add_size_option(app, "--offset", options->offset, "First plain byte (0); past the end there is nothing");
+  add_size_option(app, "--length", options->length, "Plain bytes at most (all)");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  add_array_form_option(app, options->b2nd);
+  app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  return {app, [options](Io& io) { return run_cat(*options, io); }};
+  return [options](Io& io) { return run_cat(*options, io); };
 }
 
 }  // namespace cframefs::tools

@@ -45,13 +45,12 @@ int run_compact(const CompactOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_compact(CLI::App& program) {
+SubcommandRun declare_compact(CLI::App& app) {
   auto options = std::make_shared<CompactOptions>();
-  CLI::App* app = program.add_subcommand("compact", "Write frames anew without the bytes that nothing refers to");
-  app->add_option("FILE", options->files, "Frames, or folders of sparse frames")->required()->type_name("");
-  app->add_flag("-q,--quiet", options->quiet, "Print only what goes wrong");
-  add_wait_option(*app, options->wait);
-  return {app, [options](Io& io) { return run_compact(*options, io); }};
+  app.add_option("FILE", options->files, "Frames, or folders of sparse frames")->required()->type_name("");
+  app.add_flag("-q,--quiet", options->quiet, "Print only what goes wrong");
+  add_wait_option(app, options->wait);
+  return [options](Io& io) { return run_compact(*options, io); };
 }
 
 }  // namespace cframefs::tools

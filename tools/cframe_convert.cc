@@ -332,20 +332,18 @@ int run_convert(const ConvertOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_convert(CLI::App& program) {
+SubcommandRun declare_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
-  CLI::App* app =
-      program.add_subcommand("convert", "Make a current frame of a file of any format, or .npy of .b2nd and back");
-  app->add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file")->required()->type_name("");
-  app->add_option("OUT", options->out, "Frame, .b2nd or .npy file to make")->required()->type_name("");
-  add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  app->add_flag("--old-bits", options->old_bitshuffle, "IN is of 2.0.0-beta.3 or beta.4, not of beta.5");
-  add_frame_options(*app, options->wishes);
-  app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
-  app->add_option("--workers", options->workers, "Encoding threads (one per CPU)")
+  app.add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file")->required()->type_name("");
+  app.add_option("OUT", options->out, "Frame, .b2nd or .npy file to make")->required()->type_name("");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  app.add_flag("--old-bits", options->old_bitshuffle, "IN is of 2.0.0-beta.3 or beta.4, not of beta.5");
+  add_frame_options(app, options->wishes);
+  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  return {app, [options](Io& io) { return run_convert(*options, io); }};
+  return [options](Io& io) { return run_convert(*options, io); };
 }
 
 }  // namespace cframefs::tools

@@ -302,14 +302,13 @@ int run_info(const InfoOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_info(CLI::App& program) {
+SubcommandRun declare_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  CLI::App* app = program.add_subcommand("info", "Show what a frame says about itself");
-  app->add_option("FILE", options->files, "Frames, or folders of sparse frames")->required()->type_name("");
-  app->add_flag("--json", options->as_json, "As JSON: one object, or a list for several files");
-  app->add_flag("--all", options->all, "Read the header of every chunk, not just of the first 10000 stored ones");
-  add_size_option(*app, "--offset", options->offset, "Where the frame starts inside the file (0)");
-  return {app, [options](Io& io) { return run_info(*options, io); }};
+  app.add_option("FILE", options->files, "Frames, or folders of sparse frames")->required()->type_name("");
+  app.add_flag("--json", options->as_json, "As JSON: one object, or a list for several files");
+  app.add_flag("--all", options->all, "Read the header of every chunk, not just of the first 10000 stored ones");
+  add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
+  return [options](Io& io) { return run_info(*options, io); };
 }
 
 }  // namespace cframefs::tools

@@ -129,28 +129,26 @@ int run_set(const SetOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_get_meta(CLI::App& program) {
+SubcommandRun declare_get_meta(CLI::App& app) {
   auto options = std::make_shared<GetOptions>();
-  CLI::App* app = program.add_subcommand("get-meta", "Write the content of a metalayer, or list their names");
-  app->add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
-  app->add_option("NAME", options->name, "The metalayer; without it, all names")->type_name("");
-  app->add_flag("--fixed", options->fixed, "Of the fixed metalayers, not of those of variable length");
-  app->add_flag("--json", options->as_json, "Decoded, as JSON");
-  add_size_option(*app, "--offset", options->offset, "Where the frame starts inside the file (0)");
-  return {app, [options](Io& io) { return run_get(*options, io); }};
+  app.add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
+  app.add_option("NAME", options->name, "The metalayer; without it, all names")->type_name("");
+  app.add_flag("--fixed", options->fixed, "Of the fixed metalayers, not of those of variable length");
+  app.add_flag("--json", options->as_json, "Decoded, as JSON");
+  add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
+  return [options](Io& io) { return run_get(*options, io); };
 }
 
-Subcommand add_set_meta(CLI::App& program) {
+SubcommandRun declare_set_meta(CLI::App& app) {
   auto options = std::make_shared<SetOptions>();
-  CLI::App* app = program.add_subcommand("set-meta", "Set or remove a metalayer");
-  app->add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
-  app->add_option("NAME", options->name, "The metalayer, 1 to 31 bytes")->required()->type_name("");
-  app->add_option("VALUE", options->value, "Its content")->type_name("");
-  app->add_option("--from", options->from, "Take the content from a file")->type_name("FILE");
-  app->add_flag("--remove", options->remove, "Remove it");
-  app->add_flag("--fixed", options->fixed, "A fixed metalayer, not one of variable length");
-  add_wait_option(*app, options->wait);
-  return {app, [options](Io& io) { return run_set(*options, io); }};
+  app.add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
+  app.add_option("NAME", options->name, "The metalayer, 1 to 31 bytes")->required()->type_name("");
+  app.add_option("VALUE", options->value, "Its content")->type_name("");
+  app.add_option("--from", options->from, "Take the content from a file")->type_name("FILE");
+  app.add_flag("--remove", options->remove, "Remove it");
+  app.add_flag("--fixed", options->fixed, "A fixed metalayer, not one of variable length");
+  add_wait_option(app, options->wait);
+  return [options](Io& io) { return run_set(*options, io); };
 }
 
 }  // namespace cframefs::tools

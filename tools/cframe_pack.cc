@@ -205,18 +205,17 @@ int run_pack(const PackOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_pack(CLI::App& program) {
+SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
-  CLI::App* app = program.add_subcommand("pack", "Make a frame of a file, or of standard input");
-  app->add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
-  app->add_option("OUT", options->out, "Frame to make")->required()->type_name("");
-  add_frame_options(*app, options->wishes);
-  app->add_flag("--tune", options->tune, "Try settings on samples and take the best; those given stay");
-  app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
-  app->add_option("--workers", options->workers, "Encoding threads (one per CPU)")
+  app.add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
+  app.add_option("OUT", options->out, "Frame to make")->required()->type_name("");
+  add_frame_options(app, options->wishes);
+  app.add_flag("--tune", options->tune, "Try settings on samples and take the best; those given stay");
+  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  return {app, [options](Io& io) { return run_pack(*options, io); }};
+  return [options](Io& io) { return run_pack(*options, io); };
 }
 
 }  // namespace cframefs::tools

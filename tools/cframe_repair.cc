@@ -192,14 +192,13 @@ int save(const RepairOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_repair(CLI::App& program) {
+SubcommandRun declare_repair(CLI::App& app) {
   auto options = std::make_shared<RepairOptions>();
-  CLI::App* app = program.add_subcommand("repair", "Cut off an unfinished commit, or save what can be read");
-  app->add_option("FILE", options->file, "Contiguous frame")->required()->type_name("");
-  app->add_option("OUT", options->out, "New frame for what can be read; FILE is left as it is")->type_name("");
-  app->add_flag("-q,--quiet", options->quiet, "Print only what is lost");
-  add_wait_option(*app, options->wait);
-  return {app, [options](Io& io) { return options->out ? save(*options, io) : cut_tail(*options, io); }};
+  app.add_option("FILE", options->file, "Contiguous frame")->required()->type_name("");
+  app.add_option("OUT", options->out, "New frame for what can be read; FILE is left as it is")->type_name("");
+  app.add_flag("-q,--quiet", options->quiet, "Print only what is lost");
+  add_wait_option(app, options->wait);
+  return [options](Io& io) { return options->out ? save(*options, io) : cut_tail(*options, io); };
 }
 
 }  // namespace cframefs::tools

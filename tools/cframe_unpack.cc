@@ -119,18 +119,17 @@ int run_unpack(const UnpackOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_unpack(CLI::App& program) {
+SubcommandRun declare_unpack(CLI::App& app) {
   auto options = std::make_shared<UnpackOptions>();
-  CLI::App* app = program.add_subcommand("unpack", "Write the plain bytes of a frame into a file");
-  app->add_option("IN", options->in, "Frame, or folder of a sparse frame")->required()->type_name("");
-  app->add_option("OUT", options->out, "File to make")->required()->type_name("");
-  add_size_option(*app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  add_array_form_option(*app, options->b2nd);
-  app->add_flag("-f,--force", options->force, "Replace OUT if it is there");
-  app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
+  app.add_option("IN", options->in, "Frame, or folder of a sparse frame")->required()->type_name("");
+  app.add_option("OUT", options->out, "File to make")->required()->type_name("");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  add_array_form_option(app, options->b2nd);
+  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  return {app, [options](Io& io) { return run_unpack(*options, io); }};
+  return [options](Io& io) { return run_unpack(*options, io); };
 }
 
 }  // namespace cframefs::tools

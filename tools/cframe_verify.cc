@@ -160,20 +160,19 @@ int run_verify(const VerifyOptions& options, Io& io) {
 
 }  // namespace
 
-Subcommand add_verify(CLI::App& program) {
+SubcommandRun declare_verify(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
-  CLI::App* app = program.add_subcommand("verify", "Decode everything and report each damaged chunk");
-  app->add_option("FILE", options->files,
-                  "Frames, folders of sparse frames, stores, or folders to be searched for frames")
+  app.add_option("FILE", options->files,
+                 "Frames, folders of sparse frames, stores, or folders to be searched for frames")
       ->required()
       ->type_name("");
-  app->add_flag("--json", options->as_json, "Report as JSON");
-  app->add_flag("-q,--quiet", options->quiet, "Print only what is faulty");
-  add_size_option(*app, "--offset", options->offset, "Where the frame starts inside the file (0)");
-  app->add_option("--workers", options->workers, "Decoding threads (one per CPU)")
+  app.add_flag("--json", options->as_json, "Report as JSON");
+  app.add_flag("-q,--quiet", options->quiet, "Print only what is faulty");
+  add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
+  app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  return {app, [options](Io& io) { return run_verify(*options, io); }};
+  return [options](Io& io) { return run_verify(*options, io); };
 }
 
 }  // namespace cframefs::tools

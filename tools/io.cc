@@ -52,7 +52,7 @@ codec::Result<std::size_t> DescriptorInput::read(codec::ByteSpan into) {
 }
 
 codec::Result<void> StringOutput::write(codec::ByteView bytes) {
-  text.append(bytes.begin(), bytes.end());
+  text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return {};
 }
 
