@@ -27,7 +27,7 @@ std::uint64_t hash_of(const FrameModel& model) {
   for (const auto* layers : {&model.vlmetalayers, &model.metalayers}) {
     hash = hash * 31 + layers->size();
     for (const auto& [name, content] : *layers)
-      hash = hash * 31 + hash_of(content);
+      hash = hash * 31 + std::hash<std::string>()(name) * 7 + hash_of(content);
   }
   return hash;
 }
@@ -64,29 +64,35 @@ std::string describe(const Script& script) {
   return text;
 }
 
+Judge::Reading Judge::kept_once(FrameModel model) {
+  Reading& kept = models_[hash_of(model)];
+  if (!kept || *kept != model) kept = std::make_shared<const FrameModel>(std::move(model));
+  return kept;
+}
+
 std::string Judge::judge(const DiskImage& image, const std::vector<FrameModel>& allowed, std::size_t first_allowed) {
   ++states_;
   const bool sparse = is_sparse(image);
   const auto found = image.find(kFrameName);
   if (!sparse && found == image.end()) return "the frame is gone";
-  std::uint64_t key = sparse ? hash_of(image) : hash_of(found->second);
-  for (std::size_t i = first_allowed; i < allowed.size(); ++i)
-    key = key * 0x9e3779b97f4a7c15 + hash_of(allowed[i]);
-  if (seen_.contains(key)) return {};
-  SimulatedDisk folder(image);  // as long as the container
-  const auto opened = sparse ? open_folder(folder) : open_frame(found->second);
-  if (!opened) return "it does not open: " + codec::describe(opened.error());
-  const auto read = read_model(**opened);
-  if (!read) return "it cannot be read: " + codec::describe(read.error());
+  const auto [known, is_new] = readings_.try_emplace(sparse ? hash_of(image) : hash_of(found->second));
+  if (is_new) {
+    SimulatedDisk folder(image);  // as long as the container
+    const auto opened = sparse ? open_folder(folder) : open_frame(found->second);
+    if (!opened) return "it does not open: " + codec::describe(opened.error());
+    auto read = read_model(**opened);
+    if (!read) return "it cannot be read: " + codec::describe(read.error());
+    known->second = kept_once(std::move(*read));
+  }
+  const Reading reading = known->second;
+  if (!reading) return "it could not be read before";
   for (std::size_t i = first_allowed; i < allowed.size(); ++i) {
-    if (*read == allowed[i]) {
-      seen_.insert(key);
-      if (on_new_state) on_new_state(image, *read);
-      return {};
-    }
+    if (*reading != allowed[i]) continue;
+    if (is_new && on_new_state) on_new_state(image, *reading);
+    return {};
   }
   for (std::size_t i = 0; i < first_allowed; ++i) {
-    if (*read == allowed[i]) return "it holds a state from before the last durable one";
+    if (*reading == allowed[i]) return "it holds a state from before the last durable one";
   }
   return "it holds what was never committed";
 }
@@ -116,7 +122,9 @@ CrashRun::CrashRun(Judge& judge, const DiskImage& image, FrameModel model)
       disk_(image, sparse_ ? kFrameName : ""),
       model_(std::move(model)),
       states_{model_} {
-  disk_.before_sync([this] { look(); });
+  disk_.before_sync([this] {
+    if (watching_) look();
+  });
 }
 
 Result<void> CrashRun::open() {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "frame/frame_writer.h"
@@ -41,19 +41,24 @@ struct ScriptLine {
 using Script = std::vector<ScriptLine>;
 std::string describe(const Script& script);
 
-/// Judges states, each once however often it comes up, over many runs.
+/// Judges states over many runs. An image that comes up again is not read again.
 class Judge {
  public:
   /// Whether the frame in `image` opens and holds one of `allowed`. Empty: it does; else what is wrong.
   std::string judge(const DiskImage& image, const std::vector<FrameModel>& allowed, std::size_t first_allowed);
 
   std::uint64_t states() const { return states_; }
-  std::uint64_t different_states() const { return seen_.size(); }
-  /// Called with every state that is seen for the first time and is as it must be.
+  std::uint64_t different_states() const { return readings_.size(); }
+  /// Called with every image that is seen for the first time and is as it must be.
   std::function<void(const DiskImage&, const FrameModel&)> on_new_state;
 
  private:
-  std::unordered_set<std::uint64_t> seen_;
+  using Reading = std::shared_ptr<const FrameModel>;
+
+  Reading kept_once(FrameModel model);
+
+  std::unordered_map<std::uint64_t, Reading> readings_;  // by the hash of the image
+  std::unordered_map<std::uint64_t, Reading> models_;    // few; by their hash
   std::uint64_t states_ = 0;
 };
 
@@ -85,6 +90,9 @@ class CrashRun {
   codec::Result<void> commit(After after);
   /// Looks at all that a cut now would leave.
   void look();
+  /// Whether it looks at every sync, as it does from the start. Not worth it for lines that another run with the same
+  /// beginning has looked at: what they leave is the same to the byte.
+  void watch(bool wanted) { watching_ = wanted; }
   /// What programs see now is one of the states that a cut may leave.
   void look_without_cut();
 
@@ -99,6 +107,7 @@ class CrashRun {
   std::vector<FrameModel> states_;  // committed, and the one that is being committed
   std::size_t durable_ = 0;         // the last that was acknowledged as durable
   unsigned seed_ = 0;
+  bool watching_ = true;
   std::string failure_;
 };
 

@@ -20,13 +20,23 @@ using test::ScriptLine;
 using test::StartingFrame;
 using test::Step;
 
-void run_script(Judge& judge, const StartingFrame& start, const Script& script) {
+/// `watched`: how many of its last lines are looked at while they run.
+void run_script(Judge& judge, const StartingFrame& start, const Script& script, std::size_t watched) {
   CrashRun run(judge, start.image, start.model);
   const auto opened = run.open();
   ASSERT_TRUE(opened) << codec::describe(opened.error());
-  const auto done = run.run(script);
-  ASSERT_TRUE(done) << describe(script) << ": " << codec::describe(done.error());
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    run.watch(i + watched >= script.size());
+    const auto done = run.run(script[i]);
+    ASSERT_TRUE(done) << describe(script) << ": " << codec::describe(done.error());
+  }
+  run.look();
   ASSERT_EQ(run.failure(), "") << describe(script);
+}
+
+/// Of every script of up to some length: those one line shorter have looked at the lines before the last.
+void run_one_of_every(Judge& judge, const StartingFrame& start, const Script& script) {
+  run_script(judge, start, script, 1);
 }
 
 /// Calls `take` with every script of `length` steps, the last of them committed.
@@ -61,12 +71,13 @@ TEST(WriterCrashTest, EveryScriptOfUpToThreeSteps) {
     Script script;
     every_script(length, script, [&](const Script& complete) {
       ++scripts;
-      run_script(judge, start, complete);
+      run_one_of_every(judge, start, complete);
     });
     if (HasFatalFailure()) return;
   }
   report("up to three steps", scripts, judge);
   EXPECT_GT(judge.states(), 100'000U);
+  EXPECT_GT(judge.different_states(), 60'000U);
 }
 
 TEST(WriterCrashTest, EveryScriptOfUpToTwoStepsOnASparseFrame) {
@@ -77,12 +88,13 @@ TEST(WriterCrashTest, EveryScriptOfUpToTwoStepsOnASparseFrame) {
     Script script;
     every_script(length, script, [&](const Script& complete) {
       ++scripts;
-      run_script(judge, start, complete);
+      run_one_of_every(judge, start, complete);
     });
     if (HasFatalFailure()) return;
   }
   report("sparse frames", scripts, judge);
   EXPECT_GT(judge.states(), 10'000U);
+  EXPECT_GT(judge.different_states(), 1'400U);
 }
 
 TEST(WriterCrashTest, LongScripts) {
@@ -95,10 +107,11 @@ TEST(WriterCrashTest, LongScripts) {
     for (int i = 0; i < 25; ++i)
       script.push_back({static_cast<Step>(random() % test::kSteps), static_cast<After>(random() % 3)});
     script.push_back({Step::append_part, After::durable});
-    run_script(judge, start, script);
+    run_script(judge, start, script, script.size());
     if (HasFatalFailure()) return;
   }
   report("long scripts", kScripts, judge);
+  EXPECT_GT(judge.different_states(), 15'000U);
 }
 
 /// What a cut left is opened and written to, and the power is cut again.
@@ -123,12 +136,13 @@ TEST(WriterCrashTest, CutsDuringRecovery) {
     Script script;
     every_script(length, script, [&](const Script& complete) {
       ++scripts;
-      run_script(judge, start, complete);
+      run_one_of_every(judge, start, complete);
       if (HasFatalFailure()) ADD_FAILURE() << describe(complete);
     });
     if (HasFatalFailure()) return;
   }
   report("recovery", recoveries, second);
+  EXPECT_GT(second.different_states(), 30'000U);
 }
 
 /// The judge itself: states that must not be are told.

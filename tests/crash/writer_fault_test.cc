@@ -27,8 +27,10 @@ class WriterFaultTest : public ::testing::Test {
   bool run_with_fault(const Script& script, std::int64_t number, Fault fault) {
     CrashRun run(judge_, start_->image, start_->model);
     EXPECT_TRUE(run.open());
+    run.watch(number == 1);
     for (std::size_t i = 0; i + 1 < script.size(); ++i)
       EXPECT_TRUE(run.run(script[i]));
+    run.watch(true);
     run.disk().fail(number, fault);
     const auto done = run.run(script.back());
     const bool came = run.disk().failed();
