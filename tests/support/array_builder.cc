@@ -86,28 +86,33 @@ std::vector<Bytes> array_chunks(const ArraySpec& spec, codec::ByteView items) {
   const Coordinates chunk = wide(spec.chunkshape);
   const Coordinates chunks = spec.item_count() == 0 ? Coordinates() : counts(spec.shape, chunk);
   const Coordinates blocks = spec.item_count() == 0 ? Coordinates() : counts(chunk, block);
+  // Items that lie next to each other both in a block and in the array: a line along the last dimension.
+  Coordinates lines = block;
+  if (!lines.empty()) lines.back() = 1;
+  const auto line_bytes = block.empty() ? typesize : static_cast<std::size_t>(block.back()) * typesize;
   std::vector<Bytes> found;
   for (std::int64_t c = 0; c < spec.chunk_count(); ++c) {
     const Coordinates chunk_at = unfold(c, chunks);
-    Bytes bytes;
+    Bytes bytes(static_cast<std::size_t>(spec.chunk_bytes()), 0xcc);
+    std::size_t at = 0;
     for (std::int64_t b = 0; b < product(blocks); ++b) {
       const Coordinates block_at = unfold(b, blocks);
-      for (std::int64_t i = 0; i < product(block); ++i) {
-        const Coordinates item_at = unfold(i, block);
+      for (std::int64_t l = 0; l < product(lines); ++l, at += line_bytes) {
+        const Coordinates line_at = unfold(l, lines);
         std::int64_t linear = 0;
-        bool padding = false;
+        std::int64_t inside = 1;  // items of the line that are not padding
         for (std::size_t d = 0; d < block.size(); ++d) {
-          const std::int64_t within = block_at[d] * block[d] + item_at[d];
+          const std::int64_t within = block_at[d] * block[d] + line_at[d];
           const std::int64_t x = chunk_at[d] * chunk[d] + within;
-          padding = padding || within >= chunk[d] || x >= spec.shape[d];
+          const std::int64_t room = std::max<std::int64_t>(0, std::min(chunk[d] - within, spec.shape[d] - x));
+          const std::int64_t wanted = d + 1 == block.size() ? block[d] : 1;
+          inside *= std::min(room, wanted);
           linear = linear * spec.shape[d] + x;
         }
-        const std::size_t at = bytes.size();
-        bytes.resize(at + typesize, 0xcc);
-        if (!padding) {
-          const codec::ByteView item = items.subspan(static_cast<std::size_t>(linear) * typesize, typesize);
-          std::copy(item.begin(), item.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
-        }
+        if (inside == 0) continue;
+        const codec::ByteView items_of_line =
+            items.subspan(static_cast<std::size_t>(linear) * typesize, static_cast<std::size_t>(inside) * typesize);
+        std::copy(items_of_line.begin(), items_of_line.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
       }
     }
     found.push_back(std::move(bytes));

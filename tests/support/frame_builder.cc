@@ -9,9 +9,7 @@ namespace cframefs::test {
 namespace {
 
 void append(Bytes& to, codec::ByteView bytes) {
-  to.reserve(to.size() + bytes.size());
-  for (const std::uint8_t byte : bytes)
-    to.push_back(byte);
+  to.insert(to.end(), bytes.data(), bytes.data() + bytes.size());
 }
 
 void append(Bytes& to, std::initializer_list<std::uint8_t> bytes) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "codec/bytes.h"
@@ -32,8 +33,7 @@ class TempDir {
   std::filesystem::path write(const std::string& name, codec::ByteView bytes) const {
     const std::filesystem::path file = path_ / name;
     std::ofstream out(file, std::ios::binary | std::ios::trunc);
-    for (const std::uint8_t byte : bytes)
-      out.put(static_cast<char>(byte));
+    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return file;
   }
 
@@ -41,10 +41,16 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-/// All bytes of a file.
+/// All bytes of a file, none of one that is not there.
 inline std::vector<std::uint8_t> file_bytes(const std::filesystem::path& file) {
+  std::error_code missing;
+  const auto size = std::filesystem::file_size(file, missing);
+  if (missing) return {};
   std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::vector<std::uint8_t> bytes(size);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  return bytes;
 }
 
 }  // namespace cframefs::test
