@@ -6,8 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "frame/chunk_reader.h"
 #include "frame/flat_view.h"
 #include "frame/report.h"
@@ -24,7 +22,7 @@ inline constexpr std::uint64_t kBudget = 1 << 20;
 inline constexpr std::int64_t kChunks = 64;
 
 inline void check_metalayers(const frame::Container& container) {
-  static_cast<void>(frame::summary_json(container));
+  static_cast<void>(frame::summary_text(container));
   static_cast<void>(container.metalayers());
   for (const std::string& name : container.vlmetalayer_names())
     static_cast<void>(container.vlmetalayer(name));

@@ -11,6 +11,7 @@
 #include "frame/array_scatter.h"
 #include "frame/npy_header.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -137,7 +138,7 @@ void write_range(const frame::ArrayGeometry& array, std::uint64_t begin, std::ui
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(array)(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::int32_t typesize = data[0] == 0 ? 256 : data[0];
   const auto layer = frame::parse_array_layer(codec::ByteView(data + 2, size - 2));

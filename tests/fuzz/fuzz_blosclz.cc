@@ -5,6 +5,7 @@
 
 #include "codec/blosclz.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -51,7 +52,7 @@ std::optional<std::vector<std::uint8_t>> decode_slowly(ByteView in, std::size_t 
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(blosclz)(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::size_t expected = data[0] + 256u * data[1];
   const std::vector<std::uint8_t> stream(data + 2, data + size);

@@ -5,8 +5,9 @@
 #include "frame/npy_file.h"
 #include "frame/numpy_pack.h"
 #include "tests/fuzz/check_container.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(bloscpack)(const std::uint8_t* data, std::size_t size) {
   using namespace cframefs;
   const auto opened = frame::open_bloscpack(frame::memory_source({data, data + size}));
   test::check_container(opened);

@@ -5,6 +5,7 @@
 
 #include "codec/chunk_decoder.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -53,7 +54,7 @@ void decode_blocks(const ChunkDecoder& decoder, ByteView chunk) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(chunk)(const std::uint8_t* data, std::size_t size) {
   const ByteView chunk(data, size);
   const Result<ChunkHeader> header = parse_chunk_header(chunk);
   if (!header || static_cast<std::uint64_t>(header->cbytes) > size) return 0;

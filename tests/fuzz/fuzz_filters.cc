@@ -7,6 +7,7 @@
 #include "codec/delta.h"
 #include "codec/shuffle.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -48,7 +49,7 @@ void check_delta(std::size_t width, const Block& in) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(filters)(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::size_t width = data[1] == 0 ? 1 : data[1];
   const Block in(data + 2, data + size);

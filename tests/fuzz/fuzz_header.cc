@@ -3,8 +3,9 @@
 
 #include "frame/frame_header.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(header)(const std::uint8_t* data, std::size_t size) {
   using namespace cframefs::frame;
   const ByteView bytes(data, size);
   if (const auto header = parse_fixed_header(bytes)) {

@@ -6,6 +6,7 @@
 #include "frame/frame_layout.h"
 #include "frame/offset_index.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -19,7 +20,7 @@ bool is_hole(std::int64_t entry) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(index)(const std::uint8_t* data, std::size_t size) {
   const std::shared_ptr<const ByteSource> source = memory_source({data, data + size});
   Windows windows(*source);
   const auto cache = std::make_shared<IndexCache>();

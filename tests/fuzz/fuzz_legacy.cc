@@ -2,8 +2,9 @@
 #include "frame/bare_chunk.h"
 #include "frame/legacy_frame.h"
 #include "tests/fuzz/check_container.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(legacy)(const std::uint8_t* data, std::size_t size) {
   using namespace cframefs;
   const bool old_bitshuffle = size % 2 == 1;
   test::check_container(frame::open_legacy_frame(frame::memory_source({data, data + size}),

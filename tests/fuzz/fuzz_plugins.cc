@@ -8,6 +8,7 @@
 #include "codec/ndlz.h"
 #include "codec/zfp_streams.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -44,7 +45,7 @@ void decode(const std::uint8_t* head, const std::vector<std::int32_t>& shape, st
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(plugins)(const std::uint8_t* data, std::size_t size) {
   if (size < kHead) return 0;
   const std::int32_t typesize = data[2] % 2 == 0 ? 4 : 8;
   std::vector<std::int32_t> shape(1 + data[3] % 4);

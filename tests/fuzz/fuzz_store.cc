@@ -3,6 +3,7 @@
 
 #include "frame/store.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -38,7 +39,7 @@ void walk(const frame::Store& store, const std::string& folder, int depth) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(store)(const std::uint8_t* data, std::size_t size) {
   const auto source = [&] { return frame::memory_source({data, data + size}); };
   const auto zip = frame::Store::open_zip(source(), std::make_shared<frame::InflateMemory>());
   if (zip && *zip) walk(**zip, "", 0);

@@ -4,8 +4,9 @@
 
 #include "frame/trailer.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(trailer)(const std::uint8_t* data, std::size_t size) {
   using namespace cframefs::frame;
   if (size < layout::kMinTrailerLength) return 0;
   const std::shared_ptr<const ByteSource> source = memory_source({data, data + size});

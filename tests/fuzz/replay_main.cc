@@ -1,4 +1,4 @@
-// Runs a fuzz target over files, and over all files in folders, that are given as arguments.
+// Runs a fuzz target over files, and over all files in folders: fuzz_replay TARGET FILE_OR_FOLDER...
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -23,8 +23,14 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& place) 
 }  // namespace
 
 int main(int argc, char** argv) {
+  const auto& targets = cframefs::test::fuzz_targets();
+  const auto target = targets.find(argc > 1 ? argv[1] : "");
+  if (target == targets.end()) {
+    std::fprintf(stderr, "there is no such target\n");
+    return 2;
+  }
   std::size_t count = 0;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 2; i < argc; ++i) {
     for (const std::filesystem::path& path : files_of(argv[i])) {
       std::vector<std::uint8_t> bytes(std::filesystem::file_size(path));
       std::ifstream file(path, std::ios::binary);
@@ -34,7 +40,7 @@ int main(int argc, char** argv) {
       }
       // Named before it runs, so that a crash tells which input it was.
       std::fprintf(stderr, "%s\n", path.c_str());
-      LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+      target->second(bytes.data(), bytes.size());
       ++count;
     }
   }
