@@ -69,4 +69,8 @@ nlohmann::json summary_json(const Container& container) {
   return json;
 }
 
+std::string summary_text(const Container& container) {
+  return summary_json(container).dump();
+}
+
 }  // namespace cframefs::frame

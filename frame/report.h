@@ -18,4 +18,7 @@ std::string filters_name(const FrameParameters& parameters);
 /// blocksize, nbytes, cbytes, ratio, chunks, metalayers (names), vlmetalayers (names).
 nlohmann::json summary_json(const Container& container);
 
+/// The same as text, on one line.
+std::string summary_text(const Container& container);
+
 }  // namespace cframefs::frame

@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <ctime>
 
-#include <nlohmann/json.hpp>
-
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
@@ -67,10 +65,10 @@ std::string Filesystem::control_content(const std::string& name) {
   const std::vector<Metric> metrics =
       metrics_of(statistics_, route_.cache(), route_.pool(), write_back_.dirty_bytes.load(std::memory_order_relaxed));
   if (name == "stats.json") {
-    nlohmann::ordered_json json;
+    std::string json;
     for (const Metric& metric : metrics)
-      json[metric.name] = metric.value;
-    return json.dump(2) + "\n";
+      json += (json.empty() ? "{\n  \"" : ",\n  \"") + std::string(metric.name) + "\": " + std::to_string(metric.value);
+    return json + "\n}\n";
   }
   std::string text;
   for (const Metric& metric : metrics) {

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "frame/report.h"
 #include "frame/store_files.h"
 #include "fs/filesystem.h"
@@ -73,7 +71,7 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
   auto generation = generation_for_attributes(*node);
   if (!generation) return codec::Failure(generation.error());
   const frame::Container& container = (*generation)->container();
-  if (name == kInfo) return frame::summary_json(container).dump();
+  if (name == kInfo) return frame::summary_text(container);
   if (name.starts_with(frame::kMetaAttribute)) {
     for (const frame::Metalayer& layer : container.metalayers()) {
       if (layer.name == name.substr(frame::kMetaAttribute.size())) return to_string(layer.content);
