@@ -16,6 +16,7 @@
 #include "fs/fuse_requests.h"
 #include "fs/fuse_stop.h"
 #include "fs/log.h"
+#include "fs/service_loop.h"
 
 namespace cframefs::fs {
 namespace {
@@ -142,22 +143,13 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 }
 
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
-  FuseStop stop(session_, [this] { take_pages(); });
+  ServiceLoop loop(session_, threads);
+  FuseStop stop(
+      session_, [this] { take_pages(); }, [&loop] { loop.interrupt(); });
   if (auto started = stop.start(); !started) return started;
-  int result = 0;
-  if (threads <= 1) {
-    result = fuse_session_loop(session_);
-  } else {
-    fuse_loop_config* config = fuse_loop_cfg_create();
-    fuse_loop_cfg_set_clone_fd(config, 1);
-    fuse_loop_cfg_set_max_threads(config, threads);
-    fuse_loop_cfg_set_idle_threads(config, threads);
-    result = fuse_session_loop_mt(session_, config);
-    fuse_loop_cfg_destroy(config);
-  }
+  auto served = loop.run();
   stop.finish();
-  if (result < 0) return codec::io_error(-result, "serve");
-  return {};
+  return served;
 }
 
 void FuseAdapter::take_pages() {

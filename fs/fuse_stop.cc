@@ -32,7 +32,7 @@ void on_interrupt(int /*signal*/) {}
 void FuseStop::catch_signal(std::size_t which) {
   const int signal = kSignals[which];
   sigaction(signal, nullptr, &before_[which]);
-  if (before_[which].sa_handler != SIG_DFL) return;
+  if (before_[which].sa_handler != SIG_DFL && signal != SIGUSR1) return;
   struct sigaction action {};
   action.sa_handler = signal == SIGPIPE ? SIG_IGN : signal == SIGUSR1 ? on_interrupt : on_stop;
   caught_[which] = sigaction(signal, &action, nullptr) == 0;
@@ -43,7 +43,6 @@ codec::Result<void> FuseStop::start() {
   // A handler must not wait, however many signals come.
   fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
   told = pipe_[1];
-  loop_ = pthread_self();
   for (std::size_t i = 0; i < kSignals.size(); ++i)
     catch_signal(i);
   watcher_ = std::thread([this] { watch(); });
@@ -60,7 +59,7 @@ void FuseStop::watch() {
   hand_over_();
   fuse_session_exit(session_);
   do {
-    pthread_kill(loop_, SIGUSR1);
+    interrupt_();
     pollfd end{pipe_[0], POLLIN, 0};
     if (poll(&end, 1, kAgainMs) <= 0) continue;
     static_cast<void>(::read(pipe_[0], &what, 1));

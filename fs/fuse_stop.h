@@ -2,9 +2,9 @@
 // lies in its pages alone (shared maps; anything with writeback=on) would be lost with the mount.
 //
 // SIGTERM, SIGINT and SIGHUP are caught where nobody ignores them. They only wake a thread, which calls `hand_over`
-// while the session goes on serving, and then ends the session. Thread safety: start() and finish() by the thread that
-// runs the session's loop; one object at a time in a process, for signal handlers are the process's. Ownership: borrows
-// the session. Errors: io.
+// while the session goes on serving, and then ends the session: `interrupt` is called until finish(). Thread safety:
+// start() and finish() by the thread that runs the session's loop; one object at a time in a process, for signal
+// handlers are the process's. Ownership: borrows the session. Errors: io.
 #pragma once
 
 #include <array>
@@ -12,8 +12,6 @@
 #include <csignal>
 #include <functional>
 #include <thread>
-
-#include <pthread.h>
 
 #include "codec/error.h"
 
@@ -23,8 +21,8 @@ namespace cframefs::fs {
 
 class FuseStop {
  public:
-  FuseStop(fuse_session* session, std::function<void()> hand_over)
-      : session_(session), hand_over_(std::move(hand_over)) {}
+  FuseStop(fuse_session* session, std::function<void()> hand_over, std::function<void()> interrupt)
+      : session_(session), hand_over_(std::move(hand_over)), interrupt_(std::move(interrupt)) {}
   ~FuseStop() { finish(); }
   FuseStop(const FuseStop&) = delete;
   FuseStop& operator=(const FuseStop&) = delete;
@@ -37,15 +35,15 @@ class FuseStop {
   void catch_signal(std::size_t which);
   void watch();
 
-  // SIGUSR1 interrupts the loop where it waits.
+  // SIGUSR1 interrupts those who serve where they wait; it is caught whatever the caller made of it.
   static constexpr std::array<int, 5> kSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE};
 
   fuse_session* const session_;
   const std::function<void()> hand_over_;
+  const std::function<void()> interrupt_;
   std::array<struct sigaction, kSignals.size()> before_{};
   std::array<bool, kSignals.size()> caught_{};
   std::array<int, 2> pipe_ = {-1, -1};
-  pthread_t loop_{};
   std::thread watcher_;
 };
 

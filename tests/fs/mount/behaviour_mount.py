@@ -227,6 +227,19 @@ class ComingAndGoing(Folder):
                 self.assertEqual(mount.lines(), [])
                 mount.close()
 
+    def test_a_signal_whatever_becomes_of_usr1(self):
+        # SIGUSR1 is how those who wait for requests are told; whoever starts the daemon may ignore it.
+        for flags in ((), ("-s",)):
+            before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+            try:
+                mount = Mount(self.source, mountpoint=self.mountpoint, flags=flags)
+            finally:
+                signal.signal(signal.SIGUSR1, before)
+            self.check_serves()
+            mount.daemon.send_signal(signal.SIGTERM)
+            self.assertEqual(mount.daemon.wait(20), 0)
+            mount.close()
+
     def test_a_signal_while_files_are_open(self):
         mount = Mount(self.source, mountpoint=self.mountpoint)
         file = os.open(mount / "x", os.O_RDONLY)

@@ -3,6 +3,7 @@ source has been mounted again."""
 
 import ctypes
 import errno
+import fcntl
 import filecmp
 import mmap
 import os
@@ -11,6 +12,8 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 
 import mounting
@@ -452,6 +455,46 @@ class Others(Writing):
         self.assertTrue(filecmp.cmp(self.source + "/other", self.source + "/x.b2frame", shallow=False))
         with open(mount / "x", "rb") as file:
             self.assertEqual(file.read(), b"second" * 1000)
+
+    def test_a_commit_that_waits_for_a_lock_keeps_nobody_waiting(self):
+        # One thread of the daemon may be serving alone just then (fs/lone_server.h).
+        self.frame("x.b2frame", b"first" * 1000)
+        self.frame("y.b2frame", b"second" * 1000)
+        mount = self.mount("commit_interval=1000")
+        answers = [0]
+        ended = threading.Event()
+
+        def ask():
+            while not ended.is_set():
+                os.listxattr(mount / "y")
+                answers[0] += 1
+
+        def commit_behind_a_lock(descriptor):
+            os.pwrite(descriptor, b"mine", 0)
+            commits = threading.Thread(target=os.fsync, args=(descriptor,))
+            with open(self.source + "/x.b2frame", "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                commits.start()
+                time.sleep(0.03)  # by now it waits
+                try:
+                    wait_for(lambda before=answers[0]: answers[0] > before + 100, seconds=4)
+                    self.assertTrue(commits.is_alive())
+                finally:
+                    fcntl.flock(lock, fcntl.LOCK_UN)
+                    commits.join()
+
+        asks = threading.Thread(target=ask)
+        asks.start()
+        descriptor = os.open(mount / "x", os.O_RDWR)
+        try:
+            for _ in range(15):
+                wait_for(lambda before=answers[0]: answers[0] > before + 100)
+                commit_behind_a_lock(descriptor)
+        finally:
+            ended.set()
+            asks.join()
+        os.close(descriptor)
+        self.assertEqual(output(mounting.CFRAME, "cat", self.source + "/x.b2frame")[:6], b"minetf")
 
     def test_a_clean_file_follows_somebody_else(self):
         self.frame("x.b2frame", b"first" * 1000)
