@@ -23,6 +23,8 @@ namespace {
 
 constexpr unsigned kMaxWrite = 1U << 20;
 constexpr unsigned kMaxBackground = 64;
+// Linux 6.18, the first to drop pages that were read while a direct write was under way.
+constexpr std::uint32_t kCoherentProtocol = 45;
 // How long unmounting waits for notifications that are being sent.
 constexpr auto kNotifyPatience = std::chrono::seconds(2);
 
@@ -41,7 +43,7 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   connection->max_background = kMaxBackground;
   connection->congestion_threshold = kMaxBackground * 3 / 4;
   connection->time_gran = 1;
-  static_cast<FuseAdapter*>(userdata)->ready();
+  static_cast<FuseAdapter*>(userdata)->ready(connection->proto_minor);
 }
 
 fuse_lowlevel_ops operations() {
@@ -150,6 +152,12 @@ codec::Result<void> FuseAdapter::serve(unsigned threads) {
   auto served = loop.run();
   stop.finish();
   return served;
+}
+
+void FuseAdapter::ready(std::uint32_t protocol) {
+  // With the kernel's write-back cache, small writes through it are what was asked for.
+  writes_directly_ = protocol >= kCoherentProtocol && !filesystem_.options().writeback;
+  ready_();
 }
 
 void FuseAdapter::take_pages() {

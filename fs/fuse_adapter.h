@@ -5,6 +5,8 @@
 // session. Errors: to errno by fs/errno_table.h, here and nowhere else.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,7 +53,11 @@ class FuseAdapter final : public KernelCaches {
   Filesystem& filesystem() { return filesystem_; }
   OpenHandles<FileHandle>& files() { return files_; }
   OpenHandles<DirectoryHandle>& folders() { return folders_; }
-  void ready() { ready_(); }
+  /// What the kernel can do is known. `protocol`: the minor number of the one it speaks.
+  void ready(std::uint32_t protocol);
+  /// Whether what is written through handles that cannot read should pass the kernel's page cache by: such writes are
+  /// twice as fast. Only kernels that drop the pages of readers before and after each write are trusted with it.
+  bool writes_directly() const { return writes_directly_; }
 
  private:
   /// Has the kernel hand over what programs have written and it keeps in its pages.
@@ -62,6 +68,7 @@ class FuseAdapter final : public KernelCaches {
   Filesystem& filesystem_;
   const std::function<void()> ready_;
   fuse_session* session_ = nullptr;
+  std::atomic<bool> writes_directly_{false};
   OpenHandles<FileHandle> files_;
   OpenHandles<DirectoryHandle> folders_;
   codec::Mutex mutex_;

@@ -19,7 +19,8 @@ Caller caller_of(fuse_req_t request) {
 /// Tells the kernel how to treat the file, and gives it the handle.
 void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
-  info->direct_io = handle->direct ? 1 : 0;
+  const bool only_writes = (info->flags & O_ACCMODE) == O_WRONLY;
+  info->direct_io = handle->direct || (only_writes && adapter.writes_directly()) ? 1 : 0;
   info->noflush = handle->writable ? 0 : 1;
   info->fh = to_kernel(adapter.files().add(std::move(handle)));
 }

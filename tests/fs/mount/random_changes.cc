@@ -179,51 +179,55 @@ class Changer {
     const std::uint64_t at = place(size);
     const std::size_t count = std::min<std::uint64_t>(length(), kMostBytes > at ? kMostBytes - at : 1);
     const std::string range = std::to_string(at) + "+" + std::to_string(count);
-    switch (below(20)) {
+    switch (below(21)) {
       case 0:
       case 1:
       case 2:
       case 3:
         pair.note("write " + range);
-        return write(pair, at, count, false);
+        return write(pair, at, count, 0);
       case 4:
+        pair.note("write through a handle of its own " + range);
+        return write(pair, at, count, O_WRONLY);
       case 5:
+      case 6:
         if (size + count > kMostBytes) return truncate(pair, below(size));
         pair.note("append " + std::to_string(count));
-        return write(pair, 0, count, true);
-      case 6:
-        return truncate(pair, below(8) == 0 ? below(kMostBytes) : below(size + 1));
+        return write(pair, 0, count, O_WRONLY | O_APPEND);
       case 7:
+        return truncate(pair, below(8) == 0 ? below(kMostBytes) : below(size + 1));
       case 8:
-        return allocate(pair, at, count);
       case 9:
-        return copy(pair, size);
+        return allocate(pair, at, count);
       case 10:
+        return copy(pair, size);
       case 11:
-        return map(pair, size);
       case 12:
-        return reopen(pair);
+        return map(pair, size);
       case 13:
+        return reopen(pair);
+      case 14:
         pair.note("fsync");
         return pair.both("fsync", [](int fd, const std::string&) { return ::fsync(fd); });
-      case 14:
-        return rename(pair);
       case 15:
-        return holes(pair, size);
+        return rename(pair);
       case 16:
+        return holes(pair, size);
+      case 17:
         return pair.compare(0, size + 10);
       default:
         return pair.compare(at, count);
     }
   }
 
-  void write(Pair& pair, std::uint64_t at, std::size_t count, bool append) {
+  /// `own_flags`: those of a handle that is opened for it; 0: through the one that is open.
+  void write(Pair& pair, std::uint64_t at, std::size_t count, int own_flags) {
     const Bytes bytes = data(count);
     pair.both("write", [&](int fd, const std::string& name) -> ssize_t {
-      if (!append) return ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
-      const int own = ::open(name.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+      if (own_flags == 0) return ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
+      const int own = ::open(name.c_str(), own_flags | O_CLOEXEC);
       if (own < 0) return -1;
-      const ssize_t put = ::write(own, bytes.data(), bytes.size());
+      const ssize_t put = ::pwrite(own, bytes.data(), bytes.size(), static_cast<off_t>(at));
       return ::close(own) == 0 ? put : -1;
     });
   }

@@ -442,6 +442,53 @@ class Others(Writing):
                 file.write(content)
             shutil.copy(folder + "/x.b2frame", self.source + "/" + name)
 
+    def test_who_reads_sees_what_others_only_write(self):
+        # Writes through handles that cannot read may pass the kernel's pages by.
+        self.frame("x.b2frame", bytes(100_000))
+        mount = self.mount()
+        reads = os.open(mount / "x", os.O_RDONLY)
+        writes = os.open(mount / "x", os.O_WRONLY)
+        self.addCleanup(os.close, reads)
+        self.addCleanup(os.close, writes)
+        with mmap.mmap(reads, 100_000, prot=mmap.PROT_READ) as mapped:
+            self.assertEqual(os.pread(reads, 100_000, 0), bytes(100_000))
+            self.assertEqual(mapped[:], bytes(100_000))
+            for at, length in ((0, 1), (4095, 2), (50_000, 30_000), (99_999, 1)):
+                piece = some_bytes(length, at)
+                os.pwrite(writes, piece, at)
+                self.assertEqual(os.pread(reads, length, at), piece)
+                self.assertEqual(mapped[at : at + length], piece)
+        os.pwrite(writes, b"more", 100_000)
+        self.assertEqual(os.fstat(reads).st_size, 100_004)
+        self.assertEqual(os.pread(reads, 10, 99_999)[1:], b"more")
+
+    def test_no_read_that_begins_after_a_write_gives_what_was_before(self):
+        self.frame("x.b2frame", bytes(8192))
+        mount = self.mount()
+        written = [0]
+        ended = threading.Event()
+        older = []
+
+        def read():
+            with open(mount / "x", "rb", buffering=0) as file:
+                while not ended.is_set():
+                    least = written[0]
+                    got = int.from_bytes(os.pread(file.fileno(), 8, 4090), "little")
+                    if got < least:
+                        older.append((got, least))
+
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        with open(mount / "x", "wb", buffering=0, opener=lambda name, _: os.open(name, os.O_WRONLY)) as file:
+            for number in range(1, 3000):
+                os.pwrite(file.fileno(), number.to_bytes(8, "little"), 4090)
+                written[0] = number
+        ended.set()
+        for reader in readers:
+            reader.join()
+        self.assertEqual(older, [])
+
     def test_a_change_by_somebody_else_under_dirty_data_is_stale(self):
         self.frame("x.b2frame", b"first" * 1000)
         self.frame("other", b"second" * 1000)
