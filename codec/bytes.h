@@ -8,13 +8,35 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace cframefs::codec {
 
 using ByteView = std::span<const std::uint8_t>;
 using ByteSpan = std::span<std::uint8_t>;
+
+/// Leaves new elements as they are in memory: what is about to be written over need not be cleared.
+template <class T>
+struct UninitializedAllocator : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = UninitializedAllocator<U>;
+  };
+  template <class U, class... Arguments>
+  void construct(U* at, Arguments&&... arguments) {
+    if constexpr (sizeof...(Arguments) == 0) {
+      ::new (static_cast<void*>(at)) U;
+    } else {
+      ::new (static_cast<void*>(at)) U(std::forward<Arguments>(arguments)...);
+    }
+  }
+};
+/// What resize() adds is unspecified.
+using UninitializedBytes = std::vector<std::uint8_t, UninitializedAllocator<std::uint8_t>>;
 
 template <std::integral T>
 constexpr T swap_bytes(T value) {

@@ -95,8 +95,9 @@ class ChunkBuilder {
  public:
   ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
 
-  /// The finished chunk, in the context's memory; nothing if it would be no shorter than the plain bytes are.
-  Result<std::optional<ByteView>> build();
+  /// Bytes that the finished chunk has in `out`, which has room for longest_chunk(); 0 if it would be no shorter than
+  /// the plain bytes are.
+  Result<std::size_t> build(ByteSpan out);
 
   const ForwardPipeline& pipeline() const { return pipeline_; }
   std::int32_t blocksize() const { return blocksize_; }
@@ -123,13 +124,18 @@ class ChunkBuilder {
   std::optional<EncodeDictionary> dictionary_;
   StreamEncoder encoder_;
   ByteSpan first_, second_;                            // for the filters
-  ByteSpan out_;                                       // as long as a chunk may get that is worth it
+  ByteSpan out_;                                       // longest_chunk() bytes
   std::size_t at_ = 0;                                 // how much of it there is
   std::vector<std::pair<std::size_t, ByteView>> raw_;  // streams that are to be copied, and where to
 };
 
 std::int32_t length_of(ByteView plain) {
   return static_cast<std::int32_t>(plain.size());
+}
+
+// As long as a chunk may get that is worth it.
+std::size_t longest_chunk(ByteView plain) {
+  return plain.size() + kExtendedHeaderLength - 1;
 }
 
 // REQUIRES: plain is not empty.
@@ -154,14 +160,13 @@ ByteView ChunkBuilder::filtered_block(std::size_t block) const {
   return pipeline_.apply(plain_block(block), block == 0 ? ByteView() : plain_block(0), first_, second_);
 }
 
-Result<std::optional<ByteView>> ChunkBuilder::build() {
+Result<std::size_t> ChunkBuilder::build(ByteSpan out) {
   const std::size_t starts = kExtendedHeaderLength + 4 * blocks_;
-  const std::size_t most = plain_.size() + kExtendedHeaderLength - 1;
-  if (starts > most) return std::nullopt;
+  if (starts > out.size()) return 0;
   const auto block_length = static_cast<std::size_t>(blocksize_);
   if (pipeline_.buffers() > 0) first_ = context_.scratch(Slot::filtered, block_length);
   if (pipeline_.buffers() > 1) second_ = context_.scratch(Slot::other, block_length);
-  out_ = context_.scratch(Slot::chunk, most).first(most);
+  out_ = out;
   at_ = starts;
   if (parameters_.use_dict && knows_dictionaries(parameters_.compcode)) {
     if (Result<void> made = make_dictionary(); !made) return Failure(made.error());
@@ -169,10 +174,10 @@ Result<std::optional<ByteView>> ChunkBuilder::build() {
   for (std::size_t block = 0; block < blocks_; ++block) {
     const Result<bool> added = add_block(block);
     if (!added) return Failure(added.error());
-    if (!*added) return std::nullopt;
+    if (!*added) return 0;
   }
   finish();
-  return out_.first(at_);
+  return at_;
 }
 
 // Pieces from all over the filtered blocks, or for lz4 just the beginning (chunk.md section 3).
@@ -274,17 +279,15 @@ void ChunkBuilder::finish() {
 }
 
 // The plain bytes behind a header.
-void put_memcpyed(const EncodeParameters& parameters, ByteView plain, std::vector<std::uint8_t>& bytes) {
+void put_memcpyed(const EncodeParameters& parameters, ByteView plain, UninitializedBytes& bytes) {
   HeaderFields fields;
   fields.flags = kMemcpyed;
   fields.nbytes = length_of(plain);
   if (!plain.empty()) fields.blocksize = choose_blocksize(parameters, fields.nbytes);
   fields.cbytes = fields.nbytes + static_cast<std::int32_t>(kExtendedHeaderLength);
-  bytes.clear();
-  bytes.reserve(kExtendedHeaderLength + plain.size());
-  bytes.resize(kExtendedHeaderLength);
+  bytes.resize(kExtendedHeaderLength + plain.size());
   write_header(parameters, ForwardPipeline(parameters, fields.nbytes, fields.blocksize), fields, bytes);
-  bytes.insert(bytes.end(), plain.begin(), plain.end());
+  std::copy(plain.begin(), plain.end(), bytes.begin() + kExtendedHeaderLength);
 }
 
 }  // namespace
@@ -315,29 +318,61 @@ Result<void> check_encodable(const EncodeParameters& parameters) {
   return ForwardPipeline::check(parameters);
 }
 
-Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
-                         EncodedChunk& chunk) {
-  if (Result<void> checked = check_encodable(parameters); !checked) return Failure(checked.error());
+namespace {
+
+Result<void> check_chunk(const EncodeParameters& parameters, ByteView plain) {
+  if (Result<void> checked = check_encodable(parameters); !checked) return checked;
   if (plain.size() > static_cast<std::size_t>(kMaxChunkBytes)) {
     return invalid("a chunk of " + std::to_string(plain.size()) + " bytes");
   }
-  chunk.nbytes = length_of(plain);
-  chunk.special = special_value(parameters.typesize, plain);
-  chunk.bytes.clear();
-  if (chunk.special != SpecialValue::none) return {};
-  if (parameters.clevel > 0 && plain.size() >= kLeastCompressed) {
-    ChunkBuilder builder(context, parameters, plain);
-    const Result<std::optional<ByteView>> built = builder.build();
-    if (!built) return Failure(built.error());
-    if (*built) chunk.bytes.assign((*built)->begin(), (*built)->end());
-  }
-  if (chunk.bytes.empty()) put_memcpyed(parameters, plain, chunk.bytes);
   return {};
 }
 
+// Begins `chunk`. True: it has to be encoded; false: it is special, and finished.
+bool begin_chunk(const EncodeParameters& parameters, ByteView plain, EncodedChunk& chunk) {
+  chunk.nbytes = length_of(plain);
+  chunk.special = special_value(parameters.typesize, plain);
+  return chunk.special == SpecialValue::none;
+}
+
+Result<std::size_t> build_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+                                ByteSpan out) {
+  return ChunkBuilder(context, parameters, plain).build(out);
+}
+
+bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
+  return parameters.clevel > 0 && plain.size() >= kLeastCompressed;
+}
+
+}  // namespace
+
+Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+                         EncodedChunk& chunk) {
+  if (Result<void> checked = check_chunk(parameters, plain); !checked) return checked;
+  std::size_t built = 0;
+  if (begin_chunk(parameters, plain, chunk) && is_worth_trying(parameters, plain)) {
+    chunk.bytes.resize(longest_chunk(plain));
+    const Result<std::size_t> length = build_chunk(context, parameters, plain, chunk.bytes);
+    if (!length) return Failure(length.error());
+    built = *length;
+  }
+  chunk.bytes.resize(built);
+  if (chunk.special == SpecialValue::none && built == 0) put_memcpyed(parameters, plain, chunk.bytes);
+  return {};
+}
+
+// No longer in memory than it must be: a commit holds many of these.
 Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain) {
+  if (Result<void> checked = check_chunk(parameters, plain); !checked) return Failure(checked.error());
   EncodedChunk chunk;
-  if (auto done = encode_into(context, parameters, plain, chunk); !done) return Failure(done.error());
+  if (!begin_chunk(parameters, plain, chunk)) return chunk;
+  if (is_worth_trying(parameters, plain)) {
+    const ByteSpan out = context.scratch(Slot::chunk, longest_chunk(plain)).first(longest_chunk(plain));
+    const Result<std::size_t> length = build_chunk(context, parameters, plain, out);
+    if (!length) return Failure(length.error());
+    chunk.bytes.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(*length));
+  }
+  if (chunk.bytes.empty()) put_memcpyed(parameters, plain, chunk.bytes);
   return chunk;
 }
 

@@ -41,7 +41,7 @@ struct EncodeParameters {
 
 struct EncodedChunk {
   SpecialValue special = SpecialValue::none;  // zeros or nan: nothing to store, `bytes` is empty
-  std::vector<std::uint8_t> bytes;            // else a complete chunk with a 32-byte header
+  UninitializedBytes bytes;                   // else a complete chunk with a 32-byte header
   std::int32_t nbytes = 0;                    // plain length
 };
 
@@ -55,8 +55,8 @@ Result<void> check_encodable(const EncodeParameters& parameters);
 /// quiet NaN of float or double. Whatever would not get shorter is stored as it is.
 Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
 
-/// The same into `chunk`, whose memory is used again: a fresh page for each byte costs as much as fast codecs do. After
-/// an error its content is unspecified.
+/// The same into `chunk`, whose memory is used again and keeps as much room as the plain bytes take: a fresh page for
+/// each byte costs as much as fast codecs do, and so does a copy. After an error its content is unspecified.
 Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
                          EncodedChunk& chunk);
 

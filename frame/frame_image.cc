@@ -143,7 +143,7 @@ Bytes metalayer_chunk(ByteView plain) {
   parameters.compcode = codec::kLz4;
   // Zeros would make a chunk that is not stored, and there is no index here to say so.
   if (auto encoded = codec::encode_chunk(context, parameters, plain); encoded && !encoded->bytes.empty()) {
-    return std::move(encoded->bytes);
+    return {encoded->bytes.begin(), encoded->bytes.end()};
   }
   return stored_chunk(plain);
 }

@@ -41,15 +41,14 @@ void say_ratio(benchmark::State& state, std::size_t plain, std::size_t stored) {
 void measure_encode(benchmark::State& state, const codec::EncodeParameters& parameters) {
   const std::vector<std::uint8_t> plain = measurements(static_cast<std::size_t>(parameters.typesize));
   codec::EncodeContext context;
-  std::size_t stored = 0;
+  codec::EncodedChunk chunk;
   for (auto _ : state) {
-    const auto chunk = codec::encode_chunk(context, parameters, plain);
-    if (!chunk) return state.SkipWithError(chunk.error().reason.c_str());
-    stored = chunk->bytes.size();
+    const auto done = codec::encode_into(context, parameters, plain, chunk);
+    if (!done) return state.SkipWithError(done.error().reason.c_str());
     benchmark::ClobberMemory();
   }
   count_bytes(state, plain.size());
-  say_ratio(state, plain.size(), stored);
+  say_ratio(state, plain.size(), chunk.bytes.size());
 }
 
 void measure_decode(benchmark::State& state, const codec::EncodeParameters& parameters) {

@@ -16,7 +16,8 @@ codec::EncodedChunk encoded(ByteView plain) {
   if (std::all_of(plain.begin(), plain.end(), [](std::uint8_t byte) { return byte == 0; })) {
     chunk.special = codec::SpecialValue::zeros;
   } else {
-    chunk.bytes = plain_chunk(plain);
+    const Bytes stored = plain_chunk(plain);
+    chunk.bytes.assign(stored.begin(), stored.end());
   }
   return chunk;
 }
