@@ -31,21 +31,21 @@ ServiceLoop::~ServiceLoop() {
 }
 
 codec::Result<void> ServiceLoop::run() {
-  // Signals that end the session are for the thread that called: those that serve are not to be disturbed by them.
-  sigset_t none;
+  // Signals that end the session are for any other thread: calls of those that serve are not to be interrupted.
+  sigset_t blocked;
   sigset_t before;
-  sigfillset(&none);
-  sigdelset(&none, SIGUSR1);
+  sigfillset(&blocked);
+  sigdelset(&blocked, SIGUSR1);
   for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
-    sigdelset(&none, fault);
-  pthread_sigmask(SIG_BLOCK, &none, &before);
+    sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
   std::vector<std::thread> others;
   for (std::size_t i = 1; i < workers_.size(); ++i)
     others.emplace_back([this, i] { work(static_cast<int>(i)); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   work(0);
   for (std::thread& other : others)
     other.join();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   fuse_session_reset(session_);
   if (failed_ != 0) return codec::io_error(failed_, "serve");
   return {};
