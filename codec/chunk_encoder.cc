@@ -290,6 +290,25 @@ void put_memcpyed(const EncodeParameters& parameters, ByteView plain, Uninitiali
   std::copy(plain.begin(), plain.end(), bytes.begin() + kExtendedHeaderLength);
 }
 
+Result<void> check_chunk(const EncodeParameters& parameters, ByteView plain) {
+  if (Result<void> checked = check_encodable(parameters); !checked) return checked;
+  if (plain.size() > static_cast<std::size_t>(kMaxChunkBytes)) {
+    return invalid("a chunk of " + std::to_string(plain.size()) + " bytes");
+  }
+  return {};
+}
+
+// Begins `chunk`. True: it has to be encoded; false: it is special, and finished.
+bool begin_chunk(const EncodeParameters& parameters, ByteView plain, EncodedChunk& chunk) {
+  chunk.nbytes = length_of(plain);
+  chunk.special = special_value(parameters.typesize, plain);
+  return chunk.special == SpecialValue::none;
+}
+
+bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
+  return parameters.clevel > 0 && plain.size() >= kLeastCompressed;
+}
+
 }  // namespace
 
 std::int32_t header_typesize(const EncodeParameters& parameters) {
@@ -318,41 +337,13 @@ Result<void> check_encodable(const EncodeParameters& parameters) {
   return ForwardPipeline::check(parameters);
 }
 
-namespace {
-
-Result<void> check_chunk(const EncodeParameters& parameters, ByteView plain) {
-  if (Result<void> checked = check_encodable(parameters); !checked) return checked;
-  if (plain.size() > static_cast<std::size_t>(kMaxChunkBytes)) {
-    return invalid("a chunk of " + std::to_string(plain.size()) + " bytes");
-  }
-  return {};
-}
-
-// Begins `chunk`. True: it has to be encoded; false: it is special, and finished.
-bool begin_chunk(const EncodeParameters& parameters, ByteView plain, EncodedChunk& chunk) {
-  chunk.nbytes = length_of(plain);
-  chunk.special = special_value(parameters.typesize, plain);
-  return chunk.special == SpecialValue::none;
-}
-
-Result<std::size_t> build_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
-                                ByteSpan out) {
-  return ChunkBuilder(context, parameters, plain).build(out);
-}
-
-bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
-  return parameters.clevel > 0 && plain.size() >= kLeastCompressed;
-}
-
-}  // namespace
-
 Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
                          EncodedChunk& chunk) {
   if (Result<void> checked = check_chunk(parameters, plain); !checked) return checked;
   std::size_t built = 0;
   if (begin_chunk(parameters, plain, chunk) && is_worth_trying(parameters, plain)) {
     chunk.bytes.resize(longest_chunk(plain));
-    const Result<std::size_t> length = build_chunk(context, parameters, plain, chunk.bytes);
+    const Result<std::size_t> length = ChunkBuilder(context, parameters, plain).build(chunk.bytes);
     if (!length) return Failure(length.error());
     built = *length;
   }
@@ -368,7 +359,7 @@ Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters
   if (!begin_chunk(parameters, plain, chunk)) return chunk;
   if (is_worth_trying(parameters, plain)) {
     const ByteSpan out = context.scratch(Slot::chunk, longest_chunk(plain)).first(longest_chunk(plain));
-    const Result<std::size_t> length = build_chunk(context, parameters, plain, out);
+    const Result<std::size_t> length = ChunkBuilder(context, parameters, plain).build(out);
     if (!length) return Failure(length.error());
     chunk.bytes.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(*length));
   }

@@ -31,14 +31,15 @@ ServiceLoop::~ServiceLoop() {
 }
 
 codec::Result<void> ServiceLoop::run() {
-  // Signals that end the session are for any other thread: calls of those that serve are not to be interrupted.
+  // Signals that end the session are for any other thread: calls of those that serve are not to be interrupted. SIGUSR1
+  // is let through even if it was blocked.
   sigset_t blocked;
   sigset_t before;
   sigfillset(&blocked);
   sigdelset(&blocked, SIGUSR1);
   for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
     sigdelset(&blocked, fault);
-  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
   std::vector<std::thread> others;
   for (std::size_t i = 1; i < workers_.size(); ++i)
     others.emplace_back([this, i] { work(static_cast<int>(i)); });

@@ -228,17 +228,23 @@ class ComingAndGoing(Folder):
                 mount.close()
 
     def test_a_signal_whatever_becomes_of_usr1(self):
-        # SIGUSR1 is how those who wait for requests are told; whoever starts the daemon may ignore it.
-        for flags in ((), ("-s",)):
-            before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-            try:
-                mount = Mount(self.source, mountpoint=self.mountpoint, flags=flags)
-            finally:
-                signal.signal(signal.SIGUSR1, before)
-            self.check_serves()
-            mount.daemon.send_signal(signal.SIGTERM)
-            self.assertEqual(mount.daemon.wait(20), 0)
-            mount.close()
+        # SIGUSR1 is how those who wait for requests are told; whoever starts the daemon may ignore or block it.
+        for how in (signal.SIG_IGN, signal.SIG_BLOCK):
+            for flags in ((), ("-s",)):
+                before = signal.getsignal(signal.SIGUSR1)
+                if how == signal.SIG_IGN:
+                    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+                else:
+                    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+                try:
+                    mount = Mount(self.source, mountpoint=self.mountpoint, flags=flags)
+                finally:
+                    signal.signal(signal.SIGUSR1, before)
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+                self.check_serves()
+                mount.daemon.send_signal(signal.SIGTERM)
+                self.assertEqual(mount.daemon.wait(20), 0)
+                mount.close()
 
     def test_a_signal_while_files_are_open(self):
         mount = Mount(self.source, mountpoint=self.mountpoint)
