@@ -53,7 +53,7 @@ struct FileHandle {
 
   // For the reply to open.
   bool keep_pages = false;  // what the kernel has cached of this file is still true
-  bool direct = false;      // reads must come through as they are
+  bool direct = false;      // reads and writes must come through as they are
 };
 
 struct DirectoryHandle {

@@ -58,6 +58,9 @@ class FuseAdapter final : public KernelCaches {
   /// Whether what is written through handles that cannot read should pass the kernel's page cache by: such writes are
   /// twice as fast. Only kernels that drop the pages of readers before and after each write are trusted with it.
   bool writes_directly() const { return writes_directly_; }
+  /// Somebody gives set-user-ID bits or capabilities to a file: direct writes have to look from now on.
+  void note_privileges() { knows_of_privileges_ = true; }
+  bool knows_of_privileges() const { return knows_of_privileges_; }
 
  private:
   /// Has the kernel hand over what programs have written and it keeps in its pages.
@@ -69,6 +72,7 @@ class FuseAdapter final : public KernelCaches {
   const std::function<void()> ready_;
   fuse_session* session_ = nullptr;
   std::atomic<bool> writes_directly_{false};
+  std::atomic<bool> knows_of_privileges_{false};
   OpenHandles<FileHandle> files_;
   OpenHandles<DirectoryHandle> folders_;
   codec::Mutex mutex_;

@@ -1,6 +1,7 @@
 // Requests that open files, and those that change something.
 #include <cerrno>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -16,11 +17,42 @@ Caller caller_of(fuse_req_t request) {
   return {context->uid, context->gid};
 }
 
+constexpr mode_t kPrivileges = S_ISUID | S_ISGID;
+constexpr const char* kCapability = "security.capability";
+
+/// Whether what is written through the handle may pass the kernel's page cache by. The kernel neither follows such
+/// writes with a sync nor lets them take privileges away: where either is wanted it writes as ever.
+bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHandle& handle) {
+  if (!adapter.writes_directly() || handle.frame == nullptr) return false;
+  if ((info.flags & O_ACCMODE) != O_WRONLY || (info.flags & O_DSYNC) != 0) return false;
+  const NodeId node = handle.node->id;
+  const auto attributes = adapter.filesystem().attributes(node, &handle);
+  return attributes && (attributes->status.st_mode & kPrivileges) == 0 &&
+         !adapter.filesystem().get_attribute(node, kCapability);
+}
+
+/// Takes from a file what its writers must not lend to it. The kernel would leave it to a privileged writer; who that
+/// is we are not told.
+codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle) {
+  const NodeId node = handle.node->id;
+  const auto attributes = filesystem.attributes(node, &handle);
+  if (!attributes) return codec::Failure(attributes.error());
+  if (filesystem.get_attribute(node, kCapability)) {
+    if (auto removed = filesystem.remove_attribute(node, kCapability); !removed) return removed;
+  }
+  const mode_t mode = attributes->status.st_mode;
+  if ((mode & kPrivileges) == 0) return {};
+  AttributeChanges changes;
+  changes.mode = mode & ~kPrivileges;
+  const auto changed = filesystem.change_attributes(node, &handle, changes);
+  return changed ? codec::Result<void>() : codec::Failure(changed.error());
+}
+
 /// Tells the kernel how to treat the file, and gives it the handle.
 void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
-  const bool only_writes = (info->flags & O_ACCMODE) == O_WRONLY;
-  info->direct_io = handle->direct || (only_writes && adapter.writes_directly()) ? 1 : 0;
+  handle->direct = handle->direct || may_write_directly(adapter, *info, *handle);
+  info->direct_io = handle->direct ? 1 : 0;
   info->noflush = handle->writable ? 0 : 1;
   info->fh = to_kernel(adapter.files().add(std::move(handle)));
 }
@@ -111,6 +143,7 @@ AttributeChanges changes_of(const struct stat& wanted, int what) {
 
 void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int what, fuse_file_info* info) {
   FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
+  if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) adapter_of(request).note_privileges();
   auto attributes = filesystem_of(request).change_attributes(node, handle, changes_of(*wanted, what));
   if (!attributes) return reply_error(request, attributes.error());
   fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
@@ -118,9 +151,18 @@ void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int wh
 
 void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::size_t size, off_t offset,
               fuse_file_info* info) {
-  auto done = filesystem_of(request).write(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset),
-                                           bytes_of(bytes, size), info->writepage != 0);
+  Filesystem& filesystem = filesystem_of(request);
+  FileHandle& handle = *from_kernel<FileHandle>(info);
+  if (handle.direct && adapter_of(request).knows_of_privileges()) {
+    if (auto dropped = drop_privileges(filesystem, handle); !dropped) return reply_error(request, dropped.error());
+  }
+  auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0);
   if (!done) return reply_error(request, done.error());
+  // O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC and the mount option sync: of direct writes they are left to us.
+  if (handle.direct && (info->flags & O_DSYNC) != 0) {
+    const bool data_only = (info->flags & O_SYNC) != O_SYNC;
+    if (auto synced = filesystem.sync(handle, data_only); !synced) return reply_error(request, synced.error());
+  }
   fuse_reply_write(request, size);
 }
 
@@ -149,6 +191,7 @@ void on_copy_file_range(fuse_req_t request, fuse_ino_t /*from_node*/, off_t from
 
 void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
                  int flags) {
+  if (std::string_view(name) == kCapability) adapter_of(request).note_privileges();
   reply_result(request, filesystem_of(request).set_attribute(node, name, std::string(value, size), flags));
 }
 

@@ -462,6 +462,62 @@ class Others(Writing):
         self.assertEqual(os.fstat(reads).st_size, 100_004)
         self.assertEqual(os.pread(reads, 10, 99_999)[1:], b"more")
 
+    def test_what_is_written_synchronously_is_on_disk(self):
+        self.frame("x.b2frame", b"first" * 1000)
+        mount = self.mount("commit_interval=1000")
+
+        def stored():
+            with open(self.source + "/x.b2frame", "rb") as file:
+                return file.read()
+
+        for access in (os.O_WRONLY, os.O_RDWR):
+            for opened, of_call in ((os.O_SYNC, 0), (os.O_DSYNC, 0), (0, os.RWF_SYNC), (0, os.RWF_DSYNC), (0, 0)):
+                with self.subTest(access=access, opened=opened, of_call=of_call):
+                    descriptor = os.open(mount / "x", access | opened)
+                    before = stored()
+                    os.pwritev(descriptor, [os.urandom(100)], 50, of_call)
+                    self.assertEqual(stored() != before, bool(opened or of_call))
+                    os.close(descriptor)
+
+    def test_writing_takes_privileges_away(self):
+        def write_as_user(path, pipes):
+            """In a process of its own: privileged writers need not take them away."""
+            child = os.fork()
+            if child == 0:
+                try:
+                    if os.geteuid() == 0:
+                        os.setgroups([])
+                        os.setgid(65534)
+                        os.setuid(65534)
+                    descriptor = os.open(path, os.O_WRONLY)
+                    os.write(pipes[1], b"1")
+                    os.read(pipes[2], 1)
+                    os.pwrite(descriptor, b"XX", 0)
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            return child
+
+        os.chmod(self.source, 0o777)
+        mount = self.mount(*(["allow_other"] if os.geteuid() == 0 else []))
+        for late in (False, True):
+            with self.subTest(late=late):
+                with open(mount / "x", "wb") as file:
+                    file.write(b"first")
+                os.chmod(mount / "x", 0o777 if late else 0o6777)
+                pipes = (*os.pipe(), *os.pipe())
+                child = write_as_user(mount / "x", pipes)
+                os.close(pipes[1])
+                os.read(pipes[0], 1)
+                if late:
+                    os.chmod(mount / "x", 0o6777)
+                os.write(pipes[3], b"1")
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+                for pipe in (pipes[0], *pipes[2:]):
+                    os.close(pipe)
+                self.assertEqual(oct(os.stat(mount / "x").st_mode & 0o7777), oct(0o777))
+                self.assertEqual(oct(os.stat(self.source + "/x.b2frame").st_mode & 0o7777), oct(0o777))
+
     def test_no_read_that_begins_after_a_write_gives_what_was_before(self):
         self.frame("x.b2frame", bytes(8192))
         mount = self.mount()
