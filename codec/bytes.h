@@ -1,4 +1,5 @@
-// Endian and unaligned access. The only place where bytes become integers.
+// Views of bytes, memory for them that is not cleared first, and endian and unaligned access: the only place where
+// bytes become integers.
 //
 // The caller has checked that the bytes are there: these helpers do not know how long the buffer is.
 #pragma once

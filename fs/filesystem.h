@@ -51,7 +51,7 @@ struct FileHandle {
   std::shared_ptr<const Generation> generation GUARDED_BY(mutex);  // frames only
   std::unique_ptr<ReadAhead> ahead;                                // frames only
 
-  // For the reply to open.
+  // For the reply to open; `direct` for writes, too.
   bool keep_pages = false;  // what the kernel has cached of this file is still true
   bool direct = false;      // reads and writes must come through as they are
 };

@@ -4,9 +4,10 @@
 //
 // Serves /data (the bytes of PATH), /many (a folder of --many files of 4 KiB) and /parts (a folder of --parts files of
 // as many equal pieces of PATH), read-only, in the foreground, with the settings of the mount: low-level API, fixed
-// service threads with a descriptor each, no splice, direct_io for nobody but who only writes, the page cache kept
-// across opens, attributes valid for a day. With --sink there is also /sink, which can be written to: what it is given
-// is thrown away. A mount of compressed frames can at best be as fast as this.
+// service threads, no splice, direct_io for nobody but who only writes, the page cache kept across opens, attributes
+// valid for a day, and with a descriptor for each thread, which the mount does without. With --sink there is also
+// /sink, which can be written to: what it is given is thrown away. A mount of compressed frames can at best be as fast
+// as this.
 //
 // Thread safety: the content is mapped once before the loop starts and never changes. Sizes are bytes.
 // Errors: a failure to start prints one line and exits with 3; wrong usage exits with 2.
