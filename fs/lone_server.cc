@@ -22,7 +22,7 @@ bool LoneServer::taken(int who, Time now, bool waited) {
     close_ = 0;
     return false;
   }
-  if (++close_ < kBegin) return false;
+  if (++close_ < (only_paused_ ? kResume : kBegin)) return false;
   int nobody = kNobody;
   if (!alone_.compare_exchange_strong(nobody, who)) return false;
   troubles_ = 0;
@@ -49,8 +49,15 @@ bool LoneServer::ends_overdue(Time now) {
   return end(alone);
 }
 
+bool LoneServer::paused(int who) {
+  if (!end(who)) return false;
+  only_paused_ = true;
+  return true;
+}
+
 bool LoneServer::end(int who) {
   if (!alone_.compare_exchange_strong(who, kNobody)) return false;
+  only_paused_ = false;
   close_ = 0;
   return true;
 }

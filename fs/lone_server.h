@@ -31,6 +31,8 @@ class LoneServer {
   /// So many requests, each on its own and close, begin it; so many in a row that are not end it.
   static constexpr unsigned kBegin = 16;
   static constexpr unsigned kEnd = 3;
+  /// So many begin it again after it was ended by a pause.
+  static constexpr unsigned kResume = 2;
 
   /// `may_begin`: false where looking would take the processor from the program that asks.
   explicit LoneServer(bool may_begin) : may_begin_(may_begin) {}
@@ -41,7 +43,7 @@ class LoneServer {
   /// `taken_at`: when `who` took what it has answered now. True if it served alone, and does so no longer.
   bool answered(int who, Time taken_at, Time now);
   /// Thread `who` has looked for kPause and found no request. True if it served alone.
-  bool paused(int who) { return end(who); }
+  bool paused(int who);
 
   bool serves_alone(int who) const { return alone_.load() == who; }
   bool stands_aside(int who) const {
@@ -63,6 +65,7 @@ class LoneServer {
   std::atomic<Clock::rep> free_since_{0};  // when the last answer was given; since the clock's epoch
   std::atomic<Clock::rep> busy_since_{0};  // who serves alone: when the request was taken; 0: looks for one
   std::atomic<unsigned> close_{0};         // requests in a row, each on its own and close
+  std::atomic<bool> only_paused_{false};   // why it ended last
   std::atomic<bool> waited_{false};        // the request that who serves alone answers
   std::atomic<unsigned> troubles_{0};      // of his, in a row: waited, or took long
 };

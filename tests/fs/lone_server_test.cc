@@ -90,7 +90,27 @@ TEST_F(LoneServerTest, APauseEndsIt) {
   EXPECT_TRUE(lone_.paused(0));
   EXPECT_FALSE(lone_.stands_aside(1));
   EXPECT_FALSE(lone_.paused(0)) << "it has ended already";
-  // It begins anew only by as many as before.
+}
+
+TEST_F(LoneServerTest, AfterAPauseItIsSoonBegunAgain) {
+  begin(0);
+  EXPECT_TRUE(lone_.paused(0));
+  EXPECT_FALSE(serve(1, LoneServer::kPause + microseconds(1)));
+  for (unsigned i = 1; i < LoneServer::kResume; ++i)
+    EXPECT_FALSE(serve(1));
+  EXPECT_TRUE(serve(1));
+  EXPECT_TRUE(lone_.stands_aside(0));
+}
+
+TEST_F(LoneServerTest, AfterTroubleItIsBegunByAsManyAsBefore) {
+  begin(0);
+  EXPECT_TRUE(lone_.paused(0));
+  for (unsigned i = 0; i < LoneServer::kResume; ++i)
+    serve(1);
+  ASSERT_TRUE(lone_.serves_alone(1));
+  for (unsigned i = 0; i < LoneServer::kEnd; ++i)
+    serve(1, kQuick, kQuick, true);
+  EXPECT_TRUE(ended_);
   for (unsigned i = 1; i < LoneServer::kBegin; ++i)
     EXPECT_FALSE(serve(1));
   EXPECT_TRUE(serve(1));
