@@ -3,17 +3,21 @@
 #include <algorithm>
 #include <cstring>
 
-// The copies below move more bytes than asked for where both buffers have the room, because a copy of fixed length is a
-// pair of instructions while one of exact length is a call or a loop. What is written too much lies ahead of the output
-// position and is overwritten by what comes next; near the end of a buffer the copies are exact.
+// Most instructions are carried out with copies of a fixed length, a pair of machine instructions each, where one of
+// exact length would be a call or a loop. They move more bytes than asked for; what is written too much lies ahead of
+// the output position and is overwritten by what comes next. Near the end of a buffer the copies are exact.
 
 namespace cframefs::codec {
 namespace {
 
-constexpr std::size_t kMaxLiterals = 32;
 constexpr std::size_t kWord = 16;
 constexpr std::size_t kHalf = 8;
+// With so much room left in both buffers no instruction can leave them, whatever it moves beyond its length.
+constexpr std::size_t kSlack = 64;
+constexpr std::size_t kLiterals = 32;         // control bytes below are those of literals
 constexpr std::size_t kNearDistances = 8192;  // far distances start here
+// For each distance below kHalf the largest multiple of it in kHalf bytes.
+constexpr std::size_t kSteps[kHalf] = {0, 8, 8, 6, 8, 5, 6, 7};
 
 struct Cursor {
   const std::uint8_t* in;
@@ -26,19 +30,6 @@ struct Cursor {
   std::size_t out_left() const { return static_cast<std::size_t>(out_end - out); }
   std::size_t produced() const { return static_cast<std::size_t>(out - out_begin); }
 };
-
-// REQUIRES: length <= kMaxLiterals, <= in_left() and <= out_left().
-inline void copy_literals(Cursor& at, std::size_t length) {
-  if (at.in_left() < kMaxLiterals || at.out_left() < kMaxLiterals) {
-    std::memcpy(at.out, at.in, length);
-  } else if (length <= kHalf) {
-    std::memcpy(at.out, at.in, kHalf);
-  } else {
-    std::memcpy(at.out, at.in, kMaxLiterals);
-  }
-  at.in += length;
-  at.out += length;
-}
 
 // The first bytes of `word`, `distance` of them, over and over.
 inline std::uint64_t repeated(std::uint64_t word, std::size_t distance) {
@@ -54,7 +45,7 @@ inline std::uint64_t repeated(std::uint64_t word, std::size_t distance) {
 }
 
 // A match of more than a word that repeats bytes which it is writing itself. The first word stands. Further words may
-// be laid down at any multiple of the distance. REQUIRES: 2 <= distance < kWord.
+// be laid down at any multiple of the distance. REQUIRES: kHalf <= distance < kWord.
 inline void repeat_word(std::uint8_t* out, std::size_t distance, std::size_t length) {
   std::uint8_t word[kWord];
   std::memcpy(word, out, kWord);
@@ -66,29 +57,33 @@ inline void repeat_word(std::uint8_t* out, std::size_t distance, std::size_t len
 // A match that repeats less than half a word. The pattern is put together in a register: reading back what was just
 // written would mean to wait for it.
 inline void copy_pattern(std::uint8_t* out, std::size_t distance, std::size_t length) {
-  const std::uint8_t* const from = out - distance;
-  const std::uint64_t pattern = repeated(load_le<std::uint64_t>(from), distance);
-  const std::size_t step = kHalf - kHalf % distance;
-  store_le(out, pattern);
-  store_le(out + step, pattern);
-  for (std::size_t done = 2 * step; done < length && done < 2 * kWord; done += step)
-    store_le(out + done, pattern);
-  if (length <= 2 * kWord) return;
-  if (distance == 1) {
-    std::memset(out, *from, length);
+  constexpr std::size_t kStores = 4;
+  const std::uint64_t pattern = repeated(load_le<std::uint64_t>(out - distance), distance);
+  const std::size_t step = kSteps[distance];
+  for (std::size_t i = 0; i < kStores; ++i)
+    store_le(out + i * step, pattern);
+  if (step == kHalf) {
+    for (std::size_t done = kStores * kHalf; done < length; done += kStores * kHalf) {
+      for (std::size_t i = 0; i < kStores; ++i)
+        store_le(out + done + i * kHalf, pattern);
+    }
   } else {
-    repeat_word(out, distance, length);
+    for (std::size_t done = kStores * step; done < length; done += step)
+      store_le(out + done, pattern);
   }
 }
 
-// REQUIRES: length >= 1, room for length + kWord bytes.
+// REQUIRES: length >= 1, room for length + kSlack bytes.
 inline void copy_wide(std::uint8_t* out, std::size_t distance, std::size_t length) {
   if (distance < kHalf) return copy_pattern(out, distance, length);
   const std::uint8_t* const from = out - distance;
-  std::memcpy(out, from, kHalf);
-  std::memcpy(out + kHalf, from + kHalf, kHalf);
-  if (length <= kWord) return;
-  if (distance < kWord) return repeat_word(out, distance, length);
+  if (distance < kWord) {
+    std::memcpy(out, from, kHalf);
+    std::memcpy(out + kHalf, from + kHalf, kHalf);
+    if (length > kWord) repeat_word(out, distance, length);
+    return;
+  }
+  std::memcpy(out, from, kWord);
   for (std::size_t done = kWord; done < length; done += kWord)
     std::memcpy(out + done, from + done, kWord);
 }
@@ -97,7 +92,7 @@ inline void copy_wide(std::uint8_t* out, std::size_t distance, std::size_t lengt
 inline void copy_match(Cursor& at, std::size_t distance, std::size_t length) {
   // The last bytes of the output have no room behind them and are copied one by one.
   const std::size_t room = at.out_left() - length;
-  const std::size_t exact = room >= kWord ? 0 : std::min(length, kWord - room);
+  const std::size_t exact = room >= kSlack ? 0 : std::min(length, kSlack - room);
   const std::size_t wide = length - exact;
   if (wide > 0) copy_wide(at.out, distance, wide);
   at.out += wide;
@@ -108,26 +103,58 @@ inline void copy_match(Cursor& at, std::size_t distance, std::size_t length) {
 }
 
 // Length and distance of the match whose control byte has been read. False: the input ends too early.
-inline bool read_match(Cursor& at, std::uint8_t control, std::size_t& distance, std::size_t& length) {
+inline bool read_match(const std::uint8_t*& in, const std::uint8_t* end, std::uint8_t control, std::size_t& distance,
+                       std::size_t& length) {
   length = (control >> 5) + 2u;
   if (length == 9) {
     std::uint8_t extension = 255;
     while (extension == 255) {
-      if (at.in == at.in_end) return false;
-      extension = *at.in++;
+      if (in == end) return false;
+      extension = *in++;
       length += extension;
     }
   }
-  if (at.in == at.in_end) return false;
+  if (in == end) return false;
   const std::size_t high = control & 31u;
-  const std::size_t low = *at.in++;
+  const std::size_t low = *in++;
   distance = 256 * high + low + 1;
   if (distance == kNearDistances) {
-    if (at.in_left() < 2) return false;
-    distance += load_be<std::uint16_t>(at.in);
-    at.in += 2;
+    if (end - in < 2) return false;
+    distance += load_be<std::uint16_t>(in);
+    in += 2;
   }
   return true;
+}
+
+// Carries out instructions while there is room for copies that are too long and nothing is wrong. `control`: of the
+// first one, and then of the first that is left.
+inline void decode_most(Cursor& at, std::uint8_t& control) {
+  const std::uint8_t* in = at.in;
+  std::uint8_t* out = at.out;
+  const std::uint8_t* const in_safe = in + (at.in_left() - std::min(at.in_left(), kSlack));
+  const std::uint8_t* const out_safe = out + (at.out_left() - std::min(at.out_left(), kSlack));
+  while (in < in_safe && out < out_safe) {
+    if (control < kLiterals) {
+      const std::size_t length = control + std::size_t{1};
+      std::memcpy(out, in, kWord);
+      if (length > kWord) std::memcpy(out + kWord, in + kWord, kWord);
+      in += length;
+      out += length;
+    } else {
+      std::size_t distance = 0;
+      std::size_t length = 0;
+      const std::uint8_t* next = in;
+      if (!read_match(next, in_safe + kSlack / 2, control, distance, length)) break;
+      if (distance > static_cast<std::size_t>(out - at.out_begin)) break;
+      if (length > static_cast<std::size_t>(out_safe - out)) break;
+      copy_wide(out, distance, length);
+      out += length;
+      in = next;
+    }
+    control = *in++;
+  }
+  at.in = in;
+  at.out = out;
 }
 
 }  // namespace
@@ -136,19 +163,22 @@ Result<void> decode_blosclz(ByteView stream, ByteSpan out) {
   if (stream.empty()) return corrupt("blosclz: an empty stream");
   Cursor at{stream.data(), stream.data() + stream.size(), out.data(), out.data(), out.data() + out.size()};
   // The first instruction is a run of literals, whatever its upper bits say.
-  std::uint8_t control = *at.in++ & 31;
+  std::uint8_t control = *at.in++ % kLiterals;
+  decode_most(at, control);
   while (true) {
-    if (control < 32) {
+    if (control < kLiterals) {
       const std::size_t length = control + std::size_t{1};
       if (length > at.in_left()) return corrupt("blosclz: ends within literals");
       if (length > at.out_left()) return corrupt("blosclz: more bytes than expected");
-      copy_literals(at, length);
+      std::memcpy(at.out, at.in, length);
+      at.in += length;
+      at.out += length;
       if (at.in == at.in_end) break;
     } else {
       std::size_t distance = 0;
       std::size_t length = 0;
       // Nor may a match be the last instruction: the reference decoder would not carry it out.
-      if (!read_match(at, control, distance, length) || at.in == at.in_end) {
+      if (!read_match(at.in, at.in_end, control, distance, length) || at.in == at.in_end) {
         return corrupt("blosclz: ends within a match");
       }
       if (distance > at.produced()) return corrupt("blosclz: a match before the first byte");

@@ -20,20 +20,41 @@ std::size_t vector_running_sum(std::uint8_t*, std::size_t) {
 
 #else
 
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sums of each block of 16 bytes for itself.
+template <class D>
+HWY_INLINE hn::Vec<D> sums_of_blocks(D d, hn::Vec<D> bytes) {
+  bytes = hn::Add(bytes, hn::ShiftLeftBytes<1>(d, bytes));
+  bytes = hn::Add(bytes, hn::ShiftLeftBytes<2>(d, bytes));
+  bytes = hn::Add(bytes, hn::ShiftLeftBytes<4>(d, bytes));
+  return hn::Add(bytes, hn::ShiftLeftBytes<8>(d, bytes));
+}
+
 std::size_t vector_running_sum(std::uint8_t* data, std::size_t count) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  const hn::FixedTag<std::uint8_t, 16> d;
-  const auto last_place = hn::Set(d, 15);
-  auto last = hn::Zero(d);  // the sum so far, in every byte
-  const std::size_t whole = count / 16 * 16;
-  for (std::size_t i = 0; i < whole; i += 16) {
-    auto sums = hn::LoadU(d, data + i);
-    sums = hn::Add(sums, hn::ShiftLeftBytes<1>(d, sums));
-    sums = hn::Add(sums, hn::ShiftLeftBytes<2>(d, sums));
-    sums = hn::Add(sums, hn::ShiftLeftBytes<4>(d, sums));
-    sums = hn::Add(sums, hn::ShiftLeftBytes<8>(d, sums));
+  constexpr std::size_t kLane = 16;
+  const std::size_t whole = count / kLane * kLane;
+  std::size_t i = 0;
+  std::uint8_t before = 0;
+#if HWY_MAX_BYTES >= 32
+  // Two blocks at a time. From one step to the next only one addition has to wait.
+  const hn::FixedTag<std::uint8_t, 2 * kLane> pair;
+  auto last_pair = hn::Zero(pair);  // the sum so far, in every byte
+  for (; whole - i >= 2 * kLane; i += 2 * kLane) {
+    const auto sums = sums_of_blocks(pair, hn::LoadU(pair, data + i));
+    const auto totals = hn::TableLookupBytes(sums, hn::Set(pair, kLane - 1));
+    const auto lower = hn::ConcatLowerLower(pair, totals, hn::Zero(pair));  // for the upper block
+    hn::StoreU(hn::Add(hn::Add(sums, lower), last_pair), pair, data + i);
+    last_pair = hn::Add(last_pair, hn::Add(totals, hn::ConcatLowerUpper(pair, totals, totals)));
+  }
+  if (i > 0) before = data[i - 1];
+#endif
+  const hn::FixedTag<std::uint8_t, kLane> d;
+  auto last = hn::Set(d, before);
+  for (; i < whole; i += kLane) {
+    const auto sums = sums_of_blocks(d, hn::LoadU(d, data + i));
     hn::StoreU(hn::Add(sums, last), d, data + i);
-    last = hn::Add(last, hn::TableLookupBytes(sums, last_place));
+    last = hn::Add(last, hn::TableLookupBytes(sums, hn::Set(d, kLane - 1)));
   }
   return whole;
 }
