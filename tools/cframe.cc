@@ -69,6 +69,9 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   } catch (const CLI::CallForVersion& version) {
     return emit(io, std::string(version.what()) + "\n");
   } catch (const CLI::ParseError& error) {
+    if (!run && wanted != arguments.end()) {
+      return complain(io, "unknown subcommand '" + *wanted + "' (--help lists them)");
+    }
     return complain(io, std::string(error.what()) + " (--help shows the usage)");
   }
   return run ? run(io) : call_at_fault;

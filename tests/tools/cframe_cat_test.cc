@@ -171,6 +171,13 @@ TEST(CframeCat, SaysWhatIsWrongWithTheCall) {
   EXPECT_EQ(run_cframe({"cat", golden_cframe("MANIFEST.tsv")}).status, tools::data_at_fault);
 }
 
+TEST(Cframe, NamesASubcommandThatIsNone) {
+  const Ran ran = run_cframe({"inof", golden_cframe("large/lz4.b2frame")});
+  EXPECT_EQ(ran.status, tools::call_at_fault);
+  EXPECT_EQ(ran.err, "cframe: unknown subcommand 'inof' (--help lists them)\n");
+  EXPECT_EQ(run_cframe({}).err, "cframe: A subcommand is required (--help shows the usage)\n");
+}
+
 TEST(CframeCat, AReaderThatHasGoneIsNobodysFault) {
   const std::atomic<bool> stop = false;
   tools::StringOutput err;
