@@ -36,7 +36,7 @@ std::size_t vector_running_sum(std::uint8_t* data, std::size_t count) {
   const std::size_t whole = count / kLane * kLane;
   std::size_t i = 0;
   std::uint8_t before = 0;
-#if HWY_MAX_BYTES >= 32
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE  // how long a scalable vector is, is known at run time only
   // Two blocks at a time. From one step to the next only one addition has to wait.
   const hn::FixedTag<std::uint8_t, 2 * kLane> pair;
   auto last_pair = hn::Zero(pair);  // the sum so far, in every byte
