@@ -125,8 +125,10 @@ void Filesystem::watch(Node& folder, const std::string& path) {
 
 void Filesystem::changed(const Watcher::Change& change) {
   if (change.everything) {
-    for (const NodeId node : nodes_.all())
-      kernel_->forget_node(node);
+    for (const NodeId id : nodes_.all()) {
+      if (const auto node = nodes_.find(id)) node->pages.lost_track();
+      kernel_->forget_node(id);
+    }
     if (keeps_names_) kernel_->forget_names();
     return;
   }
@@ -134,7 +136,7 @@ void Filesystem::changed(const Watcher::Change& change) {
   const auto folder = nodes_.find(change.folder);
   if (folder && folder->kind == EntryKind::sparse_frame) {
     // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
-    if (!is_own_state(*folder)) kernel_->forget_node(change.folder);
+    if (is_changed_behind(*folder)) kernel_->forget_node(change.folder);
     return;
   }
   // The folder's own times have changed too; a single-file root is its folder.
@@ -146,7 +148,7 @@ void Filesystem::changed(const Watcher::Change& change) {
       // kernel knows; it must not be told, because telling waits for whoever is changing the folder, which a daemon
       // that is killed meanwhile never ends.
       if (change.entry && !lies_at(*node, change)) kernel_->forget_name(change.folder, change.name);
-    } else if (!is_own_state(*node)) {
+    } else if (is_changed_behind(*node)) {
       kernel_->forget_node(node->id);
     } else if (options_.attr_timeout) {
       kernel_->forget_attributes(node->id);
@@ -181,10 +183,12 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     }
     codec::Result<std::string> path;
     codec::Result<Probe> probe;
+    PageCacheState::Look look;
     {
       codec::SharedLock names(names_);
       path = path_of(node.id);
       if (!path) return codec::Failure(path.error());
+      look = node.pages.begin_look();
       probe = tree_.probe_again(*path, known);
     }
     if (!probe) return probe;
@@ -200,43 +204,42 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (!is_root && !same_file && !(writer && writer->is_committing())) {
       return codec::stale("another file has taken its place");
     }
-    return take_probe(node, *path, known, std::move(*probe), writer);
+    return take_probe(node, *path, known, std::move(*probe), writer, look);
   }
 }
 
 codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
-                                            const std::shared_ptr<WriteBack>& writer) {
+                                            const std::shared_ptr<WriteBack>& writer,
+                                            const PageCacheState::Look& look) {
+  std::shared_ptr<const Generation> current;
+  {
+    codec::MutexLock lock(node.mutex);
+    node.known = probe;
+    current = node.current.lock();
+  }
+  const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
+  const bool unsettled = writer && writer->is_committing();
+  if (changed && !unsettled && !node.pages.is_own(probe.identity))
+    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
-    // What programs have written counts, whatever of it is on disk.
+    // What programs have written counts, whatever of it is on disk. The write-back tells the kernel of changes behind
+    // the mount.
     probe.size = writer->size();
     probe.damage.reset();
-    if (const auto written = writer->dirty_since_write()) probe.status.st_mtim = *written;
-  } else if (probe.damage) {
+    if (const auto written = writer->dirty_since_write()) probe.status.st_mtim = probe.status.st_ctim = *written;
+    node.pages.told_size(probe.size);
+    return probe;
+  }
+  if (probe.damage) {
     codec::Error error = *probe.damage;
     error.path = path;
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
     once_.error(error);
+    // A program that has the file open must get errors where it was, not a clean end where there was none.
+    probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
   }
-  const bool unsettled = writer && writer->is_committing();
-  bool stale_pages = false;
-  {
-    codec::MutexLock lock(node.mutex);
-    const bool changed = known.kind != EntryKind::none && !(node.known.identity == probe.identity);
-    const bool own = node.own == probe.identity;
-    if (changed && !own && !unsettled) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
-    node.known = probe;
-    // Whoever has a file open that is damaged now must get errors, not a clean end where there was none.
-    const auto current = probe.damage ? node.current.lock() : nullptr;
-    if (current) probe.size = current->view().size();
-    // Where the size has changed too, the kernel itself drops the pages when it is told. A writer has noticed what
-    // somebody else did, and no commit of his own makes pages old.
-    const bool unknown = node.cached == frame::Identity{};
-    stale_pages =
-        changed && node.shown_size == probe.size && (writer ? unknown : !unknown && node.cached != probe.identity);
-    if (stale_pages) node.cached = {};
-    node.shown_size = probe.size;
-  }
-  if (stale_pages) drop_pages([this, id = node.id] { kernel_->forget_node(id); });
+  if (node.pages.seen_by_stat(look, probe.identity, probe.size) == PageCacheState::Drop::pages)
+    drop_pages([this, id = node.id] { kernel_->forget_node(id); });
   return probe;
 }
 
@@ -253,10 +256,40 @@ void Filesystem::drop_pages(const std::function<void()>& forget) {
   done.wait_for(kDropPatience);
 }
 
+void Filesystem::carry_out(PageCacheState::Drop drop, NodeId node) {
+  if (drop == PageCacheState::Drop::pages) notifier_.post([this, node] { kernel_->forget_node(node); });
+}
+
+void Filesystem::enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening) {
+  const PageCacheState::Opened opened = handle.node->pages.opened(opening);
+  handle.counted = true;
+  handle.direct = opened.direct;
+  handle.keep_pages = opened.keep_pages;
+  handle.open_unconfirmed = !opened.keep_pages;
+}
+
+void Filesystem::confirm_open(FileHandle& handle) {
+  if (!handle.open_unconfirmed.load(std::memory_order_relaxed)) return;
+  if (handle.open_unconfirmed.exchange(false)) handle.node->pages.open_confirmed();
+}
+
+void Filesystem::leave_page_cache(FileHandle& handle) {
+  if (!handle.counted) return;
+  confirm_open(handle);
+  carry_out(handle.node->pages.closed(handle.writable), handle.node->id);
+}
+
+void Filesystem::drop_if_racing(FileHandle& handle, std::uint64_t at, std::uint64_t length) {
+  const bool drops = length > 0 && handle.node->pages.must_drop_after_write(handle.open_unconfirmed);
+  confirm_open(handle);
+  if (drops) notifier_.post([this, id = handle.node->id, at, length] { kernel_->forget_range(id, at, length); });
+}
+
 Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   Attributes attributes;
   attributes.node = node.id;
   attributes.status = probe.status;
+  attributes.damage = probe.damage;
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
   // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
@@ -335,6 +368,12 @@ codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::st
 }
 
 codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {
+  auto described = describe_node(id, handle);
+  if (described && described->damage) return codec::Failure(*described->damage);
+  return described;
+}
+
+codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handle) {
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   if (node->role != NodeRole::stored) {
@@ -424,6 +463,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags
 
 codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
   statistics_.reads.fetch_add(1, std::memory_order_relaxed);
+  confirm_open(handle);
   codec::Result<void> done;
   if (handle.node->role == NodeRole::control_file) {
     if (at < handle.content.size()) {

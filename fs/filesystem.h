@@ -35,8 +35,9 @@ namespace cframefs::fs {
 struct Attributes {
   NodeId node = 0;
   struct stat status {};
-  double attr_timeout = 0;   // seconds
-  double entry_timeout = 0;  // seconds
+  double attr_timeout = 0;             // seconds
+  double entry_timeout = 0;            // seconds
+  std::optional<codec::Error> damage;  // why the container cannot be opened: then the size is not the plain one
 };
 
 struct FileHandle {
@@ -45,7 +46,10 @@ struct FileHandle {
   std::shared_ptr<OpenFrame> frame;               // frames only
   std::string content;                            // of a control file, as it was when opened
   bool writable = false;
-  bool append = false;  // O_APPEND: what programs write goes to the end, wherever that is
+  bool append = false;   // O_APPEND: what programs write goes to the end, wherever that is
+  bool counted = false;  // Node::pages counts it
+  /// The kernel may still be about to drop pages because of this handle's open.
+  std::atomic<bool> open_unconfirmed{false};
 
   codec::Mutex mutex;
   std::shared_ptr<const Generation> generation GUARDED_BY(mutex);  // frames only
@@ -89,8 +93,8 @@ class KernelCaches {
   virtual ~KernelCaches() = default;
   /// Attributes and pages of a node; of a folder nothing that could make it wait.
   virtual void forget_node(NodeId node) = 0;
-  /// Attributes, and pages of the first `length` bytes.
-  virtual void forget_head(NodeId node, std::uint64_t /*length*/) { forget_node(node); }
+  /// Attributes, and the pages that hold bytes [at, at + length); length: 1 or more.
+  virtual void forget_range(NodeId node, std::uint64_t /*at*/, std::uint64_t /*length*/) { forget_node(node); }
   virtual void forget_name(NodeId parent, const std::string& name) = 0;
   /// Attributes alone; never waits.
   virtual void forget_attributes(NodeId /*node*/) {}
@@ -111,7 +115,8 @@ class Filesystem {
 
   codec::Result<Attributes> lookup(NodeId parent, const std::string& name);
   void forget(NodeId node, std::uint64_t lookups);
-  /// `handle`: an open handle of the node, or null.
+  /// `handle`: an open handle of the node, or null. Fails for a container that cannot be opened, with the reason: no
+  /// size of it could be told that is not a guess.
   codec::Result<Attributes> attributes(NodeId node, FileHandle* handle);
   codec::Result<std::string> read_link(NodeId node);
 
@@ -249,7 +254,9 @@ class Filesystem {
   codec::Result<void> create_frame(const std::string& folder, const std::string& path, mode_t mode) REQUIRES(changes_);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);
   codec::Result<Probe> take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
-                                  const std::shared_ptr<WriteBack>& writer);
+                                  const std::shared_ptr<WriteBack>& writer, const PageCacheState::Look& look);
+  /// As attributes(), also of a node whose container cannot be opened.
+  codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
   codec::Result<Attributes> lookup_stored(NodeId parent, const std::string& directory, const std::string& name);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
@@ -287,7 +294,17 @@ class Filesystem {
   /// is afterwards. `status`: stats the file; `change`: makes the change.
   codec::Result<void> change_own(Node& node, const std::function<codec::Result<struct stat>()>& status,
                                  const std::function<codec::Result<void>()>& change);
-  bool is_own_state(Node& node);
+  /// The watcher reports a change of the node's file. True: the kernel must drop what it holds of the file.
+  bool is_changed_behind(Node& node);
+  /// Has the kernel drop pages without waiting for it.
+  void carry_out(PageCacheState::Drop drop, NodeId node);
+  /// A handle is opened on the state `opening.file`: decides what the answer to open(2) says of pages.
+  static void enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening);
+  /// A request of the handle has come: the kernel has done what the answer to its open asked for.
+  static void confirm_open(FileHandle& handle);
+  void leave_page_cache(FileHandle& handle);
+  /// A write has been made, whose pages may be older than it is.
+  void drop_if_racing(FileHandle& handle, std::uint64_t at, std::uint64_t length);
 
   codec::Result<Attributes> lookup_control(NodeId parent, const std::string& name);
   std::string control_content(const std::string& name);

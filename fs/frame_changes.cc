@@ -103,22 +103,14 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
   const bool known_by_file = node.kind != EntryKind::sparse_frame;
   if (was_known && known_by_file && what.before.inode != what.after.inode) nodes_.rekey(node, what.after.inode);
   frame.committed(what.file, what.generation);
-  bool stale_pages = false;
   {
     codec::MutexLock lock(node.mutex);
     node.current = what.generation;
-    if (!was_known) return;
-    if (what.own) {
-      node.cached = node.cached == what.before ? what.after : frame::Identity{};
-      node.own = node.cached;
-    } else {
-      stale_pages = node.cached != frame::Identity{};
-      node.cached = {};
-    }
   }
-  if (stale_pages) {
-    notifier_.post([this, id = node.id] { kernel_->forget_node(id); });
-  } else if (what.new_head) {
+  if (!was_known) return;
+  const PageCacheState::Drop drop = node.pages.committed(what.before, what.after, what.own);
+  carry_out(drop, node.id);
+  if (drop == PageCacheState::Drop::nothing && what.new_head) {
     notifier_.post(head_forgetter(node, what.generation->view()));
   }
 }
@@ -128,7 +120,7 @@ std::function<void()> Filesystem::head_forgetter(const Node& node, const frame::
   if (!shared) return [] {};
   ++shared->old_heads;
   return [this, shared, length = view.head().size()] {
-    kernel_->forget_head(shared->id, length);
+    kernel_->forget_range(shared->id, 0, length);
     --shared->old_heads;
   };
 }
@@ -207,6 +199,7 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   if (!place) return codec::Failure(place.error());
   // Somebody else has appended: the kernel has put the bytes into another page than where they went.
   if (*place != at) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  drop_if_racing(handle, at, bytes.size());
   // A page that is written in part stays locked until this is answered; the header may share it with the first rows.
   note_new_head(*handle.node, *writer, at >= kFarFromHead);
   return {};
@@ -230,6 +223,7 @@ codec::Result<void> Filesystem::flush(FileHandle& handle) {
 
 void Filesystem::release(std::unique_ptr<FileHandle> handle) {
   if (handle->frame && handle->writable) stop_writing(*handle->frame);
+  leave_page_cache(*handle);
 }
 
 codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {

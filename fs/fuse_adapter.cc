@@ -34,6 +34,9 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // Otherwise the kernel would ask for the attributes at every read, also of what it holds. Pages of an older state are
   // dropped at open, at stat, and when the watcher tells.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
+  // The kernel does not drop pages that were read while an asynchronous direct write was on its way: they would stay
+  // old. Without this, such a write is answered before io_submit(2) returns.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_ASYNC_DIO);
   const bool writeback = static_cast<FuseAdapter*>(userdata)->filesystem().options().writeback;
   if (writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   connection->max_read = FuseAdapter::kMaxRead;
@@ -205,8 +208,8 @@ void FuseAdapter::forget_node(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
 }
 
-void FuseAdapter::forget_head(NodeId node, std::uint64_t length) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, static_cast<off_t>(length)); });
+void FuseAdapter::forget_range(NodeId node, std::uint64_t at, std::uint64_t length) {
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, static_cast<off_t>(at), static_cast<off_t>(length)); });
 }
 
 void FuseAdapter::forget_attributes(NodeId node) {

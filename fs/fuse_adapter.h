@@ -42,7 +42,7 @@ class FuseAdapter final : public KernelCaches {
   void unmount();
 
   void forget_node(NodeId node) override;
-  void forget_head(NodeId node, std::uint64_t length) override;
+  void forget_range(NodeId node, std::uint64_t at, std::uint64_t length) override;
   void forget_name(NodeId parent, const std::string& name) override;
   void forget_attributes(NodeId node) override;
   bool forget_names() override;
