@@ -309,6 +309,10 @@ class SystemFiles final : public FileOps {
     });
   }
 
+  Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    return answer("utimens", ::futimens(fd, times.data()));
+  }
+
   Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
     if (has_nul(name)) return io_error(EINVAL, "setxattr");
     return answer("setxattr", ::fsetxattr(fd, name.c_str(), value.data(), value.size(), flags));

@@ -93,6 +93,8 @@ class FileOps {
   virtual Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) = 0;
   /// Access and modification time; UTIME_NOW and UTIME_OMIT as utimensat(2).
   virtual Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) = 0;
+  /// The same of an open file.
+  virtual Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) = 0;
   /// `flags`: 0, XATTR_CREATE, XATTR_REPLACE.
   virtual Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) = 0;
   virtual Result<void> remove_attribute(int fd, const std::string& name) = 0;

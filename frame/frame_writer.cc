@@ -434,9 +434,7 @@ Result<void> FrameWriter::make_new_file() {
   }
   if (auto put = files_.pwrite(replacement->fd(), next.header, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;
-  if (!has_changes()) {
-    if (auto kept = replacement->keep_times(); !kept) return kept;
-  }
+  if (auto kept = replacement->keep_times(!has_changes()); !kept) return kept;
   if (durable) {
     if (auto synced = replacement->sync(); !synced) {
       failed_ = true;

@@ -69,6 +69,7 @@ class StoreFiles final : public FileOps {
   Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override;
   Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override;
   Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) override;
+  Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override;
   Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;
   Result<void> remove_attribute(int fd, const std::string& name) override;
   Result<bool> try_lock(int fd, int operation) override { return base_.try_lock(fd, operation); }

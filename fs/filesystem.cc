@@ -24,6 +24,10 @@ constexpr int kProbeAttempts = 5;
 // How long an answer may wait until the kernel has dropped the pages of an older state.
 constexpr auto kDropPatience = std::chrono::seconds(1);
 
+struct timespec later_of(const struct timespec& a, const struct timespec& b) {
+  return std::pair(a.tv_sec, a.tv_nsec) < std::pair(b.tv_sec, b.tv_nsec) ? b : a;
+}
+
 codec::Failure no_such_node() {
   return codec::stale("the kernel asked for a file that it had forgotten");
 }
@@ -226,7 +230,10 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path,
     // the mount.
     probe.size = writer->size();
     probe.damage.reset();
-    if (const auto written = writer->dirty_since_write()) probe.status.st_mtim = probe.status.st_ctim = *written;
+    if (const auto written = writer->dirty_since_write()) {
+      probe.status.st_mtim = *written;
+      probe.status.st_ctim = later_of(probe.status.st_ctim, *written);
+    }
     node.pages.told_size(probe.size);
     return probe;
   }

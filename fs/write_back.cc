@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sys/stat.h>
 
 namespace cframefs::fs {
 namespace {
@@ -91,7 +92,7 @@ codec::Result<void> WriteBack::check_readable() {
 }
 
 void WriteBack::note_dirty() {
-  clock_gettime(CLOCK_REALTIME, &last_write_);
+  clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
   if (!oldest_) oldest_ = std::chrono::steady_clock::now();
 }
 
@@ -240,23 +241,46 @@ codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
   return raw;
 }
 
+void WriteBack::touch() {
+  std::shared_ptr<const frame::Descriptor> file;
+  {
+    codec::MutexLock lock(mutex_);
+    if (dirty_.differs_from(size_below())) {
+      clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
+      return;
+    }
+    file = file_;
+  }
+  // Times of a file that belongs to another user cannot be set.
+  static_cast<void>(change_file([&] {
+    return shared_.files.set_times(file->fd(), {{{0, UTIME_OMIT}, {0, UTIME_NOW}}});
+  }));
+}
+
 codec::Result<void> WriteBack::resize(std::uint64_t size) {
   if (auto followed = follow(); !followed) return followed;
+  auto changed = change_size(size);
+  if (!changed) return codec::Failure(changed.error());
+  if (!*changed) touch();
+  return {};
+}
+
+codec::Result<bool> WriteBack::change_size(std::uint64_t size) {
   codec::MutexLock lock(mutex_);
   wait_for_copy();
-  if (auto usable = check_usable(); !usable) return usable;
+  if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   const std::uint64_t before = dirty_.size();
   if (array_) {
     const auto allowed = array_->check_resize(size, before);
     if (!allowed) return codec::Failure(allowed.error());
     size = *allowed;
   }
-  if (auto fits = check_size(size); !fits) return fits;
-  if (size == before) return {};
+  if (auto fits = check_size(size); !fits) return codec::Failure(fits.error());
+  if (size == before) return false;
   dirty_.resize(size);
   note_dirty();
   note_head(before);
-  return {};
+  return true;
 }
 
 codec::Result<void> WriteBack::zero(std::uint64_t at, std::uint64_t length) {

@@ -117,6 +117,8 @@ class WriteBack {
   /// `place`: where the bytes go; none: to the end. Returns where they went.
   codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes);
   codec::Result<void> resize(std::uint64_t size);
+  /// A program has set the size that the file has already: its times move all the same.
+  void touch();
   /// Whether everything that is written can be committed. invalid: the last row of an array is not whole.
   codec::Result<void> check_whole();
   /// The header in front has changed since programs read it; told once.
@@ -186,6 +188,8 @@ class WriteBack {
   bool has_same_content(const frame::Identity& disk) const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
+  /// False: the file has that size already.
+  codec::Result<bool> change_size(std::uint64_t size);
   void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
   /// Whether what was there before somebody else's change still is.
@@ -228,6 +232,8 @@ class WriteBack {
   void note_head(std::uint64_t size_before) REQUIRES(mutex_);
   codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
   codec::Result<void> commit_some(frame::Durability durability, Extent extent);
+  /// Gives the backing file the time of the last write that the commit under way contains.
+  void stamp_last_write();
   std::vector<ChunkToEncode> chunks_of(const Batch& batch);
   ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
   void give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
@@ -252,6 +258,7 @@ class WriteBack {
   bool has_name_ = true;                        // commit_mutex_
   bool has_committed_ = false;                  // commit_mutex_
   bool partly_ = false;                         // commit_mutex_; of the commit under way a part is done
+  struct timespec batch_write_ {};              // commit_mutex_; the last write that the commit under way contains
   std::uint64_t counted_dead_ = 0;              // commit_mutex_; this frame's part of the mount's counter
   std::atomic<std::int64_t> unreadable_{-1};    // chunk that the commit under way needs to read and cannot
   bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet

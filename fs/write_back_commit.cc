@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "frame/live_copy.h"
 #include "frame/replacement_file.h"
@@ -166,6 +167,7 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
+  batch_write_ = last_write_;
   oldest_.reset();
   hold_back(layer, below, extent);
   if (!layer.differs_from(below)) return false;
@@ -219,6 +221,7 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
   if (*begun) {
     auto done = write_out();
     if (done) done = commit_counted([&] { return writer_->commit(durability); });
+    if (done) stamp_last_write();
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));
@@ -227,6 +230,11 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
   if (auto done = writer_->commit(durability); !done) return done;
   fresh_ = false;
   return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+void WriteBack::stamp_last_write() {
+  // Only the owner may set times; for others the commit's own time has to do.
+  static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {

@@ -79,6 +79,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<void> set_times_at(int, const std::string&, const std::array<struct timespec, 2>&) override {
     return {};
   }
+  codec::Result<void> set_times(int, const std::array<struct timespec, 2>&) override { return {}; }
   codec::Result<bool> try_lock(int, int) override { return true; }
 
   codec::Result<struct statvfs> filesystem_status(int) override { return unknown(); }

@@ -85,6 +85,9 @@ class ForwardingFiles : public frame::FileOps {
                                    const std::array<struct timespec, 2>& times) override {
     return system_.set_times_at(dir, path, times);
   }
+  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    return system_.set_times(fd, times);
+  }
   codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
     return system_.set_attribute(fd, name, value, flags);
   }
