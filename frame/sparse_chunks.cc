@@ -145,7 +145,7 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
                                           SparseStates::Number state) {
   sync_failed_ = false;
   state_ = state;
-  killed_.clear();  // of a state that never was durable: nobody knows whether its files are needed
+  killed_.clear();  // of a commit that failed: they may be needed
   killed_bytes_ = 0;
   if (next_ + static_cast<std::int64_t>(pending.chunks().size()) > kLastNumber) looked_ = false;
   if (auto looked = look_around(committed); !looked) return Failure(looked.error());
