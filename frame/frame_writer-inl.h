@@ -19,6 +19,7 @@ struct FrameWriter::Next {
   std::shared_ptr<const FrameContainer> container;
   std::shared_ptr<const Descriptor> file;
   std::uint64_t dead_bytes = 0;
+  SparseStates::State state;
 };
 
 /// All `length` bytes at `at`, or corruption if the file ends before.

@@ -84,7 +84,8 @@ Result<void> FrameWriter::open_files() {
     const auto folder = files_.open_at(dir_, path_, O_RDONLY | O_DIRECTORY);
     if (!folder) return Failure(folder.error());
     folder_ = std::make_shared<const Descriptor>(files_, *folder);
-    sparse_ = std::make_unique<SparseChunks>(files_, *folder);
+    sparse_ = std::make_unique<SparseChunks>(files_, folder_);
+    ever_synced_ = true;  // its chunk files are synced as they are written
     fd = files_.open_at(*folder, kSparseIndexName, flags);
   }
   if (!fd) return Failure(fd.error());
@@ -94,7 +95,8 @@ Result<void> FrameWriter::open_files() {
 
 Result<void> FrameWriter::load() {
   if (auto opened = open_files(); !opened) return opened;
-  const auto opened = open_container(files_, folder_ ? folder_ : file_, cache_);
+  const auto opened = folder_ ? open_sparse_state(files_, folder_, file_, cache_, sparse_->begin_state().hold)
+                              : open_container(files_, file_, cache_);
   if (!opened) return Failure(opened.error());
   container_ = std::dynamic_pointer_cast<const FrameContainer>(*opened);
   if (!container_) return unsupported("only frames are written");
@@ -147,13 +149,14 @@ Result<void> FrameWriter::commit(Durability durability) {
 
 Result<void> FrameWriter::compact() {
   auto done = commit_locked(Durability::durable, true);
-  if (done && sparse_) return sparse_->remove_unreferenced(*container_);
-  return done;
+  if (!done || !sparse_) return done;
+  const auto held = lock();
+  if (!held) return Failure(held.error());
+  if (auto same = check_unchanged(); !same) return same;
+  return sparse_->remove_unreferenced(*container_);
 }
 
-FrameWriter::~FrameWriter() {
-  if (sparse_ && !failed_) sparse_->remove_all_dead();
-}
+FrameWriter::~FrameWriter() = default;
 
 Result<AdvisoryLock> FrameWriter::lock() {
   const std::string side_car = has_name_ ? side_car_path(path_, folder_ != nullptr) : std::string();
@@ -352,7 +355,7 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEn
 Result<void> FrameWriter::open_next(Next& next) const {
   const auto length = load_be<std::uint64_t>(&next.header[layout::kFrameLengthAt]);
   if (folder_) {
-    auto opened = open_sparse_frame(files_, folder_, next.file, cache_);
+    auto opened = open_sparse_frame(files_, folder_, next.file, cache_, {next.state.hold});
     if (!opened) return Failure(opened.error());
     next.container = std::dynamic_pointer_cast<const FrameContainer>(*opened);
     return {};
@@ -421,7 +424,8 @@ Result<void> FrameWriter::make_new_file() {
   IndexEncoder index;
   const SparseChunks::Undo undo(sparse_.get());
   if (folder_) {
-    const auto cbytes = sparse_->write(*container_, pending_, next.entries, durable);
+    next.state = sparse_->begin_state();
+    const auto cbytes = sparse_->write(*container_, pending_, next.entries, next.state.number);
     if (!cbytes) {
       failed_ = failed_ || sparse_->sync_failed();
       return Failure(cbytes.error());

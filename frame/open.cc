@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 
 #include "frame/bare_chunk.h"
 #include "frame/bloscpack.h"
@@ -30,6 +31,7 @@ constexpr std::chrono::nanoseconds kRecent = std::chrono::seconds(1);
 /// The reference library's writer overwrites the index before the header follows; readers wait that out.
 constexpr int kTries = 20;
 constexpr std::chrono::milliseconds kPause(1);
+constexpr int kLockTries = 1000;
 
 bool changed_recently(const struct stat& status) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -194,13 +196,31 @@ Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_p
   });
 }
 
-Result<std::shared_ptr<const Container>> open_folder(FileOps& files, std::shared_ptr<const Descriptor> dir,
-                                                     std::shared_ptr<IndexCache> index_cache) {
+Result<std::shared_ptr<const Container>> open_index(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+                                                    const std::shared_ptr<const Descriptor>& index_file,
+                                                    const std::shared_ptr<IndexCache>& index_cache,
+                                                    const SparseGuard& guard) {
+  return open_steady(files, index_file->fd(), FileOffset{0},
+                     [&](const struct stat&) { return open_sparse_frame(files, dir, index_file, index_cache, guard); });
+}
+
+Result<std::shared_ptr<const Container>> open_folder(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+                                                     const std::shared_ptr<IndexCache>& index_cache,
+                                                     const SparseGuard& guard) {
   auto opened = open_sparse_index(files, dir->fd());
   if (!opened) return Failure(opened.error());
-  const auto index_file = std::make_shared<const Descriptor>(std::move(*opened));
-  return open_steady(files, index_file->fd(), FileOffset{0},
-                     [&](const struct stat&) { return open_sparse_frame(files, dir, index_file, index_cache); });
+  return open_index(files, dir, std::make_shared<const Descriptor>(std::move(*opened)), index_cache, guard);
+}
+
+/// Keeps writers from removing chunk files for as long as the folder is open. False: there is no way to.
+bool keep_files(FileOps& files, int folder) {
+  for (int tries = 0; tries < kLockTries; ++tries) {
+    const auto held = files.try_lock(folder, LOCK_SH);
+    if (!held) return false;
+    if (*held) return true;
+    std::this_thread::sleep_for(kPause);  // a writer is removing some
+  }
+  return false;
 }
 
 }  // namespace
@@ -237,7 +257,14 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
   }
   if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a folder");
   if (begin.value != 0) return codec::invalid("a sparse frame begins at no offset");
-  return open_folder(files, std::move(file), std::move(index_cache));
+  return open_folder(files, file, index_cache, {});
+}
+
+Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> folder,
+                                                           std::shared_ptr<const Descriptor> index_file,
+                                                           std::shared_ptr<IndexCache> index_cache,
+                                                           std::shared_ptr<const void> hold) {
+  return open_index(files, folder, index_file, index_cache, {std::move(hold)});
 }
 
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
@@ -246,8 +273,14 @@ Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::st
   // Without O_NONBLOCK the open of a pipe would wait for its writer.
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
-  return open_container(files, std::make_shared<const Descriptor>(files, *fd), std::move(index_cache), begin,
-                        old_bitshuffle);
+  auto file = std::make_shared<const Descriptor>(files, *fd);
+  const auto status = files.status(*fd);
+  if (!status) return Failure(status.error());
+  if (S_ISDIR(status->st_mode) && begin.value == 0) {
+    if (!index_cache) index_cache = std::make_shared<IndexCache>();
+    return open_folder(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});
+  }
+  return open_container(files, std::move(file), std::move(index_cache), begin, old_bitshuffle);
 }
 
 }  // namespace cframefs::frame

@@ -35,9 +35,16 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                         bool old_bitshuffle = false);
 
-/// The same by path, for programs.
+/// The same by path, for programs that do not look again at what they have read. Of a sparse frame it keeps writers
+/// from removing files of the state that it opens; where that is not possible, reads of another state are stale.
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
                                                    std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                    bool old_bitshuffle = false);
+
+/// The state of a sparse frame whose index file is open. `hold`: kept for as long as the container is.
+Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> folder,
+                                                           std::shared_ptr<const Descriptor> index_file,
+                                                           std::shared_ptr<IndexCache> index_cache,
+                                                           std::shared_ptr<const void> hold);
 
 }  // namespace cframefs::frame

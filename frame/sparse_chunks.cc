@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <fcntl.h>
 
@@ -18,6 +19,8 @@ using codec::SpecialValue;
 
 constexpr std::size_t kNameDigits = 8;
 constexpr const char* kSuffix = ".chunk";
+// The highest number that the name has room for.
+constexpr std::int64_t kLastNumber = 0xffffffff;
 
 /// The number in the name of a chunk file; -1 for other names.
 std::int64_t number_of(const std::string& name) {
@@ -54,21 +57,31 @@ Result<std::vector<std::int64_t>> referenced(const FrameContainer& frame, std::s
 }  // namespace
 
 Result<void> SparseChunks::check_unshared(const FrameContainer& committed) const {
-  auto numbers = referenced(committed, numbers_.size());
+  auto numbers = referenced(committed, taken_.size());
   if (!numbers) return Failure(numbers.error());
   std::sort(numbers->begin(), numbers->end());
   if (std::adjacent_find(numbers->begin(), numbers->end()) == numbers->end()) return {};
   return codec::unsupported("sparse frame whose chunks share files");
 }
 
-/// Once: whatever is there then is not overwritten, whether a frame refers to it or a crash left it.
-Result<void> SparseChunks::look_around(const FrameContainer& committed) {
-  if (looked_) return {};
+Result<std::set<std::int64_t>> SparseChunks::numbers_there() const {
   const auto entries = files_.list(folder_);
   if (!entries) return Failure(entries.error());
+  std::set<std::int64_t> numbers;
   for (const DirectoryEntry& entry : *entries) {
-    if (const std::int64_t number = number_of(entry.name); number >= 0) numbers_.insert(number);
+    if (const std::int64_t number = number_of(entry.name); number >= 0) numbers.insert(number);
   }
+  return numbers;
+}
+
+/// Once: whatever is there then is not overwritten, whether a frame refers to it or a crash left it. Again when all
+/// numbers have been given out; files of states that are read are there, too.
+Result<void> SparseChunks::look_around(const FrameContainer& committed) {
+  if (looked_) return {};
+  auto numbers = numbers_there();
+  if (!numbers) return Failure(numbers.error());
+  taken_ = std::move(*numbers);
+  next_ = 0;
   const auto index = files_.status_at(folder_, kSparseIndexName);
   if (!index) return Failure(index.error());
   mode_ = index->st_mode & 0777;
@@ -78,24 +91,24 @@ Result<void> SparseChunks::look_around(const FrameContainer& committed) {
 }
 
 std::int64_t SparseChunks::free_number() {
-  auto used = numbers_.lower_bound(search_from_);
-  while (used != numbers_.end() && *used == search_from_) {
-    ++search_from_;
-    ++used;
-  }
-  return search_from_;
+  while (taken_.contains(next_))
+    ++next_;
+  return next_++;
 }
 
-Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes, bool durable) {
+/// No file that is there has a higher one.
+std::int64_t SparseChunks::highest_number() const {
+  return std::max(taken_.empty() ? -1 : *taken_.rbegin(), next_ - 1);
+}
+
+Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   const auto name = chunk_file_name(number);
   if (!name) return codec::unsupported("no number is left for a chunk file");
   const auto fd = files_.create_at(folder_, *name, O_RDWR | O_EXCL, mode_);
   if (!fd) return Failure(fd.error());
   const Descriptor file(files_, *fd);
-  numbers_.insert(number);
   written_.push_back(number);
   if (auto put = files_.pwrite(file.fd(), bytes, FileOffset{0}); !put) return put;
-  if (!durable) return {};
   auto synced = files_.sync(file.fd(), false);
   sync_failed_ = !synced;
   return synced;
@@ -108,10 +121,11 @@ Result<void> SparseChunks::kill(const FrameContainer& committed, std::int64_t ch
   if (*entry < 0) return {};
   const auto name = chunk_file_name(*entry);
   if (!name) return Failure(name.error());
-  killed_.push_back(*entry);
-  // A file that is missing takes nothing.
-  if (const auto status = files_.status_at(folder_, *name))
-    killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
+  const auto status = files_.status_at(folder_, *name);
+  if (!status) return {};  // a file that is missing takes nothing
+  killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
+  const auto first = first_.find(*entry);
+  killed_.push_back({*entry, first == first_.end() ? 0 : first->second, state_ - 1, Identity::of(*status)});
   return {};
 }
 
@@ -127,8 +141,13 @@ Result<void> SparseChunks::kill_replaced(const FrameContainer& committed, const 
 }
 
 Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const PendingChanges& pending,
-                                          std::vector<std::pair<std::int64_t, std::int64_t>>& entries, bool durable) {
+                                          std::vector<std::pair<std::int64_t, std::int64_t>>& entries,
+                                          SparseStates::Number state) {
   sync_failed_ = false;
+  state_ = state;
+  killed_.clear();  // of a commit that failed: they may be needed
+  killed_bytes_ = 0;
+  if (next_ + static_cast<std::int64_t>(pending.chunks().size()) > kLastNumber) looked_ = false;
   if (auto looked = look_around(committed); !looked) return Failure(looked.error());
   if (auto done = kill_replaced(committed, pending); !done) return Failure(done.error());
   std::uint64_t written = 0;
@@ -139,14 +158,16 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
       continue;
     }
     const std::int64_t number = free_number();
-    if (auto done = write_file(number, encoded.bytes, durable); !done) return Failure(done.error());
+    if (auto done = write_file(number, encoded.bytes); !done) return Failure(done.error());
     entries.emplace_back(chunk, number);
     written += encoded.bytes.size();
     highest = std::max(highest, number);
   }
   const std::uint64_t before = committed.parameters().cbytes;
-  const std::uint64_t sum = before - std::min(before, killed_bytes_) + written;
-  return with_room_for_numbers(committed, pending, sum, highest);
+  const std::uint64_t sum = before - std::min(before, surplus_ + killed_bytes_) + written;
+  const auto given = with_room_for_numbers(committed, pending, sum, highest);
+  if (given) next_surplus_ = *given - sum;
+  return given;
 }
 
 /// The reference library checks numbers as if they were offsets of chunks: none may lie past the sum less 32. Where few
@@ -157,7 +178,7 @@ Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& 
   const auto needed = [](std::int64_t number) {
     return static_cast<std::uint64_t>(number) + codec::kExtendedHeaderLength;
   };
-  if (numbers_.empty() || needed(*numbers_.rbegin()) <= sum) return sum;
+  if (needed(highest_number()) <= sum) return sum;
   for (std::int64_t chunk = 0; chunk < std::min(pending.kept(), pending.chunk_count()); ++chunk) {
     if (pending.chunks().contains(chunk)) continue;
     const auto entry = committed.index_entry(ChunkNumber{chunk});
@@ -168,52 +189,41 @@ Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& 
 }
 
 void SparseChunks::keep() {
+  for (const SparseStates::DeadFile& file : killed_)
+    first_.erase(file.number);
+  for (const std::int64_t number : written_)
+    first_[number] = state_;
   written_.clear();
-  very_dead_.insert(very_dead_.end(), dead_.begin(), dead_.end());
-  dead_ = std::move(killed_);
-  killed_.clear();
-  killed_bytes_ = 0;
-}
-
-void SparseChunks::remove(const std::vector<std::int64_t>& numbers) {
-  for (const std::int64_t number : numbers) {
-    // What cannot be removed is never referred to again, and its number stays taken.
-    if (!files_.remove_at(folder_, chunk_file_name(number).value_or(std::string()), false)) continue;
-    numbers_.erase(number);
-    search_from_ = std::min(search_from_, number);
-  }
+  surplus_ = next_surplus_;
 }
 
 void SparseChunks::remove_dead() {
-  remove(very_dead_);
-  very_dead_.clear();
+  states_->add_dead(std::exchange(killed_, {}));
+  states_->remove_dead();
 }
 
-void SparseChunks::remove_all_dead() {
-  remove_dead();
-  remove(dead_);
-  dead_.clear();
+/// What cannot be removed is never referred to again.
+void SparseChunks::remove(const std::vector<std::int64_t>& numbers) {
+  for (const std::int64_t number : numbers)
+    static_cast<void>(files_.remove_at(folder_, chunk_file_name(number).value_or(std::string()), false));
 }
 
 Result<void> SparseChunks::remove_unreferenced(const FrameContainer& committed) {
-  if (auto looked = look_around(committed); !looked) return looked;
-  const auto wanted = referenced(committed, numbers_.size());
+  const auto there = numbers_there();
+  if (!there) return Failure(there.error());
+  const auto wanted = referenced(committed, there->size());
   if (!wanted) return Failure(wanted.error());
-  const std::set<std::int64_t> live(wanted->begin(), wanted->end());
+  std::set<std::int64_t> kept = states_->waiting();
+  kept.insert(wanted->begin(), wanted->end());
   std::vector<std::int64_t> left;
-  std::set_difference(numbers_.begin(), numbers_.end(), live.begin(), live.end(), std::back_inserter(left));
-  remove(left);
-  // Their numbers may be given out again, to files that live.
-  dead_.clear();
-  very_dead_.clear();
+  std::set_difference(there->begin(), there->end(), kept.begin(), kept.end(), std::back_inserter(left));
+  states_->unless_read([&] { remove(left); });
   return {};
 }
 
 void SparseChunks::discard() {
   remove(written_);
   written_.clear();
-  killed_.clear();
-  killed_bytes_ = 0;
 }
 
 }  // namespace cframefs::frame

@@ -1,7 +1,6 @@
-// The chunk files of a sparse frame that is being changed: new ones under numbers that no file has, dead ones removed
-// once nothing on disk refers to them.
+// The chunk files of a sparse frame that is being changed: new ones under numbers that no file has or had since the
+// writer came, dead ones removed once neither the frame on disk nor a state that is read names them (SparseStates).
 //
-// Readers open chunk files by name when they read, so files that the last commit killed stay until the next one.
 // Entries that share a file are refused, for what replaces one of them would remove the other.
 //
 // Thread safety: one thread. Ownership: borrows the file operations and the folder. Errors: io; unsupported where no
@@ -9,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,27 +18,33 @@
 #include "frame/file_ops.h"
 #include "frame/frame_container.h"
 #include "frame/pending_changes.h"
+#include "frame/sparse_states.h"
 
 namespace cframefs::frame {
 
 class SparseChunks {
  public:
-  SparseChunks(FileOps& files, int folder) : files_(files), folder_(folder) {}
+  SparseChunks(FileOps& files, const std::shared_ptr<const Descriptor>& folder)
+      : files_(files), folder_(folder->fd()), states_(std::make_shared<SparseStates>(files, folder)) {}
+  ~SparseChunks() { states_->leave(); }
+  SparseChunks(const SparseChunks&) = delete;
+  SparseChunks& operator=(const SparseChunks&) = delete;
+
+  /// A state to come, for which write() then writes; or the one that is there when the writer comes.
+  SparseStates::State begin_state() { return states_->begin_state(); }
 
   /// Writes the pending chunks into files of their own and appends what the index is to say of each to `entries`.
   /// Returns what the header is to give as the sum of the lengths of all chunk files of the state to come.
   Result<std::uint64_t> write(const FrameContainer& committed, const PendingChanges& pending,
-                              std::vector<std::pair<std::int64_t, std::int64_t>>& entries, bool durable);
+                              std::vector<std::pair<std::int64_t, std::int64_t>>& entries, SparseStates::Number state);
   /// The last error was that of a sync.
   bool sync_failed() const { return sync_failed_; }
 
   /// The state that the files were written for is the frame's.
   void keep();
-  /// Removes what commits before the last one have killed. To be called once the last one is durable.
+  /// It is durable: removes what it, and states before it, do without, if no other state that is read names it.
   void remove_dead();
-  /// Removes what the last one has killed, too: there are no readers any more that could want it.
-  void remove_all_dead();
-  /// Removes all chunk files that the committed state does not refer to: those that a crash left.
+  /// Removes all chunk files that neither the committed state nor one that is read refers to: those that a crash left.
   Result<void> remove_unreferenced(const FrameContainer& committed);
 
   /// Removes, on destruction, files that were written and not kept.
@@ -56,9 +63,11 @@ class SparseChunks {
 
  private:
   Result<void> look_around(const FrameContainer& committed);
+  Result<std::set<std::int64_t>> numbers_there() const;
   Result<void> check_unshared(const FrameContainer& committed) const;
   std::int64_t free_number();
-  Result<void> write_file(std::int64_t number, ByteView bytes, bool durable);
+  std::int64_t highest_number() const;
+  Result<void> write_file(std::int64_t number, ByteView bytes);
   Result<void> kill(const FrameContainer& committed, std::int64_t chunk);
   Result<void> kill_replaced(const FrameContainer& committed, const PendingChanges& pending);
   Result<std::uint64_t> with_room_for_numbers(const FrameContainer& committed, const PendingChanges& pending,
@@ -68,15 +77,20 @@ class SparseChunks {
 
   FileOps& files_;
   const int folder_;
+  const std::shared_ptr<SparseStates> states_;
   bool looked_ = false;
-  mode_t mode_ = 0600;                 // of new files: that of the index
-  std::set<std::int64_t> numbers_;     // of files that are there
-  std::int64_t search_from_ = 0;       // no lower number is free
-  std::vector<std::int64_t> written_;  // for the state to come
-  std::vector<std::int64_t> killed_;   // by the state to come
+  mode_t mode_ = 0600;                                  // of new files: that of the index
+  std::set<std::int64_t> taken_;                        // numbers of files that were there
+  std::int64_t next_ = 0;                               // lower ones are not given out
+  std::map<std::int64_t, SparseStates::Number> first_;  // states that files were written for
+  std::uint64_t surplus_ = 0;                           // by which the committed state's sum was given as too high
+
+  // For the state to come, until keep(); then of the state that is there, until remove_dead().
+  SparseStates::Number state_ = 0;
+  std::vector<std::int64_t> written_;
+  std::vector<SparseStates::DeadFile> killed_;
   std::uint64_t killed_bytes_ = 0;
-  std::vector<std::int64_t> dead_;       // killed by the last commit
-  std::vector<std::int64_t> very_dead_;  // killed by commits before it
+  std::uint64_t next_surplus_ = 0;
   bool sync_failed_ = false;
 };
 

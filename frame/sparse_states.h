@@ -1,0 +1,82 @@
+// Which states of a sparse frame are still read, and the chunk files that wait until no such state names them.
+//
+// A chunk file belongs to the states from the one that it was written for to the last one before the switch that left
+// it out. The containers of a state hold it; while one does, the state's files stay. Programs that read without a
+// writer (open_path()) hold a shared lock on the folder instead, and while one does, all files stay.
+//
+// Files are removed by the commits of the writer, and when it goes; what is held then goes with the last container that
+// holds it. What cannot be removed even then, because another program reads or writes the frame, stays until the frame
+// is compacted. A file that is not the one that died (another program has given its number out) is left alone.
+//
+// Thread safety: all members may be called at once, but for add_dead() and remove_dead(), which are the writer's.
+// Ownership: shared by the writer and the holds; borrows the file operations. Errors: none; a file that cannot be
+// removed takes space.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "codec/mutex.h"
+#include "frame/byte_source.h"
+#include "frame/file_ops.h"
+
+namespace cframefs::frame {
+
+class SparseStates : public std::enable_shared_from_this<SparseStates> {
+ public:
+  /// Counts the states of one writer, from 1.
+  using Number = std::uint64_t;
+
+  /// For the containers of a state.
+  struct State {
+    Number number = 0;
+    std::shared_ptr<const void> hold;
+  };
+
+  /// A chunk file that the frame does without.
+  struct DeadFile {
+    std::int64_t number = 0;  // that its name is made of
+    Number first = 0;         // state that names it; 0: states from before the writer, too
+    Number last = 0;
+    Identity identity;
+  };
+
+  SparseStates(FileOps& files, std::shared_ptr<const Descriptor> folder) : files_(files), folder_(std::move(folder)) {}
+
+  /// The next state. One that never becomes the frame's does no harm.
+  State begin_state();
+  /// To be removed as soon as no state names them. REQUIRES: the state that does without them is durable.
+  void add_dead(std::vector<DeadFile> dead);
+  /// Removes what no state names. REQUIRES: the caller holds the frame's lock.
+  void remove_dead();
+  /// The numbers of files that wait.
+  std::set<std::int64_t> waiting() const;
+  /// The writer has gone: removes what no state names, now and whenever a state ends.
+  void leave();
+
+  /// Calls `remove` unless another program reads the frame; keeps it from beginning to meanwhile.
+  void unless_read(const std::function<void()>& remove);
+
+ private:
+  class Hold;
+
+  void ended(Number state);
+  void remove_with_lock();
+  std::vector<DeadFile> take_unnamed();
+  void remove(const DeadFile& dead) const;
+
+  FileOps& files_;
+  const std::shared_ptr<const Descriptor> folder_;
+
+  codec::Mutex removing_;  // held while files are removed; then mutex_
+  mutable codec::Mutex mutex_;
+  Number last_ GUARDED_BY(mutex_) = 0;
+  std::set<Number> held_ GUARDED_BY(mutex_);
+  std::vector<DeadFile> dead_ GUARDED_BY(mutex_);
+  bool left_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace cframefs::frame

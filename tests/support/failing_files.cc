@@ -1,0 +1,213 @@
+#include "tests/support/failing_files.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cframefs::test {
+
+using codec::Result;
+using Kind = FileCall::Kind;
+
+namespace {
+
+constexpr std::uint64_t kSector = 512;
+
+}  // namespace
+
+void FailingFiles::count(Wanted wanted) {
+  const std::lock_guard lock(mutex_);
+  wanted_ = std::move(wanted);
+  calls_ = 0;
+}
+
+void FailingFiles::fail(std::int64_t number, int error, How how) {
+  const std::lock_guard lock(mutex_);
+  calls_ = 0;
+  fail_at_ = number;
+  error_ = error;
+  how_ = how;
+  failed_.reset();
+}
+
+void FailingFiles::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    fail_at_ = hold_at_ = 0;
+  }
+  changed_.notify_all();
+}
+
+std::optional<FileCall> FailingFiles::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+std::int64_t FailingFiles::calls() const {
+  const std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+void FailingFiles::hold(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  calls_ = 0;
+  hold_at_ = number;
+  held_ = false;
+}
+
+bool FailingFiles::wait_until_held(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [this] { return held_; });
+}
+
+void FailingFiles::release() {
+  {
+    const std::lock_guard lock(mutex_);
+    hold_at_ = 0;
+  }
+  changed_.notify_all();
+}
+
+std::optional<FailingFiles::Fault> FailingFiles::enter(FileCall call) {
+  std::unique_lock lock(mutex_);
+  if (wanted_ && !wanted_(call)) return std::nullopt;
+  const std::int64_t number = ++calls_;
+  if (number == hold_at_) {
+    held_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return hold_at_ == 0; });
+    held_ = false;
+  }
+  const bool goes_on = how_ == for_good || how_ == cut_short_for_good;
+  if (fail_at_ == 0 || number < fail_at_ || (number > fail_at_ && !goes_on)) return std::nullopt;
+  const bool half = number == fail_at_ && (how_ == cut_short || how_ == cut_short_for_good);
+  if (!failed_) failed_ = std::move(call);
+  return Fault{error_, half};
+}
+
+template <class Go>
+auto FailingFiles::run(FileCall call, Go go) -> decltype(go()) {
+  if (const auto fault = enter(std::move(call))) return codec::io_error(fault->error, "call that was made to fail");
+  return go();
+}
+
+Result<int> FailingFiles::open_at(int dir, const std::string& path, int flags) {
+  return run({Kind::open, dir, path}, [&] { return base_.open_at(dir, path, flags); });
+}
+
+Result<int> FailingFiles::open_named(const std::string& path, int flags) {
+  return run({Kind::open, -1, path}, [&] { return base_.open_named(path, flags); });
+}
+
+Result<std::size_t> FailingFiles::pread(int fd, codec::ByteSpan into, frame::FileOffset at) {
+  return run({Kind::read, fd, {}}, [&] { return base_.pread(fd, into, at); });
+}
+
+Result<struct stat> FailingFiles::status(int fd) {
+  return run({Kind::status, fd, {}}, [&] { return base_.status(fd); });
+}
+
+Result<struct stat> FailingFiles::status_at(int dir, const std::string& path) {
+  return run({Kind::status, dir, path}, [&] { return base_.status_at(dir, path); });
+}
+
+Result<struct statvfs> FailingFiles::filesystem_status(int fd) {
+  return run({Kind::status, fd, {}}, [&] { return base_.filesystem_status(fd); });
+}
+
+Result<std::vector<frame::DirectoryEntry>> FailingFiles::list(int dir_fd) {
+  return run({Kind::list, dir_fd, {}}, [&] { return base_.list(dir_fd); });
+}
+
+Result<std::string> FailingFiles::read_link(int dir, const std::string& path) {
+  return run({Kind::read_link, dir, path}, [&] { return base_.read_link(dir, path); });
+}
+
+Result<frame::FileOffset> FailingFiles::seek(int fd, frame::FileOffset from, int whence) {
+  return run({Kind::seek, fd, {}}, [&] { return base_.seek(fd, from, whence); });
+}
+
+Result<std::vector<std::string>> FailingFiles::list_attributes(int fd) {
+  return run({Kind::get_attribute, fd, {}}, [&] { return base_.list_attributes(fd); });
+}
+
+Result<std::string> FailingFiles::get_attribute(int fd, const std::string& name) {
+  return run({Kind::get_attribute, fd, name}, [&] { return base_.get_attribute(fd, name); });
+}
+
+Result<int> FailingFiles::create_at(int dir, const std::string& path, int flags, mode_t mode) {
+  return run({Kind::create, dir, path}, [&] { return base_.create_at(dir, path, flags, mode); });
+}
+
+Result<void> FailingFiles::pwrite(int fd, codec::ByteView from, frame::FileOffset at) {
+  const auto fault = enter({Kind::write, fd, {}});
+  if (!fault) return base_.pwrite(fd, from, at);
+  if (fault->half) {
+    // What lies in one sector is written whole or not at all.
+    const std::uint64_t cut = std::max((at.value + from.size() / 2) / kSector * kSector, at.value);
+    static_cast<void>(base_.pwrite(fd, from.first(static_cast<std::size_t>(cut - at.value)), at));
+  }
+  return codec::io_error(fault->error, "call that was made to fail");
+}
+
+Result<void> FailingFiles::truncate(int fd, std::uint64_t size) {
+  return run({Kind::truncate, fd, {}}, [&] { return base_.truncate(fd, size); });
+}
+
+Result<void> FailingFiles::allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) {
+  return run({Kind::allocate, fd, {}}, [&] { return base_.allocate(fd, mode, at, length); });
+}
+
+Result<void> FailingFiles::sync(int fd, bool data_only) {
+  return run({Kind::sync, fd, {}}, [&] { return base_.sync(fd, data_only); });
+}
+
+Result<void> FailingFiles::rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                                     unsigned flags) {
+  return run({Kind::rename, to_dir, to}, [&] { return base_.rename_at(from_dir, from, to_dir, to, flags); });
+}
+
+Result<void> FailingFiles::remove_at(int dir, const std::string& path, bool folder) {
+  return run({Kind::remove, dir, path}, [&] { return base_.remove_at(dir, path, folder); });
+}
+
+Result<void> FailingFiles::make_folder_at(int dir, const std::string& path, mode_t mode) {
+  return run({Kind::make, dir, path}, [&] { return base_.make_folder_at(dir, path, mode); });
+}
+
+Result<void> FailingFiles::make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) {
+  return run({Kind::make, dir, path}, [&] { return base_.make_node_at(dir, path, mode, device); });
+}
+
+Result<void> FailingFiles::link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) {
+  return run({Kind::make, to_dir, to}, [&] { return base_.link_at(from_dir, from, to_dir, to); });
+}
+
+Result<void> FailingFiles::make_symlink_at(const std::string& target, int dir, const std::string& path) {
+  return run({Kind::make, dir, path}, [&] { return base_.make_symlink_at(target, dir, path); });
+}
+
+Result<void> FailingFiles::change_mode_at(int dir, const std::string& path, mode_t mode) {
+  return run({Kind::change_attributes, dir, path}, [&] { return base_.change_mode_at(dir, path, mode); });
+}
+
+Result<void> FailingFiles::change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) {
+  return run({Kind::change_attributes, dir, path}, [&] { return base_.change_owner_at(dir, path, user, group); });
+}
+
+Result<void> FailingFiles::set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) {
+  return run({Kind::change_attributes, dir, path}, [&] { return base_.set_times_at(dir, path, times); });
+}
+
+Result<void> FailingFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
+  return run({Kind::change_attributes, fd, name}, [&] { return base_.set_attribute(fd, name, value, flags); });
+}
+
+Result<void> FailingFiles::remove_attribute(int fd, const std::string& name) {
+  return run({Kind::change_attributes, fd, name}, [&] { return base_.remove_attribute(fd, name); });
+}
+
+Result<bool> FailingFiles::try_lock(int fd, int operation) {
+  return run({Kind::lock, fd, {}}, [&] { return base_.try_lock(fd, operation); });
+}
+
+}  // namespace cframefs::test
