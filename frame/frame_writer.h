@@ -90,6 +90,10 @@ class FrameWriter {
   Result<void> remove_vlmetalayer(const std::string& name);
   Result<void> set_metalayer(const std::string& name, ByteView content);
 
+  /// Puts another empty frame in the place of this one, whole or not at all. Forgets what is pending. REQUIRES: it is
+  /// empty and has a name. stale, as in commit(): it is not empty any more.
+  Result<void> replace_empty(const NewFrame& wanted);
+
   /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
   /// makes earlier ordered commits so.
   Result<void> commit(Durability durability);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 
 #include "frame/live_copy.h"
-#include "frame/replacement_file.h"
 #include "fs/log.h"
 #include "fs/write_back.h"
 
@@ -265,25 +264,16 @@ codec::Result<void> WriteBack::write_out() {
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
-/// Puts another empty frame in the place of this one. What is dirty is left as it is.
+/// Puts another empty frame in the place of this one. What is dirty is left as it is. An error after that was done
+/// leaves choose_ empty.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
-  const int folder = place_.folder->fd();
-  auto file = frame::ReplacementFile::create(shared_.files, folder, place_.name, writer_->file()->fd());
-  if (!file) return codec::Failure(file.error());
-  const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
-  if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
-  if (!fresh_) {
-    if (auto synced = file->sync(); !synced) return synced;
-  }
-  if (auto published = file->publish(); !published) return published;
-  choose_ = nullptr;
-  if (!fresh_) {
-    // What is committed into it next may be acknowledged as durable: its name must be so before.
-    if (auto synced = frame::sync_folder_of(shared_.files, folder, place_.name); !synced) return synced;
-  }
-  if (auto opened = open_writer(fresh_); !opened) return opened;
+  auto replaced = writer_->replace_empty(wanted);
   codec::MutexLock lock(mutex_);
-  return adopt_state(true);
+  if (!replaced && writer_->file() == file_) return replaced;
+  choose_ = nullptr;
+  encode_ = frame::encode_parameters(writer_->parameters());
+  auto adopted = adopt_state(true);
+  return replaced ? adopted : replaced;
 }
 
 /// Makes the empty frame anew, with parameters that suit the first data.
@@ -303,7 +293,8 @@ codec::Result<void> WriteBack::choose_parameters() {
   const frame::NewFrame wanted = choose_(first);
   const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
   if (!same) {
-    if (auto made = remake(wanted); !made) return made;
+    auto made = remake(wanted);
+    if (!made && choose_) return made;
     codec::MutexLock lock(mutex_);
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
@@ -314,6 +305,7 @@ codec::Result<void> WriteBack::choose_parameters() {
       committing_ = all.rechunked(target, make);
       dirty_ = DirtyLayer(target, committing_->size());
     }
+    if (!made) return made;
   }
   choose_ = nullptr;
   return {};
