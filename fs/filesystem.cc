@@ -55,8 +55,12 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
       route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
       ahead_(route_, workers_, options.readahead, ahead_threads(options) + 1),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
-      encoders_(workers_, ahead_threads(options), statistics_),
-      flusher_(std::chrono::milliseconds(static_cast<std::int64_t>(options.commit_interval * 1000))) {
+      encoders_(workers_, ahead_threads(options), statistics_) {
+  const auto milliseconds = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  };
+  write_back_.interval = milliseconds(options.commit_interval);
+  write_back_.lock_patience = milliseconds(options.lock_patience);
   write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit());
 }
 
@@ -102,7 +106,7 @@ void Filesystem::stop() {
   watcher_.stop();
   notifier_.stop();
   flusher_.stop();
-  flusher_.commit_all();
+  flusher_.commit_all([this](WriteBack& file, const codec::Error& reason) { drop_rest(file, reason); });
   workers_.stop();
 }
 

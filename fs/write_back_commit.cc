@@ -19,6 +19,10 @@ constexpr std::int64_t kMostCounted = 4096;
 // Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
 // dirty. While the disk has these, the next ones are encoded.
 constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
+// How long a lock that another program holds is waited for by the other requests while one of them waits, and by
+// threads that serve other files, too.
+constexpr std::chrono::milliseconds kShortPatience(200);
+constexpr std::chrono::milliseconds kNoPatience(0);
 // A frame that nothing was ever appended to leaves the size of chunks open.
 constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
@@ -62,6 +66,7 @@ std::uint64_t WriteBack::layer_unit() const {
 codec::Result<void> WriteBack::open_writer(bool fresh) {
   frame::WriterOptions options;
   options.fresh = fresh;
+  options.stays_open = true;
   const int folder = place_.folder->fd();
   const auto open = [&] {
     return frame::FrameWriter::open(shared_.files, folder, place_.name, shared_.index_cache, options);
@@ -162,10 +167,12 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   const std::uint64_t below = size_below();
   if (!dirty_.differs_from(below)) return false;
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  // What grows slowly is not held back again and again.
+  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
-  oldest_.reset();
+  committing_since_ = std::exchange(oldest_, std::nullopt);
   hold_back(layer, below, extent);
   if (!layer.differs_from(below)) return false;
   committing_ = std::move(layer);
@@ -183,7 +190,7 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
       std::copy(chunk->bytes().begin(), chunk->bytes().end(), copy->bytes().begin());
       return copy;
     });
-    oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
     return;
   }
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
@@ -195,24 +202,42 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
     dirty_.put(last, *growing);
     dirty_.grow(layer.size());
     layer.resize_whole_chunks(last_begin);
-    oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
   }
 }
 
-codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent) {
-  auto done = commit_some(durability, extent);
+codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent, Wait wait) {
+  auto done = commit_some(durability, extent, wait);
   codec::MutexLock lock(mutex_);
   const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
   if (done && lost) return codec::Failure(*lost);
   return done;
 }
 
-void WriteBack::commit_in_background(Extent extent) {
-  static_cast<void>(commit_some(frame::Durability::ordered, extent));
+codec::Result<void> WriteBack::commit_in_background(Extent extent, bool opens_again) {
+  const std::unique_lock commits(commit_mutex_, std::try_to_lock);
+  if (!commits.owns_lock()) return codec::io_error(EAGAIN, "commit");
+  if (opens_again) {
+    if (auto opened = open_failed_again(); !opened) return opened;
+  }
+  writer_->wait_for_locks(kNoPatience);
+  return commit_held(frame::Durability::ordered, extent);
 }
 
-codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent) {
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent, Wait wait) {
   const std::lock_guard commits(commit_mutex_);
+  const bool waits = wait != Wait::none && !shared_.waits_for_lock.exchange(true);
+  writer_->wait_for_locks(waits                ? shared_.lock_patience
+                          : wait == Wait::none ? kNoPatience
+                                               : kShortPatience,
+                          wait == Wait::past_lock);
+  auto done = commit_held(durability, extent);
+  if (waits) shared_.waits_for_lock = false;
+  return done;
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent extent) {
   auto begun = begin_commit(extent);
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
@@ -226,6 +251,33 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
   if (auto done = writer_->commit(durability); !done) return done;
   fresh_ = false;
   return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+codec::Result<void> WriteBack::open_again() {
+  const std::lock_guard commits(commit_mutex_);
+  return open_failed_again();
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::open_failed_again() {
+  if (!writer_->has_failed() || !has_name_) return {};
+  {
+    // What is there must be what was committed last.
+    codec::MutexLock lock(mutex_);
+    if (auto usable = check_usable(); !usable) return usable;
+    const auto disk = identity_on_disk();
+    if (!disk) return codec::Failure(disk.error());
+    stale_ = stale_ || !has_same_content(*disk);
+    if (auto usable = check_usable(); !usable) return usable;
+  }
+  if (auto opened = open_writer(fresh_); !opened) return opened;
+  codec::MutexLock lock(mutex_);
+  return adopt_state(true);
+}
+
+bool WriteBack::is_waiting() {
+  codec::MutexLock lock(mutex_);
+  return !stale_ && (committing_ || dirty_.differs_from(size_below()));
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
@@ -437,7 +489,9 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     writer_->abandon();
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
-    shared_.once.error(error);
+    shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
+    // One that is locked is tried again; what comes of that is told.
+    if (error.sys != EBUSY) shared_.once.error(error);
     // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
     if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
     const auto disk = identity_on_disk();
@@ -453,7 +507,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
     give_up_patches(error, all);
     dirty_ = std::move(all);
-    if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
   }
   committing_.reset();
   busy_ = false;
@@ -577,6 +631,7 @@ void WriteBack::Pause::moved(FramePlace place) {
 void WriteBack::Pause::unlinked() {
   file_->writer_->unlinked();
   file_->has_name_ = false;
+  file_->named_ = false;
 }
 
 }  // namespace cframefs::fs
