@@ -59,8 +59,12 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
       route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
       ahead_(route_, workers_, options.readahead, ahead_threads(options) + 1),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
-      encoders_(workers_, ahead_threads(options), statistics_),
-      flusher_(std::chrono::milliseconds(static_cast<std::int64_t>(options.commit_interval * 1000))) {
+      encoders_(workers_, ahead_threads(options), statistics_) {
+  const auto milliseconds = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  };
+  write_back_.interval = milliseconds(options.commit_interval);
+  write_back_.lock_patience = milliseconds(options.lock_patience);
   write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit());
 }
 
@@ -106,7 +110,7 @@ void Filesystem::stop() {
   watcher_.stop();
   notifier_.stop();
   flusher_.stop();
-  flusher_.commit_all();
+  flusher_.commit_all([this](WriteBack& file, const codec::Error& reason) { drop_rest(file, reason); });
   workers_.stop();
 }
 
@@ -286,10 +290,15 @@ void Filesystem::leave_page_cache(FileHandle& handle) {
   carry_out(handle.node->pages.closed(handle.writable), handle.node->id);
 }
 
-void Filesystem::drop_if_racing(FileHandle& handle, std::uint64_t at, std::uint64_t length) {
-  const bool drops = length > 0 && handle.node->pages.must_drop_after_write(handle.open_unconfirmed);
+void Filesystem::note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length) {
+  // An append behind the mount has moved the end of the file: the kernel has put the bytes into other pages.
+  const bool moved = place != at;
+  const bool drops = length > 0 && (moved || handle.node->pages.must_drop_after_write(handle.open_unconfirmed));
   confirm_open(handle);
-  if (drops) notifier_.post([this, id = handle.node->id, at, length] { kernel_->forget_range(id, at, length); });
+  if (!drops) return;
+  const std::uint64_t begin = std::min(at, place);
+  const std::uint64_t end = std::max(at, place) + length;
+  notifier_.post([this, id = handle.node->id, begin, end] { kernel_->forget_range(id, begin, end - begin); });
 }
 
 Attributes Filesystem::describe(const Node& node, const Probe& probe) const {

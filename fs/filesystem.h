@@ -233,8 +233,17 @@ class Filesystem {
   /// One more writer of the frame. EROFS: it cannot be written.
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                           const NewFile& made) EXCLUDES(changes_);
-  /// One writer less; with the last one everything is committed.
-  void stop_writing(OpenFrame& frame);
+  /// One writer less; with the last one everything is committed. What cannot be committed yet waits in the flusher, and
+  /// programs see it as before.
+  void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame) EXCLUDES(leaving_);
+  /// A commit of what waits went so: it goes on waiting or is let go.
+  void waited(NodeId node, OpenFrame& frame, bool was_told, const codec::Result<void>& done) EXCLUDES(leaving_);
+  /// Whether what a write-back holds that no program writes through any more waits for a commit. Else it ends, and what
+  /// it holds is dropped.
+  bool waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done)
+      REQUIRES(leaving_);
+  /// What it holds can never be committed.
+  void drop_rest(WriteBack& writer, const codec::Error& reason);
   /// start_writing(), `work`, a commit, stop_writing().
   codec::Result<void> write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work);
   codec::Result<FramePlace> place_of(const std::string& path) const;
@@ -303,8 +312,9 @@ class Filesystem {
   /// A request of the handle has come: the kernel has done what the answer to its open asked for.
   static void confirm_open(FileHandle& handle);
   void leave_page_cache(FileHandle& handle);
-  /// A write has been made, whose pages may be older than it is.
-  void drop_if_racing(FileHandle& handle, std::uint64_t at, std::uint64_t length);
+  /// A write that the kernel has put into the pages at `at` has gone to `place`. Its pages are dropped where they may
+  /// be older than it is.
+  void note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length);
 
   codec::Result<Attributes> lookup_control(NodeId parent, const std::string& name);
   std::string control_content(const std::string& name);
@@ -324,6 +334,8 @@ class Filesystem {
   bool read_only_ = true;
   /// Held by whatever makes, renames or removes entries; taken before any node's mutexes.
   codec::Mutex changes_;
+  /// Held while it is decided what becomes of a write-back that its last writer leaves. Taken before those of layers.
+  codec::Mutex leaving_;
   /// Names on disk and the places of nodes agree: held for changing while an entry is renamed or removed in both, and
   /// for looking by whoever takes from one what it uses with the other. Taken after changes_, the mutexes of commits
   /// and Node::change_mutex, before the others of nodes and layers.
@@ -344,10 +356,11 @@ class Filesystem {
                               0,
                               {0},
                               [this] { flusher_.wake(); },
+                              [this](std::uint64_t most) { flusher_.commit_largest(most); },
                               [this](std::shared_ptr<const frame::Container> container, const std::string& path) {
                                 return view_of(std::move(container), path);
                               }};
-  Flusher flusher_;
+  Flusher flusher_{write_back_};
 };
 
 }  // namespace cframefs::fs

@@ -174,22 +174,18 @@ codec::Result<void> Filesystem::create_plain(const std::string& path, mode_t mod
 
 codec::Result<void> Filesystem::write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append) {
   const int fd = handle.file->fd();
-  bool moved = false;
+  std::uint64_t place = at;
   auto done = change_own(
       *handle.node, [&] { return files_.status(fd); },
       [&]() -> codec::Result<void> {
-        std::uint64_t place = at;
         if (append) {
           auto status = files_.status(fd);
           if (!status) return codec::Failure(status.error());
           place = static_cast<std::uint64_t>(status->st_size);
         }
-        moved = place != at;
         return files_.pwrite(fd, bytes, frame::FileOffset{place});
       });
-  // Somebody else has appended: the kernel has put the bytes into another page than where they went.
-  if (moved) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
-  drop_if_racing(handle, at, bytes.size());
+  note_written(handle, at, place, bytes.size());
   return done;
 }
 

@@ -56,6 +56,20 @@ std::uint64_t WriteBack::dirty_bytes() {
   return bytes;
 }
 
+WriteBack::Uncommitted WriteBack::uncommitted() {
+  codec::MutexLock lock(mutex_);
+  Uncommitted held{0, named_};
+  const auto add = [&held](const DirtyLayer& layer) {
+    for (const auto& [number, chunk] : layer.chunks())
+      held.bytes += layer.length_of(number);
+    for (const auto& [number, patches] : layer.patches())
+      held.bytes += patches->written();
+  };
+  add(dirty_);
+  if (committing_) add(*committing_);
+  return held;
+}
+
 std::shared_ptr<const Generation> WriteBack::generation() {
   codec::MutexLock lock(mutex_);
   return generation_;
@@ -93,7 +107,7 @@ codec::Result<void> WriteBack::check_readable() {
 
 void WriteBack::note_dirty() {
   clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
-  if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+  if (!oldest_) oldest_ = shared_.clock();
 }
 
 bool WriteBack::has_same_content(const frame::Identity& disk) const {
@@ -125,12 +139,17 @@ bool WriteBack::is_stale() {
 }
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
-  const std::uint64_t used = shared_.dirty_bytes.load(std::memory_order_relaxed);
+  const auto used = [this] { return shared_.dirty_bytes.load(std::memory_order_relaxed); };
   // As much again may be taken by encoded chunks of a commit.
   const std::uint64_t bound = shared_.dirty_limit / 2;
-  if (used + bytes > bound) return commit(frame::Durability::ordered, Extent::complete);
-  if (used + bytes > bound / 2) shared_.wake();
-  return {};
+  if (used() + bytes > bound / 2) shared_.wake();
+  if (used() + bytes <= bound) return {};
+  shared_.make_room(bound - std::min(bytes, bound));
+  if (used() + bytes <= bound) return {};
+  // What cannot be committed is kept; but there is an end to what is taken besides.
+  auto done = commit(frame::Durability::ordered, Extent::complete, Wait::lock);
+  if (done && used() + bytes > shared_.dirty_limit) done = commit(frame::Durability::ordered, Extent::all, Wait::lock);
+  return done;
 }
 
 codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes) {

@@ -52,10 +52,16 @@ struct WriteBackShared {
   std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // plain chunks that are not committed
   std::function<void()> wake;                 // tells the flusher that there is something for it to do
+  /// Commits the largest files until no more than `most` bytes are dirty. What cannot be committed is passed over.
+  std::function<void(std::uint64_t most)> make_room;
   /// What programs see of a frame at `path`.
   std::function<codec::Result<std::shared_ptr<const frame::FlatView>>(std::shared_ptr<const frame::Container>,
                                                                       const std::string&)>
       view_of;
+  std::chrono::milliseconds interval{5000};  // bound on the age of what is not committed
+  std::chrono::milliseconds lock_patience{5000};
+  std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
+  std::atomic<bool> waits_for_lock{false};  // one program's request does so with all its patience
 };
 
 /// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.
@@ -75,11 +81,19 @@ class WriteBack {
     frame::Identity after;
     bool own = false;       // not what somebody else has made of it
     bool new_head = false;  // what stands in front of the chunks' bytes has changed with the rest
+    bool gave_up = false;   // the state is the same, but something that programs wrote is lost
   };
   using OnCommitted = std::function<void(const Committed&)>;
 
   /// What is to be decided when the first data of a new frame is known.
   using Choose = std::function<frame::NewFrame(codec::ByteView first_chunk)>;
+
+  /// Whether a commit waits for locks that other programs hold.
+  enum class Wait : std::uint8_t {
+    none,
+    lock,      // for seconds, if no other request does; while one waits the others must not take all service threads
+    past_lock  // and then goes on without the frame's own lock: there will be no other attempt
+  };
 
   enum class Extent : std::uint8_t {
     all,
@@ -129,9 +143,21 @@ class WriteBack {
   codec::Result<void> read(std::uint64_t at, std::uint64_t length, Reply& reply,
                            const std::function<void(const std::shared_ptr<const Generation>&)>& note);
 
-  codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all);
-  /// Nobody asks how it went: what went wrong is told by the next commit().
-  void commit_in_background(Extent extent);
+  codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all, Wait wait = Wait::none);
+  /// No program asks how it went: what was given up is told by the next commit(). EAGAIN: another thread commits.
+  /// `opens_again`: as open_again().
+  codec::Result<void> commit_in_background(Extent extent, bool opens_again = false);
+  /// After a sync that failed nothing can be committed until the frame is opened again, which this does. REQUIRES: no
+  /// program has had it open for writing since.
+  codec::Result<void> open_again();
+  /// Whether something waits for a commit that can still be made.
+  bool is_waiting();
+  /// Plain bytes of what is not committed, at most, and whether the frame has a name in which they would be missed.
+  struct Uncommitted {
+    std::uint64_t bytes = 0;
+    bool has_name = true;
+  };
+  Uncommitted uncommitted();
   /// Chunks as another frame stores them, whole ones but for the last.
   struct CopiedChunks {
     frame::NewFrame like;  // how that frame is made
@@ -231,12 +257,14 @@ class WriteBack {
   void hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
   void note_head(std::uint64_t size_before) REQUIRES(mutex_);
   codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
-  codec::Result<void> commit_some(frame::Durability durability, Extent extent);
+  codec::Result<void> commit_some(frame::Durability durability, Extent extent, Wait wait);
+  codec::Result<void> commit_held(frame::Durability durability, Extent extent);
+  codec::Result<void> open_failed_again();
   /// Gives the backing file the time of the last write that the commit under way contains.
   void stamp_last_write();
   std::vector<ChunkToEncode> chunks_of(const Batch& batch);
   ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
-  void give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
+  bool give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
   /// Has the writer commit, and counts what that was.
   codec::Result<void> commit_counted(const std::function<codec::Result<void>()>& commit);
   void count_dead_bytes(std::uint64_t dead);
@@ -262,6 +290,7 @@ class WriteBack {
   std::uint64_t counted_dead_ = 0;              // commit_mutex_; this frame's part of the mount's counter
   std::atomic<std::int64_t> unreadable_{-1};    // chunk that the commit under way needs to read and cannot
   bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
+  std::atomic<bool> named_{true};               // has_name_, for others
 
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
@@ -283,7 +312,9 @@ class WriteBack {
   // None: not known before the first data is, or an array. They never change while a chunk is encoded early.
   std::optional<codec::EncodeParameters> early_parameters_ GUARDED_BY(mutex_);
   struct timespec last_write_ GUARDED_BY(mutex_) {};
-  std::optional<std::chrono::steady_clock::time_point> oldest_ GUARDED_BY(mutex_);
+  using Time = std::chrono::steady_clock::time_point;
+  std::optional<Time> oldest_ GUARDED_BY(mutex_);            // of dirty_
+  std::optional<Time> committing_since_ GUARDED_BY(mutex_);  // of committing_
 };
 
 }  // namespace cframefs::fs

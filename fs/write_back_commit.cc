@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "frame/live_copy.h"
-#include "frame/replacement_file.h"
 #include "fs/log.h"
 #include "fs/write_back.h"
 
@@ -21,6 +20,10 @@ constexpr std::int64_t kMostCounted = 4096;
 // Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
 // dirty. While the disk has these, the next ones are encoded.
 constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
+// How long a lock that another program holds is waited for by the other requests while one of them waits, and by
+// threads that serve other files, too.
+constexpr std::chrono::milliseconds kShortPatience(200);
+constexpr std::chrono::milliseconds kNoPatience(0);
 // A frame that nothing was ever appended to leaves the size of chunks open.
 constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
@@ -64,6 +67,7 @@ std::uint64_t WriteBack::layer_unit() const {
 codec::Result<void> WriteBack::open_writer(bool fresh) {
   frame::WriterOptions options;
   options.fresh = fresh;
+  options.stays_open = true;
   const int folder = place_.folder->fd();
   const auto open = [&] {
     return frame::FrameWriter::open(shared_.files, folder, place_.name, shared_.index_cache, options);
@@ -164,11 +168,13 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   const std::uint64_t below = size_below();
   if (!dirty_.differs_from(below)) return false;
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  // What grows slowly is not held back again and again.
+  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
   batch_write_ = last_write_;
-  oldest_.reset();
+  committing_since_ = std::exchange(oldest_, std::nullopt);
   hold_back(layer, below, extent);
   if (!layer.differs_from(below)) return false;
   committing_ = std::move(layer);
@@ -186,7 +192,7 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
       std::copy(chunk->bytes().begin(), chunk->bytes().end(), copy->bytes().begin());
       return copy;
     });
-    oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
     return;
   }
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
@@ -198,24 +204,42 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
     dirty_.put(last, *growing);
     dirty_.grow(layer.size());
     layer.resize_whole_chunks(last_begin);
-    oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
   }
 }
 
-codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent) {
-  auto done = commit_some(durability, extent);
+codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent, Wait wait) {
+  auto done = commit_some(durability, extent, wait);
   codec::MutexLock lock(mutex_);
   const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
   if (done && lost) return codec::Failure(*lost);
   return done;
 }
 
-void WriteBack::commit_in_background(Extent extent) {
-  static_cast<void>(commit_some(frame::Durability::ordered, extent));
+codec::Result<void> WriteBack::commit_in_background(Extent extent, bool opens_again) {
+  const std::unique_lock commits(commit_mutex_, std::try_to_lock);
+  if (!commits.owns_lock()) return codec::io_error(EAGAIN, "commit");
+  if (opens_again) {
+    if (auto opened = open_failed_again(); !opened) return opened;
+  }
+  writer_->wait_for_locks(kNoPatience);
+  return commit_held(frame::Durability::ordered, extent);
 }
 
-codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent) {
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent, Wait wait) {
   const std::lock_guard commits(commit_mutex_);
+  const bool waits = wait != Wait::none && !shared_.waits_for_lock.exchange(true);
+  writer_->wait_for_locks(waits                ? shared_.lock_patience
+                          : wait == Wait::none ? kNoPatience
+                                               : kShortPatience,
+                          wait == Wait::past_lock);
+  auto done = commit_held(durability, extent);
+  if (waits) shared_.waits_for_lock = false;
+  return done;
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent extent) {
   auto begun = begin_commit(extent);
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
@@ -235,6 +259,33 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
 void WriteBack::stamp_last_write() {
   // Only the owner may set times; for others the commit's own time has to do.
   static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
+}
+
+codec::Result<void> WriteBack::open_again() {
+  const std::lock_guard commits(commit_mutex_);
+  return open_failed_again();
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::open_failed_again() {
+  if (!writer_->has_failed() || !has_name_) return {};
+  {
+    // What is there must be what was committed last.
+    codec::MutexLock lock(mutex_);
+    if (auto usable = check_usable(); !usable) return usable;
+    const auto disk = identity_on_disk();
+    if (!disk) return codec::Failure(disk.error());
+    stale_ = stale_ || !has_same_content(*disk);
+    if (auto usable = check_usable(); !usable) return usable;
+  }
+  if (auto opened = open_writer(fresh_); !opened) return opened;
+  codec::MutexLock lock(mutex_);
+  return adopt_state(true);
+}
+
+bool WriteBack::is_waiting() {
+  codec::MutexLock lock(mutex_);
+  return !stale_ && (committing_ || dirty_.differs_from(size_below()));
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
@@ -273,25 +324,16 @@ codec::Result<void> WriteBack::write_out() {
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
-/// Puts another empty frame in the place of this one. What is dirty is left as it is.
+/// Puts another empty frame in the place of this one. What is dirty is left as it is. An error after that was done
+/// leaves choose_ empty.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
-  const int folder = place_.folder->fd();
-  auto file = frame::ReplacementFile::create(shared_.files, folder, place_.name, writer_->file()->fd());
-  if (!file) return codec::Failure(file.error());
-  const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
-  if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
-  if (!fresh_) {
-    if (auto synced = file->sync(); !synced) return synced;
-  }
-  if (auto published = file->publish(); !published) return published;
-  choose_ = nullptr;
-  if (!fresh_) {
-    // What is committed into it next may be acknowledged as durable: its name must be so before.
-    if (auto synced = frame::sync_folder_of(shared_.files, folder, place_.name); !synced) return synced;
-  }
-  if (auto opened = open_writer(fresh_); !opened) return opened;
+  auto replaced = writer_->replace_empty(wanted);
   codec::MutexLock lock(mutex_);
-  return adopt_state(true);
+  if (!replaced && writer_->file() == file_) return replaced;
+  choose_ = nullptr;
+  encode_ = frame::encode_parameters(writer_->parameters());
+  auto adopted = adopt_state(true);
+  return replaced ? adopted : replaced;
 }
 
 /// Makes the empty frame anew, with parameters that suit the first data.
@@ -311,7 +353,8 @@ codec::Result<void> WriteBack::choose_parameters() {
   const frame::NewFrame wanted = choose_(first);
   const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
   if (!same) {
-    if (auto made = remake(wanted); !made) return made;
+    auto made = remake(wanted);
+    if (!made && choose_) return made;
     codec::MutexLock lock(mutex_);
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
@@ -322,6 +365,7 @@ codec::Result<void> WriteBack::choose_parameters() {
       committing_ = all.rechunked(target, make);
       dirty_ = DirtyLayer(target, committing_->size());
     }
+    if (!made) return made;
   }
   choose_ = nullptr;
   return {};
@@ -439,11 +483,12 @@ codec::Result<void> WriteBack::store_in_order(const codec::EncodeParameters& par
 
 /// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
 /// written must not have to wait for it. Who wrote it is told.
-void WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
+bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
   const std::int64_t number = unreadable_.exchange(-1);
-  if (number < 0 || stale_) return;
+  if (number < 0 || stale_) return false;
   layer.drop_patches(number);
   lost_ = error;
+  return true;
 }
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
@@ -453,7 +498,9 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     writer_->abandon();
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
-    shared_.once.error(error);
+    shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
+    // One that is locked is tried again; what comes of that is told.
+    if (error.sys != EBUSY) shared_.once.error(error);
     // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
     if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
     const auto disk = identity_on_disk();
@@ -467,9 +514,9 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     }
     DirtyLayer all = std::move(*committing_);
     dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
-    give_up_patches(error, all);
+    if (give_up_patches(error, all)) committed_(Committed{generation_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
-    if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
   }
   committing_.reset();
   busy_ = false;
@@ -593,6 +640,7 @@ void WriteBack::Pause::moved(FramePlace place) {
 void WriteBack::Pause::unlinked() {
   file_->writer_->unlinked();
   file_->has_name_ = false;
+  file_->named_ = false;
 }
 
 }  // namespace cframefs::fs
