@@ -56,15 +56,17 @@ bool clear_dead_mount(const std::string& mountpoint) {
 
 /// Whether the mount point is a regular file.
 codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
-  struct stat status {};
-  int failed = ::stat(mountpoint.c_str(), &status);
+  // The kernel would answer from what it remembers of a mount whose daemon is dead, unless it has to ask.
+  struct statx status {};
+  const auto look = [&] { return statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_FORCE_SYNC, STATX_TYPE, &status); };
+  int failed = look();
   if (failed != 0 && errno == ENOTCONN && clear_dead_mount(mountpoint)) {
     log_warning(mountpoint + ": unmounted what a dead daemon had left there");
-    failed = ::stat(mountpoint.c_str(), &status);
+    failed = look();
   }
   if (failed != 0) return at(mountpoint, codec::io_error(errno, "mount point"));
-  if (S_ISREG(status.st_mode)) return true;
-  if (S_ISDIR(status.st_mode)) return false;
+  if (S_ISREG(status.stx_mode)) return true;
+  if (S_ISDIR(status.stx_mode)) return false;
   return at(mountpoint, codec::invalid("the mount point is neither a folder nor a regular file"));
 }
 
