@@ -178,16 +178,23 @@ void FuseAdapter::drop_handles() {
   folders_.clear();
 }
 
-void FuseAdapter::unmount() {
-  {
-    codec::MutexLock lock(mutex_);
-    ended_ = true;
-    // One that waits inside the kernel is let go by the unmounting, so there is an end to the patience.
-    const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
-    while (telling_ > 0 && std::chrono::steady_clock::now() < end)
-      told_.wait_for(mutex_, std::chrono::milliseconds(100));
+void FuseAdapter::unmount(const std::function<void()>& release_readers) {
+  // A notification that waits inside the kernel for a page that a reader has locked never ends, and neither does the
+  // reader, for no thread answers any more. Unmounting alone lets neither of them go.
+  if (!wait_for_notifications()) {
+    release_readers();
+    wait_for_notifications();
   }
   fuse_session_unmount(session_);
+}
+
+bool FuseAdapter::wait_for_notifications() {
+  codec::MutexLock lock(mutex_);
+  ended_ = true;
+  const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
+  while (telling_ > 0 && std::chrono::steady_clock::now() < end)
+    told_.wait_for(mutex_, std::chrono::milliseconds(100));
+  return telling_ == 0;
 }
 
 void FuseAdapter::notify(const std::function<void()>& tell) {

@@ -39,7 +39,9 @@ class FuseAdapter final : public KernelCaches {
   codec::Result<void> mount(const std::string& mountpoint, const std::vector<std::string>& arguments, bool debug);
   /// Serves until the mount is gone or a signal asks to stop. `threads`: 1 or more.
   codec::Result<void> serve(unsigned threads);
-  void unmount();
+  /// `release_readers`: called if the kernel keeps a notification waiting for a reader that no thread answers any more;
+  /// is to abort the connection.
+  void unmount(const std::function<void()>& release_readers = [] {});
 
   void forget_node(NodeId node) override;
   void forget_range(NodeId node, std::uint64_t at, std::uint64_t length) override;
@@ -65,6 +67,8 @@ class FuseAdapter final : public KernelCaches {
  private:
   /// Has the kernel hand over what programs have written and it keeps in its pages.
   void take_pages();
+  /// No more of them begin. False if some do not end.
+  bool wait_for_notifications();
   /// Calls `tell` unless the session has ended: then its descriptor may be another file already.
   void notify(const std::function<void()>& tell);
 

@@ -157,6 +157,8 @@ class Mount:
         """Whether it is there and answers. A mount that a dead daemon has left does not; when it has been taken away, the
         folder does, which is no mount."""
         try:
+            # The kernel may answer stat(2) from its memory when the daemon is dead, but not this.
+            os.statvfs(self.path)
             here = os.stat(self.path).st_dev
             return here != os.stat(os.path.dirname(os.path.abspath(self.path))).st_dev and is_mounted(self.path)
         except OSError:
