@@ -24,16 +24,11 @@ ROUNDS = (
 )
 
 
-def fast_folder():
-    """Memory, if there is some: what is tested here is not the disk."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None
-
-
 class RandomChanges(unittest.TestCase):
     def test_the_mount_is_a_plain_folder_to_programs(self):
         driver = os.environ["RANDOM_CHANGES"]
         operations = int(os.environ.get("RANDOM_OPERATIONS", "40000" if mounting.is_sanitized() else "100000"))
-        work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_folder())
         self.addCleanup(work.cleanup)
         shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
         self.addCleanup(shadow.cleanup)
