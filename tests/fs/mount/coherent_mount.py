@@ -105,7 +105,8 @@ class Commits(Coherent):
         self.access("sparse", ("buffered-sync", "readdirect", "readdirect"), 2, slots=1024, slot=4096, chunk=4096)
 
     def test_sparse_frame_with_commits_in_parts(self):
-        self.access("sparse", ("buffered-sparsely", "readdirect", "reopen", "drop", "read"), 3, slots=16384, slot=4096)
+        self.access("sparse", ("buffered-sparsely", "buffered-sparsely", "readdirect", "reopen", "drop", "read"), 3,
+                    slots=16384, slot=4096)
 
     def test_sparse_frame_beyond_dirty_limit(self):
         self.access("sparse", ("buffered", "writeonly", "readdirect", "read", "drop"), 3,
