@@ -217,7 +217,7 @@ class Changer {
       case 9:
         return allocate(pair, at, count);
       case 10:
-        if (chunk_size > 0) return synchronize(pair);
+        if (chunk_size > 0) return commit_often(pair, size);
         return copy(pair, size);
       case 11:
       case 12:
@@ -315,6 +315,15 @@ class Changer {
     pair.both("fsync", [](int fd, const std::string&) { return ::fsync(fd); });
   }
 
+  /// One commit after the other, each of a chunk.
+  void commit_often(Pair& pair, std::uint64_t size) {
+    pair.note("commit chunks");
+    for (int i = 0; i < 20; ++i) {
+      write(pair, below(size / chunk_size + 1) * chunk_size, 1 + below(chunk_size), 0);
+      if (::fsync(pair.fd(0)) != 0) pair.fail("fsync");
+    }
+  }
+
   void reopen(Pair& pair) {
     std::uint64_t kind = below(6);
     if (chunk_size > 0 && kind == 1) kind = 2;
@@ -377,7 +386,8 @@ void check_tags(Pair& pair, std::uint64_t at, const Bytes& bytes, std::size_t le
 
 void read_freely(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
   std::mt19937_64 random(seed);
-  Bytes bytes(100'000);
+  // In one read many chunks, so that commits overtake it.
+  Bytes bytes(chunk_size > 0 ? kMostBytes : 100'000);
   while (!finished && !failed) {
     Pair& pair = *pairs[random() % pairs.size()];
     const int past_cache = chunk_size > 0 && random() % 2 == 0 ? O_DIRECT : 0;
@@ -413,6 +423,9 @@ int main(int argc, char** argv) {
   std::list<std::thread> readers;
   readers.emplace_back([&] { read_under_lock(pairs[0], seed + 100); });
   readers.emplace_back([&] { read_freely(pairs[1], seed + 200); });
+  if (chunk_size > 0) {
+    readers.emplace_back([&] { read_freely(pairs[1], seed + 300); });
+  }
   std::list<std::thread> writers;
   for (int thread = 0; thread < kThreads; ++thread) {
     writers.emplace_back([&, thread] { Changer(pairs[thread], seed * kThreads + thread).run(operations); });
