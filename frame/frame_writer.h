@@ -50,6 +50,9 @@ struct WriterOptions {
   bool stores_chunks = true;
   /// How long to wait for a lock that somebody else holds.
   std::chrono::milliseconds lock_patience{5000};
+  /// Where one writer after another opens the same sparse frame: so that the later one lets the states be that are
+  /// read since the earlier one's time. Null: it does not know of these.
+  std::shared_ptr<SparseRegistry> sparse_registry = nullptr;
 };
 
 class FrameWriter {

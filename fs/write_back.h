@@ -56,6 +56,7 @@ struct WriteBackShared {
   std::function<codec::Result<std::shared_ptr<const frame::FlatView>>(std::shared_ptr<const frame::Container>,
                                                                       const std::string&)>
       view_of;
+  const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
 /// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.
