@@ -258,11 +258,12 @@ codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint
 }
 
 codec::Result<void> Filesystem::flush(FileHandle& handle) {
-  if (!handle.frame || !handle.writable) return {};
+  if (!handle.writable) return {};
+  if (!handle.frame) return handle.file ? files_.flush(handle.file->fd()) : codec::Result<void>();
   const auto writer = handle.frame->write_back();
   auto done = writer->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
-  if (!done) return done;
-  return writer->check_whole();
+  if (done) done = writer->check_whole();
+  return done ? files_.flush(handle.frame->file()->fd()) : done;
 }
 
 void Filesystem::release(std::unique_ptr<FileHandle> handle) {
