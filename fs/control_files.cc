@@ -54,7 +54,7 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
 Attributes control_attributes(const Node& node, std::uint64_t size) {
   Attributes attributes;
   attributes.node = node.id;
-  attributes.status.st_ino = node.inode;
+  attributes.status.st_ino = node.shown_inode;
   attributes.status.st_mode = node.role == NodeRole::control_folder ? S_IFDIR | 0555U : S_IFREG | 0444U;
   attributes.status.st_nlink = 1;
   attributes.status.st_size = static_cast<off_t>(size);

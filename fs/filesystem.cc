@@ -15,8 +15,6 @@
 namespace cframefs::fs {
 namespace {
 
-// Set in the inode number that a decoded view reports, so that no program takes it for the same file as the raw one.
-constexpr std::uint64_t kViewInode = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMinBlockSize = 4096;
 constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
 // How often a file is looked at again because the mount itself is changing it.
@@ -84,7 +82,8 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (!probe) return codec::Failure(probe.error());
   auto root = std::make_shared<Node>(kRootNode, NodeRole::stored, probe->kind);
   root->device = probe->status.st_dev;
-  root->shown_inode = probe->entry_inode;
+  nodes_.numbers().set_home(root->device);
+  root->shown_inode = nodes_.numbers().shown(root->device, probe->entry_inode);
   root->inode = probe->entry_inode;
   nodes_.set_root(std::move(root));
   auto beneath = files_.filesystem_status(tree_.root_fd());
@@ -301,7 +300,7 @@ void Filesystem::note_written(FileHandle& handle, std::uint64_t at, std::uint64_
   notifier_.post([this, id = handle.node->id, begin, end] { kernel_->forget_range(id, begin, end - begin); });
 }
 
-Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
+Attributes Filesystem::describe(const Node& node, const Probe& probe) {
   Attributes attributes;
   attributes.node = node.id;
   attributes.status = probe.status;
@@ -315,8 +314,9 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   attributes.attr_timeout = is_watched_folder ? options_.attr_timeout.value_or(kFolderTimeout) : 0;
   if (name_watched && (is_folder || keeps_names_.load(std::memory_order_relaxed)))
     attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
+  attributes.status.st_ino = nodes_.numbers().shown(probe.status.st_dev, probe.status.st_ino);
   if (is_container(probe.kind)) {
-    attributes.status.st_ino = node.shown_inode | kViewInode;
+    attributes.status.st_ino = node.shown_inode | InodeNumbers::kView;
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
     attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
     attributes.status.st_size = static_cast<off_t>(probe.size);

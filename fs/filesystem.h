@@ -194,7 +194,7 @@ class Filesystem {
   bool lies_at(Node& node, const Watcher::Change& change) EXCLUDES(changes_);
   /// Has the kernel forget pages and waits until it has, as far as that can be waited for.
   void drop_pages(const std::function<void()>& forget);
-  Attributes describe(const Node& node, const Probe& probe) const;
+  Attributes describe(const Node& node, const Probe& probe);
   /// How long the kernel may keep the attributes of a file that it knows.
   double attribute_seconds(const Probe& probe, Node& node) const;
   codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node, const std::string& path,
