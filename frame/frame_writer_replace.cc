@@ -1,9 +1,8 @@
 // Another empty frame in the place of an empty one: what it is like is known only when its first data is.
 #include <utility>
 
-#include "frame/advisory_lock.h"
+#include "frame/frame_beside.h"
 #include "frame/frame_writer-inl.h"
-#include "frame/replacement_file.h"
 
 namespace cframefs::frame {
 
@@ -35,6 +34,37 @@ Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   auto synced = sync_folder_of(files_, entry_dir(), entry_name());
   if (!synced) failed_ = true;
   return synced;
+}
+
+Result<std::unique_ptr<FrameWriter::Beside>> FrameWriter::make_beside(const NewFrame& wanted) {
+  if (folder_ || !has_name_) return codec::unsupported("only a contiguous frame with a name is replaced");
+  auto held = lock();
+  if (!held) return codec::Failure(held.error());
+  if (auto same = check_unchanged(); !same) return codec::Failure(same.error());
+  auto file = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
+  if (!file) return codec::Failure(file.error());
+  if (auto put = files_.pwrite(file->fd(), empty_frame(wanted), FileOffset{0}); !put) {
+    return codec::Failure(put.error());
+  }
+  auto beside = std::make_unique<Beside>(Beside{file_, std::move(*held), std::move(*file), nullptr});
+  WriterOptions options = options_;
+  options.fresh = !ever_synced_;
+  auto writer = open(files_, dir_, beside->file.temporary_name(), cache_, options);
+  if (!writer) return codec::Failure(writer.error());
+  beside->writer = std::move(*writer);
+  return beside;
+}
+
+Result<void> FrameWriter::give_place_to(Beside& next) {
+  if (ever_synced_) {
+    if (auto synced = next.file.sync(); !synced) return synced;
+  }
+  if (auto same = check_unchanged(); !same) return same;
+  // There is one where the environment asks for locking.
+  static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name(), false), false));
+  if (auto published = next.file.publish(); !published) return published;
+  next.writer->moved(dir_, path_);
+  return ever_synced_ ? sync_folder_of(files_, entry_dir(), entry_name()) : Result<void>();
 }
 
 }  // namespace cframefs::frame

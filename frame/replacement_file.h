@@ -28,6 +28,8 @@ class ReplacementFile {
   int fd() const { return file_->fd(); }
   std::shared_ptr<const Descriptor> file() const { return file_; }
 
+  /// Its name beneath the folder that `dir` refers to, until it is published.
+  const std::string& temporary_name() const { return temporary_; }
   /// Gives it the times of the file that it replaces.
   Result<void> keep_times();
   Result<void> sync() { return files_->sync(fd(), false); }

@@ -128,9 +128,10 @@ void Flusher::commit_largest(std::uint64_t most) {
   }
   std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [bytes, work] : sizes) {
+    const auto before = work.file->generation();
     auto done = work.file->commit_in_background(WriteBack::Extent::complete);
     // A stream goes on in the chunk that it is filling, unless room is wanted and nothing else was to be had.
-    if (done && !is_enough() && work.file->dirty_bytes() >= bytes) {
+    if (done && !is_enough() && work.file->generation() == before) {
       done = work.file->commit_in_background(WriteBack::Extent::all);
     }
     if (!done && done.error().sys == EAGAIN) going += bytes;

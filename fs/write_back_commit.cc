@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "frame/frame_beside.h"
 #include "frame/live_copy.h"
 #include "fs/log.h"
 #include "fs/write_back.h"
@@ -122,7 +123,7 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
       std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
   auto array = ArrayChanges::of(*generation);
   if (!array) return codec::Failure(array.error());
-  array_ = std::move(*array);
+  if (!is_new_array_) array_ = std::move(*array);
   if (array_) {
     early_parameters_.reset();
   } else if (!choose_) {
@@ -146,14 +147,14 @@ codec::Result<void> WriteBack::reload() {
     auto named = has_name_ ? shared_.files.status_at(place_.folder->fd(), place_.name)
                            : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
     const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
-    if (!same_file || dirty_.differs_from(size_below())) {
+    if (!same_file || is_dirty()) {
       stale_ = true;
       return check_usable();
     }
   }
   if (auto opened = open_writer(false); !opened) return opened;
   codec::MutexLock lock(mutex_);
-  if (dirty_.differs_from(size_below())) {
+  if (is_dirty()) {
     stale_ = true;
     return check_usable();
   }
@@ -164,8 +165,8 @@ codec::Result<void> WriteBack::reload() {
 
 codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   codec::MutexLock lock(mutex_);
-  const std::uint64_t below = size_below();
-  if (!dirty_.differs_from(below)) return false;
+  if (!is_dirty()) return false;
+  const std::uint64_t below = is_new_array_ ? dirty_.kept() : size_below();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   // What grows slowly is not held back again and again.
   if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
@@ -174,7 +175,8 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   filled_bytes_ = 0;
   committing_since_ = std::exchange(oldest_, std::nullopt);
   hold_back(layer, below, extent);
-  if (!layer.differs_from(below)) return false;
+  if (!is_new_array_ && !layer.differs_from(below)) return false;
+  commits_new_array_ = std::exchange(is_new_array_, false);
   committing_ = std::move(layer);
   busy_ = true;
   return true;
@@ -242,7 +244,10 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
     auto done = write_out();
-    if (done) done = commit_counted([&] { return writer_->commit(durability); });
+    if (done) {
+      done = commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : writer_->commit(durability); });
+    }
+    beside_.reset();
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));
@@ -277,7 +282,7 @@ codec::Result<void> WriteBack::open_failed_again() {
 
 bool WriteBack::is_waiting() {
   codec::MutexLock lock(mutex_);
-  return !stale_ && (committing_ || dirty_.differs_from(size_below()));
+  return !stale_ && (committing_ || is_dirty());
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
@@ -303,7 +308,12 @@ void WriteBack::count_dead_bytes(std::uint64_t dead) {
 codec::Result<void> WriteBack::write_out() {
   writer_->abandon();
   partly_ = false;
-  if (choose_) {
+  bool is_new = false;
+  {
+    codec::MutexLock lock(mutex_);
+    is_new = commits_new_array_;
+  }
+  if (choose_ && !is_new) {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
   Batch batch;
@@ -313,6 +323,7 @@ codec::Result<void> WriteBack::write_out() {
     batch = {*committing_, generation_};
     array = array_;
   }
+  if (is_new) return store_new_array(batch, *array);
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
@@ -456,19 +467,19 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
-  if (auto done = store_in_order(encode_, std::move(chunks), layer.chunksize()); !done) return done;
+  if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
   if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
 }
 
-codec::Result<void> WriteBack::store_in_order(const codec::EncodeParameters& parameters,
+codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                               std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
-    if (number > writer_->chunk_count()) {
+    if (number > to.chunk_count()) {
       const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
-      if (auto grown = writer_->resize(gap); !grown) return grown;
+      if (auto grown = to.resize(gap); !grown) return grown;
     }
-    return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
+    return to.store(frame::ChunkNumber{number}, std::move(encoded));
   };
   return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
 }
@@ -484,8 +495,10 @@ void WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
+  const bool was_new_array = std::exchange(commits_new_array_, false);
   if (done) done = adopt_state(true);
   if (!done) {
+    is_new_array_ = was_new_array;
     writer_->abandon();
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
@@ -511,6 +524,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   }
   committing_.reset();
   busy_ = false;
+  copied_.notify_all();
   if (!done || !early_parameters_) return done;
   // Filled before anybody knew how to encode them.
   for (const auto& [number, chunk] : dirty_.chunks()) {
