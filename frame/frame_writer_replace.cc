@@ -1,10 +1,26 @@
-// Another empty frame in the place of an empty one: what it is like is known only when its first data is.
+// Locks, and other frames that take this one's place: an empty one, which is made again when its first data is known,
+// and one that is written beside it.
 #include <utility>
 
 #include "frame/frame_beside.h"
 #include "frame/frame_writer-inl.h"
 
 namespace cframefs::frame {
+
+void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_frame) {
+  options_.lock_patience = patience;
+  past_frame_lock_ = past_frame;
+}
+
+Result<AdvisoryLock> FrameWriter::lock() {
+  AdvisoryLock::Target target{dir_, {}, {}, file_->fd()};
+  if (has_name_) {
+    target.side_car = side_car_path(path_, folder_ != nullptr);
+    target.guard = guard_path(path_);
+  }
+  return AdvisoryLock::acquire(files_, target,
+                               {options_.lock_patience, options_.alone, past_frame_lock_, options_.stays_open});
+}
 
 Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
