@@ -164,21 +164,6 @@ FrameWriter::~FrameWriter() {
   if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->fd(), LOCK_UN));
 }
 
-void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_frame) {
-  options_.lock_patience = patience;
-  past_frame_lock_ = past_frame;
-}
-
-Result<AdvisoryLock> FrameWriter::lock() {
-  AdvisoryLock::Target target{dir_, {}, {}, file_->fd()};
-  if (has_name_) {
-    target.side_car = side_car_path(path_, folder_ != nullptr);
-    target.guard = guard_path(path_);
-  }
-  return AdvisoryLock::acquire(files_, target,
-                               {options_.lock_patience, options_.alone, past_frame_lock_, options_.stays_open});
-}
-
 Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
   if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
   if (has_changes() || anew) {

@@ -101,6 +101,14 @@ class FrameWriter {
   /// empty and has a name. stale, as in commit(): it is not empty any more.
   Result<void> replace_empty(const NewFrame& wanted);
 
+  /// A frame that is being written beside this one, to take its place whole. No other program commits to this one
+  /// meanwhile. Goes away with its file if it does not take the place. Must not outlive the writer that made it.
+  struct Beside;
+  Result<std::unique_ptr<Beside>> make_beside(const NewFrame& wanted);
+  /// Puts it in the place of this frame. What `next.writer` has committed is the frame then; this writer has no use any
+  /// more. REQUIRES: it has a name and is contiguous.
+  Result<void> give_place_to(Beside& next);
+
   /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
   /// makes earlier ordered commits so.
   Result<void> commit(Durability durability);

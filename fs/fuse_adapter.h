@@ -63,8 +63,8 @@ class FuseAdapter final : public KernelCaches {
   /// Somebody gives set-user-ID bits or capabilities to a file: direct writes have to look from now on.
   void note_privileges() { knows_of_privileges_ = true; }
   bool knows_of_privileges() const { return knows_of_privileges_; }
-  /// The mount ends: what programs write into the kernel's write-back cache from now on would be lost with it. The kernel
-  /// asks for a file's attributes before each such write, and is to be told that there are none.
+  /// The mount ends: what programs write into the kernel's write-back cache from now on would be lost with it. The
+  /// kernel asks for a file's attributes before each such write, and is to be told that there are none.
   bool refuses_cached_writes() const { return refuses_cached_writes_; }
 
  private:

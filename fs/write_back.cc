@@ -39,7 +39,7 @@ std::uint64_t WriteBack::size() {
 
 std::optional<struct timespec> WriteBack::dirty_since_write() {
   codec::MutexLock lock(mutex_);
-  if (!committing_ && !dirty_.differs_from(size_below())) return std::nullopt;
+  if (!committing_ && !is_dirty()) return std::nullopt;
   return last_write_;
 }
 
@@ -144,8 +144,15 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   const std::uint64_t bound = shared_.dirty_limit / 2;
   if (used() + bytes > bound / 2) shared_.wake();
   if (used() + bytes <= bound) return {};
+  const auto before = generation();
+  const auto is_enough = [&] { return used() + bytes <= bound || generation() != before; };
   shared_.make_room(bound - std::min(bytes, bound));
-  if (used() + bytes <= bound) return {};
+  if (is_enough()) return {};
+  {
+    // Another thread may be at it: what it leaves is little, and would be stored twice.
+    const std::lock_guard commits(commit_mutex_);
+  }
+  if (is_enough()) return {};
   // What cannot be committed is kept; but there is an end to what is taken besides.
   auto done = commit(frame::Durability::ordered, Extent::complete, Wait::lock);
   if (done && used() + bytes > shared_.dirty_limit) done = commit(frame::Durability::ordered, Extent::all, Wait::lock);
@@ -291,6 +298,11 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size) {
   const std::uint64_t before = dirty_.size();
   if (array_) {
     const auto allowed = array_->check_resize(size, before);
+    if (!allowed && size == 0 && array_->head_bytes() > 0) {
+      // What makes another array of it comes next, or nothing does.
+      awaits_array_ = true;
+      return {};
+    }
     if (!allowed) return codec::Failure(allowed.error());
     size = *allowed;
   }
@@ -505,7 +517,8 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
 bool WriteBack::discard() {
   const std::lock_guard commits(commit_mutex_);
   codec::MutexLock lock(mutex_);
-  const bool had = dirty_.differs_from(size_below());
+  const bool had = is_dirty();
+  forget_new_array();
   dirty_ = DirtyLayer(dirty_.chunksize(), size_below());
   oldest_.reset();
   return had;

@@ -224,6 +224,11 @@ class WriteBack {
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
+  /// Whether there is anything to commit that is not being committed.
+  bool is_dirty() const REQUIRES(mutex_) { return is_new_array_ || dirty_.differs_from(size_below()); }
+  /// The file becomes the array that `bytes`, its first ones, say.
+  codec::Result<void> begin_new_array(codec::ByteView bytes) REQUIRES(mutex_);
+  void forget_new_array() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
@@ -251,8 +256,10 @@ class WriteBack {
   std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);
-  codec::Result<void> store_in_order(const codec::EncodeParameters& parameters, std::vector<ChunkToEncode> chunks,
-                                     std::uint64_t chunksize);
+  codec::Result<void> store_new_array(const Batch& batch, const ArrayChanges& array);
+  codec::Result<void> put_new_array_in_place(frame::Durability durability);
+  codec::Result<void> store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
+                                     std::vector<ChunkToEncode> chunks, std::uint64_t chunksize);
   /// Bytes of the chunks of a dirty layer.
   std::uint64_t layer_unit() const REQUIRES(mutex_);
   void hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
@@ -280,18 +287,19 @@ class WriteBack {
 
   // Held by whoever uses the writer. Not a codec::Mutex: Pause keeps it beyond a function.
   std::mutex commit_mutex_;
-  FramePlace place_;                            // commit_mutex_
-  std::unique_ptr<frame::FrameWriter> writer_;  // commit_mutex_
-  codec::EncodeParameters encode_;              // commit_mutex_
-  Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
-  bool has_name_ = true;                        // commit_mutex_
-  bool has_committed_ = false;                  // commit_mutex_
-  bool partly_ = false;                         // commit_mutex_; of the commit under way a part is done
-  struct timespec batch_write_ {};              // commit_mutex_; the last write that the commit under way contains
-  std::uint64_t counted_dead_ = 0;              // commit_mutex_; this frame's part of the mount's counter
-  std::atomic<std::int64_t> unreadable_{-1};    // chunk that the commit under way needs to read and cannot
-  bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
-  std::atomic<bool> named_{true};               // has_name_, for others
+  FramePlace place_;                                    // commit_mutex_
+  std::unique_ptr<frame::FrameWriter> writer_;          // commit_mutex_
+  std::unique_ptr<frame::FrameWriter::Beside> beside_;  // commit_mutex_; of a new array that is being committed
+  codec::EncodeParameters encode_;                      // commit_mutex_
+  Choose choose_;                                       // commit_mutex_; empty once the frame has its parameters
+  bool has_name_ = true;                                // commit_mutex_
+  bool has_committed_ = false;                          // commit_mutex_
+  bool partly_ = false;                                 // commit_mutex_; of the commit under way a part is done
+  struct timespec batch_write_ {};            // commit_mutex_; the last write that the commit under way contains
+  std::uint64_t counted_dead_ = 0;            // commit_mutex_; this frame's part of the mount's counter
+  std::atomic<std::int64_t> unreadable_{-1};  // chunk that the commit under way needs to read and cannot
+  bool fresh_ = false;                        // commit_mutex_; nothing of the file need survive a crash yet
+  std::atomic<bool> named_{true};             // has_name_, for others
 
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
@@ -300,8 +308,11 @@ class WriteBack {
   bool copying_ GUARDED_BY(mutex_) = false;  // store_copied() is at work: what programs write has to wait
   codec::Condition copied_;
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);
-  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array
-  bool head_was_read_ GUARDED_BY(mutex_) = true;          // since it was last told to be new
+  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array, or will be
+  bool is_new_array_ GUARDED_BY(mutex_) = false;          // dirty_ is another array than the layer below
+  bool commits_new_array_ GUARDED_BY(mutex_) = false;     // committing_ is another one than generation_
+  bool awaits_array_ GUARDED_BY(mutex_) = false;  // one that cannot be emptied was, and its items are still there
+  bool head_was_read_ GUARDED_BY(mutex_) = true;  // since it was last told to be new
   bool new_head_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);

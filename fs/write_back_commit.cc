@@ -1,4 +1,5 @@
-// The disk's side of a write-back: opening the frame, committing, following what others do to it.
+// The disk's side of a write-back: committing. Opening the frame and following what others do to it is
+// write_back_open.cc.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -6,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "frame/frame_beside.h"
 #include "frame/live_copy.h"
 #include "fs/log.h"
 #include "fs/write_back.h"
@@ -24,8 +26,6 @@ constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
 // threads that serve other files, too.
 constexpr std::chrono::milliseconds kShortPatience(200);
 constexpr std::chrono::milliseconds kNoPatience(0);
-// A frame that nothing was ever appended to leaves the size of chunks open.
-constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
 std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -39,135 +39,10 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
 
 }  // namespace
 
-WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
-    : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
-
-WriteBack::~WriteBack() {
-  count_dead_bytes(0);
-}
-
-codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place, bool fresh,
-                                                          Choose choose, OnCommitted committed) {
-  const std::shared_ptr<WriteBack> file(
-      new WriteBack(shared, std::move(place), std::move(choose), std::move(committed)));
-  const std::lock_guard commits(file->commit_mutex_);
-  file->fresh_ = fresh;
-  if (auto opened = file->open_writer(fresh); !opened) return codec::Failure(opened.error());
-  codec::MutexLock lock(file->mutex_);
-  if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
-  file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
-  return file;
-}
-
-std::uint64_t WriteBack::layer_unit() const {
-  if (array_ && array_->is_flat()) return ArrayChanges::kPieceBytes;
-  return writer_->chunksize() > 0 ? static_cast<std::uint64_t>(writer_->chunksize()) : kChunkSize;
-}
-
-codec::Result<void> WriteBack::open_writer(bool fresh) {
-  frame::WriterOptions options;
-  options.fresh = fresh;
-  options.stays_open = true;
-  options.sparse_registry = shared_.sparse_registry;
-  const int folder = place_.folder->fd();
-  const auto open = [&] {
-    return frame::FrameWriter::open(shared_.files, folder, place_.name, shared_.index_cache, options);
-  };
-  auto writer = open();
-  if (!writer && writer.error().sys == EACCES) {
-    // A file may be read-only and yet be written by the program that has made it: it had it open before.
-    auto status = shared_.files.status_at(folder, place_.name);
-    if (!status) return codec::Failure(status.error());
-    const mode_t mode = status->st_mode & 07777U;
-    if (shared_.files.change_mode_at(folder, place_.name, mode | S_IRUSR | S_IWUSR)) {
-      writer = open();
-      static_cast<void>(shared_.files.change_mode_at(folder, place_.name, mode));
-    }
-  }
-  if (!writer) {
-    codec::Error error = writer.error();
-    if (error.path.empty()) error.path = place_.path;
-    return codec::Failure(std::move(error));
-  }
-  const frame::FrameParameters& parameters = (*writer)->parameters();
-  if ((*writer)->chunksize() <= 0 && !choose_) {
-    if (!(*writer)->container()->vlmetalayer_names().empty()) return codec::unsupported("no size of chunks");
-    auto array = frame::ArrayRows::of(*(*writer)->container());
-    if (!array) return codec::Failure(array.error());
-    const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
-    choose_ = [encode = frame::encode_parameters(parameters), chunksize,
-               layers = (*writer)->container()->metalayers()](codec::ByteView) {
-      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), layers};
-    };
-  }
-  writer_ = std::move(*writer);
-  encode_ = frame::encode_parameters(parameters);
-  return {};
-}
-
-codec::Result<frame::Identity> WriteBack::identity_on_disk() const {
-  auto status = shared_.files.status(file_->fd());
-  if (!status) return codec::Failure(status.error());
-  return frame::Identity::of(*status);
-}
-
-codec::Result<void> WriteBack::adopt_state(bool own) {
-  const frame::Identity before = identity_;
-  if (!own) ++foreign_states_;
-  file_ = writer_->file();
-  auto identity = identity_on_disk();
-  if (!identity) return codec::Failure(identity.error());
-  identity_ = *identity;
-  auto view = shared_.view_of(writer_->container(), place_.path);
-  if (!view) return codec::Failure(view.error());
-  auto generation =
-      std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
-  auto array = ArrayChanges::of(*generation);
-  if (!array) return codec::Failure(array.error());
-  array_ = std::move(*array);
-  if (array_) {
-    early_parameters_.reset();
-  } else if (!choose_) {
-    early_parameters_ = encode_;
-  }
-  const codec::ByteView head = generation->view().head();
-  const codec::ByteView old_head = generation_ ? generation_->view().head() : head;
-  const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
-  generation_ = std::move(generation);
-  committed_(Committed{generation_, file_, before, identity_, own, !same_head});
-  return {};
-}
-
-codec::Result<void> WriteBack::reload() {
-  const std::lock_guard commits(commit_mutex_);
-  {
-    codec::MutexLock lock(mutex_);
-    auto disk = identity_on_disk();
-    if (!disk) return codec::Failure(disk.error());
-    if (*disk == identity_ || stale_) return check_usable();
-    auto named = has_name_ ? shared_.files.status_at(place_.folder->fd(), place_.name)
-                           : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
-    const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
-    if (!same_file || dirty_.differs_from(size_below())) {
-      stale_ = true;
-      return check_usable();
-    }
-  }
-  if (auto opened = open_writer(false); !opened) return opened;
-  codec::MutexLock lock(mutex_);
-  if (dirty_.differs_from(size_below())) {
-    stale_ = true;
-    return check_usable();
-  }
-  if (auto adopted = adopt_state(false); !adopted) return adopted;
-  dirty_ = DirtyLayer(layer_unit(), size_below());
-  return {};
-}
-
 codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   codec::MutexLock lock(mutex_);
-  const std::uint64_t below = size_below();
-  if (!dirty_.differs_from(below)) return false;
+  if (!is_dirty()) return false;
+  const std::uint64_t below = is_new_array_ ? dirty_.kept() : size_below();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   // What grows slowly is not held back again and again.
   if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
@@ -177,7 +52,8 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   batch_write_ = last_write_;
   committing_since_ = std::exchange(oldest_, std::nullopt);
   hold_back(layer, below, extent);
-  if (!layer.differs_from(below)) return false;
+  if (!is_new_array_ && !layer.differs_from(below)) return false;
+  commits_new_array_ = std::exchange(is_new_array_, false);
   committing_ = std::move(layer);
   busy_ = true;
   return true;
@@ -245,8 +121,11 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
     auto done = write_out();
-    if (done) done = commit_counted([&] { return writer_->commit(durability); });
+    if (done) {
+      done = commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : writer_->commit(durability); });
+    }
     if (done) stamp_last_write();
+    beside_.reset();
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));
@@ -262,31 +141,9 @@ void WriteBack::stamp_last_write() {
   static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
 }
 
-codec::Result<void> WriteBack::open_again() {
-  const std::lock_guard commits(commit_mutex_);
-  return open_failed_again();
-}
-
-/// REQUIRES: commit_mutex_.
-codec::Result<void> WriteBack::open_failed_again() {
-  if (!writer_->has_failed() || !has_name_) return {};
-  {
-    // What is there must be what was committed last.
-    codec::MutexLock lock(mutex_);
-    if (auto usable = check_usable(); !usable) return usable;
-    const auto disk = identity_on_disk();
-    if (!disk) return codec::Failure(disk.error());
-    stale_ = stale_ || !has_same_content(*disk);
-    if (auto usable = check_usable(); !usable) return usable;
-  }
-  if (auto opened = open_writer(fresh_); !opened) return opened;
-  codec::MutexLock lock(mutex_);
-  return adopt_state(true);
-}
-
 bool WriteBack::is_waiting() {
   codec::MutexLock lock(mutex_);
-  return !stale_ && (committing_ || dirty_.differs_from(size_below()));
+  return !stale_ && (committing_ || is_dirty());
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
@@ -312,7 +169,12 @@ void WriteBack::count_dead_bytes(std::uint64_t dead) {
 codec::Result<void> WriteBack::write_out() {
   writer_->abandon();
   partly_ = false;
-  if (choose_) {
+  bool is_new = false;
+  {
+    codec::MutexLock lock(mutex_);
+    is_new = commits_new_array_;
+  }
+  if (choose_ && !is_new) {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
   Batch batch;
@@ -322,6 +184,7 @@ codec::Result<void> WriteBack::write_out() {
     batch = {*committing_, generation_};
     array = array_;
   }
+  if (is_new) return store_new_array(batch, *array);
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
@@ -468,19 +331,19 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
-  if (auto done = store_in_order(encode_, std::move(chunks), layer.chunksize()); !done) return done;
+  if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
   if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
 }
 
-codec::Result<void> WriteBack::store_in_order(const codec::EncodeParameters& parameters,
+codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                               std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
-    if (number > writer_->chunk_count()) {
+    if (number > to.chunk_count()) {
       const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
-      if (auto grown = writer_->resize(gap); !grown) return grown;
+      if (auto grown = to.resize(gap); !grown) return grown;
     }
-    return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
+    return to.store(frame::ChunkNumber{number}, std::move(encoded));
   };
   return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
 }
@@ -497,8 +360,10 @@ bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
+  const bool was_new_array = std::exchange(commits_new_array_, false);
   if (done) done = adopt_state(true);
   if (!done) {
+    is_new_array_ = was_new_array;
     writer_->abandon();
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
@@ -524,6 +389,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   }
   committing_.reset();
   busy_ = false;
+  copied_.notify_all();
   if (!done || !early_parameters_) return done;
   // Filled before anybody knew how to encode them.
   for (const auto& [number, chunk] : dirty_.chunks()) {

@@ -37,7 +37,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
 }
 
 void add_wait_option(CLI::App& app, double& seconds) {
-  app.add_option("--wait", seconds, "How long to wait for a frame that another program has locked (5)")
+  app.add_option("--wait", seconds, "How long to wait for a frame that another program has locked or writes (5)")
       ->check(CLI::Range(0.0, kMostSeconds))
       ->type_name("SECONDS");
 }

@@ -590,7 +590,7 @@ class Others(Writing):
         def commit_behind_a_lock(descriptor):
             os.pwrite(descriptor, b"mine", 0)
             commits = threading.Thread(target=os.fsync, args=(descriptor,))
-            with open(self.source + "/x.b2frame", "rb") as lock:
+            with open(self.source + "/x.b2frame.b2lock", "wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 commits.start()
                 time.sleep(0.03)  # by now it waits
