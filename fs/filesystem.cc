@@ -62,6 +62,18 @@ Filesystem::~Filesystem() {
   stop();
 }
 
+/// Of many files one may be damaged, but a mount of one file that shows nothing is of no use.
+codec::Result<void> Filesystem::check_single_source() const {
+  if (!tree_.is_single_file()) return {};
+  auto probe = tree_.probe(tree_.single_name());
+  if (!probe) return codec::Failure(probe.error());
+  if (!probe->damage) return {};
+  codec::Error error = *probe->damage;
+  error.path = options_.source;
+  if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
+  return codec::Failure(std::move(error));
+}
+
 codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (auto opened = tree_.open(); !opened) return opened;
   if (root_is_file && !tree_.is_single_file()) {
@@ -69,6 +81,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
     failure.value().path = options_.mountpoint;
     return failure;
   }
+  if (auto checked = check_single_source(); !checked) return checked;
   root_is_file_ = root_is_file;
   auto probe = tree_.probe(root_is_file ? tree_.single_name() : "");
   if (!probe) return codec::Failure(probe.error());
