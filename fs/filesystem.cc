@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -256,11 +258,15 @@ void Filesystem::drop_pages(const std::function<void()>& forget) {
   if (kernel_ == nullptr) return;
   // Dropping a page waits for a read of it that is under way, which may need this very thread: hence another thread,
   // and an end to the patience.
-  auto dropped = std::make_shared<std::promise<void>>();
-  const std::future<void> done = dropped->get_future();
-  notifier_.post([forget, dropped] {
-    forget();
-    dropped->set_value();
+  std::future<void> done;
+  // It must not be left out, or old bytes would be read.
+  until_there_is_memory([&] {
+    auto dropped = std::make_shared<std::promise<void>>();
+    done = dropped->get_future();
+    notifier_.post([forget, dropped] {
+      forget();
+      dropped->set_value();
+    });
   });
   done.wait_for(kDropPatience);
 }
@@ -339,12 +345,13 @@ codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::st
     node = node ? nodes_.enter_again(node->id) : nullptr;
     if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);
   }
-  auto probe = probe_node(*node);
-  if (!probe) {
-    forget(node->id, 1);
-    return codec::Failure(probe.error());
-  }
-  return describe(*node, *probe);
+  auto found = or_no_memory([&]() -> codec::Result<Attributes> {
+    auto probe = probe_node(*node);
+    if (!probe) return codec::Failure(probe.error());
+    return describe(*node, *probe);
+  });
+  if (!found) forget(node->id, 1);
+  return found;
 }
 
 codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -62,27 +64,35 @@ void Flusher::run() {
       if (!running_) return;
       much = much_;
     }
-    const Files all = files();
-    const auto now = std::chrono::steady_clock::now();
-    for (const auto& file : all) {
-      const auto oldest = file->oldest_dirty();
-      // Errors are kept for the program that asks.
-      if (oldest && now - *oldest >= interval_) file->commit_in_background(WriteBack::Extent::all);
-    }
+    // Without memory everything stays dirty until the next time.
+    try_in_memory([&] { commit_due(much); });
     if (!much) continue;
-    const auto largest = std::max_element(
-        all.begin(), all.end(), [](const auto& a, const auto& b) { return a->dirty_bytes() < b->dirty_bytes(); });
-    if (largest != all.end()) {
-      (*largest)->commit_in_background(WriteBack::Extent::complete);
-    }
     codec::MutexLock lock(mutex_);
     much_ = false;
   }
 }
 
+void Flusher::commit_due(bool much) {
+  const Files all = files();
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& file : all) {
+    const auto oldest = file->oldest_dirty();
+    // Errors are kept for the program that asks.
+    if (oldest && now - *oldest >= interval_) file->commit_in_background(WriteBack::Extent::all);
+  }
+  if (!much) return;
+  const auto largest = std::max_element(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a->dirty_bytes() < b->dirty_bytes(); });
+  if (largest != all.end()) {
+    (*largest)->commit_in_background(WriteBack::Extent::complete);
+  }
+}
+
 void Flusher::commit_all() {
-  for (const auto& file : files())
-    static_cast<void>(file->commit(frame::Durability::durable));
+  Files all;
+  until_there_is_memory([&] { all = files(); });
+  for (const auto& file : all)
+    try_in_memory([&] { static_cast<void>(file->commit(frame::Durability::durable)); });
 }
 
 }  // namespace cframefs::fs

@@ -35,6 +35,7 @@ class Flusher {
   using Files = std::vector<std::shared_ptr<WriteBack>>;
 
   void run();
+  void commit_due(bool much);
   Files files();
 
   const std::chrono::milliseconds interval_;

@@ -10,6 +10,7 @@
 #include "fs/filesystem.h"
 #include "fs/log.h"
 #include "fs/new_frames.h"
+#include "fs/no_memory.h"
 
 namespace cframefs::fs {
 namespace {
@@ -81,7 +82,7 @@ void Filesystem::stop_writing(OpenFrame& frame) {
     if ((!done || !writer->check_whole()) && writer->discard()) {
       log_error(writer->generation()->path() + ": what was written and could not be committed is lost");
     }
-    writer->tidy();
+    try_in_memory([&] { writer->tidy(); });
   }
   static_cast<void>(frame.leave_writers());
 }

@@ -8,6 +8,7 @@
 #include "frame/live_copy.h"
 #include "frame/replacement_file.h"
 #include "fs/log.h"
+#include "fs/no_memory.h"
 #include "fs/write_back.h"
 
 namespace cframefs::fs {
@@ -167,7 +168,13 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
   oldest_.reset();
-  hold_back(layer, below, extent);
+  try {
+    hold_back(layer, below, extent);
+  } catch (...) {
+    dirty_ = std::move(layer);
+    oldest_ = std::chrono::steady_clock::now();
+    throw;
+  }
   if (!layer.differs_from(below)) return false;
   committing_ = std::move(layer);
   busy_ = true;
@@ -214,11 +221,13 @@ void WriteBack::commit_in_background(Extent extent) {
 
 codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent) {
   const std::lock_guard commits(commit_mutex_);
-  auto begun = begin_commit(extent);
+  auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
-    auto done = write_out();
-    if (done) done = commit_counted([&] { return writer_->commit(durability); });
+    auto done = or_no_memory([&] {
+      auto written = write_out();
+      return written ? commit_counted([&] { return writer_->commit(durability); }) : written;
+    });
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));
@@ -440,12 +449,14 @@ void WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
-  if (done) done = adopt_state(true);
+  if (done) until_there_is_memory([&] { done = adopt_state(true); });
   if (!done) {
     writer_->abandon();
     codec::Error& error = done.error();
-    if (error.path.empty()) error.path = place_.path;
-    shared_.once.error(error);
+    try_in_memory([&] {
+      if (error.path.empty()) error.path = place_.path;
+      shared_.once.error(error);
+    });
     // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
     if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
     const auto disk = identity_on_disk();
@@ -458,7 +469,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       note_identity(*disk);
     }
     DirtyLayer all = std::move(*committing_);
-    dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
+    until_there_is_memory([&] { dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); }); });
     give_up_patches(error, all);
     dirty_ = std::move(all);
     if (!oldest_) oldest_ = std::chrono::steady_clock::now();
@@ -526,7 +537,7 @@ void WriteBack::tidy() {
     if (stale_ || committing_) return;
     busy_ = true;
   }
-  auto done = commit_counted([this] { return writer_->compact(); });
+  auto done = or_no_memory([this] { return commit_counted([this] { return writer_->compact(); }); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
