@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -70,6 +72,18 @@ Filesystem::~Filesystem() {
   stop();
 }
 
+/// Of many files one may be damaged, but a mount of one file that shows nothing is of no use.
+codec::Result<void> Filesystem::check_single_source() const {
+  if (!tree_.is_single_file()) return {};
+  auto probe = tree_.probe(tree_.single_name());
+  if (!probe) return codec::Failure(probe.error());
+  if (!probe->damage) return {};
+  codec::Error error = *probe->damage;
+  error.path = options_.source;
+  if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
+  return codec::Failure(std::move(error));
+}
+
 codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (auto opened = tree_.open(); !opened) return opened;
   if (root_is_file && !tree_.is_single_file()) {
@@ -77,6 +91,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
     failure.value().path = options_.mountpoint;
     return failure;
   }
+  if (auto checked = check_single_source(); !checked) return checked;
   root_is_file_ = root_is_file;
   auto probe = tree_.probe(root_is_file ? tree_.single_name() : "");
   if (!probe) return codec::Failure(probe.error());
@@ -257,11 +272,15 @@ void Filesystem::drop_pages(const std::function<void()>& forget) {
   if (kernel_ == nullptr) return;
   // Dropping a page waits for a read of it that is under way, which may need this very thread: hence another thread,
   // and an end to the patience.
-  auto dropped = std::make_shared<std::promise<void>>();
-  const std::future<void> done = dropped->get_future();
-  notifier_.post([forget, dropped] {
-    forget();
-    dropped->set_value();
+  std::future<void> done;
+  // It must not be left out, or old bytes would be read.
+  until_there_is_memory([&] {
+    auto dropped = std::make_shared<std::promise<void>>();
+    done = dropped->get_future();
+    notifier_.post([forget, dropped] {
+      forget();
+      dropped->set_value();
+    });
   });
   done.wait_for(kDropPatience);
 }
@@ -375,12 +394,13 @@ codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::st
     node = node ? nodes_.enter_again(node->id) : nullptr;
     if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);
   }
-  auto probe = probe_node(*node);
-  if (!probe) {
-    forget(node->id, 1);
-    return codec::Failure(probe.error());
-  }
-  return describe(*node, *probe);
+  auto found = or_no_memory([&]() -> codec::Result<Attributes> {
+    auto probe = probe_node(*node);
+    if (!probe) return codec::Failure(probe.error());
+    return describe(*node, *probe);
+  });
+  if (!found) forget(node->id, 1);
+  return found;
 }
 
 codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {

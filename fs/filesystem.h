@@ -186,6 +186,7 @@ class Filesystem {
     EntryKind kind = EntryKind::none;
   };
 
+  codec::Result<void> check_single_source() const;
   codec::Result<Probe> probe_node(Node& node);
   codec::Result<std::string> path_of(NodeId node) const;
   void watch(Node& folder, const std::string& path);

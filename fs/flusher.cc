@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -150,24 +152,29 @@ void Flusher::run() {
       if (!running_) return;
       much = much_;
     }
-    commit_due();
+    // Without memory everything stays dirty until the next time.
+    try_in_memory([&] { commit_due(); });
     if (!much) continue;
-    commit_largest(shared_.dirty_limit / 4);
+    try_in_memory([&] { commit_largest(shared_.dirty_limit / 4); });
     codec::MutexLock lock(mutex_);
     much_ = false;
   }
 }
 
 void Flusher::commit_all(const Lost& lost) {
-  const std::vector<Work> all = files(Time::max());
+  std::vector<Work> all;
+  until_there_is_memory([&] { all = files(Time::max()); });
   const auto commit = [&](const Work& work, WriteBack::Wait wait) {
-    auto done = work.file->commit(frame::Durability::durable, WriteBack::Extent::all, wait);
-    if (done) done = work.file->check_whole();
+    auto done = or_no_memory([&] {
+      auto committed = work.file->commit(frame::Durability::durable, WriteBack::Extent::all, wait);
+      return committed ? work.file->check_whole() : committed;
+    });
     if (!done && (wait != WriteBack::Wait::none || done.error().sys != EBUSY)) lost(*work.file, done.error());
     return done.has_value() || done.error().sys != EBUSY;
   };
   // First those that are not locked.
   std::vector<const Work*> locked;
+  until_there_is_memory([&] { locked.reserve(all.size()); });
   for (const Work& work : all) {
     if (work.attempt) static_cast<void>(work.file->open_again());
     if (!commit(work, WriteBack::Wait::none)) locked.push_back(&work);

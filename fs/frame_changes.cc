@@ -10,6 +10,7 @@
 #include "fs/filesystem.h"
 #include "fs/log.h"
 #include "fs/new_frames.h"
+#include "fs/no_memory.h"
 
 namespace cframefs::fs {
 namespace {
@@ -83,7 +84,7 @@ void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& fra
   if (!writer) return;
   // Its error was told to close(2), unless programs have mapped the file and written after that.
   const auto done = writer->commit(frame::Durability::ordered);
-  if (done && frame->is_last_writer()) writer->tidy();
+  if (done && frame->is_last_writer()) try_in_memory([&] { writer->tidy(); });
   codec::MutexLock lock(leaving_);
   frame->leave_writers();
   if (frame->has_writers() || !waits_or_ends(node, *frame, *writer, done)) return;

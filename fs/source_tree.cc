@@ -222,7 +222,8 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
     if (!tells_of_the_file(summary.error())) return at_path<Probe>(codec::Failure(summary.error()), path);
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
-    probe.damage = codec::corrupt("neither a frame nor a Bloscpack file nor a chunk, in spite of its name").value();
+    const std::string what = "neither a frame nor a Bloscpack file nor a chunk";
+    probe.damage = codec::corrupt(is_single_file() ? what : what + ", in spite of its name").value();
   } else {
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;

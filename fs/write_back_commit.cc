@@ -10,6 +10,7 @@
 #include "frame/frame_beside.h"
 #include "frame/live_copy.h"
 #include "fs/log.h"
+#include "fs/no_memory.h"
 #include "fs/write_back.h"
 
 namespace cframefs::fs {
@@ -51,7 +52,13 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   filled_bytes_ = 0;
   batch_write_ = last_write_;
   committing_since_ = std::exchange(oldest_, std::nullopt);
-  hold_back(layer, below, extent);
+  try {
+    hold_back(layer, below, extent);
+  } catch (...) {
+    dirty_ = std::move(layer);
+    oldest_ = committing_since_;
+    throw;
+  }
   if (!is_new_array_ && !layer.differs_from(below)) return false;
   commits_new_array_ = std::exchange(is_new_array_, false);
   committing_ = std::move(layer);
@@ -110,20 +117,21 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
                           : wait == Wait::none ? kNoPatience
                                                : kShortPatience,
                           wait == Wait::past_lock);
-  auto done = commit_held(durability, extent);
+  auto done = or_no_memory([&] { return commit_held(durability, extent); });
   if (waits) shared_.waits_for_lock = false;
   return done;
 }
 
 /// REQUIRES: commit_mutex_.
 codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent extent) {
-  auto begun = begin_commit(extent);
+  auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
-    auto done = write_out();
-    if (done) {
-      done = commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : writer_->commit(durability); });
-    }
+    auto done = or_no_memory([&] {
+      auto written = write_out();
+      if (!written) return written;
+      return commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : writer_->commit(durability); });
+    });
     if (done) stamp_last_write();
     beside_.reset();
     fresh_ = fresh_ && durability == frame::Durability::ordered;
@@ -361,15 +369,17 @@ bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
   const bool was_new_array = std::exchange(commits_new_array_, false);
-  if (done) done = adopt_state(true);
+  if (done) until_there_is_memory([&] { done = adopt_state(true); });
   if (!done) {
     is_new_array_ = was_new_array;
     writer_->abandon();
     codec::Error& error = done.error();
-    if (error.path.empty()) error.path = place_.path;
     shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
-    // One that is locked is tried again; what comes of that is told.
-    if (error.sys != EBUSY) shared_.once.error(error);
+    try_in_memory([&] {
+      if (error.path.empty()) error.path = place_.path;
+      // One that is locked is tried again; what comes of that is told.
+      if (error.sys != EBUSY) shared_.once.error(error);
+    });
     // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
     if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
     const auto disk = identity_on_disk();
@@ -382,7 +392,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       note_identity(*disk);
     }
     DirtyLayer all = std::move(*committing_);
-    dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
+    until_there_is_memory([&] { dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); }); });
     if (give_up_patches(error, all)) committed_(Committed{generation_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
     oldest_ = committing_since_;
@@ -451,7 +461,7 @@ void WriteBack::tidy() {
     if (stale_ || committing_) return;
     busy_ = true;
   }
-  auto done = commit_counted([this] { return writer_->compact(); });
+  auto done = or_no_memory([this] { return commit_counted([this] { return writer_->compact(); }); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
