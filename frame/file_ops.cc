@@ -244,6 +244,12 @@ class SystemFiles final : public FileOps {
     return answer(data_only ? "fdatasync" : "fsync", data_only ? ::fdatasync(fd) : ::fsync(fd));
   }
 
+  Result<void> flush(int fd) override {
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return io_error(errno, "dup");
+    return answer("close", ::close(copy));
+  }
+
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                          unsigned flags) override {
     return with_parent<void>(from_dir, from, "rename", [&](int from_folder, const char* from_name) {

@@ -85,7 +85,9 @@ Result<void> FrameWriter::open_files() {
     const auto folder = files_.open_at(dir_, path_, O_RDONLY | O_DIRECTORY);
     if (!folder) return Failure(folder.error());
     folder_ = std::make_shared<const Descriptor>(files_, *folder);
-    sparse_ = std::make_unique<SparseChunks>(files_, folder_);
+    auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, folder_)
+                                           : std::make_shared<SparseStates>(files_, folder_);
+    sparse_ = std::make_unique<SparseChunks>(files_, folder_->fd(), std::move(states));
     ever_synced_ = true;  // its chunk files are synced as they are written
     fd = files_.open_at(*folder, kSparseIndexName, flags);
   }

@@ -54,6 +54,9 @@ struct WriterOptions {
   bool alone = false;
   /// Until the writer is destroyed it holds a lock that keeps those out who want to be alone.
   bool stays_open = false;
+  /// Where one writer after another opens the same sparse frame: so that the later one lets the states be that are
+  /// read since the earlier one's time. Null: it does not know of these.
+  std::shared_ptr<SparseRegistry> sparse_registry = nullptr;
 };
 
 class FrameWriter {

@@ -124,8 +124,7 @@ Result<void> SparseChunks::kill(const FrameContainer& committed, std::int64_t ch
   const auto status = files_.status_at(folder_, *name);
   if (!status) return {};  // a file that is missing takes nothing
   killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
-  const auto first = first_.find(*entry);
-  killed_.push_back({*entry, first == first_.end() ? 0 : first->second, state_ - 1, Identity::of(*status)});
+  killed_.push_back({*entry, states_->first_of(*entry), state_ - 1, Identity::of(*status)});
   return {};
 }
 
@@ -189,10 +188,7 @@ Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& 
 }
 
 void SparseChunks::keep() {
-  for (const SparseStates::DeadFile& file : killed_)
-    first_.erase(file.number);
-  for (const std::int64_t number : written_)
-    first_[number] = state_;
+  states_->add_files(state_, written_);
   written_.clear();
   surplus_ = next_surplus_;
 }

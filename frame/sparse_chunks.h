@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,8 +23,11 @@ namespace cframefs::frame {
 
 class SparseChunks {
  public:
-  SparseChunks(FileOps& files, const std::shared_ptr<const Descriptor>& folder)
-      : files_(files), folder_(folder->fd()), states_(std::make_shared<SparseStates>(files, folder)) {}
+  /// `folder` must stay open.
+  SparseChunks(FileOps& files, int folder, std::shared_ptr<SparseStates> states)
+      : files_(files), folder_(folder), states_(std::move(states)) {
+    states_->join();
+  }
   ~SparseChunks() { states_->leave(); }
   SparseChunks(const SparseChunks&) = delete;
   SparseChunks& operator=(const SparseChunks&) = delete;
@@ -79,11 +81,10 @@ class SparseChunks {
   const int folder_;
   const std::shared_ptr<SparseStates> states_;
   bool looked_ = false;
-  mode_t mode_ = 0600;                                  // of new files: that of the index
-  std::set<std::int64_t> taken_;                        // numbers of files that were there
-  std::int64_t next_ = 0;                               // lower ones are not given out
-  std::map<std::int64_t, SparseStates::Number> first_;  // states that files were written for
-  std::uint64_t surplus_ = 0;                           // by which the committed state's sum was given as too high
+  mode_t mode_ = 0600;            // of new files: that of the index
+  std::set<std::int64_t> taken_;  // numbers of files that were there
+  std::int64_t next_ = 0;         // lower ones are not given out
+  std::uint64_t surplus_ = 0;     // by which the committed state's sum was given as too high
 
   // For the state to come, until keep(); then of the state that is there, until remove_dead().
   SparseStates::Number state_ = 0;

@@ -36,8 +36,22 @@ SparseStates::State SparseStates::begin_state() {
   return {number, std::make_shared<const Hold>(shared_from_this(), number)};
 }
 
+void SparseStates::add_files(Number state, const std::vector<std::int64_t>& numbers) {
+  codec::MutexLock lock(mutex_);
+  for (const std::int64_t number : numbers)
+    first_[number] = state;
+}
+
+SparseStates::Number SparseStates::first_of(std::int64_t number) const {
+  codec::MutexLock lock(mutex_);
+  const auto found = first_.find(number);
+  return found == first_.end() ? 0 : found->second;
+}
+
 void SparseStates::add_dead(std::vector<DeadFile> dead) {
   codec::MutexLock lock(mutex_);
+  for (const DeadFile& file : dead)
+    first_.erase(file.number);
   dead_.insert(dead_.end(), std::make_move_iterator(dead.begin()), std::make_move_iterator(dead.end()));
 }
 
@@ -53,15 +67,20 @@ void SparseStates::ended(Number state) {
   {
     codec::MutexLock lock(mutex_);
     held_.erase(state);
-    if (!left_) return;
+    if (writers_ > 0) return;
   }
   remove_with_lock();
+}
+
+void SparseStates::join() {
+  codec::MutexLock lock(mutex_);
+  ++writers_;
 }
 
 void SparseStates::leave() {
   {
     codec::MutexLock lock(mutex_);
-    left_ = true;
+    if (--writers_ > 0) return;
   }
   remove_with_lock();
 }
@@ -122,6 +141,18 @@ void SparseStates::remove(const DeadFile& dead) const {
   Identity now = Identity::of(*status);
   now.ctime_ns = dead.identity.ctime_ns;
   if (now == dead.identity) static_cast<void>(files_.remove_at(folder_->fd(), *name, false));
+}
+
+std::shared_ptr<SparseStates> SparseRegistry::states_of(FileOps& files,
+                                                        const std::shared_ptr<const Descriptor>& folder) {
+  const auto status = files.status(folder->fd());
+  if (!status) return std::make_shared<SparseStates>(files, folder);
+  codec::MutexLock lock(mutex_);
+  std::erase_if(states_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<SparseStates>& known = states_[{status->st_dev, status->st_ino}];
+  std::shared_ptr<SparseStates> states = known.lock();
+  if (!states) known = states = std::make_shared<SparseStates>(files, folder);
+  return states;
 }
 
 }  // namespace cframefs::frame

@@ -57,6 +57,7 @@ class StoreFiles final : public FileOps {
   Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) override {
     return base_.allocate(fd, mode, at, length);
   }
+  Result<void> flush(int fd) override { return base_.flush(fd); }
   Result<void> sync(int fd, bool data_only) override { return base_.sync(fd, data_only); }
   void write_out_soon(int fd, FileOffset at, std::uint64_t length) override { base_.write_out_soon(fd, at, length); }
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,

@@ -143,10 +143,10 @@ codec::Result<void> Filesystem::write_for_once(Node& node, const std::function<c
 
 void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what) {
   const bool was_known = what.before != frame::Identity{};
-  // A sparse frame is known by its folder, which stays when its index is replaced.
+  // A sparse frame is known by its folder, and read through it, which stays when its index is replaced.
   const bool known_by_file = node.kind != EntryKind::sparse_frame;
   if (was_known && known_by_file && what.before.inode != what.after.inode) nodes_.rekey(node, what.after.inode);
-  frame.committed(what.file, what.generation);
+  frame.committed(known_by_file ? what.file : frame.file(), what.generation);
   {
     codec::MutexLock lock(node.mutex);
     node.current = what.generation;
@@ -258,11 +258,12 @@ codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint
 }
 
 codec::Result<void> Filesystem::flush(FileHandle& handle) {
-  if (!handle.frame || !handle.writable) return {};
+  if (!handle.writable) return {};
+  if (!handle.frame) return handle.file ? files_.flush(handle.file->fd()) : codec::Result<void>();
   const auto writer = handle.frame->write_back();
   auto done = writer->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
-  if (!done) return done;
-  return writer->check_whole();
+  if (done) done = writer->check_whole();
+  return done ? files_.flush(handle.frame->file()->fd()) : done;
 }
 
 void Filesystem::release(std::unique_ptr<FileHandle> handle) {

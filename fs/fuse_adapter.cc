@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <linux/fuse.h>
@@ -27,6 +28,9 @@ constexpr unsigned kMaxBackground = 64;
 constexpr std::uint32_t kCoherentProtocol = 45;
 // How long unmounting waits for notifications that are being sent.
 constexpr auto kNotifyPatience = std::chrono::seconds(2);
+// How often the kernel is asked for the pages of its write-back cache when the mount ends.
+constexpr int kSweeps = 3;
+constexpr auto kSweepPause = std::chrono::milliseconds(30);
 
 void on_init(void* userdata, fuse_conn_info* connection) {
   // Replies go from our buffers with one writev; splicing them through a pipe is slower.
@@ -164,13 +168,19 @@ void FuseAdapter::ready(std::uint32_t protocol) {
 }
 
 void FuseAdapter::take_pages() {
-  std::set<NodeId> written;
-  files_.each([&written](const FileHandle& handle) {
-    if (handle.writable) written.insert(handle.node->id);
-  });
-  // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
-  for (const NodeId node : written)
-    forget_node(node);
+  const bool writeback = filesystem_.options().writeback;
+  refuses_cached_writes_ = writeback;
+  for (int sweep = 0; sweep < (writeback ? kSweeps : 1); ++sweep) {
+    // A write that began before has its bytes in the kernel's pages a moment later.
+    if (sweep > 0) std::this_thread::sleep_for(kSweepPause);
+    std::set<NodeId> written;
+    files_.each([&written](const FileHandle& handle) {
+      if (handle.writable) written.insert(handle.node->id);
+    });
+    // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
+    for (const NodeId node : written)
+      forget_node(node);
+  }
 }
 
 void FuseAdapter::drop_handles() {

@@ -63,6 +63,9 @@ class FuseAdapter final : public KernelCaches {
   /// Somebody gives set-user-ID bits or capabilities to a file: direct writes have to look from now on.
   void note_privileges() { knows_of_privileges_ = true; }
   bool knows_of_privileges() const { return knows_of_privileges_; }
+  /// The mount ends: what programs write into the kernel's write-back cache from now on would be lost with it. The kernel
+  /// asks for a file's attributes before each such write, and is to be told that there are none.
+  bool refuses_cached_writes() const { return refuses_cached_writes_; }
 
  private:
   /// Has the kernel hand over what programs have written and it keeps in its pages.
@@ -77,6 +80,7 @@ class FuseAdapter final : public KernelCaches {
   fuse_session* session_ = nullptr;
   std::atomic<bool> writes_directly_{false};
   std::atomic<bool> knows_of_privileges_{false};
+  std::atomic<bool> refuses_cached_writes_{false};
   OpenHandles<FileHandle> files_;
   OpenHandles<DirectoryHandle> folders_;
   codec::Mutex mutex_;

@@ -30,6 +30,10 @@ void on_getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
   auto attributes = filesystem_of(request).attributes(node, handle);
   if (!attributes) return reply_error(request, attributes.error());
+  if (adapter_of(request).refuses_cached_writes() && S_ISREG(attributes->status.st_mode)) {
+    fuse_reply_err(request, ENOTCONN);
+    return;
+  }
   fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
 }
 

@@ -62,6 +62,7 @@ struct WriteBackShared {
   std::chrono::milliseconds lock_patience{5000};
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
   std::atomic<bool> waits_for_lock{false};  // one program's request does so with all its patience
+  const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
 /// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.

@@ -68,6 +68,7 @@ codec::Result<void> WriteBack::open_writer(bool fresh) {
   frame::WriterOptions options;
   options.fresh = fresh;
   options.stays_open = true;
+  options.sparse_registry = shared_.sparse_registry;
   const int folder = place_.folder->fd();
   const auto open = [&] {
     return frame::FrameWriter::open(shared_.files, folder, place_.name, shared_.index_cache, options);
@@ -429,7 +430,8 @@ std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
 }
 
 /// Patches are small and the chunks that they belong to are not: of very many, some are committed before the others, so
-/// that not all chunks are held at once. Programs see no difference, for the layer lies over all of these states.
+/// that not all chunks are held at once. Programs see no difference, for the layer lies over all of these states. Each
+/// is what they read from then on.
 codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks) {
   const DirtyLayer& layer = batch.layer;
   const std::uint64_t bytes = std::min(kMostPatched, shared_.dirty_limit / 4);
@@ -449,8 +451,10 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
     auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
     if (!done || ++stored % most != 0) return done;  // what is left at the end goes with the others
     done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
-    partly_ = partly_ || done;
-    return done;
+    if (!done) return done;
+    partly_ = true;
+    codec::MutexLock lock(mutex_);
+    return adopt_state(true);
   };
   return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
 }

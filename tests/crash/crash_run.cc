@@ -129,7 +129,7 @@ CrashRun::CrashRun(Judge& judge, const DiskImage& image, FrameModel model)
 
 Result<void> CrashRun::open() {
   writer_.reset();
-  auto opened = frame::FrameWriter::open(disk_, SimulatedDisk::kFolder, kFrameName, nullptr);
+  auto opened = frame::FrameWriter::open(files_, SimulatedDisk::kFolder, kFrameName, nullptr);
   if (!opened) return codec::Failure(opened.error());
   writer_ = std::move(*opened);
   return {};
@@ -160,23 +160,41 @@ Result<void> CrashRun::step(Step step) {
       return model_.set_vlmetalayer(*writer_, "notes", pattern(60, ++seed_));
     case Step::set_metalayer:
       return model_.set_metalayer(*writer_, "units", pattern(24, ++seed_));
-    case Step::compact: {
-      states_.push_back(model_);
-      auto done = writer_->compact();
-      if (done) durable_ = states_.size() - 1;
-      return done;
-    }
+    case Step::compact:
+      return commit_as([this] { return writer_->compact(); }, true);
   }
   return codec::invalid("no such step");
 }
 
+Result<void> CrashRun::commit_as(const std::function<Result<void>()>& commit, bool durable) {
+  if (readers_kept_ > 0) {
+    const FrameModel& committed = states_.back();
+    readers_.push_back({writer_->container(), committed});
+    if (readers_.size() > readers_kept_) readers_.pop_front();
+  }
+  states_.push_back(model_);
+  auto done = commit();
+  if (done && durable) durable_ = states_.size() - 1;
+  check_readers();
+  return done;
+}
+
+void CrashRun::check_readers() {
+  for (std::size_t i = 0; i < readers_.size() && failure_.empty(); ++i) {
+    const auto read = read_model(*readers_[i].state);
+    if (!read) {
+      failure_ = "a reader of an older state gets: " + codec::describe(read.error());
+    } else if (*read != readers_[i].model) {
+      failure_ = "a reader of an older state gets bytes of another one";
+    }
+  }
+}
+
 Result<void> CrashRun::commit(After after) {
   if (after == After::nothing) return {};
-  states_.push_back(model_);
   const bool durable = after == After::durable;
-  auto done = writer_->commit(durable ? frame::Durability::durable : frame::Durability::ordered);
-  if (done && durable) durable_ = states_.size() - 1;
-  return done;
+  const auto wanted = durable ? frame::Durability::durable : frame::Durability::ordered;
+  return commit_as([this, wanted] { return writer_->commit(wanted); }, durable);
 }
 
 Result<void> CrashRun::run(const ScriptLine& line) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "frame/frame_writer.h"
 #include "tests/crash/simulated_disk.h"
+#include "tests/support/failing_files.h"
 #include "tests/support/frame_model.h"
 
 namespace cframefs::test {
@@ -78,6 +80,8 @@ class CrashRun {
   CrashRun(Judge& judge, const DiskImage& image, FrameModel model);
 
   SimulatedDisk& disk() { return disk_; }
+  /// What the writer works with: the disk, and calls that fail.
+  FailingFiles& files() { return files_; }
   frame::FrameWriter* writer() { return writer_.get(); }
   const FrameModel& model() const { return model_; }
   const std::string& failure() const { return failure_; }
@@ -93,15 +97,29 @@ class CrashRun {
   /// Whether it looks at every sync, as it does from the start. Not worth it for lines that another run with the same
   /// beginning has looked at: what they leave is the same to the byte.
   void watch(bool wanted) { watching_ = wanted; }
+  /// From now on readers hold the last `count` states, and read them again after each commit: what a reader gets is of
+  /// the state that it holds.
+  void keep_readers(std::size_t count) { readers_kept_ = count; }
   /// What programs see now is one of the states that a cut may leave.
   void look_without_cut();
 
  private:
+  /// A state that a program has open.
+  struct Reader {
+    std::shared_ptr<const frame::Container> state;
+    FrameModel model;
+  };
+
   codec::Result<void> write(std::size_t at, std::size_t size);
+  codec::Result<void> commit_as(const std::function<codec::Result<void>()>& commit, bool durable);
+  void check_readers();
 
   Judge& judge_;
   const bool sparse_;
   SimulatedDisk disk_;
+  FailingFiles files_{disk_};
+  std::deque<Reader> readers_;
+  std::size_t readers_kept_ = 0;
   std::unique_ptr<frame::FrameWriter> writer_;
   FrameModel model_;                // with what is pending
   std::vector<FrameModel> states_;  // committed, and the one that is being committed

@@ -41,19 +41,6 @@ codec::Failure SimulatedDisk::unknown() {
   return io_error(ENOSYS, "simulated disk");
 }
 
-void SimulatedDisk::fail(std::int64_t number, Fault fault) {
-  calls_until_failure_ = number;
-  fault_ = fault;
-  failed_ = false;
-}
-
-Result<void> SimulatedDisk::maybe_fail(DiskCall call) {
-  if (calls_until_failure_ == 0 || --calls_until_failure_ > 0) return {};
-  failed_ = true;
-  failed_call_ = call;
-  return io_error(fault_ == Fault::io_error ? EIO : ENOSPC, "simulated fault");
-}
-
 DiskImage SimulatedDisk::now() const {
   DiskImage image;
   for (const auto& [name, file] : names_)
@@ -251,7 +238,6 @@ Result<std::vector<frame::DirectoryEntry>> SimulatedDisk::list(int) {
 }
 
 Result<int> SimulatedDisk::create_at(int, const std::string& path, int flags, mode_t) {
-  if (auto fault = maybe_fail(DiskCall::create); !fault) return codec::Failure(fault.error());
   const auto [place, added] = names_.try_emplace(path);
   if (added) {
     place->second = std::make_shared<File>();
@@ -270,19 +256,13 @@ void SimulatedDisk::change(File& file, Change change) {
 Result<void> SimulatedDisk::pwrite(int fd, codec::ByteView from, frame::FileOffset at) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
-  auto fault = maybe_fail(DiskCall::write);
-  if (!fault && fault_ != Fault::cut_short) return fault;
-  const std::uint64_t cut = (at.value + from.size() / 2) / kSector * kSector;
-  const auto count = fault ? from.size() : static_cast<std::size_t>(std::max(cut, at.value) - at.value);
-  const codec::ByteView written = from.first(count);
-  change(**file, {Change::Kind::write, at.value, {written.begin(), written.end()}});
-  return fault;
+  change(**file, {Change::Kind::write, at.value, {from.begin(), from.end()}});
+  return {};
 }
 
 Result<void> SimulatedDisk::truncate(int fd, std::uint64_t size) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
-  if (auto fault = maybe_fail(DiskCall::truncate); !fault) return fault;
   change(**file, {Change::Kind::truncate, size, {}});
   return {};
 }
@@ -290,14 +270,12 @@ Result<void> SimulatedDisk::truncate(int fd, std::uint64_t size) {
 Result<void> SimulatedDisk::allocate(int fd, int, frame::FileOffset at, std::uint64_t length) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
-  if (auto fault = maybe_fail(DiskCall::truncate); !fault) return fault;
   change(**file, {Change::Kind::zero, at.value, DiskBytes(static_cast<std::size_t>(length))});
   return {};
 }
 
 Result<void> SimulatedDisk::sync(int fd, bool) {
   if (before_sync_) before_sync_();
-  if (auto fault = maybe_fail(DiskCall::sync); !fault) return fault;
   const auto found = open_.find(fd);
   if (found == open_.end()) return io_error(EBADF, "sync");
   if (!found->second) {
@@ -311,7 +289,6 @@ Result<void> SimulatedDisk::sync(int fd, bool) {
 }
 
 Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const std::string& to, unsigned) {
-  if (auto fault = maybe_fail(DiskCall::rename); !fault) return fault;
   const auto found = names_.find(from);
   if (found == names_.end()) return io_error(ENOENT, "rename");
   auto file = std::move(found->second);
@@ -322,7 +299,6 @@ Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const s
 }
 
 Result<void> SimulatedDisk::remove_at(int, const std::string& path, bool) {
-  if (auto fault = maybe_fail(DiskCall::remove); !fault) return fault;
   if (names_.erase(path) == 0) return io_error(ENOENT, "unlink");
   unsynced_names_.push_back(names_);
   return {};

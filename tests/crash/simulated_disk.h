@@ -4,8 +4,8 @@
 // and each change of the folder's names after those before it. crash_images() gives the folders that a cut now can
 // leave.
 //
-// Calls can be made to fail: see fail(). Thread safety: one thread. Errors: io with the usual errno, ENOSYS for calls
-// that nobody who writes frames makes.
+// Calls can be made to fail: see FailingFiles. Thread safety: one thread. Errors: io with the usual errno, ENOSYS for
+// calls that writers of frames do not make.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,6 @@ using DiskBytes = std::vector<std::uint8_t>;
 /// Files by name.
 using DiskImage = std::map<std::string, DiskBytes>;
 
-/// The calls that change something, and that can fail.
-enum class DiskCall : std::uint8_t { write, truncate, sync, rename, create, remove };
-
-enum class Fault : std::uint8_t {
-  io_error,   // EIO, nothing done
-  no_space,   // ENOSPC, nothing done
-  cut_short,  // ENOSPC after half of the bytes, rounded down to whole sectors: what lies in one is not torn
-};
-
 class SimulatedDisk final : public frame::FileOps {
  public:
   static constexpr int kFolder = 1000;  // a descriptor of the folder
@@ -41,10 +32,6 @@ class SimulatedDisk final : public frame::FileOps {
 
   /// Called before anything becomes durable.
   void before_sync(std::function<void()> call) { before_sync_ = std::move(call); }
-  /// Makes the changing call number `number` from now (from 1) fail; 0: none. Tells afterwards whether it came.
-  void fail(std::int64_t number, Fault fault);
-  bool failed() const { return failed_; }
-  DiskCall failed_call() const { return failed_call_; }
 
   /// As it is for programs that run.
   DiskImage now() const;
@@ -62,6 +49,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override;
   codec::Result<void> truncate(int fd, std::uint64_t size) override;
   codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> flush(int /*fd*/) override { return {}; }
   codec::Result<void> sync(int fd, bool data_only) override;
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override;
@@ -118,7 +106,6 @@ class SimulatedDisk final : public frame::FileOps {
 
   codec::Result<std::shared_ptr<File>> file_of(int fd) const;
   void change(File& file, Change change);
-  codec::Result<void> maybe_fail(DiskCall call);
   int give_descriptor(std::shared_ptr<File> file);
 
   const std::string folder_name_;
@@ -128,10 +115,6 @@ class SimulatedDisk final : public frame::FileOps {
   std::map<int, std::shared_ptr<File>> open_;
   int next_fd_ = kFolder + 1;
   std::function<void()> before_sync_;
-  std::int64_t calls_until_failure_ = 0;
-  Fault fault_ = Fault::io_error;
-  bool failed_ = false;
-  DiskCall failed_call_ = DiskCall::write;
 };
 
 }  // namespace cframefs::test

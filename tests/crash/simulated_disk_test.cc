@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/failing_files.h"
+
 namespace cframefs {
 namespace {
 
@@ -69,19 +71,17 @@ TEST(SimulatedDiskTest, NamesChangeInTheirOrderAndLastOnceTheFolderIsSynced) {
   EXPECT_EQ(disk.create_at(SimulatedDisk::kFolder, "a", O_RDWR | O_EXCL, 0600).error().sys, EEXIST);
 }
 
-TEST(SimulatedDiskTest, FaultsComeWhenTheyAreDue) {
+TEST(SimulatedDiskTest, ASectorOfAWriteThatFailsIsNotTorn) {
   SimulatedDisk disk(DiskImage{{"a", DiskBytes{}}});
-  const int fd = *disk.open_at(SimulatedDisk::kFolder, "a", O_RDWR);
-  disk.fail(2, test::Fault::cut_short);
-  ASSERT_TRUE(disk.pwrite(fd, DiskBytes{1, 2}, FileOffset{0}));
-  EXPECT_FALSE(disk.failed());
-  EXPECT_EQ(disk.pwrite(fd, DiskBytes(2000, 3), FileOffset{2}).error().sys, ENOSPC);
-  EXPECT_TRUE(disk.failed());
+  test::FailingFiles files(disk);
+  const int fd = *files.open_at(SimulatedDisk::kFolder, "a", O_RDWR);
+  files.fail(2, ENOSPC, test::FailingFiles::cut_short);
+  ASSERT_TRUE(files.pwrite(fd, DiskBytes{1, 2}, FileOffset{0}));
+  EXPECT_EQ(files.pwrite(fd, DiskBytes(2000, 3), FileOffset{2}).error().sys, ENOSPC);
   EXPECT_EQ(disk.now().at("a").size(), 512U);
-  disk.fail(1, test::Fault::cut_short);
-  EXPECT_EQ(disk.pwrite(fd, DiskBytes(100, 4), FileOffset{100}).error().sys, ENOSPC);
-  EXPECT_EQ(disk.now().at("a")[100], 3) << "a sector is not torn";
-  ASSERT_TRUE(disk.pwrite(fd, DiskBytes{3}, FileOffset{2}));
+  files.fail(1, ENOSPC, test::FailingFiles::cut_short);
+  EXPECT_EQ(files.pwrite(fd, DiskBytes(100, 4), FileOffset{100}).error().sys, ENOSPC);
+  EXPECT_EQ(disk.now().at("a")[100], 3) << "a sector is torn";
 }
 
 }  // namespace

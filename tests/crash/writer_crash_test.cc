@@ -20,9 +20,11 @@ using test::ScriptLine;
 using test::StartingFrame;
 using test::Step;
 
-/// `watched`: how many of its last lines are looked at while they run.
-void run_script(Judge& judge, const StartingFrame& start, const Script& script, std::size_t watched) {
+/// `watched`: how many of its last lines are looked at while they run. `readers`: as CrashRun::keep_readers().
+void run_script(Judge& judge, const StartingFrame& start, const Script& script, std::size_t watched,
+                std::size_t readers = 0) {
   CrashRun run(judge, start.image, start.model);
+  run.keep_readers(readers);
   const auto opened = run.open();
   ASSERT_TRUE(opened) << codec::describe(opened.error());
   for (std::size_t i = 0; i < script.size(); ++i) {
@@ -95,6 +97,25 @@ TEST(WriterCrashTest, EveryScriptOfUpToTwoStepsOnASparseFrame) {
   report("sparse frames", scripts, judge);
   EXPECT_GT(judge.states(), 10'000U);
   EXPECT_GT(judge.different_states(), 1'400U);
+}
+
+/// Readers hold older states while the writer commits: they read what these hold, and the files that are kept for them
+/// do not get into the way of the states that a cut leaves.
+TEST(WriterCrashTest, ScriptsOnASparseFrameBesideReaders) {
+  const StartingFrame start(StartingFrame::Kind::sparse);
+  Judge judge;
+  constexpr unsigned kScripts = 40;
+  for (unsigned seed = 0; seed < kScripts; ++seed) {
+    std::mt19937 random(seed);
+    Script script;
+    for (int i = 0; i < 12; ++i)
+      script.push_back({static_cast<Step>(random() % test::kSteps), static_cast<After>(random() % 3)});
+    script.push_back({Step::append_part, After::durable});
+    run_script(judge, start, script, script.size(), 1 + seed % 4);
+    if (HasFatalFailure()) return;
+  }
+  report("sparse frames beside readers", kScripts, judge);
+  EXPECT_GT(judge.different_states(), 1'000U);
 }
 
 TEST(WriterCrashTest, LongScripts) {

@@ -1,4 +1,4 @@
-// Every write, sync, truncation and rename of short scripts fails in turn: the caller is told, the frame holds a state
+// Every call of short scripts fails in turn, once or with all that follow: the caller is told, the frame holds a state
 // that was committed, and once the fault is gone the same commit succeeds.
 #include <cerrno>
 #include <cstdio>
@@ -12,102 +12,146 @@ namespace {
 
 using test::After;
 using test::CrashRun;
-using test::DiskCall;
 using test::DiskImage;
-using test::Fault;
+using test::FailingFiles;
+using test::FileCall;
 using test::Judge;
 using test::Script;
 using test::ScriptLine;
 using test::StartingFrame;
 using test::Step;
 
+/// How a call fails.
+struct Fault {
+  int error = EIO;
+  FailingFiles::How how = FailingFiles::once;
+};
+
 class WriterFaultTest : public ::testing::Test {
  protected:
-  /// Runs `script`, the changing call number `number` of its last line failing. False: it has not so many.
-  bool run_with_fault(const Script& script, std::int64_t number, Fault fault) {
+  /// Runs `script`, the call number `number` of those that count in its last line failing. False: it has not so many.
+  bool run_with_fault(const Script& script, std::int64_t number, const Fault& fault) {
     CrashRun run(judge_, start_->image, start_->model);
     EXPECT_TRUE(run.open());
     run.watch(number == 1);
     for (std::size_t i = 0; i + 1 < script.size(); ++i)
       EXPECT_TRUE(run.run(script[i]));
     run.watch(true);
-    run.disk().fail(number, fault);
-    const auto done = run.run(script.back());
-    const bool came = run.disk().failed();
-    run.disk().fail(0, fault);
-    if (!came) {
+    run.files().count(counted_);
+    run.files().fail(number, fault.error, fault.how);
+    auto done = run.step(script.back().step);
+    const bool is_pending = done.has_value();
+    if (done) done = run.commit(script.back().after);
+    const auto failed = run.files().failed();
+    run.files().stop();
+    if (!failed) {
       EXPECT_TRUE(done);
       return false;
     }
     ++faults_;
-    EXPECT_FALSE(done) << "the fault is not told";
-    if (done) return false;
-    EXPECT_EQ(done.error().sys, fault == Fault::io_error ? EIO : ENOSPC) << codec::describe(done.error());
-    run.look();
-    run.look_without_cut();
-    if (run.disk().failed_call() == DiskCall::sync) {
-      after_failed_sync(run);
+    if (done) {
+      EXPECT_FALSE(must_be_told(*failed)) << "the fault of a " << name_of(*failed) << " is not told";
+      expect_state(run, "what was not told has lost something");
     } else {
-      after_fault(run, script.back());
+      EXPECT_TRUE(done.error().sys == fault.error) << codec::describe(done.error());
+      run.look();
+      run.look_without_cut();
+      // What was refused is not pending.
+      if (!is_pending && script.back().step != Step::compact) {
+        EXPECT_TRUE(run.step(script.back().step));
+      }
+      after_fault(run, script.back(), *failed, fault);
     }
     EXPECT_EQ(run.failure(), "");
+    if (HasFailure()) ADD_FAILURE() << "after a fault of a " << name_of(*failed) << " " << failed->path;
     return true;
   }
 
-  /// Nothing is known of what is on disk: every commit fails until the frame is opened again.
-  static void after_failed_sync(CrashRun& run) {
-    EXPECT_EQ(run.writer()->commit(frame::Durability::durable).error().sys, EIO);
+  static std::string name_of(const FileCall& call) {
+    return "call of kind " + std::to_string(static_cast<int>(call.kind));
+  }
+
+  /// What only looks may be done without, and so may what only gives space back.
+  static bool must_be_told(const FileCall& call) {
+    using Kind = FileCall::Kind;
+    return FailingFiles::changes(call) && call.kind != Kind::remove && call.kind != Kind::lock;
+  }
+
+  static void expect_state(CrashRun& run, const char* what) {
+    const auto read = test::read_model(*run.writer()->container());
+    EXPECT_TRUE(read);
+    EXPECT_TRUE(read && *read == run.model()) << what;
+    run.look_without_cut();
+  }
+
+  /// The old state is there, and what was pending still is; or nothing is known of what is on disk, and every commit
+  /// fails until the frame is opened again.
+  void after_fault(CrashRun& run, const ScriptLine& line, const FileCall& failed, const Fault& fault) const {
+    const bool goes_on = fault.how == FailingFiles::for_good || fault.how == FailingFiles::cut_short_for_good;
+    const bool must_fail = failed.kind == FileCall::Kind::sync;
+    const bool must_succeed = !goes_on && !must_fail && FailingFiles::changes(failed);
+    const auto again = line.step == Step::compact ? run.step(Step::compact) : run.commit(After::durable);
+    if (again) {
+      EXPECT_FALSE(must_fail) << "a commit succeeds after a sync that failed";
+      return expect_state(run, "the commit that was tried again lost something");
+    }
+    EXPECT_FALSE(must_succeed) << codec::describe(again.error());
+    EXPECT_EQ(again.error().sys, EIO) << codec::describe(again.error());
     EXPECT_EQ(run.writer()->commit(frame::Durability::ordered).error().sys, EIO);
     const auto opened = run.open();
     EXPECT_TRUE(opened) << codec::describe(opened.error());
   }
 
-  /// The old state is there, and what was pending still is.
-  static void after_fault(CrashRun& run, const ScriptLine& line) {
-    const auto again =
-        line.step == Step::compact ? run.writer()->compact() : run.writer()->commit(frame::Durability::durable);
-    EXPECT_TRUE(again) << codec::describe(again.error());
-    if (!again) return;
-    const auto read = test::read_model(*run.writer()->container());
-    EXPECT_TRUE(read);
-    EXPECT_TRUE(read && *read == run.model()) << "the commit that was tried again lost something";
-    run.look_without_cut();
-  }
-
-  void every_fault(const Script& script) {
-    for (const Fault fault : {Fault::io_error, Fault::no_space, Fault::cut_short}) {
+  void every_fault(const Script& script, const std::vector<Fault>& faults) {
+    for (const Fault& fault : faults) {
       for (std::int64_t number = 1; run_with_fault(script, number, fault); ++number) {
         if (HasFailure()) {
-          ADD_FAILURE() << describe(script) << ": call " << number << ", fault " << static_cast<int>(fault);
+          ADD_FAILURE() << describe(script) << ": call " << number << ", error " << fault.error << ", how "
+                        << fault.how;
           return;
         }
       }
     }
   }
 
+  /// Each kind of frame, each step.
+  void every_fault_of_one_step(const std::vector<Fault>& faults) {
+    for (const StartingFrame* start : {&contiguous_, &sparse_}) {
+      start_ = start;
+      for (int step = 0; step < test::kSteps; ++step) {
+        for (const After after : {After::ordered, After::durable})
+          every_fault({{static_cast<Step>(step), after}}, faults);
+      }
+    }
+    std::printf("%llu faults\n", static_cast<unsigned long long>(faults_));
+  }
+
+  static std::vector<Fault> faults_of_changes() {
+    return {{EIO, FailingFiles::once}, {ENOSPC, FailingFiles::once}, {ENOSPC, FailingFiles::cut_short}};
+  }
+
   const StartingFrame contiguous_;
   const StartingFrame sparse_{StartingFrame::Kind::sparse};
   const StartingFrame* start_ = &contiguous_;
+  FailingFiles::Wanted counted_ = FailingFiles::changes;
   Judge judge_;
   std::uint64_t faults_ = 0;
 };
 
-TEST_F(WriterFaultTest, EveryCallOfOneStep) {
-  for (int step = 0; step < test::kSteps; ++step) {
-    for (const After after : {After::ordered, After::durable})
-      every_fault({{static_cast<Step>(step), after}});
-  }
-  std::printf("%llu faults\n", static_cast<unsigned long long>(faults_));
-  EXPECT_GT(faults_, 100U);
+TEST_F(WriterFaultTest, EveryChangeOfOneStep) {
+  every_fault_of_one_step(faults_of_changes());
+  EXPECT_GT(faults_, 800U);
 }
 
-TEST_F(WriterFaultTest, EveryCallOfOneStepOnASparseFrame) {
-  start_ = &sparse_;
-  for (int step = 0; step < test::kSteps; ++step) {
-    for (const After after : {After::ordered, After::durable})
-      every_fault({{static_cast<Step>(step), after}});
-  }
-  EXPECT_GT(faults_, 100U);
+TEST_F(WriterFaultTest, EveryChangeOfOneStepAndAllThatFollow) {
+  every_fault_of_one_step({{EIO, FailingFiles::for_good}, {ENOSPC, FailingFiles::cut_short_for_good}});
+  EXPECT_GT(faults_, 500U);
+}
+
+TEST_F(WriterFaultTest, EveryLookOfOneStepOnceAndForGood) {
+  counted_ = FailingFiles::looks;
+  every_fault_of_one_step({{EIO, FailingFiles::once}, {EIO, FailingFiles::for_good}, {EMFILE, FailingFiles::once}});
+  EXPECT_GT(faults_, 1000U);
 }
 
 TEST_F(WriterFaultTest, EveryCallOfASecondStep) {
@@ -115,7 +159,7 @@ TEST_F(WriterFaultTest, EveryCallOfASecondStep) {
     for (const After between : {After::nothing, After::ordered, After::durable}) {
       for (int second = 0; second < test::kSteps && !HasFailure(); ++second) {
         for (const After after : {After::ordered, After::durable})
-          every_fault({{static_cast<Step>(first), between}, {static_cast<Step>(second), after}});
+          every_fault({{static_cast<Step>(first), between}, {static_cast<Step>(second), after}}, faults_of_changes());
       }
     }
   }
@@ -129,11 +173,14 @@ TEST_F(WriterFaultTest, TheTailOfAnUnfinishedCommitCannotBeCut) {
   CrashRun run(judge_, image, start_->model);
   ASSERT_TRUE(run.open());
   ASSERT_TRUE(run.step(Step::append_part));
-  run.disk().fail(1, Fault::io_error);
+  const Fault fault{EIO, FailingFiles::once};
+  run.files().count([](const FileCall& call) { return call.kind == FileCall::Kind::truncate; });
+  run.files().fail(1, fault.error, fault.how);
   const auto done = run.commit(After::durable);
+  run.files().stop();
   ASSERT_FALSE(done);
-  EXPECT_EQ(run.disk().failed_call(), DiskCall::truncate);
-  after_fault(run, {Step::append_part, After::durable});
+  ASSERT_TRUE(run.files().failed());
+  after_fault(run, {Step::append_part, After::durable}, *run.files().failed(), fault);
   EXPECT_EQ(run.failure(), "");
 }
 

@@ -149,6 +149,36 @@ TEST_F(SparseStatesTest, FilesOfAnOldStateThatOutlivesTheWriterGoWithIt) {
   check();
 }
 
+TEST_F(SparseStatesTest, ALaterWriterOfTheProgramLetsTheStatesBeThatAreRead) {
+  frame::WriterOptions options;
+  options.sparse_registry = std::make_shared<frame::SparseRegistry>();
+  const auto open_one = [&] {
+    auto writer = frame::FrameWriter::open(files(), dir_.fd(), "x.b2frame", nullptr, options);
+    EXPECT_TRUE(writer);
+    return writer ? std::move(*writer) : nullptr;
+  };
+  Held old;
+  Held between;
+  for (unsigned life = 0; life < 3; ++life) {
+    const auto writer = open_one();
+    if (life == 0) old = hold(*writer);
+    rewrite(*writer, 10 + life);
+    if (life == 0) between = hold(*writer);
+    rewrite(*writer, 20 + life);
+    expect_readable(old, "life " + std::to_string(life));
+    expect_readable(between, "between, life " + std::to_string(life));
+  }
+  EXPECT_EQ(file_count(), kFiles + 12);
+  const auto writer = open_one();
+  old.state.reset();
+  rewrite(*writer, 30);
+  EXPECT_EQ(file_count(), kFiles + 6);
+  between.state.reset();
+  rewrite(*writer, 31);
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
 TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
   auto writer = open();
   Held old = hold(*writer);

@@ -100,6 +100,12 @@ class BrokenDisk final : public test::ForwardingFiles {
     }
     return ForwardingFiles::try_lock(fd, operation);
   }
+  codec::Result<void> flush(int fd) override {
+    ++flushes;
+    return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(fd);
+  }
+  std::atomic<int> flush_error{0};  // what the filesystem tells at close alone
+  std::atomic<int> flushes{0};
   std::atomic<int> refused_locks{0};  // as if other programs held them; negative: all
   std::atomic<int> locks_tried{0};
   std::function<void()> after_status;  // for calls of `asking`, which sets it

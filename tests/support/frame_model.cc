@@ -62,8 +62,9 @@ Result<void> FrameModel::resize(frame::FrameWriter& writer, std::size_t new_size
 }
 
 Result<void> FrameModel::set_vlmetalayer(frame::FrameWriter& writer, const std::string& name, ByteView content) {
-  vlmetalayers[name] = {content.begin(), content.end()};
-  return writer.set_vlmetalayer(name, content);
+  auto done = writer.set_vlmetalayer(name, content);
+  if (done) vlmetalayers[name] = {content.begin(), content.end()};
+  return done;
 }
 
 Result<void> FrameModel::remove_vlmetalayer(frame::FrameWriter& writer, const std::string& name) {
