@@ -102,7 +102,7 @@ class Commits(Coherent):
     """Readers beside commits, which follow each other closely or come in parts."""
 
     def test_sparse_frame_with_a_commit_for_each_chunk(self):
-        self.access("sparse", ("buffered-sync", "readdirect", "readdirect"), 2, slots=1024, slot=4096, chunk=4096)
+        self.access("sparse", ("buffered-sync", "readdirect", "readdirect"), 1, slots=1024, slot=4096, chunk=4096)
 
     def test_sparse_frame_with_commits_in_parts(self):
         self.access("sparse", ("buffered-sparsely", "buffered-sparsely", "readdirect", "reopen", "drop", "read"), 3,
