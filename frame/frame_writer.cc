@@ -168,6 +168,7 @@ Result<AdvisoryLock> FrameWriter::lock() {
 Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
   if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
   if (has_changes() || anew) {
+    if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
     if (auto fine = pending_.check(*container_); !fine) return fine;
     const auto held = lock();
     if (!held) return Failure(held.error());
