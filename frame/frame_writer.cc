@@ -167,6 +167,7 @@ FrameWriter::~FrameWriter() {
 Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
   if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
   if (has_changes() || anew) {
+    if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
     if (auto fine = pending_.check(*container_); !fine) return fine;
     const std::shared_ptr<const Descriptor> locked = file_;  // open for as long as it is
     const auto held = lock();

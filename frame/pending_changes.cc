@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "frame/frame_image.h"
 #include "frame/index_encoder.h"
 
 namespace cframefs::frame {
@@ -12,6 +13,9 @@ namespace {
 
 using codec::invalid;
 using codec::SpecialValue;
+
+/// So many chunks of zeros are held to be stored.
+constexpr std::int64_t kMostStoredZeros = std::int64_t{1} << 18;
 
 std::int64_t count_of(std::uint64_t nbytes, std::int32_t chunksize) {
   if (nbytes == 0) return 0;
@@ -38,6 +42,20 @@ std::int32_t PendingChanges::chunk_nbytes(std::int64_t chunk) const {
   return length_of(chunk, nbytes_, chunksize_);
 }
 
+void PendingChanges::drop(std::int64_t chunk) {
+  const auto found = chunks_.find(chunk);
+  if (found == chunks_.end()) return;
+  bytes_ -= found->second.bytes.size();
+  chunks_.erase(found);
+}
+
+/// They may have another length by now.
+void PendingChanges::drop_odd_zeros() {
+  for (const std::int64_t chunk : odd_zeros_)
+    drop(chunk);
+  odd_zeros_.clear();
+}
+
 void PendingChanges::put(std::int64_t chunk, codec::EncodedChunk encoded) {
   const auto [place, added] = chunks_.try_emplace(chunk);
   if (!added) bytes_ -= place->second.bytes.size();
@@ -47,6 +65,7 @@ void PendingChanges::put(std::int64_t chunk, codec::EncodedChunk encoded) {
 }
 
 Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encoded) {
+  drop_odd_zeros();
   const std::int64_t count = chunk_count();
   const std::int64_t number = chunk.value;
   if (number < 0 || number > count) return invalid("chunk " + std::to_string(number) + " of " + std::to_string(count));
@@ -72,18 +91,66 @@ Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encode
 
 Result<void> PendingChanges::resize(std::uint64_t nbytes) {
   if (nbytes == nbytes_) return {};
+  drop_odd_zeros();
   if (nbytes > 0 && chunksize_ <= 0) return invalid("the size of chunks is not known yet");
   if (nbytes > 0 && (nbytes - 1) / static_cast<std::uint64_t>(chunksize_) >= IndexEncoder::kMaxEntries) {
     return invalid("more chunks than an index can hold");
   }
   const std::int64_t count = count_of(nbytes, chunksize_);
   while (!chunks_.empty() && std::prev(chunks_.end())->first >= count) {
-    bytes_ -= std::prev(chunks_.end())->second.bytes.size();
-    chunks_.erase(std::prev(chunks_.end()));
+    drop(std::prev(chunks_.end())->first);
   }
   kept_ = std::min(kept_, count);
   nbytes_ = nbytes;
   changed_ = true;
+  return {};
+}
+
+/// Chunks of zeros that are to be stored, and are not stored already.
+Result<std::vector<std::int64_t>> PendingChanges::odd_zeros(const FrameContainer& committed) const {
+  const std::int32_t typesize = committed.parameters().typesize;
+  const auto is_odd = [&](std::int64_t chunk) { return chunk_nbytes(chunk) % typesize != 0; };
+  const std::int64_t count = chunk_count();
+  std::vector<std::int64_t> found;
+  for (const auto& [chunk, encoded] : chunks_) {
+    if (encoded.special == SpecialValue::zeros && is_odd(chunk)) found.push_back(chunk);
+  }
+  // Those that were special before and have another length now.
+  for (const std::int64_t chunk : std::set<std::int64_t>{committed.chunk_count() - 1, count - 1}) {
+    if (chunk < 0 || chunk >= std::min(kept_, count) || chunks_.contains(chunk) || !is_odd(chunk)) continue;
+    const auto& before = committed.parameters();
+    if (length_of(chunk, before.nbytes, before.chunksize) == chunk_nbytes(chunk)) continue;
+    const auto entry = committed.index_entry(ChunkNumber{chunk});
+    if (!entry) return codec::Failure(entry.error());
+    if (*entry == layout::kZerosEntry || *entry == layout::kUninitialisedEntry) found.push_back(chunk);
+  }
+  // Those that resize() has made; only the last one can have another length than the others.
+  if (kept_ >= count) return found;
+  const std::int64_t first = chunksize_ % typesize != 0 ? kept_ : count - 1;
+  if (count - first > kMostStoredZeros) return found;
+  for (std::int64_t chunk = first; chunk < count; ++chunk) {
+    if (is_odd(chunk) && !chunks_.contains(chunk)) found.push_back(chunk);
+  }
+  return found;
+}
+
+Result<void> PendingChanges::store_odd_zeros(const FrameContainer& committed) {
+  drop_odd_zeros();
+  const auto chunks = odd_zeros(committed);
+  if (!chunks) return codec::Failure(chunks.error());
+  codec::EncodeContext context;
+  codec::EncodedChunk zeros;
+  for (const std::int64_t chunk : *chunks) {
+    const std::int32_t length = chunk_nbytes(chunk);
+    if (zeros.nbytes != length) {
+      const std::vector<std::uint8_t> plain(static_cast<std::size_t>(length));
+      auto encoded = codec::encode_chunk(context, encode_parameters(committed.parameters()), plain);
+      if (!encoded) return codec::Failure(encoded.error());
+      zeros = std::move(*encoded);
+    }
+    if (!chunks_.contains(chunk)) odd_zeros_.insert(chunk);
+    put(chunk, zeros);
+  }
   return {};
 }
 

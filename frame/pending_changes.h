@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "codec/chunk_encoder.h"
@@ -31,6 +32,9 @@ class PendingChanges {
 
   Result<void> store(ChunkNumber chunk, codec::EncodedChunk encoded);
   Result<void> resize(std::uint64_t nbytes);
+  /// Has chunks of zeros stored that are no whole number of items: the reference library reads special chunks of whole
+  /// items alone. Of very many they stay special, which our own readers know how to read.
+  Result<void> store_odd_zeros(const FrameContainer& committed);
   /// Whether all chunks have the lengths that the whole wants; if not, which one must be stored again.
   Result<void> check(const FrameContainer& committed) const;
 
@@ -40,10 +44,14 @@ class PendingChanges {
   std::int64_t kept() const { return kept_; }
 
  private:
+  Result<std::vector<std::int64_t>> odd_zeros(const FrameContainer& committed) const;
+  void drop(std::int64_t chunk);
+  void drop_odd_zeros();
   void put(std::int64_t chunk, codec::EncodedChunk encoded);
   Result<void> check_length(const FrameContainer& committed, std::int64_t chunk) const;
 
   std::map<std::int64_t, codec::EncodedChunk> chunks_;
+  std::set<std::int64_t> odd_zeros_;  // those of chunks_ that store_odd_zeros() has made
   std::uint64_t nbytes_ = 0;
   std::int32_t chunksize_ = 0;
   std::int64_t kept_ = 0;
