@@ -224,10 +224,8 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
   auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
-    auto done = or_no_memory([&] {
-      auto written = write_out();
-      return written ? commit_counted([&] { return writer_->commit(durability); }) : written;
-    });
+    const auto commit = [&] { return writer_->commit(durability); };
+    auto done = or_no_memory([&] { return write_out().and_then([&] { return commit_counted(commit); }); });
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));

@@ -169,21 +169,20 @@ TEST_F(NoMemory, TheLastClose) {
   std::string expected = text('a', 6000);
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, expected));
-  {
-    with_each_failure([&] { return filesystem_->flush(*handle); },
-                      [&](bool /*done*/) {
-                        ASSERT_TRUE(close(std::move(handle)));
-                        ASSERT_EQ(content("x"), expected);
-                        handle = open("x");
-                        ASSERT_NE(handle, nullptr);
-                        expected = text(static_cast<char>('A' + expected.size() % 5), 6000 + expected.size() % 3);
-                        ASSERT_TRUE(resize(*handle, 0));
-                        ASSERT_TRUE(write(*handle, 0, expected));
-                      });
-    ASSERT_TRUE(close(std::move(handle)));
-    remount();
-    EXPECT_EQ(content("x"), expected);
-  }
+  with_each_failure([&] { return filesystem_->flush(*handle); },
+                    [&](bool /*done*/) {
+                      ASSERT_TRUE(close(std::move(handle)));
+                      ASSERT_EQ(content("x"), expected);
+                      handle = open("x");
+                      ASSERT_NE(handle, nullptr);
+                      expected = text(static_cast<char>('A' + expected.size() % 5), 6000 + expected.size() % 3);
+                      ASSERT_TRUE(resize(*handle, 0));
+                      ASSERT_TRUE(write(*handle, 0, expected));
+                    });
+  ASSERT_TRUE(close(std::move(handle)));
+  remount();
+  EXPECT_EQ(content("x"), expected);
+}
 
 }  // namespace
 }  // namespace cframefs::fs
