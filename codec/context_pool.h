@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -49,10 +50,14 @@ class LeasePool {
   }
 
  private:
-  void release(std::unique_ptr<Context> context) {
-    context->trim(keep_);
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(context));
+  void release(std::unique_ptr<Context> context) noexcept {
+    try {
+      context->trim(keep_);
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(std::move(context));
+    } catch (const std::bad_alloc&) {
+      // It is not kept then.
+    }
   }
 
   const std::size_t keep_;

@@ -15,7 +15,7 @@
 namespace cframefs::fs {
 
 inline codec::Error no_memory() noexcept {
-  return codec::Error{codec::ErrorKind::io, ENOMEM, {}};
+  return codec::Error{codec::ErrorKind::io, ENOMEM, "out of memory"};  // short enough for the string itself
 }
 
 /// Does the work and gives its result; ENOMEM if an allocation fails. `work` returns a codec::Result.

@@ -24,24 +24,40 @@ std::shared_ptr<Node> NodeTable::find(NodeId id) const {
 std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const Probe& probe) {
   const Key key{probe.status.st_dev, probe.entry_inode, probe.kind, role};
   codec::MutexLock lock(mutex_);
-  auto [known, is_new] = by_key_.try_emplace(key, next_);
+  const auto known = by_key_.find(key);
+  if (known == by_key_.end()) return enter_new(key, EntryPlace{parent, name}, probe);
   const NodeId id = known->second;
-  Place& place = places_[id];
-  if (is_new) {
-    ++next_;
-    place.node = std::make_shared<Node>(id, role, probe.kind);
-    place.node->device = probe.status.st_dev;
-    place.node->shown_inode = numbers_.shown(probe.status.st_dev, probe.entry_inode);
-    place.node->inode = probe.entry_inode;
+  Place& place = places_.at(id);
+  if (place.parent != parent || place.name != name) {
+    // What may fail for want of memory comes first.
+    std::string new_name = name;
+    by_place_.emplace(std::pair(parent, name), id);
+    unplace(place, id);
+    place.parent = parent;
+    place.name = std::move(new_name);
   }
   ++place.lookups;
-  if (is_new || place.parent != parent || place.name != name) {
-    if (!is_new) unplace(place, id);
-    place.parent = parent;
-    place.name = name;
-    by_place_.emplace(std::pair(parent, name), id);
-  }
   return place.node;
+}
+
+/// All of it, or nothing if there is no memory.
+std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const EntryPlace& at, const Probe& probe) {
+  const NodeId id = next_;
+  auto node = std::make_shared<Node>(id, std::get<NodeRole>(key), probe.kind);
+  node->device = probe.status.st_dev;
+  node->shown_inode = numbers_.shown(probe.status.st_dev, probe.entry_inode);
+  node->inode = probe.entry_inode;
+  const auto placed = by_place_.emplace(std::pair(at.folder, at.name), id);
+  try {
+    places_.try_emplace(id, Place{node, at.folder, at.name, 1});
+    by_key_.emplace(key, id);
+  } catch (...) {
+    places_.erase(id);
+    by_place_.erase(placed);
+    throw;
+  }
+  ++next_;
+  return node;
 }
 
 std::shared_ptr<Node> NodeTable::enter_again(NodeId id) {

@@ -104,6 +104,7 @@ class NodeTable {
   };
 
   static Key key_of(const Node& node);
+  std::shared_ptr<Node> enter_new(const Key& key, const EntryPlace& at, const Probe& probe) REQUIRES(mutex_);
   void unplace(const Place& place, NodeId id) REQUIRES(mutex_);
   void place_at(NodeId id, const EntryPlace& to) REQUIRES(mutex_);
   /// Takes the nodes at a place out of it; they have none then.

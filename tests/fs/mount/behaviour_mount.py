@@ -294,6 +294,10 @@ class ComingAndGoing(Folder):
         for flags in ([], ["-f"]):
             self.assertEqual(background(self.source, self.mountpoint).returncode, 0)
             (daemon,) = daemons_of(self.mountpoint)
+            # Its guard would take the mount away.
+            (guard,) = wait_for(lambda: mounting.guards_of(self.mountpoint), what="the guard")
+            os.kill(guard, signal.SIGKILL)
+            wait_for(lambda: not mounting.guards_of(self.mountpoint), what="the guard to die")
             os.kill(daemon, signal.SIGKILL)
             wait_for(lambda: not daemons_of(self.mountpoint), what="the daemon to die")
             # A request that was under way when the connection ended gets ECONNABORTED, every later one ENOTCONN.

@@ -21,7 +21,7 @@ import unittest
 
 import mounting
 import user_mount
-from mounting import Mount, background, is_mounted, run, wait_for
+from mounting import Mount, background, guards_of, is_mounted, run, wait_for
 
 ROUNDS = int(os.environ.get("GUARD_ROUNDS", "8"))
 RECORD = 100
@@ -39,21 +39,6 @@ def state_of(pid):
     except (FileNotFoundError, ProcessLookupError):
         pass
     return states.replace("Z", "").replace("X", "")
-
-
-def guards_of(mountpoint):
-    """Process ids of guards of the mount point that have not ended. What `ps` shows is what is looked for."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                title = file.read().rstrip(b"\0")
-        except OSError:
-            continue
-        if title == b"cframefs: guard of " + os.path.realpath(os.path.dirname(mountpoint)).encode() + b"/" + \
-                os.path.basename(mountpoint).encode():
-            found.append(int(entry))
-    return found
 
 
 def record(number):

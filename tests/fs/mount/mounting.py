@@ -112,6 +112,21 @@ def daemons_of(mountpoint):
     return [pid for pid in children_of("cframefs", mountpoint) if pid != os.getpid()]
 
 
+def guards_of(mountpoint):
+    """Process ids of guards of the mount point that have not ended. What `ps` shows is what is looked for."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                title = file.read().rstrip(b"\0")
+        except OSError:
+            continue
+        if title == b"cframefs: guard of " + os.path.realpath(os.path.dirname(mountpoint)).encode() + b"/" + \
+                os.path.basename(mountpoint).encode():
+            found.append(int(entry))
+    return found
+
+
 def background(source, mountpoint, *options, **how):
     """Mounts in the background: the completed call. What it leaves behind is cleaned up at the end of the program."""
     _mountpoints.add(str(mountpoint))
