@@ -109,7 +109,8 @@ void Filesystem::waited(NodeId node, OpenFrame& frame, bool was_told, const code
 
 bool Filesystem::waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done) {
   const auto whole = done ? writer.check_whole() : codec::Result<void>();
-  if (whole && writer.is_waiting()) return true;
+  const bool is_missed = done || writer.uncommitted().has_name;
+  if (whole && is_missed && writer.is_waiting()) return true;
   if (!done || !whole) {
     drop_rest(writer, done ? whole.error() : done.error());
     // What programs see from here on is the disk's state, and the kernel holds pages of what was dropped.
