@@ -143,6 +143,7 @@ codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durabili
   writer_ = std::move(beside_->writer);
   encode_ = frame::encode_parameters(writer_->parameters());
   choose_ = nullptr;
+  partly_ = !given;
   return given && durability == frame::Durability::durable ? writer_->commit(durability) : given;
 }
 

@@ -354,7 +354,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   const bool was_new_array = std::exchange(commits_new_array_, false);
   if (done) done = adopt_state(true);
   if (!done) {
-    is_new_array_ = was_new_array;
+    is_new_array_ = was_new_array && !partly_;
     writer_->abandon();
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
