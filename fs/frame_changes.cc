@@ -66,7 +66,7 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
       return codec::io_error(EROFS, "open");
     }
     writer = std::move(*opened);
-    // The kernel may forget the node while something waits to be committed; who looks it up again must find it.
+    // The kernel may forget the node while something waits to be committed; the next look-up must find it.
     const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
     const auto pinned = nodes_.enter_again(node.id);
     frame->first_writer(writer, pinned ? std::shared_ptr<const Node>(pinned.get(), unpin) : nullptr);
