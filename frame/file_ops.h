@@ -75,8 +75,8 @@ class FileOps {
   virtual Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) = 0;
   /// fsync(2), or fdatasync(2) with `data_only`; of a folder: the names in it.
   virtual Result<void> sync(int fd, bool data_only) = 0;
-  /// What close(2) would say of what was written through `fd`, which stays open: some filesystems tell of a full disk, or
-  /// of an error, only then.
+  /// What close(2) would say of what was written through `fd`, which stays open: some filesystems tell of a full disk,
+  /// or of an error, only then.
   virtual Result<void> flush(int fd) = 0;
   /// Has the disk begin with what was written there, so that a sync to come finds less to wait for. Promises nothing.
   virtual void write_out_soon(int fd, FileOffset at, std::uint64_t length) = 0;

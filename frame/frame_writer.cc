@@ -173,6 +173,7 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
     const auto held = lock();
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
+    if (anew && !held->is_exclusive()) return codec::io_error(EBUSY, "compact beside other programs");
     // A new file would take the frame away from others that have it open for writing.
     const bool may_compact = std::exchange(may_compact_, may_compact_ && held->is_exclusive());
     auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();

@@ -52,7 +52,7 @@ struct WriterOptions {
   std::chrono::milliseconds lock_patience{5000};
   /// No other program may have the frame open for writing, or hold a lock on it: for what makes a new file of it.
   bool alone = false;
-  /// Until the writer is destroyed it holds a lock that keeps those out who want to be alone.
+  /// Until the writer is destroyed it holds a lock that keeps writers out that want to be alone.
   bool stays_open = false;
   /// Where one writer after another opens the same sparse frame: so that the later one lets the states be that are
   /// read since the earlier one's time. Null: it does not know of these.

@@ -80,7 +80,10 @@ Result<void> FrameWriter::give_place_to(Beside& next) {
   static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name(), false), false));
   if (auto published = next.file.publish(); !published) return published;
   next.writer->moved(dir_, path_);
-  return ever_synced_ ? sync_folder_of(files_, entry_dir(), entry_name()) : Result<void>();
+  if (!ever_synced_) return {};
+  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
+  if (!synced) next.writer->failed_ = true;
+  return synced;
 }
 
 }  // namespace cframefs::frame

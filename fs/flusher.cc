@@ -172,15 +172,20 @@ void Flusher::commit_all(const Lost& lost) {
     if (!done && (wait != WriteBack::Wait::none || done.error().sys != EBUSY)) lost(*work.file, done.error());
     return done.has_value() || done.error().sys != EBUSY;
   };
-  // First those that are not locked.
-  std::vector<const Work*> locked;
-  until_there_is_memory([&] { locked.reserve(all.size()); });
-  for (const Work& work : all) {
-    if (work.attempt) static_cast<void>(work.file->open_again());
-    if (!commit(work, WriteBack::Wait::none)) locked.push_back(&work);
+  for (const Work& work : all)
+    try_in_memory([&] { static_cast<void>(work.file->open_again()); });
+  // None waits for another one's lock, and all together no longer than one request would.
+  std::vector<Work> left;
+  until_there_is_memory([&] { left = all; });
+  const auto until = std::chrono::steady_clock::now() + shared_.lock_patience;
+  while (true) {
+    std::erase_if(left, [&](const Work& work) { return commit(work, WriteBack::Wait::none); });
+    if (left.empty() || std::chrono::steady_clock::now() >= until) break;
+    // Each attempt encodes what it is to commit.
+    std::this_thread::sleep_for(std::min(shared_.lock_patience / 4, kTick));
   }
-  for (const Work* work : locked)
-    commit(*work, WriteBack::Wait::past_lock);
+  for (const Work& work : left)
+    commit(work, WriteBack::Wait::past_lock);
   for (const Work& work : all)
     let_go(work.file);
 }

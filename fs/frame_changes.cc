@@ -67,7 +67,7 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
       return codec::io_error(EROFS, "open");
     }
     writer = std::move(*opened);
-    // The kernel may forget the node while something waits to be committed; who looks it up again must find it.
+    // The kernel may forget the node while something waits to be committed; the next look-up must find it.
     const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
     const auto pinned = nodes_.enter_again(node.id);
     frame->first_writer(writer, pinned ? std::shared_ptr<const Node>(pinned.get(), unpin) : nullptr);
@@ -110,7 +110,8 @@ void Filesystem::waited(NodeId node, OpenFrame& frame, bool was_told, const code
 
 bool Filesystem::waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done) {
   const auto whole = done ? writer.check_whole() : codec::Result<void>();
-  if (whole && writer.is_waiting()) return true;
+  const bool is_missed = done || writer.uncommitted().has_name;
+  if (whole && is_missed && writer.is_waiting()) return true;
   if (!done || !whole) {
     drop_rest(writer, done ? whole.error() : done.error());
     // What programs see from here on is the disk's state, and the kernel holds pages of what was dropped.

@@ -93,7 +93,7 @@ class WriteBack {
   enum class Wait : std::uint8_t {
     none,
     lock,      // for seconds, if no other request does; while one waits the others must not take all service threads
-    past_lock  // and then goes on without the frame's own lock: there will be no other attempt
+    past_lock  // for a moment, and then goes on without the frame's own lock: there will be no other attempt
   };
 
   enum class Extent : std::uint8_t {
@@ -148,8 +148,8 @@ class WriteBack {
   /// No program asks how it went: what was given up is told by the next commit(). EAGAIN: another thread commits.
   /// `opens_again`: as open_again().
   codec::Result<void> commit_in_background(Extent extent, bool opens_again = false);
-  /// After a sync that failed nothing can be committed until the frame is opened again, which this does. REQUIRES: no
-  /// program has had it open for writing since.
+  /// After a sync that failed nothing can be committed until the frame is opened again, which this does. EAGAIN:
+  /// another thread commits. REQUIRES: no program that was told of it has the frame open for writing.
   codec::Result<void> open_again();
   /// Whether something waits for a commit that can still be made.
   bool is_waiting();
@@ -230,6 +230,8 @@ class WriteBack {
   codec::Result<void> begin_new_array(codec::ByteView bytes) REQUIRES(mutex_);
   void forget_new_array() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<std::uint64_t> write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head)
+      REQUIRES(mutex_);
   codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> assemble(std::int64_t number) REQUIRES(mutex_);
@@ -266,6 +268,8 @@ class WriteBack {
   void note_head(std::uint64_t size_before) REQUIRES(mutex_);
   codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
   codec::Result<void> commit_some(frame::Durability durability, Extent extent, Wait wait);
+  /// Runs `work`, whose commits wait so for locks.
+  codec::Result<void> waiting(Wait wait, const std::function<codec::Result<void>()>& work);
   codec::Result<void> commit_held(frame::Durability durability, Extent extent);
   codec::Result<void> open_failed_again();
   /// Gives the backing file the time of the last write that the commit under way contains.

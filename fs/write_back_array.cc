@@ -15,15 +15,23 @@ codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::Byt
     // Another array. It goes over no layer of the one before.
     while (committing_)
       copied_.wait(mutex_);
+    if (!array_) return codec::stale("another program has made something else of the array");
+    head = array_->check_write(at, bytes, dirty_.size());
+    if (head) return write_behind_head(at, bytes, *head);
     if (array_->is_empty(dirty_.size()) || awaits_array_) {
       if (auto begun = begin_new_array(bytes); !begun) return codec::Failure(begun.error());
       head = array_->head_bytes();
     }
   }
   if (!head) return head;
+  return write_behind_head(at, bytes, *head);
+}
+
+/// `head`: how many of the bytes are the header's.
+codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head) {
   awaits_array_ = false;
   const std::uint64_t before = dirty_.size();
-  auto done = write_locked(at + *head, bytes.subspan(*head));
+  auto done = write_locked(at + head, bytes.subspan(head));
   if (!done) return done;
   note_head(before);
   return at;
@@ -135,6 +143,7 @@ codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durabili
   writer_ = std::move(beside_->writer);
   encode_ = frame::encode_parameters(writer_->parameters());
   choose_ = nullptr;
+  partly_ = !given;
   return given && durability == frame::Durability::durable ? writer_->commit(durability) : given;
 }
 

@@ -106,19 +106,22 @@ codec::Result<void> WriteBack::commit_in_background(Extent extent, bool opens_ag
   if (opens_again) {
     if (auto opened = open_failed_again(); !opened) return opened;
   }
-  writer_->wait_for_locks(kNoPatience);
-  return commit_held(frame::Durability::ordered, extent);
+  return waiting(Wait::none, [&] { return commit_held(frame::Durability::ordered, extent); });
 }
 
 codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent, Wait wait) {
   const std::lock_guard commits(commit_mutex_);
-  const bool waits = wait != Wait::none && !shared_.waits_for_lock.exchange(true);
-  writer_->wait_for_locks(waits                ? shared_.lock_patience
-                          : wait == Wait::none ? kNoPatience
-                                               : kShortPatience,
-                          wait == Wait::past_lock);
-  auto done = or_no_memory([&] { return commit_held(durability, extent); });
-  if (waits) shared_.waits_for_lock = false;
+  return waiting(wait, [&] { return commit_held(durability, extent); });
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::waiting(Wait wait, const std::function<codec::Result<void>()>& work) {
+  const bool long_one = wait == Wait::lock && !shared_.waits_for_lock.exchange(true);
+  const auto patience = long_one ? shared_.lock_patience : wait == Wait::none ? kNoPatience : kShortPatience;
+  writer_->wait_for_locks(patience, wait == Wait::past_lock);
+  auto done = or_no_memory(work);
+  writer_->wait_for_locks(kNoPatience);
+  if (long_one) shared_.waits_for_lock = false;
   return done;
 }
 
@@ -371,7 +374,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   const bool was_new_array = std::exchange(commits_new_array_, false);
   if (done) until_there_is_memory([&] { done = adopt_state(true); });
   if (!done) {
-    is_new_array_ = was_new_array;
+    is_new_array_ = was_new_array && !partly_;
     writer_->abandon();
     codec::Error& error = done.error();
     shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
@@ -417,7 +420,10 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   }
   writer_->abandon();
   auto done = change(*writer_);
-  if (done) done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
+  if (done) {
+    done = waiting(Wait::lock,
+                   [this] { return commit_counted([this] { return writer_->commit(frame::Durability::ordered); }); });
+  }
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
@@ -468,7 +474,7 @@ void WriteBack::tidy() {
     if (auto identity = identity_on_disk()) note_identity(*identity);
     codec::Error error = done.error();
     if (error.path.empty()) error.path = place_.path;
-    shared_.once.error(error);
+    if (error.sys != EBUSY) shared_.once.error(error);
   }
   busy_ = false;
 }

@@ -74,7 +74,7 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
     }
     if (*begun != CopyStart::begun) continue;
     const std::uint64_t end = at + copied.nbytes;
-    auto done = commit_copied(at, std::move(copied));
+    auto done = waiting(Wait::lock, [&] { return commit_copied(at, std::move(copied)); });
     has_committed_ = has_committed_ || done;
     if (done) choose_ = nullptr;
     codec::MutexLock lock(mutex_);

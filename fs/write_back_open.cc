@@ -139,8 +139,8 @@ codec::Result<void> WriteBack::reload() {
 }
 
 codec::Result<void> WriteBack::open_again() {
-  const std::lock_guard commits(commit_mutex_);
-  return open_failed_again();
+  const std::unique_lock commits(commit_mutex_, std::try_to_lock);
+  return commits.owns_lock() ? open_failed_again() : codec::io_error(EAGAIN, "open");
 }
 
 /// REQUIRES: commit_mutex_.

@@ -58,7 +58,7 @@ TEST_F(Durability, WhatTheSourceTellsAtCloseAloneIsTold) {
     disk_.flush_error = 0;
     EXPECT_TRUE(filesystem_->flush(*handle)) << name;
     filesystem_->release(std::move(handle));
-    // Who has only read is not told.
+    // A program that has only read is not told.
     disk_.flush_error = ENOSPC;
     EXPECT_TRUE(close(open(name, O_RDONLY))) << name;
     disk_.flush_error = 0;

@@ -1,0 +1,150 @@
+// An array takes the place of another one, as numpy.save() has it: whenever the power is cut, and whichever call fails,
+// the file is the old array or the new one, whole.
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "frame/array_view.h"
+#include "fs/write_back.h"
+#include "tests/crash/simulated_disk.h"
+#include "tests/support/array_builder.h"
+#include "tests/support/reading.h"
+
+namespace cframefs {
+namespace {
+
+using frame::Durability;
+using test::ArraySpec;
+using test::Bytes;
+using test::DiskImage;
+using test::SimulatedDisk;
+
+constexpr const char* kName = "x.b2nd";
+
+codec::Result<std::shared_ptr<const frame::FlatView>> npy(std::shared_ptr<const frame::Container> container) {
+  return frame::make_view(std::move(container), frame::ArrayForm::npy, true);
+}
+
+ArraySpec old_spec() {
+  return {{7, 35}, {3, 20}, {2, 10}, 4, "<i4"};
+}
+
+Bytes npy_file(const std::string& dtype, std::uint64_t itemsize, const std::vector<std::int64_t>& shape,
+               const Bytes& items) {
+  frame::ArrayLayer layer;
+  layer.shape = shape;
+  layer.dtype = dtype;
+  Bytes file = frame::npy_head_of(layer, itemsize);
+  file.insert(file.end(), items.begin(), items.end());
+  return file;
+}
+
+class NewArrayRun {
+ public:
+  NewArrayRun() {
+    fs::FramePlace place{
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kName, kName};
+    auto opened = fs::WriteBack::open(shared_, std::move(place), false, nullptr, [](const auto&) {});
+    EXPECT_TRUE(opened) << codec::describe(opened.error());
+    if (opened) file_ = *opened;
+  }
+
+  SimulatedDisk& disk() { return disk_; }
+  codec::Result<void> save() {
+    if (auto cut = file_->resize(0); !cut) return cut;
+    for (std::size_t at = 0; at < wanted_.size(); at += 1000) {
+      const auto piece = codec::ByteView(wanted_).subspan(at, std::min<std::size_t>(1000, wanted_.size() - at));
+      if (auto done = file_->write(at, piece); !done) return codec::Failure(done.error());
+    }
+    return {};
+  }
+  codec::Result<void> commit(Durability durability) { return file_->commit(durability); }
+
+  /// "old", "new", or what else it is.
+  std::string found(const DiskImage& image) const {
+    const auto file = image.find(kName);
+    if (file == image.end()) return "gone";
+    const auto opened = test::open_frame(file->second);
+    const auto view = opened ? npy(*opened) : codec::Failure(opened.error());
+    if (!view) return codec::describe(view.error());
+    const auto bytes = test::read_range(**view, 0, (*view)->size());
+    if (!bytes) return codec::describe(bytes.error());
+    return *bytes == before_ ? "old" : *bytes == wanted_ ? "new" : "neither";
+  }
+
+ private:
+  const Bytes items_ = test::varied_items(old_spec().nbytes());
+  const Bytes before_ = npy_file("<i4", 4, {7, 35}, items_);
+  const Bytes wanted_ = npy_file("<f8", 8, {60, 21}, test::varied_items(60 * 21 * 8, 5));
+  SimulatedDisk disk_{DiskImage{{kName, test::array_frame(old_spec(), items_).build()}}};
+  fs::Statistics statistics_;
+  fs::OnceLog once_;
+  fs::ReadRoute route_{1U << 20, statistics_, once_};
+  fs::WorkerPool workers_;
+  fs::ChunkEncoders encoders_{workers_, 0, statistics_};
+  std::uint64_t generations_ = 0;
+  fs::WriteBackShared shared_{
+      disk_,
+      route_,
+      encoders_,
+      statistics_,
+      once_,
+      nullptr,
+      [this] { return ++generations_; },
+      1U << 24,
+      {0},
+      [] {},
+      [](std::uint64_t) {},
+      [](std::shared_ptr<const frame::Container> container, const std::string&) { return npy(std::move(container)); }};
+  std::shared_ptr<fs::WriteBack> file_;
+};
+
+TEST(NewArrayCrashTest, APowerCutLeavesTheOldArrayOrTheNewOne) {
+  for (const Durability durability : {Durability::ordered, Durability::durable}) {
+    NewArrayRun run;
+    int images = 0;
+    const auto look = [&](bool may_be_old) {
+      for (const char* file : {kName, ""}) {
+        run.disk().crash_images(file, [&](const DiskImage& image) {
+          ++images;
+          const std::string found = run.found(image);
+          EXPECT_TRUE(found == "new" || (may_be_old && found == "old")) << found;
+        });
+      }
+    };
+    run.disk().before_sync([&] { look(true); });
+    ASSERT_TRUE(run.save());
+    ASSERT_TRUE(run.commit(durability));
+    look(durability == Durability::ordered);
+    EXPECT_EQ(run.found(run.disk().now()), "new");
+    EXPECT_GT(images, 4);
+  }
+}
+
+TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheNewOne) {
+  std::int64_t renamed = 0;  // the call that fails when the new array is given its place
+  for (std::int64_t number = 1;; ++number) {
+    NewArrayRun run;
+    ASSERT_TRUE(run.save());
+    run.disk().fail(number, test::Fault::no_space);
+    const auto done = run.commit(Durability::ordered);
+    const bool failed = run.disk().failed();
+    // The last sync is that of the name, when the new array has it.
+    const bool has_its_place = done || (renamed > 0 && number > renamed);
+    if (failed && run.disk().failed_call() == test::DiskCall::rename) renamed = number;
+    EXPECT_EQ(run.found(run.disk().now()), has_its_place ? "new" : "old") << number;
+    run.disk().fail(0, test::Fault::no_space);
+    const auto again = run.commit(Durability::durable);
+    if (again) {
+      EXPECT_EQ(run.found(run.disk().now()), "new") << number;
+    } else {
+      // After a sync that failed it must be opened again.
+      EXPECT_EQ(run.disk().failed_call(), test::DiskCall::sync) << number << ": " << again.error().reason;
+    }
+    if (!failed) break;
+  }
+  EXPECT_GT(renamed, 0);
+}
+
+}  // namespace
+}  // namespace cframefs
