@@ -44,10 +44,15 @@ void put_switch(const HeaderSwitch& fields, ByteSpan header);
 /// A header like `header`, but with these metalayers. REQUIRES: header.size() >= kFixedHeaderLength; as empty_frame().
 std::vector<std::uint8_t> with_metalayers(ByteView header, const std::vector<Metalayer>& layers);
 
+/// Whether a header or a trailer has room for metalayers of such contents: places in it have 31 bits. invalid: it has
+/// not.
+Result<void> check_metalayer_room(const std::vector<std::uint64_t>& contents);  // lengths
+Result<void> check_metalayer_room(const std::vector<Metalayer>& layers);
+
 /// A trailer with these variable-length metalayers. `content`: the chunk that holds the plain bytes.
 std::vector<std::uint8_t> trailer_image(const std::vector<Metalayer>& stored);
 
-/// The chunk that holds the content of a variable-length metalayer.
+/// The chunk that holds the content of a variable-length metalayer. REQUIRES: at most codec::kMaxChunkBytes.
 std::vector<std::uint8_t> metalayer_chunk(ByteView plain);
 
 }  // namespace cframefs::frame

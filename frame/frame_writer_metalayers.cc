@@ -64,9 +64,11 @@ Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
 
 Result<void> FrameWriter::set_vlmetalayer(const std::string& name, ByteView content) {
   if (auto fine = check_name(name); !fine) return fine;
+  if (content.size() > codec::kMaxChunkBytes) return codec::invalid("a metalayer of more than a chunk can hold");
   auto layers = vlmetalayers_ ? Result<std::vector<Metalayer>>(*vlmetalayers_) : stored_vlmetalayers();
   if (!layers) return Failure(layers.error());
   if (auto put = put_layer(*layers, name, metalayer_chunk(content)); !put) return put;
+  if (auto fits = check_metalayer_room(*layers); !fits) return fits;
   vlmetalayers_ = std::move(*layers);
   return {};
 }
@@ -86,6 +88,7 @@ Result<void> FrameWriter::set_metalayer(const std::string& name, ByteView conten
   if (container_->metalayer_damage()) return Failure(*container_->metalayer_damage());
   auto layers = metalayers_ ? *metalayers_ : container_->metalayers();
   if (auto put = put_layer(layers, name, {content.begin(), content.end()}); !put) return put;
+  if (auto fits = check_metalayer_room(layers); !fits) return fits;
   metalayers_ = std::move(layers);
   return {};
 }
