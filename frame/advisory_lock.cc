@@ -9,6 +9,9 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include "frame/byte_source.h"
+#include "frame/replacement_file.h"
+
 namespace cframefs::frame {
 
 namespace {
@@ -29,16 +32,27 @@ bool knows_no_locks(const Error& error) {
   return error.sys == ENOSYS || error.sys == EOPNOTSUPP || error.sys == ENOLCK || error.sys == EINVAL;
 }
 
-/// False: there are no locks here.
-Result<bool> lock_exclusive(FileOps& files, int fd, std::chrono::steady_clock::time_point until) {
+codec::Failure held_by_another() {
+  return io_error(EBUSY, "lock held by another program");
+}
+
+enum class Tried : std::uint8_t { held, refused, no_locks };
+
+Result<Tried> try_lock(FileOps& files, int fd, int operation) {
+  const auto held = files.try_lock(fd, operation);
+  if (held) return *held ? Tried::held : Tried::refused;
+  if (knows_no_locks(held.error())) return Tried::no_locks;
+  return Failure(held.error());
+}
+
+/// True once `take` says so; EBUSY if it has not by `until`.
+template <class Take>
+Result<void> retry_until(std::chrono::steady_clock::time_point until, Take take) {
   while (true) {
-    const auto held = files.try_lock(fd, LOCK_EX);
-    if (!held) {
-      if (knows_no_locks(held.error())) return false;
-      return Failure(held.error());
-    }
-    if (*held) return true;
-    if (std::chrono::steady_clock::now() >= until) return io_error(EBUSY, "lock held by another program");
+    const Result<bool> taken = take();
+    if (!taken) return Failure(taken.error());
+    if (*taken) return {};
+    if (std::chrono::steady_clock::now() >= until) return held_by_another();
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -70,31 +84,95 @@ Result<Descriptor> open_side_car(FileOps& files, int dir, const std::string& pat
 
 }  // namespace
 
+std::string guard_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  // A digest (FNV-1a), for names may be as long as names can be. All programs must come to the same one.
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const char letter : std::string_view(path).substr(begin))
+    digest = (digest ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return path.substr(0, begin) + kTemporaryPrefix + std::to_string(digest) + ".lock";
+}
+
 std::string side_car_path(const std::string& path, bool folder) {
   return path + (folder ? "/.b2lock" : ".b2lock");
 }
 
-Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, int dir, const std::string& side_car, int frame,
-                                           std::chrono::milliseconds patience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  auto opened = open_side_car(files, dir, side_car);
+Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target, const LockManner& manner) {
+  const auto until = std::chrono::steady_clock::now() + manner.patience;
+  auto opened = open_side_car(files, target.dir, target.side_car);
   if (!opened) return Failure(opened.error());
   AdvisoryLock lock;
   lock.files_ = &files;
+  lock.target_ = target;
+  lock.stays_shared_ = manner.stays_shared;
   lock.side_car_ = std::move(*opened);
   if (lock.side_car_.is_open()) {
-    const auto held = lock_exclusive(files, lock.side_car_.fd(), until);
+    const auto held = retry_until(until, [&]() -> Result<bool> {
+      const auto tried = try_lock(files, lock.side_car_.fd(), LOCK_EX);
+      if (!tried) return Failure(tried.error());
+      return *tried != Tried::refused;
+    });
     if (!held) return Failure(held.error());
     if (auto raised = raise_counter(files, lock.side_car_.fd()); !raised) return Failure(raised.error());
   }
-  const auto held = lock_exclusive(files, frame, until);
-  if (!held) return Failure(held.error());
-  if (*held) lock.frame_ = frame;
+  if (auto held = lock.take_frame(manner, until); !held) return Failure(held.error());
   return lock;
 }
 
+Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) {
+  const auto take = [&]() -> Result<bool> {
+    const auto alone = try_lock(*files_, target_.frame, LOCK_EX);
+    if (!alone) return Failure(alone.error());
+    is_exclusive_ = true;
+    if (*alone == Tried::held) frame_ = target_.frame;
+    if (*alone != Tried::refused) return true;
+    // A refused change of lock gives up the one that was held: the shared one is taken again in any case.
+    const auto shared = try_lock(*files_, target_.frame, LOCK_SH);
+    if (!shared) return Failure(shared.error());
+    if (*shared != Tried::held) return false;
+    frame_ = target_.frame;
+    is_exclusive_ = false;
+    return manner.alone ? false : take_guard();
+  };
+  const auto before = files_->status(target_.frame);
+  auto held = retry_until(until, take);
+  if (!held && manner.alone && frame_ >= 0) {
+    return io_error(EBUSY, "open for writing in a mount, or locked by another program");
+  }
+  if (held || held.error().sys != EBUSY || manner.alone || !manner.past_frame) return held;
+  // The last attempt: a program that only reads must not make data be lost. A writer would have changed the file.
+  const auto after = files_->status(target_.frame);
+  if (!before || !after || !(Identity::of(*before) == Identity::of(*after))) return held;
+  is_exclusive_ = false;
+  const auto guarded = take_guard();
+  if (guarded && !*guarded) return held;
+  return {};
+}
+
+/// False: another writer holds it, or it cannot be had.
+Result<bool> AdvisoryLock::take_guard() {
+  if (target_.guard.empty()) return true;  // a file without a name has one writer
+  const auto fd = files_->create_at(target_.dir, target_.guard, O_RDWR | O_NONBLOCK | O_NOCTTY, 0600);
+  if (!fd) {
+    if (fd.error().sys == EACCES || fd.error().sys == EPERM || fd.error().sys == EROFS) return false;
+    return Failure(fd.error());
+  }
+  Descriptor made(*files_, *fd);
+  const auto held = try_lock(*files_, made.fd(), LOCK_EX);
+  if (!held) return Failure(held.error());
+  if (*held != Tried::held) return false;
+  // The writer that held it before has removed it meanwhile: then it keeps no other one out.
+  const auto ours = files_->status(made.fd());
+  const auto named = files_->status_at(target_.dir, target_.guard);
+  if (!ours || !named || ours->st_ino != named->st_ino || ours->st_dev != named->st_dev) return false;
+  guard_ = std::move(made);
+  return true;
+}
+
 AdvisoryLock::~AdvisoryLock() {
-  if (frame_ >= 0) static_cast<void>(files_->try_lock(frame_, LOCK_UN));
+  if (guard_.is_open()) static_cast<void>(files_->remove_at(target_.dir, target_.guard, false));
+  if (frame_ >= 0) static_cast<void>(files_->try_lock(frame_, stays_shared_ ? LOCK_SH : LOCK_UN));
 }
 
 }  // namespace cframefs::frame

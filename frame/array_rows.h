@@ -32,6 +32,7 @@ class ArrayRows {
     return layer_.chunkshape.empty() ? 0 : static_cast<std::uint64_t>(layer_.chunkshape[0]);
   }
 
+  std::uint64_t typesize() const { return typesize_; }
   std::uint32_t block_bytes() const { return block_bytes_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
 

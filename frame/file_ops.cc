@@ -244,6 +244,12 @@ class SystemFiles final : public FileOps {
     return answer(data_only ? "fdatasync" : "fsync", data_only ? ::fdatasync(fd) : ::fsync(fd));
   }
 
+  Result<void> flush(int fd) override {
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return io_error(errno, "dup");
+    return answer("close", ::close(copy));
+  }
+
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                          unsigned flags) override {
     return with_parent<void>(from_dir, from, "rename", [&](int from_folder, const char* from_name) {
@@ -307,6 +313,10 @@ class SystemFiles final : public FileOps {
     return with_parent<void>(dir, path, "utimens", [&](int parent, const char* name) {
       return answer("utimens", ::utimensat(parent, name, times.data(), AT_SYMLINK_NOFOLLOW));
     });
+  }
+
+  Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    return answer("utimens", ::futimens(fd, times.data()));
   }
 
   Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {

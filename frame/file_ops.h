@@ -75,6 +75,9 @@ class FileOps {
   virtual Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) = 0;
   /// fsync(2), or fdatasync(2) with `data_only`; of a folder: the names in it.
   virtual Result<void> sync(int fd, bool data_only) = 0;
+  /// What close(2) would say of what was written through `fd`, which stays open: some filesystems tell of a full disk, or
+  /// of an error, only then.
+  virtual Result<void> flush(int fd) = 0;
   /// Has the disk begin with what was written there, so that a sync to come finds less to wait for. Promises nothing.
   virtual void write_out_soon(int fd, FileOffset at, std::uint64_t length) = 0;
   /// renameat2(2). `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
@@ -93,6 +96,8 @@ class FileOps {
   virtual Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) = 0;
   /// Access and modification time; UTIME_NOW and UTIME_OMIT as utimensat(2).
   virtual Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) = 0;
+  /// The same of an open file.
+  virtual Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) = 0;
   /// `flags`: 0, XATTR_CREATE, XATTR_REPLACE.
   virtual Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) = 0;
   virtual Result<void> remove_attribute(int fd, const std::string& name) = 0;

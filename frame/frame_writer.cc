@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 
 #include "frame/advisory_lock.h"
 #include "frame/cframe.h"
@@ -92,6 +93,7 @@ Result<void> FrameWriter::open_files() {
   }
   if (!fd) return Failure(fd.error());
   file_ = std::make_shared<const Descriptor>(files_, *fd);
+  if (options_.stays_open) static_cast<void>(files_.try_lock(file_->fd(), LOCK_SH));
   return {};
 }
 
@@ -158,11 +160,8 @@ Result<void> FrameWriter::compact() {
   return sparse_->remove_unreferenced(*container_);
 }
 
-FrameWriter::~FrameWriter() = default;
-
-Result<AdvisoryLock> FrameWriter::lock() {
-  const std::string side_car = has_name_ ? side_car_path(path_, folder_ != nullptr) : std::string();
-  return AdvisoryLock::acquire(files_, dir_, side_car, file_->fd(), options_.lock_patience);
+FrameWriter::~FrameWriter() {
+  if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->fd(), LOCK_UN));
 }
 
 Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
@@ -170,11 +169,19 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
   if (has_changes() || anew) {
     if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
     if (auto fine = pending_.check(*container_); !fine) return fine;
+    const std::shared_ptr<const Descriptor> locked = file_;  // open for as long as it is
     const auto held = lock();
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
+    // A new file would take the frame away from others that have it open for writing.
+    const bool may_compact = std::exchange(may_compact_, may_compact_ && held->is_exclusive());
     auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();
+    may_compact_ = may_compact && (may_compact_ || !held->is_exclusive());
     if (!done) return done;
+    // Another program may have put a new file in place after the look: what was switched to is lost then.
+    if (!held->is_exclusive()) {
+      if (auto named = check_named(); !named) return named;
+    }
   }
   if (durability == Durability::durable && (unsynced_ || !ever_synced_)) return sync_all();
   return {};
@@ -186,6 +193,11 @@ Result<void> FrameWriter::check_unchanged() const {
   const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
   if (!now) return Failure(now.error());
   if (*now != header_) return stale("somebody else changed the frame");
+  return check_named();
+}
+
+/// Whether the frame's name still leads to this file.
+Result<void> FrameWriter::check_named() const {
   if (!has_name_) return {};
   const auto ours = files_.status(file_->fd());
   if (!ours) return Failure(ours.error());
@@ -441,9 +453,7 @@ Result<void> FrameWriter::make_new_file() {
   }
   if (auto put = files_.pwrite(replacement->fd(), next.header, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;
-  if (!has_changes()) {
-    if (auto kept = replacement->keep_times(); !kept) return kept;
-  }
+  if (auto kept = replacement->keep_times(!has_changes()); !kept) return kept;
   if (durable) {
     if (auto synced = replacement->sync(); !synced) {
       failed_ = true;
@@ -471,6 +481,7 @@ Result<void> FrameWriter::make_new_file() {
 }
 
 void FrameWriter::adopt(Next next) {
+  if (options_.stays_open && next.file != file_) static_cast<void>(files_.try_lock(next.file->fd(), LOCK_SH));
   file_ = std::move(next.file);
   header_ = std::move(next.header);
   container_ = std::move(next.container);

@@ -50,6 +50,10 @@ struct WriterOptions {
   bool stores_chunks = true;
   /// How long to wait for a lock that somebody else holds.
   std::chrono::milliseconds lock_patience{5000};
+  /// No other program may have the frame open for writing, or hold a lock on it: for what makes a new file of it.
+  bool alone = false;
+  /// Until the writer is destroyed it holds a lock that keeps those out who want to be alone.
+  bool stays_open = false;
   /// Where one writer after another opens the same sparse frame: so that the later one lets the states be that are
   /// read since the earlier one's time. Null: it does not know of these.
   std::shared_ptr<SparseRegistry> sparse_registry = nullptr;
@@ -93,11 +97,28 @@ class FrameWriter {
   Result<void> remove_vlmetalayer(const std::string& name);
   Result<void> set_metalayer(const std::string& name, ByteView content);
 
+  /// Puts another empty frame in the place of this one, whole or not at all. Forgets what is pending. REQUIRES: it is
+  /// empty and has a name. stale, as in commit(): it is not empty any more.
+  Result<void> replace_empty(const NewFrame& wanted);
+
+  /// A frame that is being written beside this one, to take its place whole. No other program commits to this one
+  /// meanwhile. Goes away with its file if it does not take the place. Must not outlive the writer that made it.
+  struct Beside;
+  Result<std::unique_ptr<Beside>> make_beside(const NewFrame& wanted);
+  /// Puts it in the place of this frame. What `next.writer` has committed is the frame then; this writer has no use any
+  /// more. REQUIRES: it has a name and is contiguous.
+  Result<void> give_place_to(Beside& next);
+
   /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
   /// makes earlier ordered commits so.
   Result<void> commit(Durability durability);
+  /// From now on a lock that another program holds is waited for so long. `past_frame`: and then the frame's own lock
+  /// is done without, as at the end of a mount; the side-car's is not.
+  void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
   /// Forgets what is pending.
   void abandon();
+  /// A sync failed: every commit fails until the frame is opened again.
+  bool has_failed() const { return failed_; }
 
   /// Cuts off what a commit that did not finish left behind the frame, which the next commit would do anyway. Returns
   /// how many bytes that were.
@@ -127,6 +148,7 @@ class FrameWriter {
   Result<void> commit_locked(Durability durability, bool anew);
   Result<AdvisoryLock> lock();
   Result<void> check_unchanged() const;
+  Result<void> check_named() const;
   Result<std::uint64_t> cut_tail_locked();
   bool needs_new_file() const;
   bool metalayers_need_new_file() const;
@@ -151,7 +173,7 @@ class FrameWriter {
   int dir_;
   std::string path_;
   const std::shared_ptr<IndexCache> cache_;
-  const WriterOptions options_;
+  WriterOptions options_;
   bool has_name_ = true;
 
   std::shared_ptr<const Descriptor> folder_;  // of a sparse frame; null: a contiguous one
@@ -171,6 +193,7 @@ class FrameWriter {
   bool unsynced_ = false;    // the switch to the committed state may not be durable
   bool ever_synced_ = true;  // something in the file is
   bool failed_ = false;      // a sync failed
+  bool past_frame_lock_ = false;
   bool may_compact_ = true;  // nothing has kept a commit from it
   std::optional<std::uint64_t> dead_bytes_;
 };

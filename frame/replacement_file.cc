@@ -92,8 +92,9 @@ Result<void> ReplacementFile::take_attributes(int original) {
   return {};
 }
 
-Result<void> ReplacementFile::keep_times() {
-  return files_->set_times_at(dir_, temporary_, {original_.st_atim, original_.st_mtim});
+Result<void> ReplacementFile::keep_times(bool content_kept) {
+  const struct timespec modified = content_kept ? original_.st_mtim : timespec{0, UTIME_OMIT};
+  return files_->set_times_at(dir_, temporary_, {original_.st_atim, modified});
 }
 
 Result<void> ReplacementFile::publish() {

@@ -28,8 +28,10 @@ class ReplacementFile {
   int fd() const { return file_->fd(); }
   std::shared_ptr<const Descriptor> file() const { return file_; }
 
-  /// Gives it the times of the file that it replaces.
-  Result<void> keep_times();
+  /// Its name beneath the folder that `dir` refers to, until it is published.
+  const std::string& temporary_name() const { return temporary_; }
+  /// Gives it the times of the file that it replaces; without `content_kept` the access time alone.
+  Result<void> keep_times(bool content_kept);
   Result<void> sync() { return files_->sync(fd(), false); }
   /// Renames it over the other. The name is durable once the folder is synced.
   Result<void> publish();

@@ -94,8 +94,8 @@ void SparseStates::remove_with_lock() {
   const auto index = files_.open_at(folder_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (!index) return;
   const Descriptor file(files_, *index);
-  const std::string side_car = side_car_path(".", true);
-  const auto held = AdvisoryLock::acquire(files_, folder_->fd(), side_car, file.fd(), std::chrono::milliseconds(0));
+  const AdvisoryLock::Target target{folder_->fd(), side_car_path(".", true), {}, file.fd()};
+  const auto held = AdvisoryLock::acquire(files_, target, {std::chrono::milliseconds(0)});
   if (held) remove_dead();
 }
 

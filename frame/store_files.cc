@@ -452,6 +452,11 @@ Result<void> StoreFiles::set_times_at(int dir, const std::string& path, const st
   return base_.set_times_at(dir, path, times);
 }
 
+Result<void> StoreFiles::set_times(int fd, const std::array<struct timespec, 2>& times) {
+  if (opened(fd)) return read_only("utimens");
+  return base_.set_times(fd, times);
+}
+
 Result<void> StoreFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
   const auto known = opened(fd);
   if (known && (name.starts_with(kVlmetaAttribute) || !is_itself(fd, *known))) return read_only("setxattr");

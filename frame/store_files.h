@@ -57,6 +57,7 @@ class StoreFiles final : public FileOps {
   Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) override {
     return base_.allocate(fd, mode, at, length);
   }
+  Result<void> flush(int fd) override { return base_.flush(fd); }
   Result<void> sync(int fd, bool data_only) override { return base_.sync(fd, data_only); }
   void write_out_soon(int fd, FileOffset at, std::uint64_t length) override { base_.write_out_soon(fd, at, length); }
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
@@ -69,6 +70,7 @@ class StoreFiles final : public FileOps {
   Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override;
   Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override;
   Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) override;
+  Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override;
   Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;
   Result<void> remove_attribute(int fd, const std::string& name) override;
   Result<bool> try_lock(int fd, int operation) override { return base_.try_lock(fd, operation); }

@@ -8,7 +8,10 @@
 
 #include <linux/falloc.h>
 
+#include "frame/array_plan.h"
 #include "frame/array_scatter.h"
+#include "frame/cframe.h"
+#include "frame/npy_file.h"
 
 namespace cframefs::fs {
 namespace {
@@ -16,6 +19,9 @@ namespace {
 using frame::ArrayGeometry;
 using frame::ChunkNumber;
 
+// Of an array that takes the place of another one.
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
 constexpr std::string_view kShapeKey = "'shape': (";
 
 codec::Failure too_large() {
@@ -93,6 +99,39 @@ codec::Result<std::optional<ArrayChanges>> ArrayChanges::of(const Generation& ge
   const bool fits = chunksize <= 0 || static_cast<std::uint32_t>(chunksize) == (*array)->chunk_bytes();
   if (!fits && (*array)->can_change()) return codec::unsupported("the array's chunks are not those of its frame");
   return std::optional(ArrayChanges(std::move(**array), view.tiles() != nullptr, view.head().size()));
+}
+
+codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {
+  const auto file = frame::parse_npy_file(bytes);
+  if (!file) return codec::Failure(file.error());
+  if (file->fortran_order && file->shape.size() > 1) {
+    return codec::unsupported("an array in Fortran order cannot take the place of one in C order");
+  }
+  const auto item_bytes = frame::array_bytes(file->shape, file->type.itemsize);
+  if (!item_bytes) return too_large();
+  const auto layer = frame::plan_array(file->shape, file->type, kChunkBytes, kBlockBytes);
+  if (!layer) return codec::Failure(layer.error());
+  codec::EncodeParameters plain;
+  plain.typesize = static_cast<std::int32_t>(file->type.itemsize);
+  const auto chunksize = static_cast<std::int32_t>(frame::chunk_items(*layer) * file->type.itemsize);
+  const frame::NewFrame empty{plain, chunksize, {{"b2nd", frame::array_layer_image(*layer)}}};
+  const auto container = frame::open_cframe(frame::memory_source(frame::empty_frame(empty)), nullptr);
+  if (!container) return codec::Failure(container.error());
+  auto array = frame::ArrayRows::of(**container);
+  if (!array) return codec::Failure(array.error());
+  const std::vector<std::uint8_t> head = (*array)->npy_head((*array)->rows());
+  if (head.size() > bytes.size() || !std::equal(head.begin(), head.end(), bytes.begin())) {
+    return codec::unsupported("a header that NumPy writes in another way");
+  }
+  ArrayChanges made(std::move(**array), true, head.size());
+  made.item_bytes_ = *item_bytes;
+  made.chunksize_ = chunksize;
+  return made;
+}
+
+frame::NewFrame ArrayChanges::new_frame(codec::EncodeParameters like, std::uint64_t rows) const {
+  like.typesize = static_cast<std::int32_t>(array_.typesize());
+  return {encoding(like), chunksize_, {{"b2nd", array_.layer_content(rows)}}};
 }
 
 std::uint64_t ArrayChanges::rows_at(std::uint64_t size) const {
@@ -206,7 +245,7 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
 
 codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
                                                      const std::shared_ptr<const Generation>& generation,
-                                                     ReadRoute& route) const {
+                                                     ReadRoute& route, bool is_new) const {
   const std::uint64_t rows = rows_at(layer.size());
   auto array = array_.geometry(rows);
   auto kept = array_.geometry(rows_at(layer.kept()));
@@ -214,12 +253,13 @@ codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
   if (!kept) return codec::Failure(kept.error());
   Plan plan;
   plan.nbytes = array->chunk_count() * array_.chunk_bytes();
-  const std::uint64_t kept_chunks = std::min(kept->chunk_count(), array->chunk_count());
+  const std::uint64_t kept_chunks = is_new ? 0 : std::min(kept->chunk_count(), array->chunk_count());
   plan.kept_bytes = kept_chunks * array_.chunk_bytes();
   if (rows != array_.rows()) plan.layer = array_.layer_content(rows);
   // Rows that are new in chunks that stay; the chunks behind them are zeros of themselves.
   const std::uint64_t kept_rows = rows_at(layer.kept());
-  const std::uint64_t layers = array_.can_change() ? (kept_rows + array_.chunk_rows() - 1) / array_.chunk_rows() : 0;
+  const std::uint64_t layers =
+      array_.can_change() && !is_new ? (kept_rows + array_.chunk_rows() - 1) / array_.chunk_rows() : 0;
   const std::uint64_t zeros_until = layers * array_.chunk_rows() * array_.row_bytes();
   const auto work = std::make_shared<Work>(
       Work{std::move(*array), ranges_of(layer, zeros_until), {}, generation, kept_chunks, route});

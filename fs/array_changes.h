@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "frame/array_rows.h"
+#include "frame/frame_image.h"
 #include "fs/chunk_encoders.h"
 #include "fs/dirty_layer.h"
 #include "fs/generation.h"
@@ -32,6 +33,16 @@ class ArrayChanges {
 
   /// None if the frame is no array. unsupported: it is one that cannot be told what to become.
   static codec::Result<std::optional<ArrayChanges>> of(const Generation& generation);
+
+  /// The array that a .npy file becomes whose first bytes, all of its header at least, are these: without rows, or with
+  /// zeros if it cannot have any. unsupported: no frame can hold it, or its header is not the one that it would show.
+  static codec::Result<ArrayChanges> from_head(codec::ByteView bytes);
+  /// Whether a file of `size` bytes has no items, so that another header makes another array of it.
+  bool is_empty(std::uint64_t size) const { return is_flat_ && head_ > 0 && size == head_; }
+  /// The size of the file when it is new.
+  std::uint64_t new_size() const { return array_.can_change() ? head_ : head_ + item_bytes_; }
+  /// How its frame is made, with so many rows. `like`: parameters of the encoding.
+  frame::NewFrame new_frame(codec::EncodeParameters like, std::uint64_t rows) const;
 
   /// Whether it is shown in C order; else as its chunks.
   bool is_flat() const { return is_flat_; }
@@ -67,8 +78,9 @@ class ArrayChanges {
     std::vector<std::uint8_t> layer;    // content of the metalayer; empty: as it is
   };
   /// REQUIRES: is_flat(); layer.size() is whole.
+  /// `is_new`: nothing of `generation` is in it.
   codec::Result<Plan> plan(const DirtyLayer& layer, const std::shared_ptr<const Generation>& generation,
-                           ReadRoute& route) const;
+                           ReadRoute& route, bool is_new = false) const;
   const std::string& layer_name() const { return array_.layer_name(); }
 
  private:
@@ -84,6 +96,9 @@ class ArrayChanges {
   frame::ArrayRows array_;
   bool is_flat_ = false;
   std::uint64_t head_ = 0;
+  // Of one from from_head():
+  std::uint64_t item_bytes_ = 0;  // all items'
+  std::int32_t chunksize_ = 0;
 };
 
 }  // namespace cframefs::fs

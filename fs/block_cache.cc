@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 
 namespace intrusive = boost::intrusive;
@@ -130,11 +132,16 @@ codec::ByteSpan BlockCache::Pin::bytes() const {
 
 BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics)
     : bound_(bound), pool_(pool), statistics_(statistics) {
+  pool_.on_shortage([this] {
+    while (evict_one() || evict(kAhead)) {
+    }
+  });
   for (auto& shard : shards_)
     shard = std::make_unique<Shard>();
 }
 
 BlockCache::~BlockCache() {
+  pool_.on_shortage(nullptr);
   for (auto& shard : shards_) {
     codec::MutexLock lock(shard->mutex);
     for (auto& list : shard->lists)
@@ -219,10 +226,10 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::siz
   if (found != shard.table.end()) {
     return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
   }
-  bytes_.fetch_add(fresh->buffer.capacity(), std::memory_order_relaxed);
+  fresh->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
+  shard.add(*fresh);
   Cell* cell = fresh.release();
-  cell->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
-  shard.add(*cell);
+  bytes_.fetch_add(cell->buffer.capacity(), std::memory_order_relaxed);
   return {Pin(this, cell, true), Found::load};
 }
 
@@ -236,12 +243,14 @@ void BlockCache::publish(const Pin& pin) {
 }
 
 void BlockCache::fail(Pin pin, const codec::Error& error) {
+  codec::Error kept = no_memory();
+  try_in_memory([&] { kept = error; });
   Shard& shard = shard_of(pin.cell_->key);
   {
     codec::MutexLock lock(shard.mutex);
     // Out of the table at once, so that the next reader tries again; the last pin frees the memory.
     pin.cell_->state = Cell::State::failed;
-    pin.cell_->error = error;
+    pin.cell_->error = std::move(kept);
     shard.table.erase(shard.table.iterator_to(*pin.cell_));
   }
   shard.loaded.notify_all();
@@ -263,7 +272,7 @@ void BlockCache::unpin(Cell* cell, bool loads) {
     codec::MutexLock lock(shard.mutex);
     if (loads && cell->state == Cell::State::loading) {
       cell->state = Cell::State::failed;
-      cell->error = codec::io_error(ENOMEM, "decoding").value();
+      cell->error = no_memory();
       shard.table.erase(shard.table.iterator_to(*cell));
       shard.loaded.notify_all();
     }
@@ -303,10 +312,13 @@ void BlockCache::prepare(std::size_t size) {
   if (!post_ || pool_.fresh_bytes(size) == 0) return;
   const std::uint64_t held = bytes_.load(std::memory_order_relaxed) + pool_.idle_bytes();
   if (held + 2 * BufferPool::capacity_for(size) > bound_ || preparing_.exchange(true)) return;
-  post_([this, size] {
-    pool_.prepare(size);
-    preparing_.store(false);
+  const bool posted = try_in_memory([&] {
+    post_([this, size] {
+      pool_.prepare(size);
+      preparing_.store(false);
+    });
   });
+  if (!posted) preparing_.store(false);
 }
 
 std::uint64_t BlockCache::staging_bytes() const {

@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -15,17 +17,15 @@ constexpr std::size_t kSmallStep = 64;
 // More than that is not turned over by readers who come and go; it would only lie there.
 constexpr std::size_t kMostIdle = std::size_t{32} << 20;
 
+/// Null if there is no memory.
 std::uint8_t* allocate(std::size_t capacity) {
   if (capacity >= kMapped) {
     // Faulted in at once, up to a size that is sure to be filled: one call instead of a fault for each page.
     const int populate = capacity <= kPopulated ? MAP_POPULATE : 0;
     void* mapped = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
-    if (mapped == MAP_FAILED) throw std::bad_alloc();
-    return static_cast<std::uint8_t*>(mapped);
+    return mapped == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(mapped);
   }
-  void* allocated = std::aligned_alloc(kSmallStep, capacity);
-  if (allocated == nullptr) throw std::bad_alloc();
-  return static_cast<std::uint8_t*>(allocated);
+  return static_cast<std::uint8_t*>(std::aligned_alloc(kSmallStep, capacity));
 }
 
 void release(std::uint8_t* data, std::size_t capacity) {
@@ -64,16 +64,21 @@ Buffer BufferPool::get(std::size_t size) {
       return Buffer(this, data, size, capacity);
     }
   }
-  return Buffer(this, allocate(capacity), size, capacity);
+  std::uint8_t* data = allocate(capacity);
+  if (data == nullptr) {
+    // What is kept only because it may be wanted again goes first.
+    if (on_shortage_) on_shortage_();
+    trim(0);
+    data = allocate(capacity);
+  }
+  if (data == nullptr) throw std::bad_alloc();
+  return Buffer(this, data, size, capacity);
 }
 
 void BufferPool::prepare(std::size_t size) {
   const std::size_t capacity = capacity_for(size);
-  try {
-    put(allocate(capacity), capacity);
-  } catch (const std::bad_alloc&) {
-    // Whoever needs it will ask for it himself.
-  }
+  // Who needs it asks again if there is none.
+  if (std::uint8_t* data = allocate(capacity)) put(data, capacity);
 }
 
 std::size_t BufferPool::idle_bytes() const {
@@ -105,11 +110,21 @@ void BufferPool::trim(std::size_t keep) {
   }
 }
 
-void BufferPool::put(std::uint8_t* data, std::size_t capacity) {
+void BufferPool::put(std::uint8_t* data, std::size_t capacity) noexcept {
+  if (!try_in_memory([&] { keep(data, capacity); })) release(data, capacity);
+}
+
+void BufferPool::keep(std::uint8_t* data, std::size_t capacity) {
   {
     codec::MutexLock lock(mutex_);
     if (idle_bytes_ + capacity <= kMostIdle) {
-      idle_[capacity].push_back(data);
+      auto known = idle_.try_emplace(capacity).first;
+      try {
+        known->second.push_back(data);
+      } catch (...) {
+        if (known->second.empty()) idle_.erase(known);
+        throw;
+      }
       idle_bytes_ += capacity;
       return;
     }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -63,7 +64,11 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// Contents are unspecified.
+  /// `give_back` is called when the system has no memory, before get() tries once more: it is to let buffers go.
+  /// REQUIRES: before the first get().
+  void on_shortage(std::function<void()> give_back) { on_shortage_ = std::move(give_back); }
+
+  /// Contents are unspecified. Not while holding a lock that `give_back` takes.
   Buffer get(std::size_t size);
   /// Asks the system for a buffer that get(size) can then give at once. Does nothing if there is no memory.
   void prepare(std::size_t size);
@@ -78,8 +83,10 @@ class BufferPool {
 
  private:
   friend class Buffer;
-  void put(std::uint8_t* data, std::size_t capacity);
+  void put(std::uint8_t* data, std::size_t capacity) noexcept;
+  void keep(std::uint8_t* data, std::size_t capacity);
 
+  std::function<void()> on_shortage_;
   mutable codec::Mutex mutex_;
   std::map<std::size_t, std::vector<std::uint8_t*>> idle_ GUARDED_BY(mutex_);  // by capacity
   std::size_t idle_bytes_ GUARDED_BY(mutex_) = 0;

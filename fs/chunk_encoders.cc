@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/mutex.h"
+#include "fs/no_memory.h"
 
 namespace cframefs::fs {
 namespace {
@@ -39,7 +40,7 @@ struct ChunkEncoders::Work {
   }
 
   void encode(std::size_t index) {
-    Encoded result = encoders.encode(parameters, chunks[index]);
+    Encoded result = or_no_memory([&] { return encoders.encode(parameters, chunks[index]); });
     chunks[index].chunk.reset();
     chunks[index].make = nullptr;
     {
@@ -91,7 +92,8 @@ void ChunkEncoders::encode_early(const codec::EncodeParameters& parameters, cons
     codec::MutexLock lock(mutex_);
     waiting_.push_back(std::move(early));
   }
-  workers_.post([this] { run_waiting(0); });
+  // If no worker can be told, the commit encodes it.
+  try_in_memory([this] { workers_.post([this] { run_waiting(0); }); });
 }
 
 void ChunkEncoders::help_down_to(std::size_t most) {
@@ -113,7 +115,7 @@ bool ChunkEncoders::run_waiting(std::size_t most) {
     }
     early->state = EarlyEncoding::State::running;
   }
-  Encoded encoded = encode(early->parameters, chunk->bytes());
+  Encoded encoded = or_no_memory([&] { return encode(early->parameters, chunk->bytes()); });
   {
     codec::MutexLock lock(mutex_);
     early->result = std::move(encoded);
@@ -143,12 +145,12 @@ codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters
     const std::int64_t number = work->chunks[index].number;
     // A helper stops where it is far enough ahead; it is called again when there is room for it.
     if (index % kAheadOfEach == 0) {
-      for (unsigned i = 0; i < std::min<std::size_t>(helpers_, count - index - 1); ++i) {
-        workers_.post([work, ahead] {
-          while (const auto claimed = work->claim(ahead))
-            work->encode(*claimed);
-        });
-      }
+      const auto help = [work, ahead] {
+        while (const auto claimed = work->claim(ahead))
+          work->encode(*claimed);
+      };
+      for (unsigned i = 0; i < std::min<std::size_t>(helpers_, count - index - 1); ++i)
+        try_in_memory([&] { workers_.post(help); });
     }
     codec::Result<codec::EncodedChunk> encoded;
     for (bool ready = false; !ready;) {
@@ -169,7 +171,10 @@ codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters
       while (!work->results[index])
         work->done.wait(work->mutex);
     }
-    result = encoded ? take(number, std::move(*encoded)) : codec::Result<void>(codec::Failure(encoded.error()));
+    result = or_no_memory([&]() -> codec::Result<void> {
+      if (!encoded) return codec::Failure(encoded.error());
+      return take(number, std::move(*encoded));
+    });
   }
   codec::MutexLock lock(work->mutex);
   work->stopped = true;

@@ -24,6 +24,13 @@ void ChunkPatches::count(std::uint64_t before, std::uint64_t after) {
   counter_.fetch_add(after - before, std::memory_order_relaxed);
 }
 
+std::uint64_t ChunkPatches::written() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [from, piece] : pieces_)
+    bytes += piece.size();
+  return bytes;
+}
+
 bool ChunkPatches::covers(std::uint64_t length) const {
   if (length == 0) return true;
   return !pieces_.empty() && pieces_.begin()->first == 0 && pieces_.begin()->second.size() >= length;

@@ -28,6 +28,8 @@ class ChunkPatches {
 
   const Pieces& pieces() const { return pieces_; }
   std::uint64_t footprint() const { return footprint_; }
+  /// Bytes in the pieces.
+  std::uint64_t written() const;
   /// Whether nothing of the first `length` bytes is missing.
   bool covers(std::uint64_t length) const;
 

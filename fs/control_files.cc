@@ -37,6 +37,9 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"bytes_encoded", "Plain bytes encoded", false, of(s.bytes_encoded)},
       {"chunks_copied", "Chunks copied from frame to frame without decoding", false, of(s.chunks_copied)},
       {"commits", "States that frames were switched to", false, of(s.commits)},
+      {"failed_commits", "Commits that failed; what they were to commit is kept and tried again", false,
+       of(s.failed_commits)},
+      {"bytes_lost", "Plain bytes written that could never be committed", false, of(s.bytes_lost)},
       {"bytes_written", "Bytes that commits have put into frames, compacting included", false, of(s.bytes_written)},
       {"errors", "Reads answered with an error", false, of(s.errors)},
       {"generations", "Changes of backing files that were noticed", false, of(s.generations)},
@@ -51,7 +54,7 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
 Attributes control_attributes(const Node& node, std::uint64_t size) {
   Attributes attributes;
   attributes.node = node.id;
-  attributes.status.st_ino = node.inode;
+  attributes.status.st_ino = node.shown_inode;
   attributes.status.st_mode = node.role == NodeRole::control_folder ? S_IFDIR | 0555U : S_IFREG | 0444U;
   attributes.status.st_nlink = 1;
   attributes.status.st_size = static_cast<off_t>(size);

@@ -6,14 +6,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +19,8 @@
 #include "fs/filesystem.h"
 #include "fs/fuse_adapter.h"
 #include "fs/log.h"
+#include "fs/mount_guard.h"
+#include "fs/mount_info.h"
 
 namespace cframefs::fs {
 namespace {
@@ -56,15 +56,17 @@ bool clear_dead_mount(const std::string& mountpoint) {
 
 /// Whether the mount point is a regular file.
 codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
-  struct stat status {};
-  int failed = ::stat(mountpoint.c_str(), &status);
+  // The kernel would answer from what it remembers of a mount whose daemon is dead, unless it has to ask.
+  struct statx status {};
+  const auto look = [&] { return statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_FORCE_SYNC, STATX_TYPE, &status); };
+  int failed = look();
   if (failed != 0 && errno == ENOTCONN && clear_dead_mount(mountpoint)) {
     log_warning(mountpoint + ": unmounted what a dead daemon had left there");
-    failed = ::stat(mountpoint.c_str(), &status);
+    failed = look();
   }
   if (failed != 0) return at(mountpoint, codec::io_error(errno, "mount point"));
-  if (S_ISREG(status.st_mode)) return true;
-  if (S_ISDIR(status.st_mode)) return false;
+  if (S_ISREG(status.stx_mode)) return true;
+  if (S_ISDIR(status.stx_mode)) return false;
   return at(mountpoint, codec::invalid("the mount point is neither a folder nor a regular file"));
 }
 
@@ -105,50 +107,10 @@ std::vector<std::string> mount_arguments(const MountOptions& options, bool read_
   return arguments;
 }
 
-/// A path as mountinfo(5) writes it.
-std::string escape_blanks(const std::string& path) {
-  std::string escaped;
-  for (const char c : path) {
-    switch (c) {
-      case ' ':
-        escaped += "\\040";
-        break;
-      case '\t':
-        escaped += "\\011";
-        break;
-      case '\n':
-        escaped += "\\012";
-        break;
-      case '\\':
-        escaped += "\\134";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
-/// The setting of the kernel's readahead for the mount; empty if there is none. The mount is found in mountinfo rather
-/// than by stat(2), which would have to be answered by this very process. `mountpoint`: resolved.
-std::string readahead_setting(const std::string& mountpoint) {
-  const std::string wanted = escape_blanks(mountpoint);
-  std::ifstream mounts("/proc/self/mountinfo");
-  std::string device;
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, numbers, root, place;
-    fields >> id >> parent >> numbers >> root >> place;
-    if (line.find(" - fuse.cframefs ") != std::string::npos && place == wanted) device = numbers;
-  }
-  return device.empty() ? device : "/sys/class/bdi/" + device + "/read_ahead_kb";
-}
-
 /// Raises the kernel's readahead for the mount, where the rights are there, and tells what it is. `threads`: that will
-/// serve. `mountpoint`: resolved.
-KernelReadahead raise_readahead(const std::string& mountpoint, unsigned threads) {
-  const std::string path = readahead_setting(mountpoint);
-  if (path.empty()) return {};
+/// serve.
+KernelReadahead raise_readahead(const MountIdentity& mount, unsigned threads) {
+  const std::string path = "/sys/class/bdi/" + device_numbers(mount) + "/read_ahead_kb";
   const std::uint64_t enough = KernelReadahead::least_window(FuseAdapter::kMaxRead, threads);
   const std::uint64_t wanted = enough <= FuseAdapter::kMaxReadahead ? enough : kUsualReadahead;
   std::ofstream setting(path);
@@ -219,11 +181,13 @@ unsigned service_threads(const MountOptions& options) {
   return std::max(2U, std::thread::hardware_concurrency());
 }
 
-codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, const MountOptions& options,
+codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGuard& guard, const MountOptions& options,
                           const KernelReadahead& readahead) {
+  guard.watch();
   filesystem.start(adapter, readahead);
   auto served = adapter.serve(service_threads(options));
-  adapter.unmount();
+  adapter.unmount([&guard] { guard.release_readers(); });
+  guard.dismiss();
   filesystem.stop();
   adapter.drop_handles();
   if (!served) log_error(codec::describe(served.error()));
@@ -249,14 +213,20 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   auto mountpoint = real_path(options.mountpoint);
   if (!mountpoint) return codec::Failure(mountpoint.error());
   if (auto checked = check_apart(filesystem.tree(), options.source, *mountpoint); !checked) return checked;
+  MountGuard guard;
+  if (auto started = guard.start(*mountpoint); !started) log_warning(codec::describe(started.error()));
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
   FuseAdapter adapter(filesystem, [&ready] { ready.tell_ready(); });
   if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.debug);
       !mounted)
     return mounted;
-  const KernelReadahead readahead = raise_readahead(*mountpoint, service_threads(options));
-  if (foreground) return serve(filesystem, adapter, options, readahead);
+  KernelReadahead readahead;
+  if (const auto mount = mount_at(*mountpoint)) {
+    guard.mounted(*mount);
+    readahead = raise_readahead(*mount, service_threads(options));
+  }
+  if (foreground) return serve(filesystem, adapter, guard, options, readahead);
 
   const pid_t child = fork();
   if (child < 0) {
@@ -266,6 +236,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   }
   if (child > 0) {
     // The mount belongs to the child now: nothing of it may be taken down here.
+    guard.leave();
     const bool serves = ready.wait();
     if (!serves) std::fputs("cframefs: the daemon ended before the mount served; see the system log\n", stderr);
     std::fflush(nullptr);
@@ -274,7 +245,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   ready.close_reader();
   log_to(LogTarget::syslog, options.debug);
   detach_from_terminal();
-  const bool served = serve(filesystem, adapter, options, readahead).has_value();
+  const bool served = serve(filesystem, adapter, guard, options, readahead).has_value();
   std::_Exit(served ? 0 : 3);
 }
 

@@ -12,17 +12,21 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
-// Set in the inode number that a decoded view reports, so that no program takes it for the same file as the raw one.
-constexpr std::uint64_t kViewInode = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMinBlockSize = 4096;
 constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
 // How often a file is looked at again because the mount itself is changing it.
 constexpr int kProbeAttempts = 5;
 // How long an answer may wait until the kernel has dropped the pages of an older state.
 constexpr auto kDropPatience = std::chrono::seconds(1);
+
+struct timespec later_of(const struct timespec& a, const struct timespec& b) {
+  return std::pair(a.tv_sec, a.tv_nsec) < std::pair(b.tv_sec, b.tv_nsec) ? b : a;
+}
 
 codec::Failure no_such_node() {
   return codec::stale("the kernel asked for a file that it had forgotten");
@@ -55,13 +59,29 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
       route_(options.cache_size.value_or(default_cache_size()), statistics_, once_),
       ahead_(route_, workers_, options.readahead, ahead_threads(options) + 1),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
-      encoders_(workers_, ahead_threads(options), statistics_),
-      flusher_(std::chrono::milliseconds(static_cast<std::int64_t>(options.commit_interval * 1000))) {
+      encoders_(workers_, ahead_threads(options), statistics_) {
+  const auto milliseconds = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  };
+  write_back_.interval = milliseconds(options.commit_interval);
+  write_back_.lock_patience = milliseconds(options.lock_patience);
   write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit());
 }
 
 Filesystem::~Filesystem() {
   stop();
+}
+
+/// Of many files one may be damaged, but a mount of one file that shows nothing is of no use.
+codec::Result<void> Filesystem::check_single_source() const {
+  if (!tree_.is_single_file()) return {};
+  auto probe = tree_.probe(tree_.single_name());
+  if (!probe) return codec::Failure(probe.error());
+  if (!probe->damage) return {};
+  codec::Error error = *probe->damage;
+  error.path = options_.source;
+  if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
+  return codec::Failure(std::move(error));
 }
 
 codec::Result<void> Filesystem::open_source(bool root_is_file) {
@@ -71,12 +91,14 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
     failure.value().path = options_.mountpoint;
     return failure;
   }
+  if (auto checked = check_single_source(); !checked) return checked;
   root_is_file_ = root_is_file;
   auto probe = tree_.probe(root_is_file ? tree_.single_name() : "");
   if (!probe) return codec::Failure(probe.error());
   auto root = std::make_shared<Node>(kRootNode, NodeRole::stored, probe->kind);
   root->device = probe->status.st_dev;
-  root->shown_inode = probe->entry_inode;
+  nodes_.numbers().set_home(root->device);
+  root->shown_inode = nodes_.numbers().shown(root->device, probe->entry_inode);
   root->inode = probe->entry_inode;
   nodes_.set_root(std::move(root));
   auto beneath = files_.filesystem_status(tree_.root_fd());
@@ -102,7 +124,7 @@ void Filesystem::stop() {
   watcher_.stop();
   notifier_.stop();
   flusher_.stop();
-  flusher_.commit_all();
+  flusher_.commit_all([this](WriteBack& file, const codec::Error& reason) { drop_rest(file, reason); });
   workers_.stop();
 }
 
@@ -125,8 +147,10 @@ void Filesystem::watch(Node& folder, const std::string& path) {
 
 void Filesystem::changed(const Watcher::Change& change) {
   if (change.everything) {
-    for (const NodeId node : nodes_.all())
-      kernel_->forget_node(node);
+    for (const NodeId id : nodes_.all()) {
+      if (const auto node = nodes_.find(id)) node->pages.lost_track();
+      kernel_->forget_node(id);
+    }
     if (keeps_names_) kernel_->forget_names();
     return;
   }
@@ -134,7 +158,7 @@ void Filesystem::changed(const Watcher::Change& change) {
   const auto folder = nodes_.find(change.folder);
   if (folder && folder->kind == EntryKind::sparse_frame) {
     // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
-    if (!is_own_state(*folder)) kernel_->forget_node(change.folder);
+    if (is_changed_behind(*folder)) kernel_->forget_node(change.folder);
     return;
   }
   // The folder's own times have changed too; a single-file root is its folder.
@@ -146,7 +170,7 @@ void Filesystem::changed(const Watcher::Change& change) {
       // kernel knows; it must not be told, because telling waits for whoever is changing the folder, which a daemon
       // that is killed meanwhile never ends.
       if (change.entry && !lies_at(*node, change)) kernel_->forget_name(change.folder, change.name);
-    } else if (!is_own_state(*node)) {
+    } else if (is_changed_behind(*node)) {
       kernel_->forget_node(node->id);
     } else if (options_.attr_timeout) {
       kernel_->forget_attributes(node->id);
@@ -181,10 +205,12 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     }
     codec::Result<std::string> path;
     codec::Result<Probe> probe;
+    PageCacheState::Look look;
     {
       codec::SharedLock names(names_);
       path = path_of(node.id);
       if (!path) return codec::Failure(path.error());
+      look = node.pages.begin_look();
       probe = tree_.probe_again(*path, known);
     }
     if (!probe) return probe;
@@ -200,43 +226,45 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (!is_root && !same_file && !(writer && writer->is_committing())) {
       return codec::stale("another file has taken its place");
     }
-    return take_probe(node, *path, known, std::move(*probe), writer);
+    return take_probe(node, *path, known, std::move(*probe), writer, look);
   }
 }
 
 codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
-                                            const std::shared_ptr<WriteBack>& writer) {
+                                            const std::shared_ptr<WriteBack>& writer,
+                                            const PageCacheState::Look& look) {
+  std::shared_ptr<const Generation> current;
+  {
+    codec::MutexLock lock(node.mutex);
+    node.known = probe;
+    current = node.current.lock();
+  }
+  const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
+  const bool unsettled = writer && writer->is_committing();
+  if (changed && !unsettled && !node.pages.is_own(probe.identity))
+    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
-    // What programs have written counts, whatever of it is on disk.
+    // What programs have written counts, whatever of it is on disk. The write-back tells the kernel of changes behind
+    // the mount.
     probe.size = writer->size();
     probe.damage.reset();
-    if (const auto written = writer->dirty_since_write()) probe.status.st_mtim = *written;
-  } else if (probe.damage) {
+    if (const auto written = writer->dirty_since_write()) {
+      probe.status.st_mtim = *written;
+      probe.status.st_ctim = later_of(probe.status.st_ctim, *written);
+    }
+    node.pages.told_size(probe.size);
+    return probe;
+  }
+  if (probe.damage) {
     codec::Error error = *probe.damage;
     error.path = path;
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
     once_.error(error);
+    // A program that has the file open must get errors where it was, not a clean end where there was none.
+    probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
   }
-  const bool unsettled = writer && writer->is_committing();
-  bool stale_pages = false;
-  {
-    codec::MutexLock lock(node.mutex);
-    const bool changed = known.kind != EntryKind::none && !(node.known.identity == probe.identity);
-    const bool own = node.own == probe.identity;
-    if (changed && !own && !unsettled) statistics_.generations.fetch_add(1, std::memory_order_relaxed);
-    node.known = probe;
-    // Whoever has a file open that is damaged now must get errors, not a clean end where there was none.
-    const auto current = probe.damage ? node.current.lock() : nullptr;
-    if (current) probe.size = current->view().size();
-    // Where the size has changed too, the kernel itself drops the pages when it is told. A writer has noticed what
-    // somebody else did, and no commit of his own makes pages old.
-    const bool unknown = node.cached == frame::Identity{};
-    stale_pages =
-        changed && node.shown_size == probe.size && (writer ? unknown : !unknown && node.cached != probe.identity);
-    if (stale_pages) node.cached = {};
-    node.shown_size = probe.size;
-  }
-  if (stale_pages) drop_pages([this, id = node.id] { kernel_->forget_node(id); });
+  if (node.pages.seen_by_stat(look, probe.identity, probe.size) == PageCacheState::Drop::pages)
+    drop_pages([this, id = node.id] { kernel_->forget_node(id); });
   return probe;
 }
 
@@ -244,19 +272,58 @@ void Filesystem::drop_pages(const std::function<void()>& forget) {
   if (kernel_ == nullptr) return;
   // Dropping a page waits for a read of it that is under way, which may need this very thread: hence another thread,
   // and an end to the patience.
-  auto dropped = std::make_shared<std::promise<void>>();
-  const std::future<void> done = dropped->get_future();
-  notifier_.post([forget, dropped] {
-    forget();
-    dropped->set_value();
+  std::future<void> done;
+  // It must not be left out, or old bytes would be read.
+  until_there_is_memory([&] {
+    auto dropped = std::make_shared<std::promise<void>>();
+    done = dropped->get_future();
+    notifier_.post([forget, dropped] {
+      forget();
+      dropped->set_value();
+    });
   });
   done.wait_for(kDropPatience);
 }
 
-Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
+void Filesystem::carry_out(PageCacheState::Drop drop, NodeId node) {
+  if (drop == PageCacheState::Drop::pages) notifier_.post([this, node] { kernel_->forget_node(node); });
+}
+
+void Filesystem::enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening) {
+  const PageCacheState::Opened opened = handle.node->pages.opened(opening);
+  handle.counted = true;
+  handle.direct = opened.direct;
+  handle.keep_pages = opened.keep_pages;
+  handle.open_unconfirmed = !opened.keep_pages;
+}
+
+void Filesystem::confirm_open(FileHandle& handle) {
+  if (!handle.open_unconfirmed.load(std::memory_order_relaxed)) return;
+  if (handle.open_unconfirmed.exchange(false)) handle.node->pages.open_confirmed();
+}
+
+void Filesystem::leave_page_cache(FileHandle& handle) {
+  if (!handle.counted) return;
+  confirm_open(handle);
+  carry_out(handle.node->pages.closed(handle.writable), handle.node->id);
+}
+
+void Filesystem::note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length) {
+  // An append behind the mount has moved the end of the file: the kernel has put the bytes into other pages.
+  const bool moved = place != at;
+  const bool drops = length > 0 && (moved || handle.node->pages.must_drop_after_write(handle.open_unconfirmed));
+  confirm_open(handle);
+  if (!drops) return;
+  const std::uint64_t begin = std::min(at, place);
+  const std::uint64_t end = std::max(at, place) + length;
+  notifier_.post([this, id = handle.node->id, begin, end] { kernel_->forget_range(id, begin, end - begin); });
+}
+
+Attributes Filesystem::describe(const Node& node, const Probe& probe) {
   Attributes attributes;
   attributes.node = node.id;
   attributes.status = probe.status;
+  attributes.damage = probe.damage;
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
   // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
@@ -266,8 +333,9 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) const {
   attributes.attr_timeout = is_watched_folder ? options_.attr_timeout.value_or(kFolderTimeout) : 0;
   if (name_watched && (is_folder || keeps_names_.load(std::memory_order_relaxed)))
     attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
+  attributes.status.st_ino = nodes_.numbers().shown(probe.status.st_dev, probe.status.st_ino);
   if (is_container(probe.kind)) {
-    attributes.status.st_ino = node.shown_inode | kViewInode;
+    attributes.status.st_ino = node.shown_inode | InodeNumbers::kView;
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
     attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
     attributes.status.st_size = static_cast<off_t>(probe.size);
@@ -326,15 +394,22 @@ codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::st
     node = node ? nodes_.enter_again(node->id) : nullptr;
     if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);
   }
-  auto probe = probe_node(*node);
-  if (!probe) {
-    forget(node->id, 1);
-    return codec::Failure(probe.error());
-  }
-  return describe(*node, *probe);
+  auto found = or_no_memory([&]() -> codec::Result<Attributes> {
+    auto probe = probe_node(*node);
+    if (!probe) return codec::Failure(probe.error());
+    return describe(*node, *probe);
+  });
+  if (!found) forget(node->id, 1);
+  return found;
 }
 
 codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {
+  auto described = describe_node(id, handle);
+  if (described && described->damage) return codec::Failure(*described->damage);
+  return described;
+}
+
+codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handle) {
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   if (node->role != NodeRole::stored) {
@@ -424,6 +499,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags
 
 codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
   statistics_.reads.fetch_add(1, std::memory_order_relaxed);
+  confirm_open(handle);
   codec::Result<void> done;
   if (handle.node->role == NodeRole::control_file) {
     if (at < handle.content.size()) {

@@ -35,8 +35,9 @@ namespace cframefs::fs {
 struct Attributes {
   NodeId node = 0;
   struct stat status {};
-  double attr_timeout = 0;   // seconds
-  double entry_timeout = 0;  // seconds
+  double attr_timeout = 0;             // seconds
+  double entry_timeout = 0;            // seconds
+  std::optional<codec::Error> damage;  // why the container cannot be opened: then the size is not the plain one
 };
 
 struct FileHandle {
@@ -45,7 +46,10 @@ struct FileHandle {
   std::shared_ptr<OpenFrame> frame;               // frames only
   std::string content;                            // of a control file, as it was when opened
   bool writable = false;
-  bool append = false;  // O_APPEND: what programs write goes to the end, wherever that is
+  bool append = false;   // O_APPEND: what programs write goes to the end, wherever that is
+  bool counted = false;  // Node::pages counts it
+  /// The kernel may still be about to drop pages because of this handle's open.
+  std::atomic<bool> open_unconfirmed{false};
 
   codec::Mutex mutex;
   std::shared_ptr<const Generation> generation GUARDED_BY(mutex);  // frames only
@@ -89,8 +93,8 @@ class KernelCaches {
   virtual ~KernelCaches() = default;
   /// Attributes and pages of a node; of a folder nothing that could make it wait.
   virtual void forget_node(NodeId node) = 0;
-  /// Attributes, and pages of the first `length` bytes.
-  virtual void forget_head(NodeId node, std::uint64_t /*length*/) { forget_node(node); }
+  /// Attributes, and the pages that hold bytes [at, at + length); length: 1 or more.
+  virtual void forget_range(NodeId node, std::uint64_t /*at*/, std::uint64_t /*length*/) { forget_node(node); }
   virtual void forget_name(NodeId parent, const std::string& name) = 0;
   /// Attributes alone; never waits.
   virtual void forget_attributes(NodeId /*node*/) {}
@@ -111,7 +115,8 @@ class Filesystem {
 
   codec::Result<Attributes> lookup(NodeId parent, const std::string& name);
   void forget(NodeId node, std::uint64_t lookups);
-  /// `handle`: an open handle of the node, or null.
+  /// `handle`: an open handle of the node, or null. Fails for a container that cannot be opened, with the reason: no
+  /// size of it could be told that is not a guess.
   codec::Result<Attributes> attributes(NodeId node, FileHandle* handle);
   codec::Result<std::string> read_link(NodeId node);
 
@@ -181,6 +186,7 @@ class Filesystem {
     EntryKind kind = EntryKind::none;
   };
 
+  codec::Result<void> check_single_source() const;
   codec::Result<Probe> probe_node(Node& node);
   codec::Result<std::string> path_of(NodeId node) const;
   void watch(Node& folder, const std::string& path);
@@ -189,7 +195,7 @@ class Filesystem {
   bool lies_at(Node& node, const Watcher::Change& change) EXCLUDES(changes_);
   /// Has the kernel forget pages and waits until it has, as far as that can be waited for.
   void drop_pages(const std::function<void()>& forget);
-  Attributes describe(const Node& node, const Probe& probe) const;
+  Attributes describe(const Node& node, const Probe& probe);
   /// How long the kernel may keep the attributes of a file that it knows.
   double attribute_seconds(const Probe& probe, Node& node) const;
   codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node, const std::string& path,
@@ -228,8 +234,17 @@ class Filesystem {
   /// One more writer of the frame. EROFS: it cannot be written.
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                           const NewFile& made) EXCLUDES(changes_);
-  /// One writer less; with the last one everything is committed.
-  void stop_writing(OpenFrame& frame);
+  /// One writer less; with the last one everything is committed. What cannot be committed yet waits in the flusher, and
+  /// programs see it as before.
+  void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame) EXCLUDES(leaving_);
+  /// A commit of what waits went so: it goes on waiting or is let go.
+  void waited(NodeId node, OpenFrame& frame, bool was_told, const codec::Result<void>& done) EXCLUDES(leaving_);
+  /// Whether what a write-back holds that no program writes through any more waits for a commit. Else it ends, and what
+  /// it holds is dropped.
+  bool waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done)
+      REQUIRES(leaving_);
+  /// What it holds can never be committed.
+  void drop_rest(WriteBack& writer, const codec::Error& reason);
   /// start_writing(), `work`, a commit, stop_writing().
   codec::Result<void> write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work);
   codec::Result<FramePlace> place_of(const std::string& path) const;
@@ -249,7 +264,9 @@ class Filesystem {
   codec::Result<void> create_frame(const std::string& folder, const std::string& path, mode_t mode) REQUIRES(changes_);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);
   codec::Result<Probe> take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
-                                  const std::shared_ptr<WriteBack>& writer);
+                                  const std::shared_ptr<WriteBack>& writer, const PageCacheState::Look& look);
+  /// As attributes(), also of a node whose container cannot be opened.
+  codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
   codec::Result<Attributes> lookup_stored(NodeId parent, const std::string& directory, const std::string& name);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
@@ -287,7 +304,18 @@ class Filesystem {
   /// is afterwards. `status`: stats the file; `change`: makes the change.
   codec::Result<void> change_own(Node& node, const std::function<codec::Result<struct stat>()>& status,
                                  const std::function<codec::Result<void>()>& change);
-  bool is_own_state(Node& node);
+  /// The watcher reports a change of the node's file. True: the kernel must drop what it holds of the file.
+  bool is_changed_behind(Node& node);
+  /// Has the kernel drop pages without waiting for it.
+  void carry_out(PageCacheState::Drop drop, NodeId node);
+  /// A handle is opened on the state `opening.file`: decides what the answer to open(2) says of pages.
+  static void enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening);
+  /// A request of the handle has come: the kernel has done what the answer to its open asked for.
+  static void confirm_open(FileHandle& handle);
+  void leave_page_cache(FileHandle& handle);
+  /// A write that the kernel has put into the pages at `at` has gone to `place`. Its pages are dropped where they may
+  /// be older than it is.
+  void note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length);
 
   codec::Result<Attributes> lookup_control(NodeId parent, const std::string& name);
   std::string control_content(const std::string& name);
@@ -307,6 +335,8 @@ class Filesystem {
   bool read_only_ = true;
   /// Held by whatever makes, renames or removes entries; taken before any node's mutexes.
   codec::Mutex changes_;
+  /// Held while it is decided what becomes of a write-back that its last writer leaves. Taken before those of layers.
+  codec::Mutex leaving_;
   /// Names on disk and the places of nodes agree: held for changing while an entry is renamed or removed in both, and
   /// for looking by whoever takes from one what it uses with the other. Taken after changes_, the mutexes of commits
   /// and Node::change_mutex, before the others of nodes and layers.
@@ -327,10 +357,11 @@ class Filesystem {
                               0,
                               {0},
                               [this] { flusher_.wake(); },
+                              [this](std::uint64_t most) { flusher_.commit_largest(most); },
                               [this](std::shared_ptr<const frame::Container> container, const std::string& path) {
                                 return view_of(std::move(container), path);
                               }};
-  Flusher flusher_;
+  Flusher flusher_{write_back_};
 };
 
 }  // namespace cframefs::fs

@@ -1,6 +1,10 @@
 #include "fs/flusher.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fs/no_memory.h"
 
 namespace cframefs::fs {
 namespace {
@@ -8,6 +12,14 @@ namespace {
 // How often ages are looked at, at least.
 constexpr std::chrono::milliseconds kTick(500);
 constexpr std::chrono::milliseconds kShortestTick(10);
+// The first pause after a commit that failed; each is twice the one before. Locks are held for a short time, as a rule.
+constexpr std::chrono::milliseconds kFirstPause(500);
+constexpr std::chrono::milliseconds kLongestPause(30'000);
+constexpr std::chrono::milliseconds kLongestPauseForLock(2'000);
+
+std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
+  return a + b < a ? ~std::uint64_t{0} : a + b;
+}
 
 }  // namespace
 
@@ -30,8 +42,27 @@ void Flusher::stop() {
 
 void Flusher::add(const std::shared_ptr<WriteBack>& file) {
   codec::MutexLock lock(mutex_);
-  std::erase_if(files_, [](const auto& known) { return known.expired(); });
-  files_.push_back(file);
+  std::erase_if(entries_, [](const Entry& entry) { return entry.file.expired(); });
+  entries_.push_back({file, nullptr, nullptr, {}, {}});
+}
+
+void Flusher::keep(const std::shared_ptr<WriteBack>& file, Attempt attempt) {
+  codec::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.file.lock() != file) continue;
+    entry.kept = file;
+    entry.attempt.swap(attempt);  // what there was is destroyed without the lock
+  }
+}
+
+void Flusher::let_go(const std::shared_ptr<WriteBack>& file) {
+  Entry gone;  // destroyed without the lock
+  codec::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.kept != file) continue;
+    gone.kept = std::exchange(entry.kept, nullptr);
+    gone.attempt = std::exchange(entry.attempt, nullptr);
+  }
 }
 
 void Flusher::wake() {
@@ -43,17 +74,76 @@ void Flusher::wake() {
   woken_.notify_all();
 }
 
-Flusher::Files Flusher::files() {
-  Files found;
+/// Those that have not failed just now.
+std::vector<Flusher::Work> Flusher::files(Time now) {
+  std::vector<Work> found;
   codec::MutexLock lock(mutex_);
-  for (const auto& known : files_) {
-    if (auto file = known.lock()) found.push_back(std::move(file));
+  for (const Entry& entry : entries_) {
+    if (now < entry.not_before) continue;
+    if (auto file = entry.file.lock()) found.push_back({std::move(file), entry.attempt});
   }
   return found;
 }
 
+/// Those that are kept, or too old.
+std::vector<Flusher::Work> Flusher::due_files() {
+  const Time now = shared_.clock();
+  std::vector<Work> due = files(now);
+  std::erase_if(due, [&](const Work& work) {
+    const auto oldest = work.file->oldest_dirty();
+    return !work.attempt && (!oldest || now - *oldest < shared_.interval);
+  });
+  return due;
+}
+
+/// When it is tried again.
+void Flusher::note(const Work& work, const codec::Result<void>& done) {
+  if (!done && done.error().sys == EAGAIN) return;
+  codec::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.file.lock() != work.file) continue;
+    if (done) {
+      entry.pause = std::chrono::milliseconds(0);
+    } else {
+      const auto longest = done.error().sys == EBUSY ? kLongestPauseForLock : kLongestPause;
+      entry.pause = std::clamp(2 * entry.pause, kFirstPause, longest);
+      entry.not_before = shared_.clock() + entry.pause;
+    }
+  }
+}
+
+void Flusher::commit_due() {
+  for (const Work& work : due_files()) {
+    const auto done = work.file->commit_in_background(WriteBack::Extent::all, work.attempt != nullptr);
+    note(work, done);
+    if (work.attempt) work.attempt(done);
+  }
+}
+
+void Flusher::commit_largest(std::uint64_t most) {
+  // What is being committed already will be gone.
+  std::uint64_t going = 0;
+  const auto is_enough = [&] { return shared_.dirty_bytes.load(std::memory_order_relaxed) <= capped_sum(most, going); };
+  std::vector<std::pair<std::uint64_t, Work>> sizes;
+  for (Work& work : files(shared_.clock())) {
+    if (const std::uint64_t bytes = work.file->dirty_bytes(); bytes > 0) sizes.emplace_back(bytes, std::move(work));
+  }
+  std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [bytes, work] : sizes) {
+    const auto before = work.file->generation();
+    auto done = work.file->commit_in_background(WriteBack::Extent::complete);
+    // A stream goes on in the chunk that it is filling, unless room is wanted and there is nothing else to commit.
+    if (done && !is_enough() && work.file->generation() == before) {
+      done = work.file->commit_in_background(WriteBack::Extent::all);
+    }
+    if (!done && done.error().sys == EAGAIN) going += bytes;
+    note(work, done);
+    if (is_enough()) return;
+  }
+}
+
 void Flusher::run() {
-  const std::chrono::milliseconds tick = std::clamp(interval_ / 4, kShortestTick, kTick);
+  const std::chrono::milliseconds tick = std::clamp(shared_.interval / 4, kShortestTick, kTick);
   for (;;) {
     bool much = false;
     {
@@ -62,27 +152,37 @@ void Flusher::run() {
       if (!running_) return;
       much = much_;
     }
-    const Files all = files();
-    const auto now = std::chrono::steady_clock::now();
-    for (const auto& file : all) {
-      const auto oldest = file->oldest_dirty();
-      // Errors are kept for the program that asks.
-      if (oldest && now - *oldest >= interval_) file->commit_in_background(WriteBack::Extent::all);
-    }
+    // Without memory everything stays dirty until the next time.
+    try_in_memory([&] { commit_due(); });
     if (!much) continue;
-    const auto largest = std::max_element(
-        all.begin(), all.end(), [](const auto& a, const auto& b) { return a->dirty_bytes() < b->dirty_bytes(); });
-    if (largest != all.end()) {
-      (*largest)->commit_in_background(WriteBack::Extent::complete);
-    }
+    try_in_memory([&] { commit_largest(shared_.dirty_limit / 4); });
     codec::MutexLock lock(mutex_);
     much_ = false;
   }
 }
 
-void Flusher::commit_all() {
-  for (const auto& file : files())
-    static_cast<void>(file->commit(frame::Durability::durable));
+void Flusher::commit_all(const Lost& lost) {
+  std::vector<Work> all;
+  until_there_is_memory([&] { all = files(Time::max()); });
+  const auto commit = [&](const Work& work, WriteBack::Wait wait) {
+    auto done = or_no_memory([&] {
+      auto committed = work.file->commit(frame::Durability::durable, WriteBack::Extent::all, wait);
+      return committed ? work.file->check_whole() : committed;
+    });
+    if (!done && (wait != WriteBack::Wait::none || done.error().sys != EBUSY)) lost(*work.file, done.error());
+    return done.has_value() || done.error().sys != EBUSY;
+  };
+  // First those that are not locked.
+  std::vector<const Work*> locked;
+  until_there_is_memory([&] { locked.reserve(all.size()); });
+  for (const Work& work : all) {
+    if (work.attempt) static_cast<void>(work.file->open_again());
+    if (!commit(work, WriteBack::Wait::none)) locked.push_back(&work);
+  }
+  for (const Work* work : locked)
+    commit(*work, WriteBack::Wait::past_lock);
+  for (const Work& work : all)
+    let_go(work.file);
 }
 
 }  // namespace cframefs::fs

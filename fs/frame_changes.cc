@@ -10,6 +10,7 @@
 #include "fs/filesystem.h"
 #include "fs/log.h"
 #include "fs/new_frames.h"
+#include "fs/no_memory.h"
 
 namespace cframefs::fs {
 namespace {
@@ -66,24 +67,65 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
       return codec::io_error(EROFS, "open");
     }
     writer = std::move(*opened);
-    frame->first_writer(writer);
+    // The kernel may forget the node while something waits to be committed; who looks it up again must find it.
+    const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
+    const auto pinned = nodes_.enter_again(node.id);
+    frame->first_writer(writer, pinned ? std::shared_ptr<const Node>(pinned.get(), unpin) : nullptr);
     flusher_.add(writer);
+  } else if (frame->is_last_writer()) {
+    // It has waited for a commit since its last writer left.
+    static_cast<void>(writer->open_again());
   }
   return writer;
 }
 
-void Filesystem::stop_writing(OpenFrame& frame) {
-  const std::shared_ptr<WriteBack> writer = frame.write_back();
+void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame) {
+  const std::shared_ptr<WriteBack> writer = frame->write_back();
   if (!writer) return;
   // Its error was told to close(2), unless programs have mapped the file and written after that.
   const auto done = writer->commit(frame::Durability::ordered);
-  if (frame.is_last_writer()) {
-    if ((!done || !writer->check_whole()) && writer->discard()) {
-      log_error(writer->generation()->path() + ": what was written and could not be committed is lost");
-    }
-    writer->tidy();
+  if (done && frame->is_last_writer()) try_in_memory([&] { writer->tidy(); });
+  codec::MutexLock lock(leaving_);
+  frame->leave_writers();
+  if (frame->has_writers() || !waits_or_ends(node, *frame, *writer, done)) return;
+  if (!done) {
+    const std::string bytes = std::to_string(writer->uncommitted().bytes);
+    log_warning(writer->generation()->path() + ": " + bytes +
+                " bytes that were written wait to be committed: " + done.error().reason);
   }
-  static_cast<void>(frame.leave_writers());
+  flusher_.keep(writer, [this, node, frame, was_told = !done](const codec::Result<void>& attempt) {
+    waited(node, *frame, was_told, attempt);
+  });
+}
+
+void Filesystem::waited(NodeId node, OpenFrame& frame, bool was_told, const codec::Result<void>& done) {
+  const std::shared_ptr<WriteBack> writer = frame.write_back();
+  if (!writer) return;
+  codec::MutexLock lock(leaving_);
+  // With a new writer it waits no longer: that one's close decides.
+  if (!frame.has_writers() && waits_or_ends(node, frame, *writer, done)) return;
+  if (done && was_told) log_warning(writer->generation()->path() + ": what waited to be committed is committed");
+  flusher_.let_go(writer);
+}
+
+bool Filesystem::waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done) {
+  const auto whole = done ? writer.check_whole() : codec::Result<void>();
+  if (whole && writer.is_waiting()) return true;
+  if (!done || !whole) {
+    drop_rest(writer, done ? whole.error() : done.error());
+    // What programs see from here on is the disk's state, and the kernel holds pages of what was dropped.
+    if (const auto known = nodes_.find(node)) carry_out(known->pages.discarded(), node);
+  }
+  frame.end_writing();
+  return false;
+}
+
+void Filesystem::drop_rest(WriteBack& writer, const codec::Error& reason) {
+  const auto rest = writer.uncommitted();
+  if (!writer.discard() || !rest.has_name) return;
+  statistics_.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
+  log_error(writer.generation()->path() + ": " + std::to_string(rest.bytes) +
+            " bytes that were written are lost: " + reason.reason);
 }
 
 codec::Result<void> Filesystem::write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work) {
@@ -91,9 +133,12 @@ codec::Result<void> Filesystem::write_for_once(Node& node, const std::function<c
   if (!frame) return codec::Failure(frame.error());
   auto writer = start_writing(node, *frame, {});
   if (!writer) return codec::Failure(writer.error());
+  const bool was_clean = !(*writer)->is_waiting();
   auto done = work(**writer);
-  if (done) done = (*writer)->commit(frame::Durability::ordered);
-  stop_writing(**frame);
+  if (done) done = (*writer)->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
+  // What is answered with an error has not been done, and is not to be done later.
+  if (!done && was_clean && (*frame)->is_last_writer()) static_cast<void>((*writer)->discard());
+  stop_writing(node.id, *frame);
   return done;
 }
 
@@ -103,22 +148,15 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
   const bool known_by_file = node.kind != EntryKind::sparse_frame;
   if (was_known && known_by_file && what.before.inode != what.after.inode) nodes_.rekey(node, what.after.inode);
   frame.committed(known_by_file ? what.file : frame.file(), what.generation);
-  bool stale_pages = false;
   {
     codec::MutexLock lock(node.mutex);
     node.current = what.generation;
-    if (!was_known) return;
-    if (what.own) {
-      node.cached = node.cached == what.before ? what.after : frame::Identity{};
-      node.own = node.cached;
-    } else {
-      stale_pages = node.cached != frame::Identity{};
-      node.cached = {};
-    }
   }
-  if (stale_pages) {
-    notifier_.post([this, id = node.id] { kernel_->forget_node(id); });
-  } else if (what.new_head) {
+  if (!was_known) return;
+  const PageCacheState::Drop drop =
+      what.gave_up ? node.pages.discarded() : node.pages.committed(what.before, what.after, what.own);
+  carry_out(drop, node.id);
+  if (drop == PageCacheState::Drop::nothing && what.new_head) {
     notifier_.post(head_forgetter(node, what.generation->view()));
   }
 }
@@ -128,7 +166,7 @@ std::function<void()> Filesystem::head_forgetter(const Node& node, const frame::
   if (!shared) return [] {};
   ++shared->old_heads;
   return [this, shared, length = view.head().size()] {
-    kernel_->forget_head(shared->id, length);
+    kernel_->forget_range(shared->id, 0, length);
     --shared->old_heads;
   };
 }
@@ -205,8 +243,7 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   const auto writer = handle.frame->write_back();
   auto place = writer->write(append ? std::nullopt : std::optional(at), bytes);
   if (!place) return codec::Failure(place.error());
-  // Somebody else has appended: the kernel has put the bytes into another page than where they went.
-  if (*place != at) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  note_written(handle, at, *place, bytes.size());
   // A page that is written in part stays locked until this is answered; the header may share it with the first rows.
   note_new_head(*handle.node, *writer, at >= kFarFromHead);
   return {};
@@ -222,22 +259,25 @@ codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint
 }
 
 codec::Result<void> Filesystem::flush(FileHandle& handle) {
-  if (!handle.frame || !handle.writable) return {};
+  if (!handle.writable) return {};
+  if (!handle.frame) return handle.file ? files_.flush(handle.file->fd()) : codec::Result<void>();
   const auto writer = handle.frame->write_back();
-  if (auto done = writer->commit(frame::Durability::ordered); !done) return done;
-  return writer->check_whole();
+  auto done = writer->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
+  if (done) done = writer->check_whole();
+  return done ? files_.flush(handle.frame->file()->fd()) : done;
 }
 
 void Filesystem::release(std::unique_ptr<FileHandle> handle) {
-  if (handle->frame && handle->writable) stop_writing(*handle->frame);
+  if (handle->frame && handle->writable) stop_writing(handle->node->id, handle->frame);
+  leave_page_cache(*handle);
 }
 
 codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
   if (handle.file) return files_.sync(handle.file->fd(), data_only);
   if (!handle.frame) return {};
   if (const auto writer = handle.frame->write_back()) {
-    if (auto done = writer->commit(frame::Durability::durable); !done) return done;
-    return writer->check_whole();
+    auto done = writer->commit(frame::Durability::durable, WriteBack::Extent::all, WriteBack::Wait::lock);
+    return done ? writer->check_whole() : done;
   }
   return files_.sync(handle.frame->file()->fd(), data_only);
 }

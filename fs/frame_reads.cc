@@ -111,16 +111,9 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   }
   const bool damaged = is_damaged_small(**generation);
   const auto look = [&](const std::shared_ptr<const Generation>& state, const frame::Identity& identity) {
-    codec::MutexLock lock(node.mutex);
-    const bool same = (node.cached.settled || node.own == identity) && node.cached == identity;
-    node.damaged = damaged || (same && node.damaged);
     // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
-    handle->direct = node.damaged && !has_page_sized_chunks(state->view());
-    handle->keep_pages = same && !handle->direct;
-    node.cached = identity;
-    // From here on the writer sees whatever somebody else does. Were pages dropped once more, one that is written at
-    // that moment might be read again before the write has arrived, and be old for ever.
-    if (writer) node.own = identity;
+    const bool shares_pages = !has_page_sized_chunks(state->view());
+    enter_page_cache(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr});
   };
   if (writer) {
     writer->look(look);
@@ -223,6 +216,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
     generation = handle.generation;
   }
   const auto file = handle.frame->file();
+  const PageCacheState::Look look = handle.node->pages.begin_look();
   auto identity = tree_.identity(file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
   if (generation->identity().is_still(*identity)) return generation;
@@ -231,7 +225,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
   // serves are locked until it answers.
-  if (!is_own_state(*handle.node)) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);
   codec::MutexLock lock(handle.mutex);
   handle.generation = *fresh;
   return fresh;
@@ -241,10 +235,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
   if (const auto writer = handle.frame->write_back()) {
     const auto note = [&](const std::shared_ptr<const Generation>& stored) { handle.ahead->note(stored, at, length); };
     auto done = writer->read(at, length, reply, note);
-    if (!done && done.error().kind != codec::ErrorKind::stale) {
-      codec::MutexLock lock(handle.node->mutex);
-      handle.node->damaged = true;
-    }
+    if (!done && done.error().kind != codec::ErrorKind::stale) handle.node->pages.note_damage();
     return done;
   }
   auto generation = current_generation(handle);
@@ -255,10 +246,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     auto now = current_generation(handle);
     if (!now) return codec::Failure(now.error());
     if (*now == *generation) {
-      if (!done) {
-        codec::MutexLock lock(handle.node->mutex);
-        handle.node->damaged = true;
-      }
+      if (!done) handle.node->pages.note_damage();
       return done;
     }
     if (attempt == kReadAttempts) return codec::stale("the file kept changing while it was read");

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <linux/fuse.h>
@@ -27,6 +28,9 @@ constexpr unsigned kMaxBackground = 64;
 constexpr std::uint32_t kCoherentProtocol = 45;
 // How long unmounting waits for notifications that are being sent.
 constexpr auto kNotifyPatience = std::chrono::seconds(2);
+// How often the kernel is asked for the pages of its write-back cache when the mount ends.
+constexpr int kSweeps = 3;
+constexpr auto kSweepPause = std::chrono::milliseconds(30);
 
 void on_init(void* userdata, fuse_conn_info* connection) {
   // Replies go from our buffers with one writev; splicing them through a pipe is slower.
@@ -34,6 +38,9 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // Otherwise the kernel would ask for the attributes at every read, also of what it holds. Pages of an older state are
   // dropped at open, at stat, and when the watcher tells.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
+  // The kernel does not drop pages that were read while an asynchronous direct write was on its way: they would stay
+  // old. Without this, such a write is answered before io_submit(2) returns.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_ASYNC_DIO);
   const bool writeback = static_cast<FuseAdapter*>(userdata)->filesystem().options().writeback;
   if (writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   connection->max_read = FuseAdapter::kMaxRead;
@@ -161,13 +168,19 @@ void FuseAdapter::ready(std::uint32_t protocol) {
 }
 
 void FuseAdapter::take_pages() {
-  std::set<NodeId> written;
-  files_.each([&written](const FileHandle& handle) {
-    if (handle.writable) written.insert(handle.node->id);
-  });
-  // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
-  for (const NodeId node : written)
-    forget_node(node);
+  const bool writeback = filesystem_.options().writeback;
+  refuses_cached_writes_ = writeback;
+  for (int sweep = 0; sweep < (writeback ? kSweeps : 1); ++sweep) {
+    // A write that began before has its bytes in the kernel's pages a moment later.
+    if (sweep > 0) std::this_thread::sleep_for(kSweepPause);
+    std::set<NodeId> written;
+    files_.each([&written](const FileHandle& handle) {
+      if (handle.writable) written.insert(handle.node->id);
+    });
+    // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
+    for (const NodeId node : written)
+      forget_node(node);
+  }
 }
 
 void FuseAdapter::drop_handles() {
@@ -175,16 +188,23 @@ void FuseAdapter::drop_handles() {
   folders_.clear();
 }
 
-void FuseAdapter::unmount() {
-  {
-    codec::MutexLock lock(mutex_);
-    ended_ = true;
-    // One that waits inside the kernel is let go by the unmounting, so there is an end to the patience.
-    const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
-    while (telling_ > 0 && std::chrono::steady_clock::now() < end)
-      told_.wait_for(mutex_, std::chrono::milliseconds(100));
+void FuseAdapter::unmount(const std::function<void()>& release_readers) {
+  // A notification that waits inside the kernel for a page that a reader has locked never ends, and neither does the
+  // reader, for no thread answers any more. Unmounting alone lets neither of them go.
+  if (!wait_for_notifications()) {
+    release_readers();
+    wait_for_notifications();
   }
   fuse_session_unmount(session_);
+}
+
+bool FuseAdapter::wait_for_notifications() {
+  codec::MutexLock lock(mutex_);
+  ended_ = true;
+  const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
+  while (telling_ > 0 && std::chrono::steady_clock::now() < end)
+    told_.wait_for(mutex_, std::chrono::milliseconds(100));
+  return telling_ == 0;
 }
 
 void FuseAdapter::notify(const std::function<void()>& tell) {
@@ -205,8 +225,8 @@ void FuseAdapter::forget_node(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
 }
 
-void FuseAdapter::forget_head(NodeId node, std::uint64_t length) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, static_cast<off_t>(length)); });
+void FuseAdapter::forget_range(NodeId node, std::uint64_t at, std::uint64_t length) {
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, static_cast<off_t>(at), static_cast<off_t>(length)); });
 }
 
 void FuseAdapter::forget_attributes(NodeId node) {

@@ -39,10 +39,12 @@ class FuseAdapter final : public KernelCaches {
   codec::Result<void> mount(const std::string& mountpoint, const std::vector<std::string>& arguments, bool debug);
   /// Serves until the mount is gone or a signal asks to stop. `threads`: 1 or more.
   codec::Result<void> serve(unsigned threads);
-  void unmount();
+  /// `release_readers`: called if the kernel keeps a notification waiting for a reader that no thread answers any more;
+  /// is to abort the connection.
+  void unmount(const std::function<void()>& release_readers = [] {});
 
   void forget_node(NodeId node) override;
-  void forget_head(NodeId node, std::uint64_t length) override;
+  void forget_range(NodeId node, std::uint64_t at, std::uint64_t length) override;
   void forget_name(NodeId parent, const std::string& name) override;
   void forget_attributes(NodeId node) override;
   bool forget_names() override;
@@ -61,10 +63,15 @@ class FuseAdapter final : public KernelCaches {
   /// Somebody gives set-user-ID bits or capabilities to a file: direct writes have to look from now on.
   void note_privileges() { knows_of_privileges_ = true; }
   bool knows_of_privileges() const { return knows_of_privileges_; }
+  /// The mount ends: what programs write into the kernel's write-back cache from now on would be lost with it. The
+  /// kernel asks for a file's attributes before each such write, and is to be told that there are none.
+  bool refuses_cached_writes() const { return refuses_cached_writes_; }
 
  private:
   /// Has the kernel hand over what programs have written and it keeps in its pages.
   void take_pages();
+  /// No more of them begin. False if some do not end.
+  bool wait_for_notifications();
   /// Calls `tell` unless the session has ended: then its descriptor may be another file already.
   void notify(const std::function<void()>& tell);
 
@@ -73,6 +80,7 @@ class FuseAdapter final : public KernelCaches {
   fuse_session* session_ = nullptr;
   std::atomic<bool> writes_directly_{false};
   std::atomic<bool> knows_of_privileges_{false};
+  std::atomic<bool> refuses_cached_writes_{false};
   OpenHandles<FileHandle> files_;
   OpenHandles<DirectoryHandle> folders_;
   codec::Mutex mutex_;

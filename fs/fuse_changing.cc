@@ -51,10 +51,15 @@ codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle) 
 /// Tells the kernel how to treat the file, and gives it the handle.
 void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
-  handle->direct = handle->direct || may_write_directly(adapter, *info, *handle);
+  try_in_memory([&] { handle->direct = handle->direct || may_write_directly(adapter, *info, *handle); });
   info->direct_io = handle->direct ? 1 : 0;
   info->noflush = handle->writable ? 0 : 1;
-  info->fh = to_kernel(adapter.files().add(std::move(handle)));
+  try {
+    info->fh = to_kernel(adapter.files().add(std::move(handle)));
+  } catch (...) {
+    adapter.filesystem().release(std::move(handle));
+    throw;
+  }
 }
 
 void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
@@ -69,8 +74,8 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   const bool fresh = !(*handle)->keep_pages;
   fill_open(adapter, info, std::move(*handle));
   // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
-  if (fresh) adapter.forget_attributes(node);
-  if (fuse_reply_open(request, info) == -ENOENT) close_handle(adapter, info);
+  if (fresh) until_there_is_memory([&] { adapter.forget_attributes(node); });
+  if (fuse_reply_open(request, info) == -ENOENT) try_in_memory([&] { close_handle(adapter, info); });
 }
 
 void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
@@ -80,8 +85,8 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
   const fuse_entry_param entry = entry_of(created->attributes);
   fill_open(adapter, info, std::move(created->handle));
   if (fuse_reply_create(request, &entry, info) == -ENOENT) {
-    close_handle(adapter, info);
-    adapter.filesystem().forget(entry.ino, 1);
+    try_in_memory([&] { close_handle(adapter, info); });
+    try_in_memory([&] { adapter.filesystem().forget(entry.ino, 1); });
   }
 }
 
@@ -202,25 +207,25 @@ void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
 }  // namespace
 
 void add_changing(fuse_lowlevel_ops& ops) {
-  ops.open = on_open;
-  ops.create = on_create;
-  ops.flush = on_flush;
-  ops.release = on_release;
-  ops.mkdir = on_mkdir;
-  ops.mknod = on_mknod;
-  ops.symlink = on_symlink;
-  ops.link = on_link;
-  ops.unlink = on_unlink;
-  ops.rmdir = on_rmdir;
-  ops.rename = on_rename;
-  ops.setattr = on_setattr;
-  ops.write = on_write;
-  ops.fsync = on_fsync;
-  ops.fsyncdir = on_fsyncdir;
-  ops.fallocate = on_fallocate;
-  ops.copy_file_range = on_copy_file_range;
-  ops.setxattr = on_setxattr;
-  ops.removexattr = on_removexattr;
+  ops.open = answered<on_open>;
+  ops.create = answered<on_create>;
+  ops.flush = answered<on_flush>;
+  ops.release = answered<on_release>;
+  ops.mkdir = answered<on_mkdir>;
+  ops.mknod = answered<on_mknod>;
+  ops.symlink = answered<on_symlink>;
+  ops.link = answered<on_link>;
+  ops.unlink = answered<on_unlink>;
+  ops.rmdir = answered<on_rmdir>;
+  ops.rename = answered<on_rename>;
+  ops.setattr = answered<on_setattr>;
+  ops.write = answered<on_write>;
+  ops.fsync = answered<on_fsync>;
+  ops.fsyncdir = answered<on_fsyncdir>;
+  ops.fallocate = answered<on_fallocate>;
+  ops.copy_file_range = answered<on_copy_file_range>;
+  ops.setxattr = answered<on_setxattr>;
+  ops.removexattr = answered<on_removexattr>;
 }
 
 }  // namespace cframefs::fs

@@ -16,13 +16,13 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
 }
 
 void on_forget(fuse_req_t request, fuse_ino_t node, std::uint64_t lookups) {
-  filesystem_of(request).forget(node, lookups);
+  try_in_memory([&] { filesystem_of(request).forget(node, lookups); });
   fuse_reply_none(request);
 }
 
 void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* forgets) {
   for (std::size_t i = 0; i < count; ++i)
-    filesystem_of(request).forget(forgets[i].ino, forgets[i].nlookup);
+    try_in_memory([&] { filesystem_of(request).forget(forgets[i].ino, forgets[i].nlookup); });
   fuse_reply_none(request);
 }
 
@@ -30,6 +30,10 @@ void on_getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
   auto attributes = filesystem_of(request).attributes(node, handle);
   if (!attributes) return reply_error(request, attributes.error());
+  if (adapter_of(request).refuses_cached_writes() && S_ISREG(attributes->status.st_mode)) {
+    fuse_reply_err(request, ENOTCONN);
+    return;
+  }
   fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
 }
 
@@ -108,7 +112,9 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
     entry.attr.st_ino = static_cast<ino_t>(-1);
     if (i >= 2) {
       // One that went away meanwhile is listed without attributes, as readdir(3) allows.
-      if (auto found = filesystem.lookup(node, listing.name(i))) entry = entry_of(*found);
+      entered.reserve(entered.size() + 1);
+      auto found = or_no_memory([&] { return filesystem.lookup(node, listing.name(i)); });
+      if (found) entry = entry_of(*found);
     }
     const std::size_t length = fuse_add_direntry_plus(request, buffer.data() + used, size - used, listing.name(i),
                                                       &entry, static_cast<off_t>(i + 1));
@@ -121,7 +127,7 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
   }
   if (fuse_reply_buf(request, buffer.data(), used) == -ENOENT) {
     for (const NodeId id : entered)
-      filesystem.forget(id, 1);
+      try_in_memory([&] { filesystem.forget(id, 1); });
   }
 }
 
@@ -179,20 +185,20 @@ void on_listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
 }  // namespace
 
 void add_reading(fuse_lowlevel_ops& ops) {
-  ops.lookup = on_lookup;
+  ops.lookup = answered<on_lookup>;
   ops.forget = on_forget;
   ops.forget_multi = on_forget_multi;
-  ops.getattr = on_getattr;
-  ops.readlink = on_readlink;
-  ops.opendir = on_opendir;
-  ops.readdir = on_readdir;
-  ops.readdirplus = on_readdirplus;
-  ops.releasedir = on_releasedir;
-  ops.read = on_read;
-  ops.lseek = on_lseek;
-  ops.statfs = on_statfs;
-  ops.getxattr = on_getxattr;
-  ops.listxattr = on_listxattr;
+  ops.getattr = answered<on_getattr>;
+  ops.readlink = answered<on_readlink>;
+  ops.opendir = answered<on_opendir>;
+  ops.readdir = answered<on_readdir>;
+  ops.readdirplus = answered<on_readdirplus>;
+  ops.releasedir = answered<on_releasedir>;
+  ops.read = answered<on_read>;
+  ops.lseek = answered<on_lseek>;
+  ops.statfs = answered<on_statfs>;
+  ops.getxattr = answered<on_getxattr>;
+  ops.listxattr = answered<on_listxattr>;
 }
 
 }  // namespace cframefs::fs

@@ -13,6 +13,7 @@
 
 #include "fs/errno_table.h"
 #include "fs/fuse_adapter.h"
+#include "fs/no_memory.h"
 
 namespace cframefs::fs {
 
@@ -57,8 +58,20 @@ inline void reply_entry(fuse_req_t request, const codec::Result<Attributes>& fou
   if (!found) return reply_error(request, found.error());
   Filesystem& filesystem = filesystem_of(request);  // a request is gone once it is answered
   const fuse_entry_param entry = entry_of(*found);
-  if (fuse_reply_entry(request, &entry) == -ENOENT) filesystem.forget(entry.ino, 1);
+  if (fuse_reply_entry(request, &entry) == -ENOENT) try_in_memory([&] { filesystem.forget(entry.ino, 1); });
 }
+
+template <auto Handle>
+struct Answered;
+template <class... Arguments, void (*Handle)(fuse_req_t, Arguments...)>
+struct Answered<Handle> {
+  static void call(fuse_req_t request, Arguments... arguments) {
+    if (!try_in_memory([&] { Handle(request, arguments...); })) fuse_reply_err(request, ENOMEM);
+  }
+};
+/// The handler, with ENOMEM for an answer if an allocation fails. REQUIRES: it throws before it has replied only.
+template <auto Handle>
+constexpr auto answered = &Answered<Handle>::call;
 
 /// Requests that only look: fs/fuse_reading.cc.
 void add_reading(fuse_lowlevel_ops& ops);

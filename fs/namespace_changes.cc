@@ -286,9 +286,7 @@ void Filesystem::keep_states(const std::vector<Watched>& before) {
     if (!path) continue;
     auto status = files_.status_at(tree_.root_fd(), SourceTree::attribute_path(*path, node->kind));
     if (!status) continue;
-    codec::MutexLock lock(node->mutex);
-    if (node->cached != identity) continue;
-    node->cached = node->own = frame::Identity::of(*status);
+    node->pages.renamed(identity, frame::Identity::of(*status));
   }
 }
 

@@ -31,7 +31,7 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
     ++next_;
     place.node = std::make_shared<Node>(id, role, probe.kind);
     place.node->device = probe.status.st_dev;
-    place.node->shown_inode = probe.entry_inode;
+    place.node->shown_inode = numbers_.shown(probe.status.st_dev, probe.entry_inode);
     place.node->inode = probe.entry_inode;
   }
   ++place.lookups;

@@ -23,7 +23,9 @@
 
 #include "codec/mutex.h"
 #include "fs/generation.h"
+#include "fs/inode_numbers.h"
 #include "fs/open_frame.h"
+#include "fs/page_cache_state.h"
 #include "fs/source_tree.h"
 
 namespace cframefs::fs {
@@ -40,23 +42,20 @@ struct Node {
   const NodeRole role;
   const EntryKind kind;
   std::uint64_t device = 0;             // of the entry on disk; set before the node is shared
-  std::uint64_t shown_inode = 0;        // the entry's when the node was made: programs see one number throughout
+  std::uint64_t shown_inode = 0;        // for the entry when the node was made: programs see one number throughout
   std::atomic<std::uint64_t> inode{0};  // of the entry on disk; changed by NodeTable::rekey() alone
   std::atomic<bool> watched{false};     // folders: changes of what it holds are reported
   std::atomic<int> old_heads{0};        // arrays: the kernel is being told to forget the header
+  PageCacheState pages;                 // what the kernel may hold of the file
 
   /// Held while the mount itself changes the file, so that its own change is told from somebody else's. Taken before
   /// `mutex`.
   codec::Mutex change_mutex;
   codec::Mutex mutex;
-  Probe known GUARDED_BY(mutex);                                                 // what the last stat saw
-  std::uint64_t shown_size GUARDED_BY(mutex) = 0;                                // what the kernel was told last
+  Probe known GUARDED_BY(mutex);  // what the last look at the disk saw; nothing that only a writer knows
   std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // by handles
   std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);                         // what its handles share
   std::weak_ptr<const Generation> current GUARDED_BY(mutex);                     // what the last open opened
-  frame::Identity cached GUARDED_BY(mutex);  // the state whose pages the kernel may hold
-  frame::Identity own GUARDED_BY(mutex);     // the state that the last change by the mount itself has left
-  bool damaged GUARDED_BY(mutex) = false;    // a read of the state `cached` has failed
 };
 
 /// A name on disk in a folder.
@@ -84,6 +83,7 @@ class NodeTable {
   /// Nodes that were last seen as `name` in `parent`.
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
   void set_root(std::shared_ptr<Node> node);
+  InodeNumbers& numbers() { return numbers_; }
 
   /// What lay at `from` lies at `to` now; what lay there has no place any more.
   void move(const EntryPlace& from, const EntryPlace& to);
@@ -110,6 +110,7 @@ class NodeTable {
   std::vector<NodeId> lift(const EntryPlace& from) REQUIRES(mutex_);
   void forget_key(NodeId id) REQUIRES(mutex_);
 
+  InodeNumbers numbers_;
   mutable codec::Mutex mutex_;
   NodeId next_ GUARDED_BY(mutex_) = kRootNode + 1;
   std::unordered_map<NodeId, Place> places_ GUARDED_BY(mutex_);

@@ -1,4 +1,5 @@
-// What the handles of one open frame share: the file that is read, and the write-back while somebody writes.
+// What the handles of one open frame share: the file that is read, and the write-back while a program writes, and for
+// as long after that as something waits to be committed.
 //
 // Thread safety: internally synchronised. Lock order: its mutex is taken after those of a WriteBack, and nothing is
 // taken under it. Ownership: handles share it; the last one closes the file.
@@ -23,7 +24,7 @@ class OpenFrame {
     codec::MutexLock lock(mutex_);
     return file_;
   }
-  /// Null if nobody has the frame open for writing.
+  /// Null if no program has the frame open for writing and nothing waits to be committed.
   std::shared_ptr<WriteBack> write_back() const {
     codec::MutexLock lock(mutex_);
     return write_back_;
@@ -41,26 +42,40 @@ class OpenFrame {
     guard_ = std::move(guard);
   }
 
-  /// One more writer, if there is a write-back already.
+  /// One more writer, if there is a write-back already: other programs', or one that waits for a commit.
   std::shared_ptr<WriteBack> join_writers() {
     codec::MutexLock lock(mutex_);
     if (write_back_) ++writers_;
     return write_back_;
   }
-  /// The first writer. REQUIRES: there is none.
-  void first_writer(std::shared_ptr<WriteBack> write_back) {
+  /// The first writer. REQUIRES: there is none. `pin`: held as long as the write-back.
+  void first_writer(std::shared_ptr<WriteBack> write_back, std::shared_ptr<const void> pin) {
     codec::MutexLock lock(mutex_);
     write_back_ = std::move(write_back);
+    pin_ = std::move(pin);
     writers_ = 1;
   }
   bool is_last_writer() const {
     codec::MutexLock lock(mutex_);
     return writers_ == 1;
   }
-  /// One writer less; gives the write-back away with the last one.
-  std::shared_ptr<WriteBack> leave_writers() {
+  bool has_writers() const {
     codec::MutexLock lock(mutex_);
-    return --writers_ == 0 ? std::exchange(write_back_, nullptr) : nullptr;
+    return writers_ > 0;
+  }
+  /// One writer less. The write-back stays, even with the last one, until end_writing().
+  void leave_writers() {
+    codec::MutexLock lock(mutex_);
+    --writers_;
+  }
+  /// Lets go of the write-back. REQUIRES: there is no writer.
+  void end_writing() {
+    std::shared_ptr<WriteBack> write_back;  // both destroyed without the lock
+    std::shared_ptr<const void> pin;
+    codec::MutexLock lock(mutex_);
+    if (writers_ > 0) return;
+    write_back_.swap(write_back);
+    pin_.swap(pin);
   }
 
  private:
@@ -69,6 +84,7 @@ class OpenFrame {
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);  // keeps the last state of a writer alive
   std::shared_ptr<WriteBack> write_back_ GUARDED_BY(mutex_);
+  std::shared_ptr<const void> pin_ GUARDED_BY(mutex_);
   unsigned writers_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -16,11 +16,12 @@ namespace cframefs::fs {
 template <class Handle>
 class OpenHandles {
  public:
-  /// What the kernel is to hold.
-  Handle* add(std::unique_ptr<Handle> handle) {
+  /// What the kernel is to hold. If it throws, the handle is still the caller's.
+  Handle* add(std::unique_ptr<Handle>&& handle) {
     Handle* held = handle.get();
     codec::MutexLock lock(mutex_);
-    open_.emplace(held, std::move(handle));
+    auto place = open_.try_emplace(held, nullptr).first;
+    place->second = std::move(handle);
     return held;
   }
   /// Gives it back to the caller.

@@ -23,15 +23,16 @@ codec::Failure no_such_node() {
 
 codec::Result<void> Filesystem::change_own(Node& node, const std::function<codec::Result<struct stat>()>& status,
                                            const std::function<codec::Result<void>()>& change) {
+  const auto identity_of = [](const codec::Result<struct stat>& file) {
+    return file ? std::optional(frame::Identity::of(*file)) : std::nullopt;
+  };
   codec::MutexLock own(node.change_mutex);
   auto before = status();
   if (!before) return codec::Failure(before.error());
+  const auto state_before = identity_of(before);
+  node.pages.begin_change();
   auto done = change();
-  auto after = status();
-  codec::MutexLock lock(node.mutex);
-  const bool was_right = node.cached == frame::Identity::of(*before);
-  node.cached = was_right && after ? frame::Identity::of(*after) : frame::Identity{};
-  node.own = node.cached;
+  carry_out(node.pages.end_change(state_before, identity_of(status())), node.id);
   return done;
 }
 
@@ -41,21 +42,20 @@ codec::Result<std::string> Filesystem::attribute_path_of(const Node& node) const
   return path->empty() ? "." : SourceTree::attribute_path(*path, node.kind);
 }
 
-bool Filesystem::is_own_state(Node& node) {
+bool Filesystem::is_changed_behind(Node& node) {
   if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
-    // What somebody else has done it tells the kernel itself.
+    // The write-back tells the kernel itself of changes that it has not made.
     static_cast<void>(writer->follow());
-    return true;
+    return false;
   }
+  // Without a change of the mount's own under way.
   codec::MutexLock own(node.change_mutex);
   codec::SharedLock names(names_);
   const auto path = attribute_path_of(node);
-  if (!path) return false;
+  if (!path) return true;
   auto status = files_.status_at(tree_.root_fd(), *path);
-  if (!status) return false;
-  codec::MutexLock lock(node.mutex);
-  const frame::Identity identity = frame::Identity::of(*status);
-  return node.own == identity && node.cached == identity;
+  if (!status) return true;
+  return node.pages.reported(frame::Identity::of(*status)) == PageCacheState::Drop::pages;
 }
 
 codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* handle,
@@ -100,7 +100,7 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
     }
     if (!done) return codec::Failure(done.error());
   }
-  return attributes(id, handle);
+  return describe_node(id, handle);
 }
 
 codec::Result<std::shared_ptr<const frame::Descriptor>> Filesystem::open_file(const Node& node, int flags) const {
@@ -142,24 +142,25 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
   handle->file = std::move(*file);
   handle->writable = writes;
   handle->append = (flags & O_APPEND) != 0;
-  auto status = files_.status(handle->file->fd());
-  if (!status) return codec::Failure(status.error());
-  // A pipe that was made in its place may have got its inode number, too.
-  if (!S_ISREG(status->st_mode) || status->st_dev != node.device || status->st_ino != node.inode) {
-    return codec::stale("another file has taken its place");
-  }
   {
+    // The state must not be one in the middle of a change of the mount's own: it would look like a change behind it.
     codec::MutexLock own(node.change_mutex);
-    const frame::Identity identity = frame::Identity::of(*status);
+    auto status = files_.status(handle->file->fd());
+    if (!status) return codec::Failure(status.error());
+    // A pipe that was made in its place may have got its inode number, too.
+    if (!S_ISREG(status->st_mode) || status->st_dev != node.device || status->st_ino != node.inode) {
+      return codec::stale("another file has taken its place");
+    }
+    enter_page_cache(*handle, {frame::Identity::of(*status), writes});
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
     node.opened.push_back(handle->file);
-    handle->keep_pages = (node.cached.settled || node.own == identity) && node.cached == identity;
-    node.cached = identity;
   }
   if (writes && (flags & O_TRUNC) != 0) {
-    if (auto cut = truncate(node, handle.get(), 0); !cut) return codec::Failure(cut.error());
-    handle->keep_pages = false;
+    if (auto cut = truncate(node, handle.get(), 0); !cut) {
+      release(std::move(handle));
+      return codec::Failure(cut.error());
+    }
   }
   return handle;
 }
@@ -173,21 +174,18 @@ codec::Result<void> Filesystem::create_plain(const std::string& path, mode_t mod
 
 codec::Result<void> Filesystem::write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append) {
   const int fd = handle.file->fd();
-  bool moved = false;
+  std::uint64_t place = at;
   auto done = change_own(
       *handle.node, [&] { return files_.status(fd); },
       [&]() -> codec::Result<void> {
-        std::uint64_t place = at;
         if (append) {
           auto status = files_.status(fd);
           if (!status) return codec::Failure(status.error());
           place = static_cast<std::uint64_t>(status->st_size);
         }
-        moved = place != at;
         return files_.pwrite(fd, bytes, frame::FileOffset{place});
       });
-  // Somebody else has appended: the kernel has put the bytes into another page than where they went.
-  if (moved) notifier_.post([this, id = handle.node->id] { kernel_->forget_node(id); });
+  note_written(handle, at, place, bytes.size());
   return done;
 }
 

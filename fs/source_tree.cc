@@ -1,7 +1,9 @@
 #include "fs/source_tree.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include <dirent.h>
@@ -20,8 +22,23 @@ using frame::kSparseIndexName;
 // for instance.
 constexpr int kNeverWait = O_NONBLOCK | O_NOCTTY;
 
+// How often, and how far apart, a container that has just been changed is looked at before it counts as damaged.
+constexpr int kTornLooks = 20;
+constexpr auto kTornPause = std::chrono::milliseconds(1);
+
 bool is_missing(const codec::Error& error) {
   return error.sys == ENOENT || error.sys == ENOTDIR;
+}
+
+/// The daemon may not read the file, as long as its owner and mode stay what they are.
+bool is_refused(const codec::Error& error) {
+  return error.sys == EACCES || error.sys == EPERM;
+}
+
+/// Whether the error says something of the bytes that were read, and so holds for as long as the file stays the same. A
+/// lack of descriptors or memory, or a disk that fails, is the answer to one call.
+bool tells_of_the_file(const codec::Error& error) {
+  return error.kind == codec::ErrorKind::corruption || error.kind == codec::ErrorKind::unsupported;
 }
 
 codec::Failure no_entry(const std::string& path) {
@@ -118,23 +135,32 @@ codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t m
     return sparse ? EntryKind::sparse_frame : kind;
   }
   if (kind != EntryKind::plain) return kind;
-  if (rules_.depends_on_content(path) && is_packed_array(path)) return EntryKind::packed_array;
+  if (rules_.depends_on_content(path)) {
+    const auto is_array = is_packed_array(path);
+    if (!is_array) return codec::Failure(is_array.error());
+    if (*is_array) return EntryKind::packed_array;
+  }
   if (options_.detect == Detect::suffix || is_single_file()) return EntryKind::frame;
   auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
-  if (!fd) return kind;  // what cannot be looked into is passed through, and fails there in its own way
+  // What nobody lets the daemon look into is passed through, and fails there in its own way.
+  if (!fd) return is_refused(fd.error()) ? codec::Result<EntryKind>(kind) : codec::Failure(fd.error());
   const frame::Descriptor file(files_, *fd);
   auto summary = frame::summarise(files_, file.fd());
+  if (!summary && !tells_of_the_file(summary.error())) return codec::Failure(summary.error());
   return summary && summary->kind == frame::ContainerKind::none ? kind : EntryKind::frame;
 }
 
-/// Whatever cannot be looked into shows as any other Bloscpack file, and fails there in its own way.
-bool SourceTree::is_packed_array(const std::string& path) const {
+/// A file that cannot be read, or is damaged, shows as any other Bloscpack file, and fails there in its own way.
+codec::Result<bool> SourceTree::is_packed_array(const std::string& path) const {
   auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
-  if (!fd) return false;
+  if (!fd) return is_refused(fd.error()) ? codec::Result<bool>(false) : codec::Failure(fd.error());
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
   const auto container = frame::open_container(files_, file, nullptr, frame_begin());
-  if (!container) return false;
+  if (!container) {
+    return tells_of_the_file(container.error()) ? codec::Result<bool>(false) : codec::Failure(container.error());
+  }
   const auto pack = frame::numpy_pack_of(**container);
+  if (!pack && !tells_of_the_file(pack.error())) return codec::Failure(pack.error());
   return pack && *pack;
 }
 
@@ -166,55 +192,68 @@ codec::Result<Probe> SourceTree::probe_entry(const std::string& path) const {
 }
 
 codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Probe& known) const {
-  auto probe = probe_entry(path);
-  if (!probe || !is_container(probe->kind)) return probe;
-  if (known.kind == probe->kind && known.identity.is_still(probe->identity)) {
-    probe->size = known.size;
-    probe->chunksize = known.chunksize;
-    probe->damage = known.damage;
-    return probe;
+  for (int attempt = 1;; ++attempt) {
+    auto probe = probe_entry(path);
+    if (!probe || !is_container(probe->kind)) return probe;
+    if (known.kind == probe->kind && known.identity.is_still(probe->identity)) {
+      probe->size = known.size;
+      probe->chunksize = known.chunksize;
+      probe->damage = known.damage;
+      return probe;
+    }
+    auto looked = probe_container(path, std::move(*probe));
+    // A frame that another program is appending to looks damaged between two of its writes.
+    if (!looked || !looked->damage || looked->identity.settled || attempt == kTornLooks) return looked;
+    std::this_thread::sleep_for(kTornPause);
   }
-  return probe_container(path, std::move(*probe));
 }
 
 codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe probe) const {
-  probe.size = 0;
   auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
   if (!fd) {
-    // Removed or renamed since it was looked at: no damage.
-    if (is_missing(fd.error())) return at_path<Probe>(codec::Failure(fd.error()), path);
-    // Without the right to read, the size stays unknown; opening gives the error.
+    // Removed or renamed since it was looked at, or too many open files: no damage.
+    if (!is_refused(fd.error())) return at_path<Probe>(codec::Failure(fd.error()), path);
     probe.damage = fd.error();
     return probe;
   }
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
   auto summary = frame::summarise(files_, file->fd(), frame_begin());
   if (!summary) {
+    if (!tells_of_the_file(summary.error())) return at_path<Probe>(codec::Failure(summary.error()), path);
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
-    probe.damage = codec::corrupt("neither a frame nor a Bloscpack file nor a chunk, in spite of its name").value();
+    const std::string what = "neither a frame nor a Bloscpack file nor a chunk";
+    probe.damage = codec::corrupt(is_single_file() ? what : what + ", in spite of its name").value();
   } else {
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;
     const bool is_array = NameRules::has_array_suffix(path);
-    if (options_.b2nd != ArrayView::chunks && (is_array || summary->has_metalayers)) probe_view(is_array, file, probe);
+    // Programs take a file of 0 bytes for one that they need not open: what cannot be opened must not look like one.
+    const bool looks_empty = summary->nbytes == 0;
+    if (looks_empty || (options_.b2nd != ArrayView::chunks && (is_array || summary->has_metalayers))) {
+      if (auto done = probe_view(is_array, file, probe); !done)
+        return at_path<Probe>(codec::Failure(done.error()), path);
+    }
   }
   return probe;
 }
 
 /// The size of what may be an array, which only its metalayer knows.
-void SourceTree::probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file, Probe& probe) const {
+codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
+                                           Probe& probe) const {
   auto container = frame::open_container(files_, file, nullptr, frame_begin());
+  if (!container && !tells_of_the_file(container.error())) return codec::Failure(container.error());
   // A frame that is no array has the size that its header says, and opening it will give the error.
-  if (!container && !is_array) return;
+  if (!container && !is_array && probe.size > 0) return {};
   auto view = container ? frame::make_view(std::move(*container), options_.b2nd, is_array)
                         : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
   if (view) {
     probe.size = (*view)->size();
   } else {
-    probe.size = 0;
+    if (!tells_of_the_file(view.error())) return codec::Failure(view.error());
     probe.damage = view.error();
   }
+  return {};
 }
 
 codec::Result<std::string> SourceTree::resolve(const std::string& directory, const std::string& shown) const {

@@ -24,9 +24,9 @@ struct Probe {
   EntryKind kind = EntryKind::none;
   struct stat status {};          // of the file; for a sparse frame of its chunks.b2frame
   std::uint64_t entry_inode = 0;  // of the entry itself (a sparse frame: of the folder)
-  std::uint64_t size = 0;         // as the mount shows it; 0 for a container that is damaged
+  std::uint64_t size = 0;         // as the mount shows it; of a container that cannot be opened what is stored
   std::int32_t chunksize = 0;
-  std::optional<codec::Error> damage;
+  std::optional<codec::Error> damage;  // why the container cannot be opened; holds for as long as `identity`
   frame::Identity identity;
 };
 
@@ -80,9 +80,10 @@ class SourceTree {
   bool may_be_container(const std::string& path) const;
   /// What a link in `folder` shows that holds `target`.
   std::string shown_target(const std::string& folder, const std::string& target) const;
-  bool is_packed_array(const std::string& path) const;
+  codec::Result<bool> is_packed_array(const std::string& path) const;
   codec::Result<Probe> probe_container(const std::string& path, Probe probe) const;
-  void probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file, Probe& probe) const;
+  codec::Result<void> probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
+                                 Probe& probe) const;
 
   frame::FileOps& files_;
   const MountOptions options_;

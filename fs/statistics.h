@@ -27,6 +27,8 @@ struct Statistics {
   Counter chunks_encoded{0};
   Counter bytes_encoded{0};  // plain bytes of those chunks
   Counter commits{0};        // states of frames that were switched to
+  Counter failed_commits{0};
+  Counter bytes_lost{0};     // plain bytes that were taken and could never be committed, at most
   Counter bytes_written{0};  // that commits have put into frames, compacting included
   Counter dead_bytes{0};     // of frames that are open for writing, as counted at their last commit
   Counter errors{0};         // requests answered with an error other than ENOENT

@@ -10,6 +10,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -70,7 +72,9 @@ void Watcher::run() {
     pollfd waits[2] = {{inotify_, POLLIN, 0}, {wake_, POLLIN, 0}};
     if (poll(waits, 2, -1) < 0) continue;
     const ssize_t got = ::read(inotify_, buffer.data(), buffer.size());
-    if (got > 0) report(buffer.data(), static_cast<std::size_t>(got));
+    if (got <= 0 || try_in_memory([&] { report(buffer.data(), static_cast<std::size_t>(got)); })) continue;
+    // Some of it may have been told already, which does no harm.
+    until_there_is_memory([this] { reporter_(Change{0, "", false, true}); });
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
 
 void WorkerPool::start(unsigned threads) {
@@ -45,7 +47,8 @@ void WorkerPool::run() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
-    task();
+    // What it was to do is not done; who waits for it is told by what the task owned.
+    try_in_memory(task);
   }
 }
 

@@ -1,8 +1,8 @@
 // Threads that decode ahead of sequential readers.
 //
-// Tasks run in the order they were posted, each on one thread, and must not throw. Threads start with start(), which
-// the daemon calls after it has gone to the background. Thread safety: all members; stop() waits for running tasks and
-// drops the rest.
+// Tasks run in the order they were posted, each on one thread; one that runs out of memory (std::bad_alloc) ends early.
+// Threads start with start(), which the daemon calls after it has gone to the background. Thread safety: all members;
+// stop() waits for running tasks and drops the rest.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ class WorkerPool {
 
   void start(unsigned threads);
   void stop();
-  /// Ignored after stop() and before start().
+  /// Without memory it throws std::bad_alloc, and nothing is posted. Ignored after stop() and before start().
   void post(std::function<void()> task);
 
  private:

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sys/stat.h>
 
 namespace cframefs::fs {
 namespace {
@@ -38,7 +39,7 @@ std::uint64_t WriteBack::size() {
 
 std::optional<struct timespec> WriteBack::dirty_since_write() {
   codec::MutexLock lock(mutex_);
-  if (!committing_ && !dirty_.differs_from(size_below())) return std::nullopt;
+  if (!committing_ && !is_dirty()) return std::nullopt;
   return last_write_;
 }
 
@@ -53,6 +54,20 @@ std::uint64_t WriteBack::dirty_bytes() {
   for (const auto& [number, patches] : dirty_.patches())
     bytes += patches->footprint();
   return bytes;
+}
+
+WriteBack::Uncommitted WriteBack::uncommitted() {
+  codec::MutexLock lock(mutex_);
+  Uncommitted held{0, named_};
+  const auto add = [&held](const DirtyLayer& layer) {
+    for (const auto& [number, chunk] : layer.chunks())
+      held.bytes += layer.length_of(number);
+    for (const auto& [number, patches] : layer.patches())
+      held.bytes += patches->written();
+  };
+  add(dirty_);
+  if (committing_) add(*committing_);
+  return held;
 }
 
 std::shared_ptr<const Generation> WriteBack::generation() {
@@ -91,8 +106,8 @@ codec::Result<void> WriteBack::check_readable() {
 }
 
 void WriteBack::note_dirty() {
-  clock_gettime(CLOCK_REALTIME, &last_write_);
-  if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+  clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
+  if (!oldest_) oldest_ = shared_.clock();
 }
 
 bool WriteBack::has_same_content(const frame::Identity& disk) const {
@@ -124,12 +139,24 @@ bool WriteBack::is_stale() {
 }
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
-  const std::uint64_t used = shared_.dirty_bytes.load(std::memory_order_relaxed);
+  const auto used = [this] { return shared_.dirty_bytes.load(std::memory_order_relaxed); };
   // As much again may be taken by encoded chunks of a commit.
   const std::uint64_t bound = shared_.dirty_limit / 2;
-  if (used + bytes > bound) return commit(frame::Durability::ordered, Extent::complete);
-  if (used + bytes > bound / 2) shared_.wake();
-  return {};
+  if (used() + bytes > bound / 2) shared_.wake();
+  if (used() + bytes <= bound) return {};
+  const auto before = generation();
+  const auto is_enough = [&] { return used() + bytes <= bound || generation() != before; };
+  shared_.make_room(bound - std::min(bytes, bound));
+  if (is_enough()) return {};
+  {
+    // Another thread may be at it: what it leaves is little, and would be stored twice.
+    const std::lock_guard commits(commit_mutex_);
+  }
+  if (is_enough()) return {};
+  // What cannot be committed is kept; but there is an end to what is taken besides.
+  auto done = commit(frame::Durability::ordered, Extent::complete, Wait::lock);
+  if (done && used() + bytes > shared_.dirty_limit) done = commit(frame::Durability::ordered, Extent::all, Wait::lock);
+  return done;
 }
 
 codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes) {
@@ -240,23 +267,51 @@ codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
   return raw;
 }
 
+void WriteBack::touch() {
+  std::shared_ptr<const frame::Descriptor> file;
+  {
+    codec::MutexLock lock(mutex_);
+    if (dirty_.differs_from(size_below())) {
+      clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
+      return;
+    }
+    file = file_;
+  }
+  // Times of a file that belongs to another user cannot be set.
+  static_cast<void>(change_file([&] {
+    return shared_.files.set_times(file->fd(), {{{0, UTIME_OMIT}, {0, UTIME_NOW}}});
+  }));
+}
+
 codec::Result<void> WriteBack::resize(std::uint64_t size) {
   if (auto followed = follow(); !followed) return followed;
+  auto changed = change_size(size);
+  if (!changed) return codec::Failure(changed.error());
+  if (!*changed) touch();
+  return {};
+}
+
+codec::Result<bool> WriteBack::change_size(std::uint64_t size) {
   codec::MutexLock lock(mutex_);
   wait_for_copy();
-  if (auto usable = check_usable(); !usable) return usable;
+  if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   const std::uint64_t before = dirty_.size();
   if (array_) {
     const auto allowed = array_->check_resize(size, before);
+    if (!allowed && size == 0 && array_->head_bytes() > 0) {
+      // What makes another array of it comes next, or nothing does.
+      awaits_array_ = true;
+      return {};
+    }
     if (!allowed) return codec::Failure(allowed.error());
     size = *allowed;
   }
-  if (auto fits = check_size(size); !fits) return fits;
-  if (size == before) return {};
+  if (auto fits = check_size(size); !fits) return codec::Failure(fits.error());
+  if (size == before) return false;
   dirty_.resize(size);
   note_dirty();
   note_head(before);
-  return {};
+  return true;
 }
 
 codec::Result<void> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
@@ -462,7 +517,8 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
 bool WriteBack::discard() {
   const std::lock_guard commits(commit_mutex_);
   codec::MutexLock lock(mutex_);
-  const bool had = dirty_.differs_from(size_below());
+  const bool had = is_dirty();
+  forget_new_array();
   dirty_ = DirtyLayer(dirty_.chunksize(), size_below());
   oldest_.reset();
   return had;

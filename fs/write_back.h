@@ -52,10 +52,16 @@ struct WriteBackShared {
   std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // plain chunks that are not committed
   std::function<void()> wake;                 // tells the flusher that there is something for it to do
+  /// Commits the largest files until no more than `most` bytes are dirty. What cannot be committed is passed over.
+  std::function<void(std::uint64_t most)> make_room;
   /// What programs see of a frame at `path`.
   std::function<codec::Result<std::shared_ptr<const frame::FlatView>>(std::shared_ptr<const frame::Container>,
                                                                       const std::string&)>
       view_of;
+  std::chrono::milliseconds interval{5000};  // bound on the age of what is not committed
+  std::chrono::milliseconds lock_patience{5000};
+  std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
+  std::atomic<bool> waits_for_lock{false};  // one program's request does so with all its patience
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
@@ -76,11 +82,19 @@ class WriteBack {
     frame::Identity after;
     bool own = false;       // not what somebody else has made of it
     bool new_head = false;  // what stands in front of the chunks' bytes has changed with the rest
+    bool gave_up = false;   // the state is the same, but something that programs wrote is lost
   };
   using OnCommitted = std::function<void(const Committed&)>;
 
   /// What is to be decided when the first data of a new frame is known.
   using Choose = std::function<frame::NewFrame(codec::ByteView first_chunk)>;
+
+  /// Whether a commit waits for locks that other programs hold.
+  enum class Wait : std::uint8_t {
+    none,
+    lock,      // for seconds, if no other request does; while one waits the others must not take all service threads
+    past_lock  // and then goes on without the frame's own lock: there will be no other attempt
+  };
 
   enum class Extent : std::uint8_t {
     all,
@@ -118,6 +132,8 @@ class WriteBack {
   /// `place`: where the bytes go; none: to the end. Returns where they went.
   codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes);
   codec::Result<void> resize(std::uint64_t size);
+  /// A program has set the size that the file has already: its times move all the same.
+  void touch();
   /// Whether everything that is written can be committed. invalid: the last row of an array is not whole.
   codec::Result<void> check_whole();
   /// The header in front has changed since programs read it; told once.
@@ -128,9 +144,21 @@ class WriteBack {
   codec::Result<void> read(std::uint64_t at, std::uint64_t length, Reply& reply,
                            const std::function<void(const std::shared_ptr<const Generation>&)>& note);
 
-  codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all);
-  /// Nobody asks how it went: what went wrong is told by the next commit().
-  void commit_in_background(Extent extent);
+  codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all, Wait wait = Wait::none);
+  /// No program asks how it went: what was given up is told by the next commit(). EAGAIN: another thread commits.
+  /// `opens_again`: as open_again().
+  codec::Result<void> commit_in_background(Extent extent, bool opens_again = false);
+  /// After a sync that failed nothing can be committed until the frame is opened again, which this does. REQUIRES: no
+  /// program has had it open for writing since.
+  codec::Result<void> open_again();
+  /// Whether something waits for a commit that can still be made.
+  bool is_waiting();
+  /// Plain bytes of what is not committed, at most, and whether the frame has a name in which they would be missed.
+  struct Uncommitted {
+    std::uint64_t bytes = 0;
+    bool has_name = true;
+  };
+  Uncommitted uncommitted();
   /// Chunks as another frame stores them, whole ones but for the last.
   struct CopiedChunks {
     frame::NewFrame like;  // how that frame is made
@@ -187,6 +215,8 @@ class WriteBack {
   bool has_same_content(const frame::Identity& disk) const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
+  /// False: the file has that size already.
+  codec::Result<bool> change_size(std::uint64_t size);
   void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
   /// Whether what was there before somebody else's change still is.
@@ -194,6 +224,11 @@ class WriteBack {
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
+  /// Whether there is anything to commit that is not being committed.
+  bool is_dirty() const REQUIRES(mutex_) { return is_new_array_ || dirty_.differs_from(size_below()); }
+  /// The file becomes the array that `bytes`, its first ones, say.
+  codec::Result<void> begin_new_array(codec::ByteView bytes) REQUIRES(mutex_);
+  void forget_new_array() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
@@ -221,17 +256,23 @@ class WriteBack {
   std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);
-  codec::Result<void> store_in_order(const codec::EncodeParameters& parameters, std::vector<ChunkToEncode> chunks,
-                                     std::uint64_t chunksize);
+  codec::Result<void> store_new_array(const Batch& batch, const ArrayChanges& array);
+  codec::Result<void> put_new_array_in_place(frame::Durability durability);
+  codec::Result<void> store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
+                                     std::vector<ChunkToEncode> chunks, std::uint64_t chunksize);
   /// Bytes of the chunks of a dirty layer.
   std::uint64_t layer_unit() const REQUIRES(mutex_);
   void hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
   void note_head(std::uint64_t size_before) REQUIRES(mutex_);
   codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
-  codec::Result<void> commit_some(frame::Durability durability, Extent extent);
+  codec::Result<void> commit_some(frame::Durability durability, Extent extent, Wait wait);
+  codec::Result<void> commit_held(frame::Durability durability, Extent extent);
+  codec::Result<void> open_failed_again();
+  /// Gives the backing file the time of the last write that the commit under way contains.
+  void stamp_last_write();
   std::vector<ChunkToEncode> chunks_of(const Batch& batch);
   ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
-  void give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
+  bool give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
   /// Has the writer commit, and counts what that was.
   codec::Result<void> commit_counted(const std::function<codec::Result<void>()>& commit);
   void count_dead_bytes(std::uint64_t dead);
@@ -246,16 +287,19 @@ class WriteBack {
 
   // Held by whoever uses the writer. Not a codec::Mutex: Pause keeps it beyond a function.
   std::mutex commit_mutex_;
-  FramePlace place_;                            // commit_mutex_
-  std::unique_ptr<frame::FrameWriter> writer_;  // commit_mutex_
-  codec::EncodeParameters encode_;              // commit_mutex_
-  Choose choose_;                               // commit_mutex_; empty once the frame has its parameters
-  bool has_name_ = true;                        // commit_mutex_
-  bool has_committed_ = false;                  // commit_mutex_
-  bool partly_ = false;                         // commit_mutex_; of the commit under way a part is done
-  std::uint64_t counted_dead_ = 0;              // commit_mutex_; this frame's part of the mount's counter
-  std::atomic<std::int64_t> unreadable_{-1};    // chunk that the commit under way needs to read and cannot
-  bool fresh_ = false;                          // commit_mutex_; nothing of the file need survive a crash yet
+  FramePlace place_;                                    // commit_mutex_
+  std::unique_ptr<frame::FrameWriter> writer_;          // commit_mutex_
+  std::unique_ptr<frame::FrameWriter::Beside> beside_;  // commit_mutex_; of a new array that is being committed
+  codec::EncodeParameters encode_;                      // commit_mutex_
+  Choose choose_;                                       // commit_mutex_; empty once the frame has its parameters
+  bool has_name_ = true;                                // commit_mutex_
+  bool has_committed_ = false;                          // commit_mutex_
+  bool partly_ = false;                                 // commit_mutex_; of the commit under way a part is done
+  struct timespec batch_write_ {};            // commit_mutex_; the last write that the commit under way contains
+  std::uint64_t counted_dead_ = 0;            // commit_mutex_; this frame's part of the mount's counter
+  std::atomic<std::int64_t> unreadable_{-1};  // chunk that the commit under way needs to read and cannot
+  bool fresh_ = false;                        // commit_mutex_; nothing of the file need survive a crash yet
+  std::atomic<bool> named_{true};             // has_name_, for others
 
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
@@ -264,8 +308,11 @@ class WriteBack {
   bool copying_ GUARDED_BY(mutex_) = false;  // store_copied() is at work: what programs write has to wait
   codec::Condition copied_;
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);
-  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array
-  bool head_was_read_ GUARDED_BY(mutex_) = true;          // since it was last told to be new
+  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array, or will be
+  bool is_new_array_ GUARDED_BY(mutex_) = false;          // dirty_ is another array than the layer below
+  bool commits_new_array_ GUARDED_BY(mutex_) = false;     // committing_ is another one than generation_
+  bool awaits_array_ GUARDED_BY(mutex_) = false;  // one that cannot be emptied was, and its items are still there
+  bool head_was_read_ GUARDED_BY(mutex_) = true;  // since it was last told to be new
   bool new_head_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);
@@ -277,7 +324,9 @@ class WriteBack {
   // None: not known before the first data is, or an array. They never change while a chunk is encoded early.
   std::optional<codec::EncodeParameters> early_parameters_ GUARDED_BY(mutex_);
   struct timespec last_write_ GUARDED_BY(mutex_) {};
-  std::optional<std::chrono::steady_clock::time_point> oldest_ GUARDED_BY(mutex_);
+  using Time = std::chrono::steady_clock::time_point;
+  std::optional<Time> oldest_ GUARDED_BY(mutex_);            // of dirty_
+  std::optional<Time> committing_since_ GUARDED_BY(mutex_);  // of committing_
 };
 
 }  // namespace cframefs::fs

@@ -1,13 +1,16 @@
-// The disk's side of a write-back: opening the frame, committing, following what others do to it.
+// The disk's side of a write-back: committing. Opening the frame and following what others do to it is
+// write_back_open.cc.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
+#include "frame/frame_beside.h"
 #include "frame/live_copy.h"
-#include "frame/replacement_file.h"
 #include "fs/log.h"
+#include "fs/no_memory.h"
 #include "fs/write_back.h"
 
 namespace cframefs::fs {
@@ -20,8 +23,10 @@ constexpr std::int64_t kMostCounted = 4096;
 // Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
 // dirty. While the disk has these, the next ones are encoded.
 constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
-// A frame that nothing was ever appended to leaves the size of chunks open.
-constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
+// How long a lock that another program holds is waited for by the other requests while one of them waits, and by
+// threads that serve other files, too.
+constexpr std::chrono::milliseconds kShortPatience(200);
+constexpr std::chrono::milliseconds kNoPatience(0);
 
 std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -35,141 +40,27 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
 
 }  // namespace
 
-WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
-    : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
-
-WriteBack::~WriteBack() {
-  count_dead_bytes(0);
-}
-
-codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place, bool fresh,
-                                                          Choose choose, OnCommitted committed) {
-  const std::shared_ptr<WriteBack> file(
-      new WriteBack(shared, std::move(place), std::move(choose), std::move(committed)));
-  const std::lock_guard commits(file->commit_mutex_);
-  file->fresh_ = fresh;
-  if (auto opened = file->open_writer(fresh); !opened) return codec::Failure(opened.error());
-  codec::MutexLock lock(file->mutex_);
-  if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
-  file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
-  return file;
-}
-
-std::uint64_t WriteBack::layer_unit() const {
-  if (array_ && array_->is_flat()) return ArrayChanges::kPieceBytes;
-  return writer_->chunksize() > 0 ? static_cast<std::uint64_t>(writer_->chunksize()) : kChunkSize;
-}
-
-codec::Result<void> WriteBack::open_writer(bool fresh) {
-  frame::WriterOptions options;
-  options.fresh = fresh;
-  options.sparse_registry = shared_.sparse_registry;
-  const int folder = place_.folder->fd();
-  const auto open = [&] {
-    return frame::FrameWriter::open(shared_.files, folder, place_.name, shared_.index_cache, options);
-  };
-  auto writer = open();
-  if (!writer && writer.error().sys == EACCES) {
-    // A file may be read-only and yet be written by the program that has made it: it had it open before.
-    auto status = shared_.files.status_at(folder, place_.name);
-    if (!status) return codec::Failure(status.error());
-    const mode_t mode = status->st_mode & 07777U;
-    if (shared_.files.change_mode_at(folder, place_.name, mode | S_IRUSR | S_IWUSR)) {
-      writer = open();
-      static_cast<void>(shared_.files.change_mode_at(folder, place_.name, mode));
-    }
-  }
-  if (!writer) {
-    codec::Error error = writer.error();
-    if (error.path.empty()) error.path = place_.path;
-    return codec::Failure(std::move(error));
-  }
-  const frame::FrameParameters& parameters = (*writer)->parameters();
-  if ((*writer)->chunksize() <= 0 && !choose_) {
-    if (!(*writer)->container()->vlmetalayer_names().empty()) return codec::unsupported("no size of chunks");
-    auto array = frame::ArrayRows::of(*(*writer)->container());
-    if (!array) return codec::Failure(array.error());
-    const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
-    choose_ = [encode = frame::encode_parameters(parameters), chunksize,
-               layers = (*writer)->container()->metalayers()](codec::ByteView) {
-      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), layers};
-    };
-  }
-  writer_ = std::move(*writer);
-  encode_ = frame::encode_parameters(parameters);
-  return {};
-}
-
-codec::Result<frame::Identity> WriteBack::identity_on_disk() const {
-  auto status = shared_.files.status(file_->fd());
-  if (!status) return codec::Failure(status.error());
-  return frame::Identity::of(*status);
-}
-
-codec::Result<void> WriteBack::adopt_state(bool own) {
-  const frame::Identity before = identity_;
-  if (!own) ++foreign_states_;
-  file_ = writer_->file();
-  auto identity = identity_on_disk();
-  if (!identity) return codec::Failure(identity.error());
-  identity_ = *identity;
-  auto view = shared_.view_of(writer_->container(), place_.path);
-  if (!view) return codec::Failure(view.error());
-  auto generation =
-      std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
-  auto array = ArrayChanges::of(*generation);
-  if (!array) return codec::Failure(array.error());
-  array_ = std::move(*array);
-  if (array_) {
-    early_parameters_.reset();
-  } else if (!choose_) {
-    early_parameters_ = encode_;
-  }
-  const codec::ByteView head = generation->view().head();
-  const codec::ByteView old_head = generation_ ? generation_->view().head() : head;
-  const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
-  generation_ = std::move(generation);
-  committed_(Committed{generation_, file_, before, identity_, own, !same_head});
-  return {};
-}
-
-codec::Result<void> WriteBack::reload() {
-  const std::lock_guard commits(commit_mutex_);
-  {
-    codec::MutexLock lock(mutex_);
-    auto disk = identity_on_disk();
-    if (!disk) return codec::Failure(disk.error());
-    if (*disk == identity_ || stale_) return check_usable();
-    auto named = has_name_ ? shared_.files.status_at(place_.folder->fd(), place_.name)
-                           : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
-    const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
-    if (!same_file || dirty_.differs_from(size_below())) {
-      stale_ = true;
-      return check_usable();
-    }
-  }
-  if (auto opened = open_writer(false); !opened) return opened;
-  codec::MutexLock lock(mutex_);
-  if (dirty_.differs_from(size_below())) {
-    stale_ = true;
-    return check_usable();
-  }
-  if (auto adopted = adopt_state(false); !adopted) return adopted;
-  dirty_ = DirtyLayer(layer_unit(), size_below());
-  return {};
-}
-
 codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   codec::MutexLock lock(mutex_);
-  const std::uint64_t below = size_below();
-  if (!dirty_.differs_from(below)) return false;
+  if (!is_dirty()) return false;
+  const std::uint64_t below = is_new_array_ ? dirty_.kept() : size_below();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  // What grows slowly is not held back again and again.
+  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
-  oldest_.reset();
-  hold_back(layer, below, extent);
-  if (!layer.differs_from(below)) return false;
+  batch_write_ = last_write_;
+  committing_since_ = std::exchange(oldest_, std::nullopt);
+  try {
+    hold_back(layer, below, extent);
+  } catch (...) {
+    dirty_ = std::move(layer);
+    oldest_ = committing_since_;
+    throw;
+  }
+  if (!is_new_array_ && !layer.differs_from(below)) return false;
+  commits_new_array_ = std::exchange(is_new_array_, false);
   committing_ = std::move(layer);
   busy_ = true;
   return true;
@@ -185,7 +76,7 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
       std::copy(chunk->bytes().begin(), chunk->bytes().end(), copy->bytes().begin());
       return copy;
     });
-    oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
     return;
   }
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
@@ -197,29 +88,52 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
     dirty_.put(last, *growing);
     dirty_.grow(layer.size());
     layer.resize_whole_chunks(last_begin);
-    oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
   }
 }
 
-codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent) {
-  auto done = commit_some(durability, extent);
+codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent, Wait wait) {
+  auto done = commit_some(durability, extent, wait);
   codec::MutexLock lock(mutex_);
   const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
   if (done && lost) return codec::Failure(*lost);
   return done;
 }
 
-void WriteBack::commit_in_background(Extent extent) {
-  static_cast<void>(commit_some(frame::Durability::ordered, extent));
+codec::Result<void> WriteBack::commit_in_background(Extent extent, bool opens_again) {
+  const std::unique_lock commits(commit_mutex_, std::try_to_lock);
+  if (!commits.owns_lock()) return codec::io_error(EAGAIN, "commit");
+  if (opens_again) {
+    if (auto opened = open_failed_again(); !opened) return opened;
+  }
+  writer_->wait_for_locks(kNoPatience);
+  return commit_held(frame::Durability::ordered, extent);
 }
 
-codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent) {
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent, Wait wait) {
   const std::lock_guard commits(commit_mutex_);
-  auto begun = begin_commit(extent);
+  const bool waits = wait != Wait::none && !shared_.waits_for_lock.exchange(true);
+  writer_->wait_for_locks(waits                ? shared_.lock_patience
+                          : wait == Wait::none ? kNoPatience
+                                               : kShortPatience,
+                          wait == Wait::past_lock);
+  auto done = or_no_memory([&] { return commit_held(durability, extent); });
+  if (waits) shared_.waits_for_lock = false;
+  return done;
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent extent) {
+  auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
-    auto done = write_out();
-    if (done) done = commit_counted([&] { return writer_->commit(durability); });
+    auto done = or_no_memory([&] {
+      auto written = write_out();
+      if (!written) return written;
+      return commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : writer_->commit(durability); });
+    });
+    if (done) stamp_last_write();
+    beside_.reset();
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_;
     return finish_commit(std::move(done));
@@ -228,6 +142,16 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
   if (auto done = writer_->commit(durability); !done) return done;
   fresh_ = false;
   return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+void WriteBack::stamp_last_write() {
+  // Only the owner may set times; for others the commit's own time has to do.
+  static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
+}
+
+bool WriteBack::is_waiting() {
+  codec::MutexLock lock(mutex_);
+  return !stale_ && (committing_ || is_dirty());
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
@@ -253,7 +177,12 @@ void WriteBack::count_dead_bytes(std::uint64_t dead) {
 codec::Result<void> WriteBack::write_out() {
   writer_->abandon();
   partly_ = false;
-  if (choose_) {
+  bool is_new = false;
+  {
+    codec::MutexLock lock(mutex_);
+    is_new = commits_new_array_;
+  }
+  if (choose_ && !is_new) {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
   Batch batch;
@@ -263,28 +192,20 @@ codec::Result<void> WriteBack::write_out() {
     batch = {*committing_, generation_};
     array = array_;
   }
+  if (is_new) return store_new_array(batch, *array);
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
-/// Puts another empty frame in the place of this one. What is dirty is left as it is.
+/// Puts another empty frame in the place of this one. What is dirty is left as it is. An error after that was done
+/// leaves choose_ empty.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
-  const int folder = place_.folder->fd();
-  auto file = frame::ReplacementFile::create(shared_.files, folder, place_.name, writer_->file()->fd());
-  if (!file) return codec::Failure(file.error());
-  const std::vector<std::uint8_t> image = frame::empty_frame(wanted);
-  if (auto put = shared_.files.pwrite(file->fd(), image, frame::FileOffset{0}); !put) return put;
-  if (!fresh_) {
-    if (auto synced = file->sync(); !synced) return synced;
-  }
-  if (auto published = file->publish(); !published) return published;
-  choose_ = nullptr;
-  if (!fresh_) {
-    // What is committed into it next may be acknowledged as durable: its name must be so before.
-    if (auto synced = frame::sync_folder_of(shared_.files, folder, place_.name); !synced) return synced;
-  }
-  if (auto opened = open_writer(fresh_); !opened) return opened;
+  auto replaced = writer_->replace_empty(wanted);
   codec::MutexLock lock(mutex_);
-  return adopt_state(true);
+  if (!replaced && writer_->file() == file_) return replaced;
+  choose_ = nullptr;
+  encode_ = frame::encode_parameters(writer_->parameters());
+  auto adopted = adopt_state(true);
+  return replaced ? adopted : replaced;
 }
 
 /// Makes the empty frame anew, with parameters that suit the first data.
@@ -304,7 +225,8 @@ codec::Result<void> WriteBack::choose_parameters() {
   const frame::NewFrame wanted = choose_(first);
   const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
   if (!same) {
-    if (auto made = remake(wanted); !made) return made;
+    auto made = remake(wanted);
+    if (!made && choose_) return made;
     codec::MutexLock lock(mutex_);
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
@@ -315,6 +237,7 @@ codec::Result<void> WriteBack::choose_parameters() {
       committing_ = all.rechunked(target, make);
       dirty_ = DirtyLayer(target, committing_->size());
     }
+    if (!made) return made;
   }
   choose_ = nullptr;
   return {};
@@ -416,40 +339,47 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
-  if (auto done = store_in_order(encode_, std::move(chunks), layer.chunksize()); !done) return done;
+  if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
   if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
 }
 
-codec::Result<void> WriteBack::store_in_order(const codec::EncodeParameters& parameters,
+codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                               std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
-    if (number > writer_->chunk_count()) {
+    if (number > to.chunk_count()) {
       const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
-      if (auto grown = writer_->resize(gap); !grown) return grown;
+      if (auto grown = to.resize(gap); !grown) return grown;
     }
-    return writer_->store(frame::ChunkNumber{number}, std::move(encoded));
+    return to.store(frame::ChunkNumber{number}, std::move(encoded));
   };
   return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
 }
 
 /// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
 /// written must not have to wait for it. Who wrote it is told.
-void WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
+bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
   const std::int64_t number = unreadable_.exchange(-1);
-  if (number < 0 || stale_) return;
+  if (number < 0 || stale_) return false;
   layer.drop_patches(number);
   lost_ = error;
+  return true;
 }
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
-  if (done) done = adopt_state(true);
+  const bool was_new_array = std::exchange(commits_new_array_, false);
+  if (done) until_there_is_memory([&] { done = adopt_state(true); });
   if (!done) {
+    is_new_array_ = was_new_array;
     writer_->abandon();
     codec::Error& error = done.error();
-    if (error.path.empty()) error.path = place_.path;
-    shared_.once.error(error);
+    shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
+    try_in_memory([&] {
+      if (error.path.empty()) error.path = place_.path;
+      // One that is locked is tried again; what comes of that is told.
+      if (error.sys != EBUSY) shared_.once.error(error);
+    });
     // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
     if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
     const auto disk = identity_on_disk();
@@ -462,13 +392,14 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       note_identity(*disk);
     }
     DirtyLayer all = std::move(*committing_);
-    dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); });
-    give_up_patches(error, all);
+    until_there_is_memory([&] { dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); }); });
+    if (give_up_patches(error, all)) committed_(Committed{generation_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
-    if (!oldest_) oldest_ = std::chrono::steady_clock::now();
+    oldest_ = committing_since_;
   }
   committing_.reset();
   busy_ = false;
+  copied_.notify_all();
   if (!done || !early_parameters_) return done;
   // Filled before anybody knew how to encode them.
   for (const auto& [number, chunk] : dirty_.chunks()) {
@@ -530,7 +461,7 @@ void WriteBack::tidy() {
     if (stale_ || committing_) return;
     busy_ = true;
   }
-  auto done = commit_counted([this] { return writer_->compact(); });
+  auto done = or_no_memory([this] { return commit_counted([this] { return writer_->compact(); }); });
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_state(true);
   if (!done) {
@@ -589,6 +520,7 @@ void WriteBack::Pause::moved(FramePlace place) {
 void WriteBack::Pause::unlinked() {
   file_->writer_->unlinked();
   file_->has_name_ = false;
+  file_->named_ = false;
 }
 
 }  // namespace cframefs::fs

@@ -36,7 +36,7 @@ codec::Result<WriteBack::CopyStart> WriteBack::begin_copy(std::uint64_t at, cons
                                                           bool may_remake) {
   codec::MutexLock lock(mutex_);
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
-  if (dirty_.differs_from(size_below())) return CopyStart::dirty;
+  if (is_dirty()) return CopyStart::dirty;
   if (!takes_copied(at, std::max(at, dirty_.size()), copied, may_remake)) return CopyStart::unfit;
   if (at > dirty_.size()) return CopyStart::behind;
   busy_ = copying_ = true;

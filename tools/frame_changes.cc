@@ -27,6 +27,8 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   opened.folder = frame::Descriptor(files, *folder);
   frame::WriterOptions options;
   options.stores_chunks = false;
+  // A mount that has it open for writing may hold what is not in it yet, which a new file would take the place of.
+  options.alone = true;
   options.lock_patience = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000));
   auto writer = frame::FrameWriter::open(files, *folder, real.filename().string(), nullptr, options);
   if (!writer) return tl::unexpected(with_path(writer.error(), path));
@@ -35,7 +37,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
 }
 
 void add_wait_option(CLI::App& app, double& seconds) {
-  app.add_option("--wait", seconds, "How long to wait for a frame that another program has locked (5)")
+  app.add_option("--wait", seconds, "How long to wait for a frame that another program has locked or writes (5)")
       ->check(CLI::Range(0.0, kMostSeconds))
       ->type_name("SECONDS");
 }

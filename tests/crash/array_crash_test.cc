@@ -172,6 +172,7 @@ class ArrayRun {
       1U << 24,
       {0},
       [] {},
+      [](std::uint64_t /*most*/) {},
       [](std::shared_ptr<const frame::Container> container, const std::string&) { return flat(std::move(container)); }};
   std::shared_ptr<fs::WriteBack> file_;
 };

@@ -49,6 +49,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override;
   codec::Result<void> truncate(int fd, std::uint64_t size) override;
   codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> flush(int /*fd*/) override { return {}; }
   codec::Result<void> sync(int fd, bool data_only) override;
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override;
@@ -66,6 +67,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<void> set_times_at(int, const std::string&, const std::array<struct timespec, 2>&) override {
     return {};
   }
+  codec::Result<void> set_times(int, const std::array<struct timespec, 2>&) override { return {}; }
   codec::Result<bool> try_lock(int, int) override { return true; }
 
   codec::Result<struct statvfs> filesystem_status(int) override { return unknown(); }

@@ -239,6 +239,108 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfItsKind) {
   check_stored();
 }
 
+/// What numpy.save() writes.
+std::string npy_file(const std::string& dtype, std::size_t itemsize, const std::vector<std::int64_t>& shape,
+                     std::uint8_t seed) {
+  frame::ArrayLayer layer;
+  layer.shape = shape;
+  layer.dtype = dtype;
+  std::size_t bytes = itemsize;
+  for (const std::int64_t extent : shape)
+    bytes *= static_cast<std::size_t>(extent);
+  return text_of(frame::npy_head_of(layer, itemsize)) + text_of(test::varied_items(bytes, seed));
+}
+
+TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfAnotherShapeOrType) {
+  struct Wanted {
+    std::string dtype;
+    std::size_t itemsize;
+    std::vector<std::int64_t> shape;
+  };
+  const std::vector<Wanted> all = {
+      {"<f8", 8, {6, 5}}, {"<f4", 4, {7, 6}}, {"<i4", 4, {7, 7}}, {"|u1", 1, {100'000}},  {"<c16", 16, {3, 4, 5}},
+      {"<f8", 8, {}},     {"<i2", 2, {0, 3}}, {"<i2", 2, {4, 0}}, {"|S300", 300, {9, 2}}, {"<f8", 8, {300, 700}}};
+  for (const std::size_t step : {std::size_t{4096}, std::size_t{1} << 20}) {
+    std::uint8_t seed = 50;
+    start_plain(frame::ArrayForm::npy);
+    for (const Wanted& wanted : all) {
+      // Also in place of what the last one has left, which may have no rows.
+      const std::string text = npy_file(wanted.dtype, wanted.itemsize, wanted.shape, ++seed);
+      const std::string before = content_now();
+      const Bytes on_disk = test::file_bytes(folder_.path() / "x.b2nd");
+      auto handle = open(name_, O_RDWR | O_TRUNC);
+      for (std::size_t at = 0; at < text.size(); at += step)
+        ASSERT_TRUE(write(*handle, at, text.substr(at, step))) << wanted.dtype << " at " << at;
+      EXPECT_TRUE(read(*handle, 0, text.size()) == text);
+      EXPECT_EQ(size_of(name_), text.size());
+      EXPECT_TRUE(test::file_bytes(folder_.path() / "x.b2nd") == on_disk) << "the old array is gone before the commit";
+      // Neither is it when the disk fails.
+      disk_.write_error = ENOSPC;
+      EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ENOSPC);
+      EXPECT_TRUE(test::file_bytes(folder_.path() / "x.b2nd") == on_disk);
+      EXPECT_TRUE(read(*handle, 0, text.size()) == text);
+      disk_.write_error = 0;
+      const auto closed = close(std::move(handle));
+      ASSERT_TRUE(closed) << wanted.dtype << ": " << closed.error().reason;
+      EXPECT_EQ(size_of(name_), text.size());
+      remount();
+      handle = open(name_, O_RDONLY);
+      EXPECT_TRUE(read(*handle, 0, text.size()) == text) << wanted.dtype << " " << wanted.shape.size();
+      filesystem_->release(std::move(handle));
+      EXPECT_EQ(size_of(name_), text.size());
+    }
+    EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2nd"});
+  }
+}
+
+TEST_F(ArrayChangesTest, AnArrayThatWasReplacedGrowsAndIsReplacedAgainBesideCommits) {
+  options_.commit_interval = 0.01;
+  start_plain(frame::ArrayForm::npy);
+  for (std::uint8_t round = 0; round < 20; ++round) {
+    const std::int64_t rows = 200 + round;
+    const std::string text = npy_file(round % 2 == 0 ? "<f8" : "<i2", round % 2 == 0 ? 8 : 2, {rows, 50}, round);
+    auto handle = open(name_, O_RDWR | O_TRUNC);
+    for (std::size_t at = 0; at < text.size(); at += 5000) {
+      ASSERT_TRUE(write(*handle, at, text.substr(at, 5000)));
+      // EINVAL: the last row is not whole yet.
+      if (at % 3 == 0) static_cast<void>(filesystem_->sync(*handle, true));
+    }
+    EXPECT_TRUE(read(*handle, 0, text.size()) == text) << int{round};
+    ASSERT_TRUE(close(std::move(handle)));
+    EXPECT_TRUE(content_now() == text);
+  }
+}
+
+TEST_F(ArrayChangesTest, WhatNoFrameCanHoldDoesNotReplaceAnArray) {
+  start_plain(frame::ArrayForm::npy);
+  const std::string before = content_now();
+  std::string fortran = npy_file("<f8", 8, {6, 5}, 1);
+  fortran.replace(fortran.find("False"), 5, "True ");
+  std::string other_length = npy_file("<f8", 8, {6, 5}, 1);
+  other_length.replace(other_length.find("}"), 2, " }");
+  for (const std::string& text : {fortran, other_length, std::string(500, 'x'), before.substr(0, 20)}) {
+    auto handle = open(name_, O_RDWR | O_TRUNC);
+    if (text.size() > 20) {
+      EXPECT_EQ(errno_of(write(*handle, 0, text)), EINVAL);
+    }
+    filesystem_->release(std::move(handle));
+    EXPECT_EQ(size_of(name_), head_);
+  }
+}
+
+TEST_F(ArrayChangesTest, AnArrayWithoutRowsThatIsOnlyEmptiedStaysAndThatIsTold) {
+  start_with(frame::ArrayForm::npy, ArraySpec{{}, {}, {}, 8, "<f8"}, test::varied_items(8));
+  const std::string before = content_now();
+  auto handle = open(name_, O_RDWR | O_TRUNC);
+  EXPECT_EQ(errno_of(close(std::move(handle))), EINVAL);
+  EXPECT_EQ(content_now(), before);
+  const std::string same = npy_file("<f8", 8, {}, 9);
+  handle = open(name_, O_RDWR | O_TRUNC);
+  ASSERT_TRUE(write(*handle, 0, same));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), same);
+}
+
 TEST_F(ArrayChangesTest, ArraysWithoutRowsAreOverwrittenOnly) {
   ArraySpec spec{{}, {}, {}, 8, "<f8"};
   start_with(frame::ArrayForm::npy, spec, test::varied_items(8));

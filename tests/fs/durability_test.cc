@@ -47,6 +47,24 @@ TEST_F(Durability, FsyncOfAFrameThatWasMadeAnewForItsFirstDataMakesItsNameDurabl
   filesystem_->release(std::move(handle));
 }
 
+TEST_F(Durability, WhatTheSourceTellsAtCloseAloneIsTold) {
+  folder_.write("plain.txt", {});
+  ASSERT_TRUE(close(create("frame")));
+  for (const char* name : {"plain.txt", "frame"}) {
+    auto handle = open(name);
+    ASSERT_TRUE(write(*handle, 0, "text"));
+    disk_.flush_error = ENOSPC;
+    EXPECT_EQ(errno_of(filesystem_->flush(*handle)), ENOSPC) << name;
+    disk_.flush_error = 0;
+    EXPECT_TRUE(filesystem_->flush(*handle)) << name;
+    filesystem_->release(std::move(handle));
+    // Who has only read is not told.
+    disk_.flush_error = ENOSPC;
+    EXPECT_TRUE(close(open(name, O_RDONLY))) << name;
+    disk_.flush_error = 0;
+  }
+}
+
 TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
   options_.dirty_limit = 256 << 10;
   remount();

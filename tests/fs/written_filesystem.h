@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "codec/mutex.h"
@@ -91,6 +92,22 @@ class BrokenDisk final : public test::ForwardingFiles {
     if (after_status && asking == std::this_thread::get_id()) after_status();
     return status;
   }
+  codec::Result<bool> try_lock(int fd, int operation) override {
+    ++locks_tried;
+    if (operation != LOCK_UN && refused_locks != 0) {
+      if (refused_locks > 0) --refused_locks;
+      return false;
+    }
+    return ForwardingFiles::try_lock(fd, operation);
+  }
+  codec::Result<void> flush(int fd) override {
+    ++flushes;
+    return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(fd);
+  }
+  std::atomic<int> flush_error{0};  // what the filesystem tells at close alone
+  std::atomic<int> flushes{0};
+  std::atomic<int> refused_locks{0};  // as if other programs held them; negative: all
+  std::atomic<int> locks_tried{0};
   std::function<void()> after_status;  // for calls of `asking`, which sets it
   const std::thread::id asking = std::this_thread::get_id();
   std::atomic<int> write_error{0};

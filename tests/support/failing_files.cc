@@ -198,6 +198,14 @@ Result<void> FailingFiles::set_times_at(int dir, const std::string& path, const 
   return run({Kind::change_attributes, dir, path}, [&] { return base_.set_times_at(dir, path, times); });
 }
 
+Result<void> FailingFiles::flush(int fd) {
+  return run({Kind::sync, fd, {}}, [&] { return base_.flush(fd); });
+}
+
+Result<void> FailingFiles::set_times(int fd, const std::array<struct timespec, 2>& times) {
+  return run({Kind::change_attributes, fd, {}}, [&] { return base_.set_times(fd, times); });
+}
+
 Result<void> FailingFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
   return run({Kind::change_attributes, fd, name}, [&] { return base_.set_attribute(fd, name, value, flags); });
 }

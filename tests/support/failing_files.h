@@ -125,6 +125,8 @@ class FailingFiles : public frame::FileOps {
   codec::Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override;
   codec::Result<void> set_times_at(int dir, const std::string& path,
                                    const std::array<struct timespec, 2>& times) override;
+  codec::Result<void> flush(int fd) override;
+  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override;
   codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;
   codec::Result<void> remove_attribute(int fd, const std::string& name) override;
   codec::Result<bool> try_lock(int fd, int operation) override;

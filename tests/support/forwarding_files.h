@@ -52,6 +52,7 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override {
     return system_.allocate(fd, mode, at, length);
   }
+  codec::Result<void> flush(int fd) override { return system_.flush(fd); }
   codec::Result<void> sync(int fd, bool data_only) override { return system_.sync(fd, data_only); }
   void write_out_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
     system_.write_out_soon(fd, at, length);
@@ -84,6 +85,9 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<void> set_times_at(int dir, const std::string& path,
                                    const std::array<struct timespec, 2>& times) override {
     return system_.set_times_at(dir, path, times);
+  }
+  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    return system_.set_times(fd, times);
   }
   codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
     return system_.set_attribute(fd, name, value, flags);

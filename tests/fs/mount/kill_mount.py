@@ -1,10 +1,12 @@
 """kill -9 of the daemon at random moments under four writers: no frame is damaged, nothing fsynced is missing.
 
-Two writers append records, two overwrite records of a file in place; each notes what fsync has acknowledged. After the
-kill every frame must verify, be a state that there was, and be at least as new as what was acknowledged. The number of
-rounds is 50, or KILL_ROUNDS of the environment.
+Two writers append records, two overwrite records of a file in place, one of them in a sparse frame; each notes what fsync
+has acknowledged. A reader beside them sees no record at another's place. After the kill every frame must verify, be a
+state that there was, and be at least as new as what was acknowledged. The number of rounds is 50, or KILL_ROUNDS of the
+environment.
 """
 
+import errno
 import os
 import random
 import shutil
@@ -17,10 +19,12 @@ import unittest
 
 import mounting
 from mounting import Mount, run
+from sparse_frames import make_sparse_frame
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "50"))
 RECORD = struct.Struct("<QQ84x")  # number, version
 RECORDS = 3000  # of the files that are overwritten
+CHUNK = 4096  # of the sparse frame
 
 
 class Writer(threading.Thread):
@@ -104,6 +108,27 @@ class Overwriter(Writer):
                 raise AssertionError(f"record {number} is {found}, version {version} of {oldest} to {self.written[number]}")
 
 
+class Reader(threading.Thread):
+    """Reads a file of records until the mount is gone; a record's number says its place, whatever is written meanwhile."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path = path
+        self.misplaced = None
+
+    def run(self):
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY)
+            while self.misplaced is None:
+                content = os.pread(descriptor, RECORDS * RECORD.size, 0)
+                for number in range(len(content) // RECORD.size):
+                    if RECORD.unpack_from(content, number * RECORD.size)[0] != number:
+                        self.misplaced = number
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        except OSError as error:
+            self.error = error
+
+
 class Kill(unittest.TestCase):
     def test_killed_at_random_moments(self):
         print(f"{ROUNDS} rounds", flush=True)
@@ -118,12 +143,14 @@ class Kill(unittest.TestCase):
         source = tempfile.mkdtemp(prefix="cframefs-kill-")
         self.addCleanup(shutil.rmtree, source, ignore_errors=True)
         chance = random.Random(seed)
+        make_sparse_frame(source + "/d.b2frame", b"".join(RECORD.pack(i, 0) for i in range(RECORDS)), CHUNK)
         mount = Mount(source, "chunksize=" + chance.choice(("16K", "64K", "1M")), "codec=" + chance.choice(("lz4", "zstd")),
-                      f"commit_interval={chance.choice((0.01, 0.1, 5))}", "dirty_limit=4M")
+                      f"commit_interval={chance.choice((0.01, 0.1, 5))}", "dirty_limit=" + chance.choice(("1M", "4M")))
         writers = [kind(mount / name, seed * 4 + i) for i, (kind, name) in enumerate(
             ((Appender, "a"), (Appender, "b"), (Overwriter, "c"), (Overwriter, "d")))]
-        for writer in writers:
-            writer.start()
+        reader = Reader(mount / "d")
+        for thread in (*writers, reader):
+            thread.start()
         time.sleep(chance.uniform(0.02, 0.5))
         mount.daemon.kill()
         mount.daemon.wait()
@@ -131,6 +158,10 @@ class Kill(unittest.TestCase):
             writer.join(30)
             self.assertFalse(writer.is_alive())
             self.assertIsNotNone(writer.error)
+        reader.join(30)
+        self.assertIsNone(reader.misplaced)
+        # It ended because the mount did, not by an error before.
+        self.assertIn(reader.error.errno, (errno.ENOTCONN, errno.ECONNABORTED))
         subprocess.run(["umount", "-l", mount.path], check=False, stderr=subprocess.DEVNULL)
         subprocess.run(["fusermount3", "-u", "-z", "-q", mount.path], check=False, stderr=subprocess.DEVNULL)
         self.check(source, writers)

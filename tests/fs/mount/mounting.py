@@ -133,9 +133,10 @@ def unmount(mountpoint):
 
 
 class Mount:
-    """A mount in the foreground, with what it says on standard error. A context manager."""
+    """A mount in the foreground, with what it says on standard error. A context manager. `before`: a program with its
+    arguments that becomes the daemon."""
 
-    def __init__(self, source, *options, mountpoint=None, flags=()):
+    def __init__(self, source, *options, mountpoint=None, flags=(), before=()):
         self.own_folder = None
         if mountpoint is None:
             self.own_folder = tempfile.mkdtemp(prefix="cframefs-mnt-")
@@ -143,7 +144,7 @@ class Mount:
         self.path = str(mountpoint)
         self.log, log_name = tempfile.mkstemp(prefix="cframefs-log-")
         os.unlink(log_name)
-        command = [CFRAMEFS, "-f", *flags]
+        command = [*before, CFRAMEFS, "-f", *flags]
         for option in options:
             command += ["-o", option]
         self.daemon = subprocess.Popen(command + [str(source), self.path], stderr=self.log)
@@ -157,6 +158,8 @@ class Mount:
         """Whether it is there and answers. A mount that a dead daemon has left does not; when it has been taken away, the
         folder does, which is no mount."""
         try:
+            # The kernel may answer stat(2) from its memory when the daemon is dead, but not this.
+            os.statvfs(self.path)
             here = os.stat(self.path).st_dev
             return here != os.stat(os.path.dirname(os.path.abspath(self.path))).st_dev and is_mounted(self.path)
         except OSError:
@@ -245,6 +248,11 @@ def shown(path):
         if path.endswith(suffix):
             return path[: -len(suffix)]
     return path
+
+
+def fast_folder():
+    """Memory, if there is some: for tests of what is no matter of the disk."""
+    return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None
 
 
 def sha256(data):

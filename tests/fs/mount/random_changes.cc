@@ -1,10 +1,13 @@
 // Changes files of a mount at random, each change also made to a plain shadow file, and compares the two all the while.
 //
-//   random_changes MOUNTED_FOLDER SHADOW_FOLDER SEED OPERATIONS
+//   random_changes MOUNTED_FOLDER SHADOW_FOLDER SEED OPERATIONS [CHUNK_SIZE]
 //
 // Two threads change files of their own; two more read what the others write: one under a lock, with every byte
 // compared, one without, which must never see an error. Goes on with the files that it finds, so that a remount between
 // two runs is part of the check. Prints the first difference with the operations that led to it; exit status 1.
+//
+// With CHUNK_SIZE every byte but zeros tells its chunk, so the reader without a lock sees bytes of other chunks, too;
+// it reads past the page cache as well. The files stay what they are: none is removed, and none is copied into another.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -32,11 +35,20 @@ constexpr std::uint64_t kMostBytes = 600'000;
 constexpr int kThreads = 2;
 constexpr int kFilesOfEach = 3;
 constexpr std::size_t kRemembered = 40;
+constexpr std::uint64_t kTags = 127;
+
+// 0: bytes are what they like.
+std::uint64_t chunk_size = 0;
 
 std::atomic<bool> failed{false};
 std::atomic<bool> finished{false};
 
 using Bytes = std::vector<unsigned char>;
+
+/// What a byte of the file at `at` says of its chunk.
+std::uint64_t tag_of(std::uint64_t at) {
+  return at / chunk_size % kTags;
+}
 
 /// A file in both worlds, and what was done to it last.
 class Pair {
@@ -158,9 +170,14 @@ class Changer {
     if (kind < 7) return below(size + 1) / 65536 * 65536;
     return below(size + 1);
   }
-  /// Runs, noise and zeros, as real data has them.
-  Bytes data(std::size_t length) {
+  /// Runs, noise and zeros, as real data has them; or the number of the chunk that they come into.
+  Bytes data(std::uint64_t at, std::size_t length) {
     Bytes bytes(length);
+    if (chunk_size > 0) {
+      for (std::size_t i = 0; i < length; ++i)
+        bytes[i] = static_cast<unsigned char>(1 + tag_of(at + i) * 2 + random_() % 2);
+      return bytes;
+    }
     const std::uint64_t kind = below(4);
     if (kind == 0) {
       for (auto& byte : bytes)
@@ -193,13 +210,14 @@ class Changer {
       case 6:
         if (size + count > kMostBytes) return truncate(pair, below(size));
         pair.note("append " + std::to_string(count));
-        return write(pair, 0, count, O_WRONLY | O_APPEND);
+        return write(pair, size, count, O_WRONLY | O_APPEND);
       case 7:
         return truncate(pair, below(8) == 0 ? below(kMostBytes) : below(size + 1));
       case 8:
       case 9:
         return allocate(pair, at, count);
       case 10:
+        if (chunk_size > 0) return commit_often(pair, size);
         return copy(pair, size);
       case 11:
       case 12:
@@ -207,8 +225,7 @@ class Changer {
       case 13:
         return reopen(pair);
       case 14:
-        pair.note("fsync");
-        return pair.both("fsync", [](int fd, const std::string&) { return ::fsync(fd); });
+        return synchronize(pair);
       case 15:
         return rename(pair);
       case 16:
@@ -222,7 +239,7 @@ class Changer {
 
   /// `own_flags`: those of a handle that is opened for it; 0: through the one that is open.
   void write(Pair& pair, std::uint64_t at, std::size_t count, int own_flags) {
-    const Bytes bytes = data(count);
+    const Bytes bytes = data(at, count);
     pair.both("write", [&](int fd, const std::string& name) -> ssize_t {
       if (own_flags == 0) return ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
       const int own = ::open(name.c_str(), own_flags | O_CLOEXEC);
@@ -281,7 +298,7 @@ class Changer {
     if (size == 0) return;
     const std::uint64_t at = below(size);
     const std::size_t count = std::min<std::uint64_t>(1 + below(9000), size - at);
-    const Bytes bytes = data(count);
+    const Bytes bytes = data(at, count);
     const bool sync = below(2) == 0;
     pair.note("map " + std::to_string(at) + "+" + std::to_string(count) + (sync ? " and sync" : ""));
     pair.both("mmap", [&](int fd, const std::string&) {
@@ -293,8 +310,23 @@ class Changer {
     });
   }
 
+  static void synchronize(Pair& pair) {
+    pair.note("fsync");
+    pair.both("fsync", [](int fd, const std::string&) { return ::fsync(fd); });
+  }
+
+  /// One commit after the other, each of a chunk.
+  void commit_often(Pair& pair, std::uint64_t size) {
+    pair.note("commit chunks");
+    for (int i = 0; i < 20; ++i) {
+      write(pair, below(size / chunk_size + 1) * chunk_size, 1 + below(chunk_size), 0);
+      if (::fsync(pair.fd(0)) != 0) pair.fail("fsync");
+    }
+  }
+
   void reopen(Pair& pair) {
-    const std::uint64_t kind = below(6);
+    std::uint64_t kind = below(6);
+    if (chunk_size > 0 && kind == 1) kind = 2;
     pair.note(kind == 0 ? "reopen, truncated" : kind == 1 ? "remove and make anew" : "reopen");
     pair.close();
     if (kind == 1) {
@@ -342,16 +374,30 @@ void read_under_lock(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
   }
 }
 
+/// Whatever is written meanwhile, a byte is a zero or says the chunk that it is in.
+void check_tags(Pair& pair, std::uint64_t at, const Bytes& bytes, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) {
+    if (bytes[i] == 0 || (bytes[i] - 1U) / 2 == tag_of(at + i)) continue;
+    errno = 0;
+    return pair.fail("unlocked read: byte " + std::to_string(at + i) + " is of chunk " +
+                     std::to_string((bytes[i] - 1) / 2) + " or so");
+  }
+}
+
 void read_freely(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
   std::mt19937_64 random(seed);
-  Bytes bytes(100'000);
+  // In one read many chunks, so that commits overtake it.
+  Bytes bytes(chunk_size > 0 ? kMostBytes : 100'000);
   while (!finished && !failed) {
     Pair& pair = *pairs[random() % pairs.size()];
-    const int fd = ::open(pair.mounted().c_str(), O_RDONLY | O_CLOEXEC);
+    const int past_cache = chunk_size > 0 && random() % 2 == 0 ? O_DIRECT : 0;
+    const int fd = ::open(pair.mounted().c_str(), O_RDONLY | O_CLOEXEC | past_cache);
     if (fd < 0) continue;  // it is being renamed, or made anew
     for (int i = 0; i < 20 && !finished; ++i) {
-      const auto at = static_cast<off_t>(random() % kMostBytes);
-      if (::pread(fd, bytes.data(), 1 + random() % bytes.size(), at) < 0) pair.fail("unlocked read");
+      const std::uint64_t at = random() % kMostBytes;
+      const ssize_t got = ::pread(fd, bytes.data(), 1 + random() % bytes.size(), static_cast<off_t>(at));
+      if (got < 0) pair.fail("unlocked read at " + std::to_string(at));
+      if (chunk_size > 0 && got > 0) check_tags(pair, at, bytes, static_cast<std::size_t>(got));
     }
     ::close(fd);
   }
@@ -360,10 +406,11 @@ void read_freely(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fputs("usage: random_changes MOUNTED_FOLDER SHADOW_FOLDER SEED OPERATIONS\n", stderr);
+  if (argc != 5 && argc != 6) {
+    std::fputs("usage: random_changes MOUNTED_FOLDER SHADOW_FOLDER SEED OPERATIONS [CHUNK_SIZE]\n", stderr);
     return 2;
   }
+  if (argc == 6) chunk_size = std::strtoul(argv[5], nullptr, 10);
   const auto seed = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10));
   const int operations = std::atoi(argv[4]) / kThreads;
   std::vector<std::vector<std::unique_ptr<Pair>>> pairs(kThreads);
@@ -376,6 +423,9 @@ int main(int argc, char** argv) {
   std::list<std::thread> readers;
   readers.emplace_back([&] { read_under_lock(pairs[0], seed + 100); });
   readers.emplace_back([&] { read_freely(pairs[1], seed + 200); });
+  if (chunk_size > 0) {
+    readers.emplace_back([&] { read_freely(pairs[1], seed + 300); });
+  }
   std::list<std::thread> writers;
   for (int thread = 0; thread < kThreads; ++thread) {
     writers.emplace_back([&, thread] { Changer(pairs[thread], seed * kThreads + thread).run(operations); });

@@ -1,5 +1,5 @@
 """Random changes of files in a mount, compared with plain shadow files: 100,000 of them (40,000 with a daemon that is
-watched by a sanitizer, and slower), or RANDOM_OPERATIONS.
+watched by a sanitizer, and slower), or RANDOM_OPERATIONS. Sparse frames get 15,000.
 
 The driver is random_changes.cc, its path in RANDOM_CHANGES of the environment. Between rounds the source is mounted
 again, with other options, and each file is compared whole; at the end every frame is verified.
@@ -11,6 +11,7 @@ import unittest
 
 import mounting
 from mounting import Mount, output
+from sparse_frames import make_sparse_frame
 
 SEED = int(os.environ.get("RANDOM_SEED", "1"))
 
@@ -23,30 +24,57 @@ ROUNDS = (
     (0.20, ("chunksize=64K", "writeback=on", "clevel=1")),
 )
 
-
-def fast_folder():
-    """Memory, if there is some: what is tested here is not the disk."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None
+# Chunk size and mount options; small limits, so that commits follow each other closely and come in parts.
+SPARSE_ROUNDS = (
+    (4096, ("commit_interval=0.01", "dirty_limit=1M", "cache_size=1M", "readahead=0")),
+    (4096, ("commit_interval=0.01", "writeback=on", "cache_size=1M")),
+    (65536, ("commit_interval=0.02", "dirty_limit=1M", "cache_size=1M")),
+)
+# As random_changes.cc names them.
+FILES = tuple(f"random-{thread}-{file}" for thread in range(2) for file in range(3))
 
 
 class RandomChanges(unittest.TestCase):
     def test_the_mount_is_a_plain_folder_to_programs(self):
-        driver = os.environ["RANDOM_CHANGES"]
         operations = int(os.environ.get("RANDOM_OPERATIONS", "40000" if mounting.is_sanitized() else "100000"))
-        work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_folder())
         self.addCleanup(work.cleanup)
         shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
         self.addCleanup(shadow.cleanup)
         print(f"seed {SEED}, {operations} operations", flush=True)
         for number, (share, options) in enumerate(ROUNDS):
-            with self.subTest(options=options), Mount(work.name, *options) as mount:
-                done = mounting.subprocess.run(
-                    [driver, mount.path, shadow.name, str(SEED + number), str(int(operations * share))],
-                    capture_output=True, timeout=900, check=False)
-                self.assertEqual(done.returncode, 0, done.stderr.decode())
-                self.assertEqual(mount.lines(), [])
-            self.check_after_remount(work.name, shadow.name)
+            with self.subTest(options=options):
+                self.change(work.name, shadow.name, options, SEED + number, int(operations * share))
         output(mounting.CFRAME, "verify", work.name)
+
+    def test_sparse_frames_are_plain_files_to_programs(self):
+        operations = int(os.environ.get("RANDOM_OPERATIONS", "5000" if mounting.is_sanitized() else "15000"))
+        for number, (chunk, options) in enumerate(SPARSE_ROUNDS):
+            work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_folder())
+            self.addCleanup(work.cleanup)
+            shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
+            self.addCleanup(shadow.cleanup)
+            for name in FILES:
+                content = b"".join(bytes([1 + place % 127 * 2]) * chunk for place in range(300_000 // chunk))
+                make_sparse_frame(f"{work.name}/{name}.b2frame", content, chunk)
+                with open(f"{shadow.name}/{name}", "wb") as file:
+                    file.write(content)
+            with self.subTest(chunk=chunk, options=options):
+                self.change(work.name, shadow.name, options, SEED + number, operations // len(SPARSE_ROUNDS), str(chunk))
+                # They have stayed sparse frames, and nothing is left of what nothing refers to.
+                for name in FILES:
+                    stored = os.listdir(f"{work.name}/{name}.b2frame")
+                    self.assertLessEqual(len(stored), 2 + os.path.getsize(f"{shadow.name}/{name}") // chunk + 1)
+                output(mounting.CFRAME, "verify", work.name)
+
+    def change(self, source, shadow, options, seed, operations, *chunk):
+        with Mount(source, *options) as mount:
+            done = mounting.subprocess.run(
+                [os.environ["RANDOM_CHANGES"], mount.path, shadow, str(seed), str(operations), *chunk],
+                capture_output=True, timeout=900, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            self.assertEqual(mount.lines(), [])
+        self.check_after_remount(source, shadow)
 
     def check_after_remount(self, source, shadow):
         with Mount(source, "ro") as mount:

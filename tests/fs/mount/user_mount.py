@@ -84,7 +84,10 @@ def become_nobody(tools, cframefs):
     os.mknod(tools + "/fuse", 0o666 | stat.S_IFCHR, FUSE_DEVICE)
     subprocess.run(["mount", "--bind", tools + "/fuse", "/dev/fuse"], check=True)
     os.umask(0o022)
+    # Where the system has not mounted it, nobody may abort the connection of a daemon that hangs.
+    subprocess.run(["mount", "-t", "fusectl", "none", "/sys/fs/fuse/connections"], check=False, stderr=subprocess.DEVNULL)
     shutil.copy(cframefs, tools + "/cframefs")
+    shutil.copy(os.path.join(os.path.dirname(cframefs), "cframe"), tools + "/cframe")
     golden = tools + "/golden/cframe"
     os.makedirs(os.path.dirname(os.path.join(golden, FRAME)))
     for name in (FRAME, "MANIFEST.tsv"):
@@ -98,6 +101,21 @@ def become_nobody(tools, cframefs):
     return tools + "/cframefs", tools + "/golden"
 
 
+def as_nobody(work):
+    """Does the work in a process of nobody's, with the program and the frames that the command line names. Its exit
+    status."""
+    mounting.GOLDEN = os.path.abspath(sys.argv[2])
+    tools = tempfile.mkdtemp(prefix="cframefs-user-")
+    os.chmod(tools, 0o755)
+    child = os.fork()
+    if child == 0:
+        sys.argv[1:3] = become_nobody(tools, os.path.abspath(sys.argv[1]))
+        work()
+    status = os.waitpid(child, 0)[1]
+    os.rmdir(tools)
+    return os.waitstatus_to_exitcode(status)
+
+
 def main():
     """usage: user_mount.py CFRAMEFS GOLDEN"""
     if os.geteuid() == 0:
@@ -107,16 +125,7 @@ def main():
         if reason:
             sys.stderr.write(f"skipped: {reason}\n")
             sys.exit(mounting.SKIPPED)
-        mounting.GOLDEN = os.path.abspath(sys.argv[2])
-        tools = tempfile.mkdtemp(prefix="cframefs-user-")
-        os.chmod(tools, 0o755)
-        child = os.fork()
-        if child == 0:
-            sys.argv[1:3] = become_nobody(tools, os.path.abspath(sys.argv[1]))
-            mounting.main()
-        status = os.waitpid(child, 0)[1]
-        os.rmdir(tools)
-        sys.exit(os.waitstatus_to_exitcode(status))
+        sys.exit(as_nobody(mounting.main))
     mounting.main()
 
 

@@ -18,6 +18,7 @@ import unittest
 
 import mounting
 from mounting import Mount, output, run, wait_for
+from sparse_frames import make_sparse_frame
 
 SAMPLE = "matrix/000-blosclz-c1-none-t3.b2frame"
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
@@ -331,6 +332,20 @@ class SparseFrames(Writing):
         stored = len(os.listdir(self.source + "/s.b2frame"))
         self.assertLessEqual(stored, 2 + os.path.getsize(self.plain + "/s") // 1000)
 
+    def test_a_handle_outlives_the_last_writer(self):
+        content = bytearray(some_bytes(8 << 20))
+        make_sparse_frame(self.source + "/large.b2frame", content, 4096)
+        mount = self.mount()
+        with open(mount / "large", "rb", buffering=0) as reader:
+            os.pread(reader.fileno(), 10, 0)
+            for number in range(3):
+                with open(mount / "large", "r+b", buffering=0) as writer:
+                    os.pwrite(writer.fileno(), b"written", number << 20)
+                content[number << 20 : (number << 20) + 7] = b"written"
+                # All of it, for the kernel tells the daemon of the close at some time after it.
+                os.posix_fadvise(reader.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                for begin in range(0, len(content), 1 << 20):
+                    self.assertTrue(os.pread(reader.fileno(), 1 << 20, begin) == content[begin : begin + (1 << 20)])
 
     def test_removed_while_open(self):
         mount = self.mount()
@@ -575,7 +590,7 @@ class Others(Writing):
         def commit_behind_a_lock(descriptor):
             os.pwrite(descriptor, b"mine", 0)
             commits = threading.Thread(target=os.fsync, args=(descriptor,))
-            with open(self.source + "/x.b2frame", "rb") as lock:
+            with open(self.source + "/x.b2frame.b2lock", "wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 commits.start()
                 time.sleep(0.03)  # by now it waits

@@ -1,0 +1,25 @@
+#include "fs/inode_numbers.h"
+
+namespace cframefs::fs {
+namespace {
+
+// A number of another filesystem: this bit, the filesystem's place in 13 bits, its own number in 48.
+constexpr std::uint64_t kForeign = std::uint64_t{1} << 61;
+constexpr unsigned kPlaceShift = 48;
+constexpr std::uint64_t kOwnNumbers = std::uint64_t{1} << kPlaceShift;
+constexpr std::uint64_t kTablePlace = (std::uint64_t{1} << 13) - 1;  // of what does not fit
+
+}  // namespace
+
+std::uint64_t InodeNumbers::shown(std::uint64_t device, std::uint64_t inode) {
+  if (device == home_ && (inode & (kForeign | kView)) == 0) return inode;
+  codec::MutexLock lock(mutex_);
+  if (device != home_ && inode < kOwnNumbers) {
+    const std::uint64_t place = devices_.try_emplace(device, devices_.size()).first->second;
+    if (place < kTablePlace) return kForeign | place << kPlaceShift | inode;
+  }
+  const std::uint64_t number = others_.try_emplace(File{device, inode}, others_.size()).first->second;
+  return kForeign | kTablePlace << kPlaceShift | number;
+}
+
+}  // namespace cframefs::fs

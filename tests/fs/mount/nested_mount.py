@@ -1,0 +1,90 @@
+"""Other filesystems below the source: files that have one inode number there are different files to programs.
+
+Only root may mount what lies below the source; an ordinary user's run says so.
+"""
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import mounting
+from mounting import Mount, output, run
+
+
+def files_below(folder):
+    return [os.path.join(at, name) for at, folders, names in os.walk(folder) for name in folders + names]
+
+
+class NestedFilesystems(unittest.TestCase):
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-nested-")
+        self.addCleanup(work.cleanup)
+        self.work = work.name
+        self.source = self.work + "/source"
+        os.mkdir(self.source)
+        # Three that number their files alike: the source itself is one of them.
+        self.mount_memory(self.source)
+        for name in ("one", "two"):
+            os.mkdir(f"{self.source}/{name}")
+            self.mount_memory(f"{self.source}/{name}")
+        self.contents = {}
+        for folder in ("", "one/", "two/"):
+            self.fill(folder)
+
+    def mount_memory(self, place):
+        output("mount", "-t", "tmpfs", "-o", "size=8M", "none", place)
+        self.addCleanup(subprocess.run, ["umount", "-l", place], check=False)
+
+    def fill(self, folder):
+        for name in ("plain", "frame"):
+            content = f"{folder}{name}".encode() * 1000
+            with open(f"{self.work}/raw", "wb") as file:
+                file.write(content)
+            stored = f"{self.source}/{folder}{name}"
+            command = ("cp",) if name == "plain" else (mounting.CFRAME, "pack")
+            output(*command, f"{self.work}/raw", stored + ("" if name == "plain" else ".b2frame"))
+            self.contents[folder + name] = content
+        os.link(f"{self.source}/{folder}plain", f"{self.source}/{folder}plain-link")
+        self.contents[folder + "plain-link"] = self.contents[folder + "plain"]
+
+    def test_numbers_are_unique_and_stay(self):
+        disk = [os.lstat(path) for path in files_below(self.source)]
+        self.assertLess(len({status.st_ino for status in disk}), len({(status.st_dev, status.st_ino) for status in disk}))
+        with Mount(self.source, "stats=on") as mount:
+            paths = files_below(mount.path) + files_below(mount / ".cframefs") + [mount / ".cframefs"]
+            numbers = {path: (os.lstat(path).st_dev, os.lstat(path).st_ino) for path in paths}
+            # One number for the two names of a file, and one for each other file.
+            for folder in ("", "one/", "two/"):
+                self.assertEqual(numbers.pop(mount / (folder + "plain-link")), numbers[mount / (folder + "plain")])
+            self.assertEqual(len(set(numbers.values())), len(numbers), numbers)
+            # What a listing says of a file is what stat says, and nothing changes when the kernel asks once more.
+            for path, number in numbers.items():
+                self.assertEqual((os.lstat(path).st_dev, os.lstat(path).st_ino), number)
+            # The source's own files keep the numbers that they have on disk.
+            self.assertEqual(os.lstat(mount / "plain").st_ino, os.lstat(self.source + "/plain").st_ino)
+
+    def test_an_archive_holds_what_the_source_does(self):
+        out = self.work + "/out"
+        os.mkdir(out)
+        with Mount(self.source) as mount:
+            self.assertEqual(run("cmp", mount / "one/plain", mount / "two/plain").returncode, 1)
+            output("tar", "-C", mount.path, "-cf", self.work + "/all.tar", ".")
+        output("tar", "-C", out, "-xf", self.work + "/all.tar")
+        found = {}
+        for path in files_below(out):
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, out)] = file.read()
+        self.assertEqual(found, self.contents)
+        for folder in ("", "one/", "two/"):
+            self.assertTrue(os.path.samefile(f"{out}/{folder}plain", f"{out}/{folder}plain-link"))
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        sys.stderr.write("skipped: only root may mount other filesystems below a source\n")
+        sys.exit(mounting.SKIPPED)
+    mounting.main()

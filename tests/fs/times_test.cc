@@ -1,0 +1,150 @@
+// Times of frames: they move with each write, and a commit leaves the time of the last one.
+#include <ctime>
+
+#include "tests/fs/written_filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+using Times = std::pair<std::int64_t, std::int64_t>;  // mtime, ctime
+
+std::int64_t nanoseconds(const struct timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+class TimesTest : public WrittenFilesystem {
+ protected:
+  Times shown(const std::string& name) {
+    auto found = filesystem_->lookup(kRootNode, name);
+    EXPECT_TRUE(found);
+    return {nanoseconds(found->status.st_mtim), nanoseconds(found->status.st_ctim)};
+  }
+  std::int64_t stored_mtime(const std::string& name) const {
+    struct stat status {};
+    EXPECT_EQ(::stat((folder_.path() / (name + ".b2frame")).c_str(), &status), 0);
+    return nanoseconds(status.st_mtim);
+  }
+  /// Until the clock that stamps files has moved on.
+  static void let_clock_move() {
+    struct timespec begin {};
+    struct timespec now {};
+    clock_gettime(CLOCK_REALTIME_COARSE, &begin);
+    do {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    } while (nanoseconds(now) - nanoseconds(begin) < 20'000'000);
+  }
+  std::unique_ptr<FileHandle> committed(const std::string& name, std::size_t bytes) {
+    auto handle = create(name);
+    EXPECT_TRUE(write(*handle, 0, std::string(bytes, 'a')));
+    EXPECT_TRUE(filesystem_->flush(*handle));
+    let_clock_move();
+    return handle;
+  }
+  void expect_moved(const std::string& name, const Times& before, const char* what) {
+    const Times now = shown(name);
+    EXPECT_GT(now.first, before.first) << what << ": mtime";
+    EXPECT_GT(now.second, before.second) << what << ": ctime";
+  }
+};
+
+TEST_F(TimesTest, MoveWithEachChangeBeforeItIsCommitted) {
+  auto handle = committed("x", 10'000);
+  Times before = shown("x");
+  const auto moves = [&](const char* what) {
+    expect_moved("x", before, what);
+    let_clock_move();
+    before = shown("x");
+  };
+  ASSERT_TRUE(write(*handle, 100, "b"));
+  moves("write");
+  ASSERT_TRUE(write(*handle, 100, "c"));
+  moves("second write");
+  ASSERT_TRUE(resize(*handle, 20'000));
+  moves("longer");
+  ASSERT_TRUE(resize(*handle, 5'000));
+  moves("shorter");
+  ASSERT_TRUE(resize(*handle, 5'000));
+  moves("the same size, dirty");
+  ASSERT_TRUE(filesystem_->allocate(*handle, 0, 0, 30'000));
+  moves("fallocate");
+  ASSERT_TRUE(filesystem_->flush(*handle));
+  let_clock_move();
+  before = shown("x");
+  ASSERT_TRUE(resize(*handle, 30'000));
+  moves("the same size, clean");
+  EXPECT_EQ(stored_mtime("x"), before.first);
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(TimesTest, ACommitLeavesTheTimeOfTheLastWrite) {
+  auto handle = committed("x", 10'000);
+  for (const bool first : {true, false}) {
+    ASSERT_TRUE(write(*handle, 100, first ? "b" : "c"));
+    const std::int64_t written = shown("x").first;
+    let_clock_move();
+    ASSERT_TRUE(first ? filesystem_->flush(*handle) : filesystem_->sync(*handle, false));
+    EXPECT_EQ(shown("x").first, written);
+    EXPECT_EQ(stored_mtime("x"), written);
+  }
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(TimesTest, TheFirstCommitOfANewFileLeavesTheTimeOfTheLastWrite) {
+  auto handle = create("x");
+  ASSERT_TRUE(write(*handle, 0, std::string(100'000, 'a')));
+  const std::int64_t written = shown("x").first;
+  let_clock_move();
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(shown("x").first, written);
+}
+
+TEST_F(TimesTest, ACommitThatMakesANewFileKeepsTheAccessTime) {
+  auto handle = committed("x", 10'000);
+  AttributeChanges changes;
+  // Of the future, so that reading does not move it.
+  changes.times = {timespec{4'000'000'000, 5}, timespec{0, UTIME_OMIT}};
+  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  ASSERT_TRUE(resize(*handle, 0));  // an empty frame is a new file
+  EXPECT_TRUE(close(std::move(handle)));
+  struct stat status {};
+  ASSERT_EQ(::stat((folder_.path() / "x.b2frame").c_str(), &status), 0);
+  EXPECT_EQ(nanoseconds(status.st_atim), 4'000'000'000'000'000'005);
+}
+
+TEST_F(TimesTest, WhatAProgramSetsBeforeItClosesStays) {
+  auto handle = create("x");
+  ASSERT_TRUE(write(*handle, 0, std::string(10'000, 'a')));
+  AttributeChanges changes;
+  changes.times = {timespec{1'000'000'000, 0}, timespec{1'100'000'000, 7}};
+  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(shown("x").first, 1'100'000'000'000'000'007);
+  EXPECT_EQ(stored_mtime("x"), 1'100'000'000'000'000'007);
+  remount();
+  EXPECT_EQ(shown("x").first, 1'100'000'000'000'000'007);
+}
+
+TEST_F(TimesTest, TruncatingAnEmptyFileAtOpenMovesThem) {
+  EXPECT_TRUE(close(create("x")));
+  let_clock_move();
+  const Times before = shown("x");
+  EXPECT_TRUE(close(open("x", O_WRONLY | O_TRUNC)));
+  expect_moved("x", before, "O_TRUNC");
+}
+
+TEST_F(TimesTest, AModeThatIsChangedWhileDataWaitsMovesTheTimeOfChange) {
+  auto handle = committed("x", 10'000);
+  ASSERT_TRUE(write(*handle, 100, "b"));
+  let_clock_move();
+  const Times before = shown("x");
+  AttributeChanges changes;
+  changes.mode = 0600;
+  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  EXPECT_EQ(shown("x").first, before.first);
+  EXPECT_GT(shown("x").second, before.second);
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+}  // namespace
+}  // namespace cframefs::fs
