@@ -178,6 +178,12 @@ Bytes empty_frame(const NewFrame& frame) {
   return bytes;
 }
 
+Bytes blank_frame() {
+  NewFrame frame;
+  frame.chunksize = -1;
+  return empty_frame(frame);
+}
+
 codec::EncodeParameters encode_parameters(const FrameParameters& parameters) {
   codec::EncodeParameters encode;
   encode.compcode = parameters.compcode;

@@ -24,6 +24,9 @@ struct NewFrame {
 /// The bytes of a valid frame without chunks. REQUIRES: at most 16 metalayers, names of 1 to 31 bytes.
 std::vector<std::uint8_t> empty_frame(const NewFrame& frame);
 
+/// The frame that a file of 0 bytes stands for: without chunks, their size left open.
+std::vector<std::uint8_t> blank_frame();
+
 /// How chunks to come of an existing frame are encoded.
 codec::EncodeParameters encode_parameters(const FrameParameters& parameters);
 

@@ -43,6 +43,7 @@ Result<void> put_layer(std::vector<Metalayer>& layers, const std::string& name, 
 
 /// The variable-length metalayers as they are in the file: chunks, not decoded.
 Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
+  if (is_blank_) return std::vector<Metalayer>();
   const Trailer& trailer = container_->trailer();
   if (trailer.map.damage) return Failure(*trailer.map.damage);
   const auto bytes = read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
@@ -103,7 +104,7 @@ bool FrameWriter::next_has_vlmetalayers() const {
 
 /// Places in a trailer count from its first byte, so that one that does not change is copied as it is.
 Result<Bytes> FrameWriter::next_trailer() const {
-  if (vlmetalayers_) return trailer_image(*vlmetalayers_);
+  if (vlmetalayers_ || is_blank_) return trailer_image(vlmetalayers_.value_or(std::vector<Metalayer>()));
   const Trailer& trailer = container_->trailer();
   return read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
 }
