@@ -60,7 +60,7 @@ EntryKind kind_of_mode(mode_t mode) {
   return S_ISLNK(mode) ? EntryKind::symlink : EntryKind::other;
 }
 
-/// An empty frame: what a power cut leaves of one that was made just before.
+/// An empty frame: what a power cut leaves of one that was made just before. Sparse ones are never made here.
 bool is_blank(const std::string& path, const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_size == 0 && frame::is_frame_name(path);
 }
@@ -225,7 +225,7 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
     return probe;
   }
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
-  if (is_blank(path, probe.status)) return probe;
+  if (probe.kind == EntryKind::frame && is_blank(path, probe.status)) return probe;
   auto summary = frame::summarise(files_, file->fd(), frame_begin());
   if (!summary) {
     if (!tells_of_the_file(summary.error())) return at_path<Probe>(codec::Failure(summary.error()), path);
