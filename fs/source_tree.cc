@@ -225,7 +225,8 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
     return probe;
   }
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
-  if (probe.kind == EntryKind::frame && is_blank(path, probe.status)) return probe;
+  // A mount of that one file alone is refused, as for any file that is no frame.
+  if (probe.kind == EntryKind::frame && !is_single_file() && is_blank(path, probe.status)) return probe;
   auto summary = frame::summarise(files_, file->fd(), frame_begin());
   if (!summary) {
     if (!tells_of_the_file(summary.error())) return at_path<Probe>(codec::Failure(summary.error()), path);
