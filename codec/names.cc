@@ -85,6 +85,9 @@ Result<FilterSlots> filters_named(std::string_view names) {
     const std::size_t plus = std::min(rest.find('+'), rest.size());
     const Result<std::uint8_t> filter = id_in(kFilters, rest.substr(0, plus), ", or several joined with +");
     if (!filter) return Failure(filter.error());
+    if (*filter == id(FilterId::delta) && std::find(ids.begin(), ids.end(), *filter) != ids.end()) {
+      return invalid("has delta twice, which the reference library decodes to other bytes");
+    }
     if (*filter != 0) {
       ids.push_back(*filter);
     } else if (names.size() != plus) {

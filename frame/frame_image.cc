@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "codec/chunk_header.h"
@@ -127,6 +128,24 @@ Bytes with_metalayers(ByteView header, const std::vector<Metalayer>& layers) {
   return bytes;
 }
 
+Result<void> check_metalayer_room(const std::vector<std::uint64_t>& contents) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+  // The fixed parts of a header and of a trailer.
+  std::uint64_t length = layout::kMinHeaderLength + layout::kMinTrailerLength;
+  for (const std::uint64_t content : contents) {
+    length += layout::kMaxMapEntry + layout::kContentPrefix + std::min(content, kMost);
+    if (length > kMost) return codec::invalid("metalayers of more than 2 GiB do not fit into a frame");
+  }
+  return {};
+}
+
+Result<void> check_metalayer_room(const std::vector<Metalayer>& layers) {
+  std::vector<std::uint64_t> contents;
+  for (const Metalayer& layer : layers)
+    contents.push_back(layer.content.size());
+  return check_metalayer_room(contents);
+}
+
 Bytes trailer_image(const std::vector<Metalayer>& stored) {
   Bytes bytes = {kFixArray4, 1};
   codec::append(bytes, metalayer_map(stored, kTrailerMapAt, 1));
@@ -157,6 +176,12 @@ Bytes empty_frame(const NewFrame& frame) {
   put_switch(fields, bytes);
   codec::append(bytes, trailer);
   return bytes;
+}
+
+Bytes blank_frame() {
+  NewFrame frame;
+  frame.chunksize = -1;
+  return empty_frame(frame);
 }
 
 codec::EncodeParameters encode_parameters(const FrameParameters& parameters) {

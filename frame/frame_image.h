@@ -24,6 +24,9 @@ struct NewFrame {
 /// The bytes of a valid frame without chunks. REQUIRES: at most 16 metalayers, names of 1 to 31 bytes.
 std::vector<std::uint8_t> empty_frame(const NewFrame& frame);
 
+/// The frame that a file of 0 bytes stands for: without chunks, their size left open.
+std::vector<std::uint8_t> blank_frame();
+
 /// How chunks to come of an existing frame are encoded.
 codec::EncodeParameters encode_parameters(const FrameParameters& parameters);
 
@@ -44,10 +47,15 @@ void put_switch(const HeaderSwitch& fields, ByteSpan header);
 /// A header like `header`, but with these metalayers. REQUIRES: header.size() >= kFixedHeaderLength; as empty_frame().
 std::vector<std::uint8_t> with_metalayers(ByteView header, const std::vector<Metalayer>& layers);
 
+/// Whether a header or a trailer has room for metalayers of such contents: places in it have 31 bits. invalid: it has
+/// not.
+Result<void> check_metalayer_room(const std::vector<std::uint64_t>& contents);  // lengths
+Result<void> check_metalayer_room(const std::vector<Metalayer>& layers);
+
 /// A trailer with these variable-length metalayers. `content`: the chunk that holds the plain bytes.
 std::vector<std::uint8_t> trailer_image(const std::vector<Metalayer>& stored);
 
-/// The chunk that holds the content of a variable-length metalayer.
+/// The chunk that holds the content of a variable-length metalayer. REQUIRES: at most codec::kMaxChunkBytes.
 std::vector<std::uint8_t> metalayer_chunk(ByteView plain);
 
 }  // namespace cframefs::frame

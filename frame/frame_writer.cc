@@ -104,9 +104,14 @@ Result<void> FrameWriter::load() {
   if (!opened) return Failure(opened.error());
   container_ = std::dynamic_pointer_cast<const FrameContainer>(*opened);
   if (!container_) return unsupported("only frames are written");
-  auto header = read_bytes(files_, file_->fd(), FileOffset{0}, parameters().header_length);
+  const auto status = files_.status(file_->fd());
+  if (!status) return Failure(status.error());
+  is_blank_ = status->st_size == 0;
+  auto header = is_blank_ ? Result<Bytes>(blank_frame())
+                          : read_bytes(files_, file_->fd(), FileOffset{0}, parameters().header_length);
   if (!header) return Failure(header.error());
   header_ = std::move(*header);
+  header_.resize(static_cast<std::size_t>(parameters().header_length));
   if (load_be<std::uint64_t>(&header_[layout::kFrameLengthAt]) != parameters().frame_length) {
     return stale("the frame was changed while it was opened");
   }
@@ -188,29 +193,6 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
   return {};
 }
 
-/// Somebody who wrote without the lock shows in the header, somebody who put another file in place in the name.
-Result<void> FrameWriter::check_unchanged() const {
-  if (folder_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
-  const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
-  if (!now) return Failure(now.error());
-  if (*now != header_) return stale("somebody else changed the frame");
-  return check_named();
-}
-
-/// Whether the frame's name still leads to this file.
-Result<void> FrameWriter::check_named() const {
-  if (!has_name_) return {};
-  const auto ours = files_.status(file_->fd());
-  if (!ours) return Failure(ours.error());
-  const auto named = files_.status_at(entry_dir(), entry_name());
-  if (!named) {
-    if (named.error().sys == ENOENT) return stale("somebody else removed the frame");
-    return Failure(named.error());
-  }
-  if (named->st_ino != ours->st_ino || named->st_dev != ours->st_dev) return stale("somebody else replaced the frame");
-  return {};
-}
-
 Result<std::uint64_t> FrameWriter::cut_tail() {
   const auto held = lock();
   if (!held) return Failure(held.error());
@@ -239,7 +221,7 @@ bool FrameWriter::metalayers_need_new_file() const {
 
 /// The trailer of a frame without chunks has a fixed place, and so has the index of a sparse frame.
 bool FrameWriter::needs_new_file() const {
-  return folder_ || pending_.nbytes() == 0 || metalayers_need_new_file();
+  return folder_ || is_blank_ || pending_.nbytes() == 0 || metalayers_need_new_file();
 }
 
 /// A frame of more dead bytes than live ones is written anew, if that can be done: each byte is then copied once for
@@ -485,6 +467,7 @@ void FrameWriter::adopt(Next next) {
   if (options_.stays_open && next.file != file_) static_cast<void>(files_.try_lock(next.file->fd(), LOCK_SH));
   file_ = std::move(next.file);
   header_ = std::move(next.header);
+  is_blank_ = false;
   container_ = std::move(next.container);
   index_blocks_ = std::move(next.index_blocks);
   dead_bytes_ = next.dead_bytes;

@@ -148,6 +148,7 @@ class FrameWriter {
   Result<void> commit_locked(Durability durability, bool anew);
   Result<AdvisoryLock> lock();
   Result<void> check_unchanged() const;
+  Result<void> check_header() const;
   Result<void> check_named() const;
   Result<std::uint64_t> cut_tail_locked();
   bool needs_new_file() const;
@@ -182,6 +183,7 @@ class FrameWriter {
   // The committed state.
   std::shared_ptr<const Descriptor> file_;
   std::vector<std::uint8_t> header_;  // as it is on disk
+  bool is_blank_ = false;             // a file of 0 bytes, which stands for an empty frame: there is no header on disk
   std::shared_ptr<const FrameContainer> container_;
   std::vector<IndexEncoder::Block> index_blocks_;  // those of its index that this writer made, from the first on
 

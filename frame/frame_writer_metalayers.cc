@@ -43,6 +43,7 @@ Result<void> put_layer(std::vector<Metalayer>& layers, const std::string& name, 
 
 /// The variable-length metalayers as they are in the file: chunks, not decoded.
 Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
+  if (is_blank_) return std::vector<Metalayer>();
   const Trailer& trailer = container_->trailer();
   if (trailer.map.damage) return Failure(*trailer.map.damage);
   const auto bytes = read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
@@ -64,9 +65,11 @@ Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
 
 Result<void> FrameWriter::set_vlmetalayer(const std::string& name, ByteView content) {
   if (auto fine = check_name(name); !fine) return fine;
+  if (content.size() > codec::kMaxChunkBytes) return codec::invalid("a metalayer of more than a chunk can hold");
   auto layers = vlmetalayers_ ? Result<std::vector<Metalayer>>(*vlmetalayers_) : stored_vlmetalayers();
   if (!layers) return Failure(layers.error());
   if (auto put = put_layer(*layers, name, metalayer_chunk(content)); !put) return put;
+  if (auto fits = check_metalayer_room(*layers); !fits) return fits;
   vlmetalayers_ = std::move(*layers);
   return {};
 }
@@ -86,6 +89,7 @@ Result<void> FrameWriter::set_metalayer(const std::string& name, ByteView conten
   if (container_->metalayer_damage()) return Failure(*container_->metalayer_damage());
   auto layers = metalayers_ ? *metalayers_ : container_->metalayers();
   if (auto put = put_layer(layers, name, {content.begin(), content.end()}); !put) return put;
+  if (auto fits = check_metalayer_room(layers); !fits) return fits;
   metalayers_ = std::move(layers);
   return {};
 }
@@ -100,7 +104,7 @@ bool FrameWriter::next_has_vlmetalayers() const {
 
 /// Places in a trailer count from its first byte, so that one that does not change is copied as it is.
 Result<Bytes> FrameWriter::next_trailer() const {
-  if (vlmetalayers_) return trailer_image(*vlmetalayers_);
+  if (vlmetalayers_ || is_blank_) return trailer_image(vlmetalayers_.value_or(std::vector<Metalayer>()));
   const Trailer& trailer = container_->trailer();
   return read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
 }

@@ -1,11 +1,15 @@
-// Locks, and other frames that take this one's place: an empty one, which is made again when its first data is known,
-// and one that is written beside it.
+// Locks, whether the frame is still the one that was opened, and other frames that take this one's place: an empty one,
+// which is made again when its first data is known, and one that is written beside it.
+#include <cerrno>
 #include <utility>
 
 #include "frame/frame_beside.h"
 #include "frame/frame_writer-inl.h"
 
 namespace cframefs::frame {
+
+using codec::Failure;
+using codec::stale;
 
 void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_frame) {
   options_.lock_patience = patience;
@@ -20,6 +24,39 @@ Result<AdvisoryLock> FrameWriter::lock() {
   }
   return AdvisoryLock::acquire(files_, target,
                                {options_.lock_patience, options_.alone, past_frame_lock_, options_.stays_open});
+}
+
+Result<void> FrameWriter::check_header() const {
+  const auto changed = stale("somebody else changed the frame");
+  if (is_blank_) {
+    const auto status = files_.status(file_->fd());
+    if (!status) return Failure(status.error());
+    return status->st_size == 0 ? Result<void>() : changed;
+  }
+  const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
+  if (!now) return Failure(now.error());
+  return *now == header_ ? Result<void>() : changed;
+}
+
+/// Somebody who wrote without the lock shows in the header, somebody who put another file in place in the name.
+Result<void> FrameWriter::check_unchanged() const {
+  if (folder_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
+  if (auto same = check_header(); !same) return same;
+  return check_named();
+}
+
+/// Whether the frame's name still leads to this file.
+Result<void> FrameWriter::check_named() const {
+  if (!has_name_) return {};
+  const auto ours = files_.status(file_->fd());
+  if (!ours) return Failure(ours.error());
+  const auto named = files_.status_at(entry_dir(), entry_name());
+  if (!named) {
+    if (named.error().sys == ENOENT) return stale("somebody else removed the frame");
+    return Failure(named.error());
+  }
+  if (named->st_ino != ours->st_ino || named->st_dev != ours->st_dev) return stale("somebody else replaced the frame");
+  return {};
 }
 
 Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {

@@ -56,8 +56,12 @@ Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
     if (auto put = out_.append(index_.finish()); !put) return put;
   }
   std::vector<Metalayer> stored;
-  for (const Metalayer& layer : vlmetalayers)
+  for (const Metalayer& layer : vlmetalayers) {
+    if (layer.content.size() > codec::kMaxChunkBytes)
+      return codec::invalid("a metalayer of more than a chunk can hold");
     stored.push_back({layer.name, metalayer_chunk(layer.content)});
+    if (auto fits = check_metalayer_room(stored); !fits) return fits;
+  }
   if (auto put = out_.append(trailer_image(stored)); !put) return put;
   fields.frame_length = out_.position();
   if (auto flushed = out_.flush(); !flushed) return flushed;

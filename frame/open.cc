@@ -15,9 +15,11 @@
 #include "frame/bloscpack_header.h"
 #include "frame/cframe.h"
 #include "frame/frame_header.h"
+#include "frame/frame_image.h"
 #include "frame/legacy_frame.h"
 #include "frame/legacy_header.h"
 #include "frame/sparse_frame.h"
+#include "frame/suffixes.h"
 
 namespace cframefs::frame {
 
@@ -191,9 +193,12 @@ Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteS
 Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_ptr<const Descriptor> file,
                                                    std::shared_ptr<IndexCache> index_cache, FileOffset begin,
                                                    bool old_bitshuffle) {
-  return open_steady(files, file->fd(), begin, [&](const struct stat& status) {
-    return open_source(file_source(files, file, begin, bytes_from(status, begin)), index_cache, begin, old_bitshuffle);
-  });
+  return open_steady(files, file->fd(), begin,
+                     [&](const struct stat& status) -> Result<std::shared_ptr<const Container>> {
+                       if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
+                       return open_source(file_source(files, file, begin, bytes_from(status, begin)), index_cache,
+                                          begin, old_bitshuffle);
+                     });
 }
 
 Result<std::shared_ptr<const Container>> open_index(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
@@ -276,6 +281,7 @@ Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::st
   auto file = std::make_shared<const Descriptor>(files, *fd);
   const auto status = files.status(*fd);
   if (!status) return Failure(status.error());
+  if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path)) return corrupt("the file is empty");
   if (S_ISDIR(status->st_mode) && begin.value == 0) {
     if (!index_cache) index_cache = std::make_shared<IndexCache>();
     return open_folder(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});

@@ -27,7 +27,8 @@ struct Summary {
 /// Looks at the open file or folder `fd`. kind none: not a container. corruption: a container whose header is damaged.
 Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
 
-/// Opens the container in the open file or folder `fd` (shared, kept open by the container). `begin`: where the frame
+/// Opens the container in the open file or folder `fd` (shared, kept open by the container). A file of 0 bytes is an
+/// empty frame; summarise() knows nothing of it, for only its name says that it is one (is_frame_name()). `begin`: where the frame
 /// starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not touched.
 /// `old_bitshuffle`: a frame that one of 2.0.0-beta.3 to beta.5 wrote, which nothing in it tells apart, is of beta.3 or
 /// beta.4.
@@ -36,7 +37,8 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
                                                         bool old_bitshuffle = false);
 
 /// The same by path, for programs that do not look again at what they have read. Of a sparse frame it keeps writers
-/// from removing files of the state that it opens; where that is not possible, reads of another state are stale.
+/// from removing files of the state that it opens; where that is not possible, reads of another state are stale. A file
+/// of 0 bytes is a frame only if it is named like one.
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
                                                    std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                    bool old_bitshuffle = false);

@@ -21,4 +21,11 @@ constexpr std::string_view container_suffix(std::string_view name) {
   return {};
 }
 
+/// Whether a file of this name is a frame of today. One of 0 bytes is an empty frame: what a power cut leaves of a
+/// frame that was made just before.
+constexpr bool is_frame_name(std::string_view name) {
+  const std::string_view suffix = container_suffix(name);
+  return suffix == ".b2frame" || suffix == ".b2f" || suffix == ".b2";
+}
+
 }  // namespace cframefs::frame

@@ -232,6 +232,8 @@ class Filesystem {
   codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags,
                                                         const NewFile& made);
   /// One more writer of the frame. EROFS: it cannot be written.
+  /// The parameters of a frame that programs fill first in this mount.
+  WriteBack::Choose chooser() const;
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                           const NewFile& made) EXCLUDES(changes_);
   /// One writer less; with the last one everything is committed. What cannot be committed yet waits in the flusher, and

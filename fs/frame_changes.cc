@@ -43,6 +43,10 @@ codec::Result<FramePlace> Filesystem::place_of(const std::string& path) const {
   return FramePlace{std::move(*folder), in_root ? path : path.substr(slash + 1), path};
 }
 
+WriteBack::Choose Filesystem::chooser() const {
+  return [this](codec::ByteView first) { return chosen_frame(options_, first); };
+}
+
 codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                                     const NewFile& made) {
   if (read_only_) return codec::io_error(EROFS, "open");
@@ -60,7 +64,10 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
       const auto of_frame = weak_frame.lock();
       if (of_node && of_frame) committed(*of_node, *of_frame, what);
     };
-    auto opened = WriteBack::open(write_back_, std::move(*place), made.fresh, made.choose, on_committed);
+    WriteBack::Choose choose = made.choose;
+    const auto status = files_.status(frame->file()->fd());
+    if (!choose && status && S_ISREG(status->st_mode) && status->st_size == 0) choose = chooser();
+    auto opened = WriteBack::open(write_back_, std::move(*place), made.fresh, std::move(choose), on_committed);
     if (!opened) {
       if (opened.error().kind != codec::ErrorKind::unsupported) return opened;
       once_.error(opened.error());
@@ -213,7 +220,7 @@ codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& 
       auto done = is_frame ? create_frame(*folder, path, mode) : create_plain(path, mode);
       if (!done) return codec::Failure(done.error());
       if (is_frame) {
-        made_now = {true, [this](codec::ByteView first) { return chosen_frame(options_, first); }};
+        made_now = {true, chooser()};
       }
       attributes = made(parent, name, path, caller);
       flags &= ~O_TRUNC;

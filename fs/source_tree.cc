@@ -12,6 +12,7 @@
 #include "frame/advisory_lock.h"
 #include "frame/numpy_pack.h"
 #include "frame/sparse_frame.h"
+#include "frame/suffixes.h"
 
 namespace cframefs::fs {
 namespace {
@@ -57,6 +58,11 @@ EntryKind kind_of_mode(mode_t mode) {
   if (S_ISDIR(mode)) return EntryKind::directory;
   if (S_ISREG(mode)) return EntryKind::plain;
   return S_ISLNK(mode) ? EntryKind::symlink : EntryKind::other;
+}
+
+/// An empty frame: what a power cut leaves of one that was made just before. Sparse ones are never made here.
+bool is_blank(const std::string& path, const struct stat& status) {
+  return S_ISREG(status.st_mode) && status.st_size == 0 && frame::is_frame_name(path);
 }
 
 }  // namespace
@@ -147,6 +153,8 @@ codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t m
   const frame::Descriptor file(files_, *fd);
   auto summary = frame::summarise(files_, file.fd());
   if (!summary && !tells_of_the_file(summary.error())) return codec::Failure(summary.error());
+  const auto status = files_.status(file.fd());
+  if (status && is_blank(path, *status)) return EntryKind::frame;
   return summary && summary->kind == frame::ContainerKind::none ? kind : EntryKind::frame;
 }
 
@@ -217,6 +225,8 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
     return probe;
   }
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
+  // A mount of that one file alone is refused, as for any file that is no frame.
+  if (probe.kind == EntryKind::frame && !is_single_file() && is_blank(path, probe.status)) return probe;
   auto summary = frame::summarise(files_, file->fd(), frame_begin());
   if (!summary) {
     if (!tells_of_the_file(summary.error())) return at_path<Probe>(codec::Failure(summary.error()), path);

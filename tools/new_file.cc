@@ -15,7 +15,18 @@ using codec::Result;
 
 namespace {
 
-constexpr int kAttempts = 100;  // at a name that nobody uses
+constexpr int kAttempts = 100;  // at a name that no file has
+
+/// In a mount of ours, which keeps the other prefix for itself.
+constexpr const char* kPrefixInMounts = ".cframe-part.";
+constexpr std::size_t kLongestSuffix = 16;
+
+/// A mount stores a file by its suffix; under a temporary name it has to be stored as under its own.
+std::string suffix_of(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  const bool has_one = dot != std::string::npos && dot > 0 && name.size() - dot <= kLongestSuffix;
+  return has_one ? name.substr(dot) : std::string();
+}
 
 Failure at_path(codec::Error error, const std::string& path) {
   if (error.path.empty()) error.path = path;
@@ -66,9 +77,15 @@ Result<void> NewFile::check_place() const {
 }
 
 Result<void> NewFile::make_temporary(mode_t mode) {
+  auto made = make_temporary(frame::kTemporaryPrefix, {}, mode);
+  if (made || made.error().sys != EPERM) return made;
+  return make_temporary(kPrefixInMounts, suffix_of(name_), mode);
+}
+
+Result<void> NewFile::make_temporary(const std::string& prefix, const std::string& suffix, mode_t mode) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     // Short, because the name itself may be as long as names can be.
-    temporary_ = frame::kTemporaryPrefix + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    temporary_ = prefix + std::to_string(::getpid()) + "." + std::to_string(attempt) + suffix;
     const auto fd = files_->create_at(folder_.fd(), temporary_, O_RDWR | O_EXCL, mode);
     if (fd) {
       file_ = frame::Descriptor(*files_, *fd);

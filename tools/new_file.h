@@ -1,5 +1,6 @@
 // A file that a program makes: written beside its place under a name of our own, which mounts hide, and renamed into
-// place when it is whole. Until then, and if the program gives up, its place is as it was.
+// place when it is whole. In a mount, where such names cannot be made, the name is another hidden one. Until then, and
+// if the program gives up, its place is as it was.
 //
 // Thread safety: one thread. Ownership: owns the descriptors; borrows the file operations. Errors: invalid (something
 // is there already, or it is no regular file), io.
@@ -32,6 +33,7 @@ class NewFile {
   codec::Result<void> open_folder();
   codec::Result<void> check_place() const;
   codec::Result<void> make_temporary(mode_t mode);
+  codec::Result<void> make_temporary(const std::string& prefix, const std::string& suffix, mode_t mode);
   codec::Result<void> take_place();
   codec::Failure refused(const char* why) const;
 

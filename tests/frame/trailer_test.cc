@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "frame/frame_image.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 
@@ -130,6 +131,19 @@ TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
   const auto fine = (*opened)->vlmetalayer("fine");
   ASSERT_TRUE(fine) << describe(fine.error());
   EXPECT_EQ(*fine, Bytes(1 << 20, 1));
+}
+
+TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
+  constexpr std::uint64_t kQuarter = std::uint64_t{250} << 20;
+  const auto of = [](std::size_t count, std::uint64_t length) {
+    return frame::check_metalayer_room(std::vector<std::uint64_t>(count, length));
+  };
+  EXPECT_TRUE(of(8, kQuarter));
+  EXPECT_EQ(of(9, kQuarter).error().kind, codec::ErrorKind::invalid);
+  EXPECT_TRUE(of(1, INT32_MAX - 200));
+  EXPECT_FALSE(of(1, INT32_MAX - 100)) << "what stands around it needs room, too";
+  EXPECT_FALSE(of(2, std::uint64_t{1} << 63)) << "the sum overflows";
+  EXPECT_TRUE(frame::check_metalayer_room(std::vector<frame::Metalayer>(16, {"name", Bytes(1000)})));
 }
 
 TEST(Trailer, AnEmptyFrameMustHaveItBehindTheHeader) {

@@ -99,5 +99,43 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
   FAIL() << "it never came to its end";
 }
 
+/// What a power cut leaves of a file that was made, written and never synced.
+TEST_F(Durability, AFileOfNoBytesIsAnEmptyFrameThatCanBeWritten) {
+  for (const bool truncated : {false, true}) {
+    folder_.write("x.b2frame", {});
+    EXPECT_EQ(size_of("x"), 0U);
+    EXPECT_EQ(content("x"), "");
+    auto handle = open("x", truncated ? O_RDWR | O_TRUNC : O_RDWR);
+    ASSERT_TRUE(handle);
+    std::string items;
+    for (int i = 0; i < 3000; ++i)
+      items += std::string{static_cast<char>(i), static_cast<char>(i / 256), 0, 0};
+    ASSERT_TRUE(write(*handle, 0, items));
+    EXPECT_EQ(read(*handle), items);
+    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    EXPECT_TRUE(close(std::move(handle)));
+    EXPECT_EQ(content("x"), items);
+    const auto frame = stored("x.b2frame");
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->parameters().typesize, 4) << "chosen as for a new frame";
+    EXPECT_EQ(frame->parameters().chunksize, 4096);
+    EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
+  }
+}
+
+TEST_F(Durability, AFileOfNoBytesThatIsNotNamedLikeAFrameStaysPlain) {
+  options_.detect = Detect::content;
+  folder_.write("plain", {});
+  folder_.write("x.b2frame", {});
+  remount();
+  for (const char* name : {"plain", "x"}) {
+    auto handle = open(name);
+    ASSERT_TRUE(write(*handle, 0, "text"));
+    EXPECT_TRUE(close(std::move(handle)));
+  }
+  EXPECT_EQ(test::file_bytes(folder_.path() / "plain").size(), 4U);
+  EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 4U);
+}
+
 }  // namespace
 }  // namespace cframefs::fs

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "frame/replacement_file.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -110,6 +111,36 @@ TEST_F(NewFileTest, EveryFailureLeavesTheOldFile) {
   EXPECT_FALSE(make(files, true, {6}));
   EXPECT_EQ(file_bytes(place()), (Bytes{6}));
   EXPECT_EQ(entries(), 1U);
+}
+
+/// As a mount of ours does.
+class KeepsItsPrefix final : public ForwardingFiles {
+ public:
+  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    if (path.starts_with(frame::kTemporaryPrefix)) return codec::io_error(EPERM, "create");
+    made = path;
+    return ForwardingFiles::create_at(dir, path, flags, mode);
+  }
+  std::string made;
+};
+
+TEST_F(NewFileTest, InAMountTheTemporaryNameIsAnotherHiddenOneOfTheSameSuffix) {
+  KeepsItsPrefix files;
+  for (const char* name : {"y.b2frame", "plain", ".hidden", "long.suffix-that-is-none-of-ours"}) {
+    const std::string path = (dir_.path() / name).string();
+    {
+      auto given_up = tools::NewFile::create(files, path, false, 0600);
+      ASSERT_TRUE(given_up) << codec::describe(given_up.error());
+      EXPECT_TRUE(files.made.starts_with(".cframe-part."));
+      EXPECT_EQ(files.made.ends_with(".b2frame"), std::string(name) == "y.b2frame") << files.made;
+      EXPECT_FALSE(std::filesystem::exists(path));
+    }
+    EXPECT_FALSE(std::filesystem::exists(dir_.path() / files.made));
+    auto file = tools::NewFile::create(files, path, false, 0600);
+    ASSERT_TRUE(file && file->publish());
+    EXPECT_TRUE(std::filesystem::exists(path));
+  }
+  EXPECT_EQ(entries(), 4U);
 }
 
 TEST_F(NewFileTest, TwoAtOnceDoNotMeet) {
