@@ -15,6 +15,8 @@
 #define GUARDED_BY(x) CFRAMEFS_TSA(guarded_by(x))
 #define REQUIRES(...) CFRAMEFS_TSA(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) CFRAMEFS_TSA(locks_excluded(__VA_ARGS__))
+// For a function object that a function which holds the mutex calls at once.
+#define NO_THREAD_SAFETY_ANALYSIS CFRAMEFS_TSA(no_thread_safety_analysis)
 
 namespace cframefs::codec {
 

@@ -28,10 +28,10 @@ struct Summary {
 Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
 
 /// Opens the container in the open file or folder `fd` (shared, kept open by the container). A file of 0 bytes is an
-/// empty frame; summarise() knows nothing of it, for only its name says that it is one (is_frame_name()). `begin`: where the frame
-/// starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not touched.
-/// `old_bitshuffle`: a frame that one of 2.0.0-beta.3 to beta.5 wrote, which nothing in it tells apart, is of beta.3 or
-/// beta.4.
+/// empty frame; summarise() knows nothing of it, for only its name says that it is one (is_frame_name()). `begin`:
+/// where the frame starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not
+/// touched. `old_bitshuffle`: a frame that one of 2.0.0-beta.3 to beta.5 wrote, which nothing in it tells apart, is of
+/// beta.3 or beta.4.
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                         bool old_bitshuffle = false);

@@ -372,7 +372,7 @@ bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
   const bool was_new_array = std::exchange(commits_new_array_, false);
-  if (done) until_there_is_memory([&] { done = adopt_state(true); });
+  if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_state(true); });
   if (!done) {
     is_new_array_ = was_new_array && !partly_;
     writer_->abandon();
@@ -395,7 +395,8 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       note_identity(*disk);
     }
     DirtyLayer all = std::move(*committing_);
-    until_there_is_memory([&] { dirty_.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); }); });
+    const DirtyLayer& above = dirty_;
+    until_there_is_memory([&] { above.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); }); });
     if (give_up_patches(error, all)) committed_(Committed{generation_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
     oldest_ = committing_since_;

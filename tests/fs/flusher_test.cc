@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kChunk = 4096;
+constexpr std::uint64_t kFlushedChunk = 4096;
 constexpr auto kInterval = 5s;
 
 class FlusherTest : public ::testing::Test {
@@ -32,7 +32,7 @@ class FlusherTest : public ::testing::Test {
     dir_ = std::make_shared<const frame::Descriptor>(disk_, fd ? *fd : -1);
     shared_.interval = kInterval;
     shared_.clock = [this] { return now_; };
-    shared_.dirty_limit = 64 * kChunk;
+    shared_.dirty_limit = 64 * kFlushedChunk;
     workers_.start(2);
   }
   ~FlusherTest() override {
@@ -42,7 +42,7 @@ class FlusherTest : public ::testing::Test {
 
   WriteBack& make(const std::string& name) {
     frame::NewFrame like;
-    like.chunksize = kChunk;
+    like.chunksize = kFlushedChunk;
     folder_.write(name, frame::empty_frame(like));
     auto opened = WriteBack::open(shared_, {dir_, name, name}, true, nullptr, [](const WriteBack::Committed&) {});
     EXPECT_TRUE(opened) << opened.error().reason;
@@ -137,11 +137,11 @@ TEST_F(FlusherTest, AChunkThatIsHeldBackKeepsItsAge) {
 TEST_F(FlusherTest, TheLargestFilesMakeRoomWhicheverIsWritten) {
   make("large");
   make("small");
-  append("large", 30 * kChunk + 10);
+  append("large", 30 * kFlushedChunk + 10);
   append("small", 10);
   EXPECT_EQ(on_disk("large"), 0U);
-  append("small", kChunk);
-  EXPECT_GE(on_disk("large"), 30 * kChunk);
+  append("small", kFlushedChunk);
+  EXPECT_GE(on_disk("large"), 30 * kFlushedChunk);
   EXPECT_EQ(on_disk("small"), 0U);
   EXPECT_LE(shared_.dirty_bytes, shared_.dirty_limit / 2);
 }
@@ -151,7 +151,7 @@ TEST_F(FlusherTest, ManyOpenFilesHoldNoMoreThanMayBeDirty) {
     const std::string name = "f" + std::to_string(i);
     make(name);
     append(name, 1);
-    ASSERT_LE(shared_.dirty_bytes, shared_.dirty_limit / 2 + kChunk) << name;
+    ASSERT_LE(shared_.dirty_bytes, shared_.dirty_limit / 2 + kFlushedChunk) << name;
   }
 }
 

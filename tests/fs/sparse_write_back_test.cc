@@ -16,9 +16,9 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::size_t kChunk = 4096;
-constexpr std::size_t kChunks = 150;
-constexpr std::size_t kSize = kChunk * kChunks;
+constexpr std::size_t kSparseChunk = 4096;
+constexpr std::size_t kSparseChunks = 150;
+constexpr std::size_t kSparseSize = kSparseChunk * kSparseChunks;
 
 /// Calls back when the index of the frame has been replaced by a commit of this thread.
 class Switches final : public test::ForwardingFiles {
@@ -44,8 +44,8 @@ class Switches final : public test::ForwardingFiles {
 class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
  protected:
   SparseWriteBackTest() {
-    shadow_.resize(kSize);
-    for (std::size_t chunk = 0; chunk < kChunks; ++chunk)
+    shadow_.resize(kSparseSize);
+    for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk)
       fill(shadow_, chunk, 0);
     options_.source = folder_.path();
     options_.commit_interval = 1000;
@@ -60,12 +60,12 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
 
   /// Words of the chunk's number and 16 bits of anything.
   static void fill(std::vector<std::uint8_t>& bytes, std::size_t chunk, std::uint32_t seed) {
-    for (std::size_t at = 0; at < kChunk; at += 4)
+    for (std::size_t at = 0; at < kSparseChunk; at += 4)
       put(bytes, chunk, at, seed + static_cast<std::uint32_t>(at) * 2654435761U);
   }
   static void put(std::vector<std::uint8_t>& bytes, std::size_t chunk, std::size_t at, std::uint32_t noise) {
     const std::uint32_t word = static_cast<std::uint32_t>(chunk) | (noise & 0xffff0000U);
-    std::memcpy(&bytes[chunk * kChunk + at], &word, sizeof word);
+    std::memcpy(&bytes[chunk * kSparseChunk + at], &word, sizeof word);
   }
 
   void make_frame(bool sparse) const {
@@ -73,12 +73,12 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
     test::FrameBuilder builder;
     builder.frame_type = sparse ? 1 : 0;
     builder.typesize = 1;
-    builder.chunksize = kChunk;
-    builder.nbytes = static_cast<std::int64_t>(kSize);
+    builder.chunksize = kSparseChunk;
+    builder.nbytes = static_cast<std::int64_t>(kSparseSize);
     std::vector<std::int64_t> entries;
     std::int64_t stored = 0;
-    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
-      const auto bytes = test::plain_chunk(codec::ByteView(shadow_).subspan(chunk * kChunk, kChunk));
+    for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk) {
+      const auto bytes = test::plain_chunk(codec::ByteView(shadow_).subspan(chunk * kSparseChunk, kSparseChunk));
       if (sparse) {
         folder_.write("x.b2frame/" + *frame::chunk_file_name(static_cast<std::int64_t>(chunk)), bytes);
         entries.push_back(static_cast<std::int64_t>(chunk));
@@ -106,8 +106,8 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
   }
   void write_word(FileHandle& handle, std::size_t chunk, std::size_t at, std::uint32_t noise) {
     put(shadow_, chunk, at, noise);
-    const codec::ByteView bytes = codec::ByteView(shadow_).subspan(chunk * kChunk + at, 4);
-    const auto done = filesystem_->write(handle, chunk * kChunk + at, bytes, false);
+    const codec::ByteView bytes = codec::ByteView(shadow_).subspan(chunk * kSparseChunk + at, 4);
+    const auto done = filesystem_->write(handle, chunk * kSparseChunk + at, bytes, false);
     EXPECT_TRUE(done) << done.error().reason;
   }
   codec::Result<std::vector<std::uint8_t>> read(FileHandle& handle, std::size_t at, std::size_t size) {
@@ -123,7 +123,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
     for (std::size_t at = 0; at + 4 <= bytes->size(); at += 4) {
       std::uint32_t word = 0;
       std::memcpy(&word, &(*bytes)[at], sizeof word);
-      const std::size_t wanted = chunk + at / kChunk;
+      const std::size_t wanted = chunk + at / kSparseChunk;
       if ((word & 0xffffU) != wanted) {
         return ::testing::AssertionFailure() << "chunk " << wanted << " holds what belongs to " << (word & 0xffffU);
       }
@@ -133,17 +133,17 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
   /// What a program reads that opens the file, and what is stored.
   void expect_shadow() {
     auto handle = open(O_RDONLY);
-    const auto shown = read(*handle, 0, kSize);
+    const auto shown = read(*handle, 0, kSparseSize);
     ASSERT_TRUE(shown) << shown.error().reason;
     EXPECT_TRUE(*shown == shadow_);
     close(std::move(handle));
     const auto stored = test::open_frame((folder_.path() / "x.b2frame").string());
     ASSERT_TRUE(stored);
-    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
+    for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk) {
       const auto bytes = test::read_chunk(**stored, static_cast<std::int64_t>(chunk));
       ASSERT_TRUE(bytes) << codec::describe(bytes.error());
       ASSERT_TRUE(
-          std::equal(bytes->begin(), bytes->end(), shadow_.begin() + static_cast<std::ptrdiff_t>(chunk * kChunk)))
+          std::equal(bytes->begin(), bytes->end(), shadow_.begin() + static_cast<std::ptrdiff_t>(chunk * kSparseChunk)))
           << "chunk " << chunk << " on disk";
     }
   }
@@ -160,10 +160,10 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
 TEST_P(SparseWriteBackTest, WhatIsReadBetweenThePartsOfACommitIsTheFilesOwn) {
   auto writer = open(O_RDWR);
   auto reader = open(O_RDONLY);
-  for (std::size_t chunk = 0; chunk < kChunks; ++chunk)
+  for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk)
     write_word(*writer, chunk, 100, 0x10000);
   disk_.after = [&] {
-    const auto bytes = read(*reader, 0, kSize);
+    const auto bytes = read(*reader, 0, kSparseSize);
     EXPECT_TRUE(are_of(0, bytes)) << "after " << disk_.switches << " parts";
     EXPECT_TRUE(bytes && *bytes == shadow_);
   };
@@ -177,7 +177,7 @@ TEST_P(SparseWriteBackTest, WhatIsReadBetweenThePartsOfACommitIsTheFilesOwn) {
 
 TEST_P(SparseWriteBackTest, WhatIsPutTogetherBetweenThePartsOfACommitIsTheFilesOwn) {
   auto writer = open(O_RDWR);
-  for (std::size_t chunk = 0; chunk < kChunks; ++chunk)
+  for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk)
     write_word(*writer, chunk, 100, 0x20000);
   std::size_t next = 0;
   disk_.after = [&] {
@@ -185,7 +185,7 @@ TEST_P(SparseWriteBackTest, WhatIsPutTogetherBetweenThePartsOfACommitIsTheFilesO
     // chunks: the write of one too many would wait for this very commit.
     for (std::size_t i = 0; i < 2; ++i, ++next) {
       for (std::size_t piece = 0; piece < 80; ++piece)
-        write_word(*writer, next * 61 % kChunks, 200 + 40 * piece, 0x30000);
+        write_word(*writer, next * 61 % kSparseChunks, 200 + 40 * piece, 0x30000);
     }
   };
   EXPECT_TRUE(filesystem_->sync(*writer, false));
@@ -202,8 +202,8 @@ TEST_P(SparseWriteBackTest, ReadersBesideCommitsGetTheirOwnChunksBytes) {
       std::mt19937 random(seed);
       auto reader = open(O_RDONLY);
       while (!stop && !HasFailure()) {
-        const std::size_t chunk = random() % (kChunks - 8);
-        EXPECT_TRUE(are_of(chunk, read(*reader, chunk * kChunk, kChunk * (1 + random() % 8))));
+        const std::size_t chunk = random() % (kSparseChunks - 8);
+        EXPECT_TRUE(are_of(chunk, read(*reader, chunk * kSparseChunk, kSparseChunk * (1 + random() % 8))));
         if (random() % 64 == 0) {
           close(std::move(reader));
           reader = open(O_RDONLY);
@@ -215,10 +215,10 @@ TEST_P(SparseWriteBackTest, ReadersBesideCommitsGetTheirOwnChunksBytes) {
   std::mt19937 random(99);
   auto writer = open(O_RDWR);
   for (unsigned round = 0; round < 12 && !HasFailure(); ++round) {
-    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
+    for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk) {
       const std::size_t pieces = random() % 16 == 0 ? 80 : 1;
       for (std::size_t piece = 0; piece < pieces; ++piece)
-        write_word(*writer, chunk, random() % (kChunk / 4) * 4, static_cast<std::uint32_t>(random()));
+        write_word(*writer, chunk, random() % (kSparseChunk / 4) * 4, static_cast<std::uint32_t>(random()));
     }
     EXPECT_TRUE(filesystem_->sync(*writer, false));
     if (round % 4 == 3) {
@@ -233,7 +233,7 @@ TEST_P(SparseWriteBackTest, ReadersBesideCommitsGetTheirOwnChunksBytes) {
   expect_shadow();
   if (GetParam()) {
     const std::filesystem::directory_iterator files(folder_.path() / "x.b2frame");
-    EXPECT_EQ(static_cast<std::size_t>(std::distance(files, {})), kChunks + 1) << "files of old states are left";
+    EXPECT_EQ(static_cast<std::size_t>(std::distance(files, {})), kSparseChunks + 1) << "files of old states are left";
   }
 }
 
