@@ -19,10 +19,10 @@ using frame::Durability;
 using test::ArraySpec;
 using test::Bytes;
 using test::DiskImage;
-using Kind = test::FileCall::Kind;
+using CallKind = test::FileCall::Kind;
 using test::SimulatedDisk;
 
-constexpr const char* kName = "x.b2nd";
+constexpr const char* kArray = "x.b2nd";
 
 codec::Result<std::shared_ptr<const frame::FlatView>> npy(std::shared_ptr<const frame::Container> container) {
   return frame::make_view(std::move(container), frame::ArrayForm::npy, true);
@@ -46,7 +46,8 @@ class NewArrayRun {
  public:
   NewArrayRun() {
     fs::FramePlace place{
-        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kName, kName};
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kArray,
+        kArray};
     auto opened = fs::WriteBack::open(shared_, std::move(place), false, nullptr, [](const auto&) {});
     EXPECT_TRUE(opened) << codec::describe(opened.error());
     if (opened) file_ = *opened;
@@ -66,7 +67,7 @@ class NewArrayRun {
 
   /// "old", "new", or what else it is.
   std::string found(const DiskImage& image) const {
-    const auto file = image.find(kName);
+    const auto file = image.find(kArray);
     if (file == image.end()) return "gone";
     const auto opened = test::open_frame(file->second);
     const auto view = opened ? npy(*opened) : codec::Failure(opened.error());
@@ -80,7 +81,7 @@ class NewArrayRun {
   const Bytes items_ = test::varied_items(old_spec().nbytes());
   const Bytes before_ = npy_file("<i4", 4, {7, 35}, items_);
   const Bytes wanted_ = npy_file("<f8", 8, {60, 21}, test::varied_items(60 * 21 * 8, 5));
-  SimulatedDisk disk_{DiskImage{{kName, test::array_frame(old_spec(), items_).build()}}};
+  SimulatedDisk disk_{DiskImage{{kArray, test::array_frame(old_spec(), items_).build()}}};
   test::FailingFiles files_{disk_};
   fs::Statistics statistics_;
   fs::OnceLog once_;
@@ -109,7 +110,7 @@ TEST(NewArrayCrashTest, APowerCutLeavesTheOldArrayOrTheNewOne) {
     NewArrayRun run;
     int images = 0;
     const auto look = [&](bool may_be_old) {
-      for (const char* file : {kName, ""}) {
+      for (const char* file : {kArray, ""}) {
         run.disk().crash_images(file, [&](const DiskImage& image) {
           ++images;
           const std::string found = run.found(image);
@@ -128,7 +129,7 @@ TEST(NewArrayCrashTest, APowerCutLeavesTheOldArrayOrTheNewOne) {
 
 /// What makes a commit fail: a file that cannot be removed, stamped or locked does not always.
 bool counts(const test::FileCall& call) {
-  return test::FailingFiles::changes(call) && call.kind < Kind::make;
+  return test::FailingFiles::changes(call) && call.kind < CallKind::make;
 }
 
 TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheNewOne) {
@@ -142,7 +143,7 @@ TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheN
     const auto failed = run.files().failed();
     // The last sync is that of the name, when the new array has it.
     const bool has_its_place = done || (renamed > 0 && number > renamed);
-    if (failed && failed->kind == Kind::rename) renamed = number;
+    if (failed && failed->kind == CallKind::rename) renamed = number;
     EXPECT_EQ(run.found(run.disk().now()), has_its_place ? "new" : "old") << number;
     run.files().stop();
     const auto again = run.commit(Durability::durable);
@@ -151,7 +152,7 @@ TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheN
     } else {
       // After a sync that failed it must be opened again.
       ASSERT_TRUE(failed);
-      EXPECT_EQ(failed->kind, Kind::sync) << number << ": " << again.error().reason;
+      EXPECT_EQ(failed->kind, CallKind::sync) << number << ": " << again.error().reason;
     }
     if (!failed) break;
   }
