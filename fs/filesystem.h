@@ -272,6 +272,8 @@ class Filesystem {
   codec::Result<Attributes> lookup_stored(NodeId parent, const std::string& directory, const std::string& name);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
+  codec::Result<void> read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at, std::size_t length,
+                                   Reply& reply);
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<std::shared_ptr<const Generation>> generation_for_attributes(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, int flags);

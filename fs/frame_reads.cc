@@ -231,13 +231,16 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   return fresh;
 }
 
+codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at,
+                                             std::size_t length, Reply& reply) {
+  const auto note = [&](const std::shared_ptr<const Generation>& stored) { handle.ahead->note(stored, at, length); };
+  auto done = writer.read(at, length, reply, note);
+  if (!done && done.error().kind != codec::ErrorKind::stale) handle.node->pages.note_damage();
+  return done;
+}
+
 codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
-  if (const auto writer = handle.frame->write_back()) {
-    const auto note = [&](const std::shared_ptr<const Generation>& stored) { handle.ahead->note(stored, at, length); };
-    auto done = writer->read(at, length, reply, note);
-    if (!done && done.error().kind != codec::ErrorKind::stale) handle.node->pages.note_damage();
-    return done;
-  }
+  if (const auto writer = handle.frame->write_back()) return read_written(handle, *writer, at, length, reply);
   auto generation = current_generation(handle);
   for (int attempt = 1; generation; ++attempt) {
     const ReadRoute::Manner manner = handle.ahead->note(*generation, at, length);
@@ -249,8 +252,15 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
       if (!done) handle.node->pages.note_damage();
       return done;
     }
-    if (attempt == kReadAttempts) return codec::stale("the file kept changing while it was read");
     reply.clear();
+    // A writer that has come meanwhile keeps the states that it is read from.
+    if (const auto writer = handle.frame->write_back()) return read_written(handle, *writer, at, length, reply);
+    if (attempt == kReadAttempts) {
+      codec::Failure failure = codec::stale("the file kept changing while it was read");
+      failure.value().path = now.value()->path();
+      once_.error(failure.value());
+      return failure;
+    }
     generation = std::move(now);
   }
   return codec::Failure(generation.error());

@@ -92,9 +92,11 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
     };
     codec::Result<void> done;
     if (const auto writer = write_back_of(*node)) {
-      // The times that a program sets are to stay: what it has written before must not be committed after.
-      if (changes.times) done = writer->commit(frame::Durability::ordered);
-      if (done) done = writer->change_file(change);
+      done = writer->change_file([&] {
+        auto changed = change();
+        if (changed && changes.times) writer->note_times((*changes.times)[1]);
+        return changed;
+      });
     } else {
       done = change_own(*node, status, change);
     }

@@ -23,7 +23,8 @@ ReadRoute::ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog&
 
 codec::Failure ReadRoute::report(const Generation& generation, codec::Error error) {
   if (error.path.empty()) error.path = generation.path();
-  once_.error(error);
+  // A state that is gone is no damage: the caller reads the next one, or tells that there is none.
+  if (error.kind != codec::ErrorKind::stale) once_.error(error);
   return codec::Failure(std::move(error));
 }
 

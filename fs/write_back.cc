@@ -283,6 +283,16 @@ void WriteBack::touch() {
   }));
 }
 
+void WriteBack::note_times(const struct timespec& modified) {
+  if (modified.tv_nsec == UTIME_OMIT) return;
+  codec::MutexLock lock(mutex_);
+  if (modified.tv_nsec == UTIME_NOW) {
+    clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);
+  } else {
+    last_write_ = modified;
+  }
+}
+
 codec::Result<void> WriteBack::resize(std::uint64_t size) {
   if (auto followed = follow(); !followed) return followed;
   auto changed = change_size(size);

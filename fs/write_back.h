@@ -134,6 +134,8 @@ class WriteBack {
   codec::Result<void> resize(std::uint64_t size);
   /// A program has set the size that the file has already: its times move all the same.
   void touch();
+  /// A program has set the time of modification, as utimensat(2): a later commit of what was written before keeps it.
+  void note_times(const struct timespec& modified);
   /// Whether everything that is written can be committed. invalid: the last row of an array is not whole.
   codec::Result<void> check_whole();
   /// The header in front has changed since programs read it; told once.

@@ -125,6 +125,34 @@ TEST_F(TimesTest, WhatAProgramSetsBeforeItClosesStays) {
   EXPECT_EQ(shown("x").first, 1'100'000'000'000'000'007);
 }
 
+TEST_F(TimesTest, WhatAProgramSetsWhileDataWaitsIsShownAndStays) {
+  auto handle = committed("x", 10'000);
+  ASSERT_TRUE(write(*handle, 100, "b"));
+  AttributeChanges changes;
+  changes.times = {timespec{0, UTIME_OMIT}, timespec{1'100'000'000, 7}};
+  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  EXPECT_EQ(shown("x").first, 1'100'000'000'000'000'007);
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_EQ(stored_mtime("x"), 1'100'000'000'000'000'007);
+  let_clock_move();
+  ASSERT_TRUE(write(*handle, 200, "c"));
+  EXPECT_GT(shown("x").first, 1'100'000'000'000'000'007) << "a write after it moves the time again";
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_GT(stored_mtime("x"), 1'100'000'000'000'000'007);
+}
+
+TEST_F(TimesTest, SettingTimesCommitsNothing) {
+  auto handle = committed("x", 10'000);
+  ASSERT_TRUE(write(*handle, 100, "b"));
+  disk_.write_error = ENOSPC;  // nothing can be committed
+  AttributeChanges changes;
+  changes.times = {timespec{0, UTIME_OMIT}, timespec{1'100'000'000, 0}};
+  EXPECT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  disk_.write_error = 0;
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(stored_mtime("x"), 1'100'000'000'000'000'000);
+}
+
 TEST_F(TimesTest, TruncatingAnEmptyFileAtOpenMovesThem) {
   EXPECT_TRUE(close(create("x")));
   let_clock_move();
