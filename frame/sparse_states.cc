@@ -91,6 +91,8 @@ void SparseStates::remove_with_lock() {
     codec::MutexLock lock(mutex_);
     if (dead_.empty()) return;
   }
+  // One thread at a time: another one's lock would be refused, and what its state was the last to name would stay.
+  codec::MutexLock one(leaving_);
   const auto index = files_.open_at(folder_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (!index) return;
   const Descriptor file(files_, *index);

@@ -9,8 +9,9 @@
 // until the frame is compacted. A file that is not the one that died (another program has given its number out) is left
 // alone.
 //
-// Thread safety: all members may be called at once. Lock order: the frame's lock, removing_, mutex_. Ownership: shared
-// by the writers and the holds; borrows the file operations. Errors: none; a file that cannot be removed takes space.
+// Thread safety: all members may be called at once. Lock order: leaving_, the frame's lock, removing_, mutex_.
+// Ownership: shared by the writers and the holds; borrows the file operations. Errors: none; a file that cannot be
+// removed takes space.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +81,8 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
   FileOps& files_;
   const std::shared_ptr<const Descriptor> folder_;
 
-  codec::Mutex removing_;  // held while files are removed; then mutex_
+  codec::Mutex leaving_;   // held while files are removed that no writer waits for
+  codec::Mutex removing_;  // held while files are removed
   mutable codec::Mutex mutex_;
   Number last_ GUARDED_BY(mutex_) = 0;
   std::set<Number> held_ GUARDED_BY(mutex_);

@@ -3,11 +3,13 @@
 #include <filesystem>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "frame/open.h"
 #include "tests/frame/written_sparse_frame.h"
+#include "tests/support/failing_files.h"
 #include "tests/support/forwarding_files.h"
 
 namespace cframefs {
@@ -145,6 +147,28 @@ TEST_F(SparseStatesTest, FilesOfAnOldStateThatOutlivesTheWriterGoWithIt) {
   expect_readable(first, "after the state behind it");
   EXPECT_EQ(file_count(), kFiles + 6);
   first.state.reset();
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+TEST_F(SparseStatesTest, StatesThatEndInSeveralThreadsAtOnceLeaveNoFiles) {
+  test::FailingFiles files;
+  auto writer = open(files);
+  Held first = hold(*writer);
+  rewrite(*writer, 1);
+  Held second = hold(*writer);
+  rewrite(*writer, 2);
+  writer.reset();
+  // One thread stands where it removes its state's files while the other's state ends.
+  files.count([](const test::FileCall& call) { return call.kind == test::FileCall::Kind::remove; });
+  files.hold(1);
+  std::thread one([&] { second.state.reset(); });
+  ASSERT_TRUE(files.wait_until_held());
+  std::thread other([&] { first.state.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  files.release();
+  one.join();
+  other.join();
   EXPECT_EQ(file_count(), kFiles);
   check();
 }
