@@ -395,8 +395,8 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       note_identity(*disk);
     }
     DirtyLayer all = std::move(*committing_);
-    const DirtyLayer& above = dirty_;
-    until_there_is_memory([&] { above.merge_onto(all, [this](std::uint64_t size) { return new_chunk(size); }); });
+    const auto make = [this](std::uint64_t size) { return new_chunk(size); };
+    until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { dirty_.merge_onto(all, make); });
     if (give_up_patches(error, all)) committed_(Committed{generation_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
     oldest_ = committing_since_;
