@@ -10,6 +10,7 @@
 #include <sys/file.h>
 
 #include "frame/byte_source.h"
+#include "frame/lock_holders.h"
 #include "frame/replacement_file.h"
 
 namespace cframefs::frame {
@@ -107,16 +108,24 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
   lock.target_ = target;
   lock.stays_shared_ = manner.stays_shared;
   lock.side_car_ = std::move(*opened);
+  bool past_side_car = false;
   if (lock.side_car_.is_open()) {
     const auto held = retry_until(until, [&]() -> Result<bool> {
       const auto tried = try_lock(files, lock.side_car_.fd(), LOCK_EX);
       if (!tried) return Failure(tried.error());
       return *tried != Tried::refused;
     });
-    if (!held) return Failure(held.error());
+    if (!held) {
+      // The last attempt: a program that only reads must not make data be lost.
+      const auto file = files.status(lock.side_car_.fd());
+      if (!manner.past_frame || held.error().sys != EBUSY || !file || !only_readers_lock(*file))
+        return Failure(held.error());
+      past_side_car = true;
+    }
     if (auto raised = raise_counter(files, lock.side_car_.fd()); !raised) return Failure(raised.error());
   }
   if (auto held = lock.take_frame(manner, until); !held) return Failure(held.error());
+  lock.is_exclusive_ = lock.is_exclusive_ && !past_side_car;
   return lock;
 }
 

@@ -32,8 +32,10 @@ std::string guard_path(const std::string& path);
 /// How a lock is taken.
 struct LockManner {
   std::chrono::milliseconds patience{5000};
-  bool alone = false;         // not beside shared locks of other programs
-  bool past_frame = false;    // at the end of the patience without the frame's own lock
+  bool alone = false;  // not beside shared locks of other programs
+  /// At the end of the patience without the frame's own lock, and without the side-car's if only programs hold it that
+  /// cannot write it.
+  bool past_frame = false;
   bool stays_shared = false;  // the frame's own lock becomes a shared one in the end
 };
 

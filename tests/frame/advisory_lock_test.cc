@@ -180,6 +180,25 @@ TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsPassedOnlyWhenThereWillBeNoOt
   expect_first_chunk(2);
 }
 
+TEST_F(AdvisoryLockTest, ASideCarIsPassedAtTheLastAttemptIfOnlyReadersLockIt) {
+  const auto side_car = temp_.write(frame::side_car_path(kName, false), test::Bytes(16)).string();
+  for (const int how : {O_RDONLY, O_RDWR}) {
+    const frame::Descriptor holder(frame::system_files(), *frame::system_files().open_named(side_car, how));
+    ASSERT_EQ(::flock(holder.fd(), LOCK_SH), 0);
+    const auto writer = open();
+    const unsigned seed = how == O_RDONLY ? 2 : 3;
+    writer->wait_for_locks(std::chrono::milliseconds(20), false);
+    EXPECT_EQ(commit(*writer, seed).error().sys, EBUSY);
+    writer->wait_for_locks(std::chrono::milliseconds(20), true);
+    if (how == O_RDONLY) {
+      EXPECT_TRUE(commit(*writer, seed));
+    } else {
+      EXPECT_EQ(commit(*writer, seed).error().sys, EBUSY) << "it may be writing the frame";
+    }
+    expect_first_chunk(2);
+  }
+}
+
 TEST_F(AdvisoryLockTest, ALockOfAWriterAtWorkIsNotPassed) {
   const auto reader = lock_of_a_reader(LOCK_EX);
   const auto writer = open();
