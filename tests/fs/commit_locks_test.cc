@@ -135,8 +135,8 @@ class CommitLocksTest : public WrittenFilesystem {
     return on_disk_of(name) == text;
   }
   /// Another program's descriptor of a file, with a lock on it.
-  frame::Descriptor locked(const std::string& file, int operation) {
-    auto fd = frame::system_files().open_named((folder_.path() / file).string(), O_RDONLY);
+  frame::Descriptor locked(const std::string& file, int operation, int access = O_RDONLY) {
+    auto fd = frame::system_files().open_named((folder_.path() / file).string(), access);
     EXPECT_TRUE(fd);
     frame::Descriptor made(frame::system_files(), *fd);
     EXPECT_TRUE(frame::system_files().try_lock(made.fd(), operation).value_or(false));
@@ -255,11 +255,21 @@ TEST_F(CommitLocksTest, AReadersExclusiveLockLosesNothing) {
 TEST_F(CommitLocksTest, TheReferenceLibrarysLockIsHonouredToTheEnd) {
   make("x", "old");
   folder_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
-  const auto writer = locked("x.b2frame.b2lock", LOCK_EX);
+  const auto writer = locked("x.b2frame.b2lock", LOCK_EX, O_RDWR);
   EXPECT_EQ(overwrite("x", "new"), EBUSY);
   filesystem_->stop();
   EXPECT_EQ(lost(), 3U);
   EXPECT_EQ(on_disk_of("x"), "old");
+}
+
+TEST_F(CommitLocksTest, AReadersLockOnTheSideCarLosesNothing) {
+  make("x", "old");
+  folder_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
+  const auto reader = locked("x.b2frame.b2lock", LOCK_EX);
+  EXPECT_EQ(overwrite("x", "new"), EBUSY);
+  filesystem_->stop();
+  EXPECT_EQ(lost(), 0U);
+  EXPECT_EQ(on_disk_of("x"), "new");
 }
 
 TEST_F(CommitLocksTest, FramesThatAreLockedDoNotKeepOthersFromTheDisk) {
