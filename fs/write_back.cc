@@ -40,6 +40,7 @@ std::uint64_t WriteBack::size() {
 std::optional<struct timespec> WriteBack::dirty_since_write() {
   codec::MutexLock lock(mutex_);
   if (!committing_ && !is_dirty()) return std::nullopt;
+  write_time_shown_ = true;
   return last_write_;
 }
 
@@ -106,6 +107,7 @@ codec::Result<void> WriteBack::check_readable() {
 }
 
 void WriteBack::note_dirty() {
+  write_time_shown_ = false;
   clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
   if (!oldest_) oldest_ = shared_.clock();
 }
@@ -286,6 +288,7 @@ void WriteBack::touch() {
 void WriteBack::note_times(const struct timespec& modified) {
   if (modified.tv_nsec == UTIME_OMIT) return;
   codec::MutexLock lock(mutex_);
+  write_time_shown_ = true;
   if (modified.tv_nsec == UTIME_NOW) {
     clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);
   } else {

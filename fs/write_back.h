@@ -302,6 +302,7 @@ class WriteBack {
   bool has_committed_ = false;                          // commit_mutex_
   bool partly_ = false;                                 // commit_mutex_; of the commit under way a part is done
   struct timespec batch_write_ {};            // commit_mutex_; the last write that the commit under way contains
+  bool batch_time_shown_ = false;             // commit_mutex_; a program has seen that time
   std::uint64_t counted_dead_ = 0;            // commit_mutex_; this frame's part of the mount's counter
   std::atomic<std::int64_t> unreadable_{-1};  // chunk that the commit under way needs to read and cannot
   bool fresh_ = false;                        // commit_mutex_; nothing of the file need survive a crash yet
@@ -330,6 +331,7 @@ class WriteBack {
   // None: not known before the first data is, or an array. They never change while a chunk is encoded early.
   std::optional<codec::EncodeParameters> early_parameters_ GUARDED_BY(mutex_);
   struct timespec last_write_ GUARDED_BY(mutex_) {};
+  bool write_time_shown_ GUARDED_BY(mutex_) = false;  // a program has seen it since
   using Time = std::chrono::steady_clock::time_point;
   std::optional<Time> oldest_ GUARDED_BY(mutex_);            // of dirty_
   std::optional<Time> committing_since_ GUARDED_BY(mutex_);  // of committing_

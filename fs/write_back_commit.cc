@@ -38,6 +38,9 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
          a.split_mode == b.split_mode && a.use_dict == b.use_dict;
 }
 
+// A write of which the time was not shown, and that is no older, is as old as its commit.
+constexpr std::int64_t kFreshWriteNs = 10'000'000;
+
 }  // namespace
 
 codec::Result<bool> WriteBack::begin_commit(Extent extent) {
@@ -51,6 +54,7 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
   batch_write_ = last_write_;
+  batch_time_shown_ = write_time_shown_;
   committing_since_ = std::exchange(oldest_, std::nullopt);
   try {
     hold_back(layer, below, extent);
@@ -148,6 +152,12 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
 }
 
 void WriteBack::stamp_last_write() {
+  // Right after a write of which no program has seen the time, the commit's own time is as good, and costs nothing.
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  const std::int64_t age =
+      (now.tv_sec - batch_write_.tv_sec) * std::int64_t{1'000'000'000} + now.tv_nsec - batch_write_.tv_nsec;
+  if (!batch_time_shown_ && age >= 0 && age < kFreshWriteNs) return;
   // Only the owner may set times; for others the commit's own time has to do.
   static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
 }
