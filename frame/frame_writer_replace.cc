@@ -38,7 +38,7 @@ Result<void> FrameWriter::check_header() const {
   return *now == header_ ? Result<void>() : changed;
 }
 
-/// Somebody who wrote without the lock shows in the header, somebody who put another file in place in the name.
+/// A program that wrote without the lock shows in the header, one that put another file in place shows in the name.
 Result<void> FrameWriter::check_unchanged() const {
   if (folder_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
   if (auto same = check_header(); !same) return same;

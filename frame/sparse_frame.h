@@ -27,7 +27,7 @@ Result<std::string> chunk_file_name(std::int64_t number);
 /// What makes sure that the chunk files of a state are those that it names.
 struct SparseGuard {
   std::shared_ptr<const void> hold;  // kept for as long as the container is: while it is, they stay
-  bool looks_again = false;          // nothing does: each read ends with a look whether the index is still the frame's
+  bool looks_again = false;          // no lock is held: each read ends by comparing the index with the frame's
 };
 
 /// `dir`: the folder. `index_file`: as from open_sparse_index().
