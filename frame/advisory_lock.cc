@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "frame/byte_source.h"
 #include "frame/lock_holders.h"
@@ -58,6 +59,14 @@ Result<void> retry_until(std::chrono::steady_clock::time_point until, Take take)
   }
 }
 
+/// Whether those who own the frame may write the file at the side-car's name. Else it is no side-car that they made,
+/// but a file of another user that they have renamed so, and must not be written on their behalf.
+bool is_theirs(const struct stat& side_car, const struct stat& frame) {
+  if (!S_ISREG(side_car.st_mode)) return false;
+  if (side_car.st_uid == frame.st_uid || (side_car.st_mode & S_IWOTH) != 0) return true;
+  return side_car.st_gid == frame.st_gid && (side_car.st_mode & S_IWGRP) != 0;
+}
+
 /// The counter is in the order of this machine: the side-car is never carried to another.
 Result<void> raise_counter(FileOps& files, int fd) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
@@ -70,17 +79,31 @@ Result<void> raise_counter(FileOps& files, int fd) {
   return files.pwrite(fd, bytes, kCounterAt);
 }
 
-Result<Descriptor> open_side_car(FileOps& files, int dir, const std::string& path) {
-  if (path.empty()) return Descriptor();
-  const auto fd = files.open_at(dir, path, O_RDWR | O_NONBLOCK | O_NOCTTY);
+/// Those who may write the frame may lock it.
+Result<Descriptor> make_side_car(FileOps& files, const AdvisoryLock::Target& target) {
+  const auto frame = files.status(target.frame);
+  if (!frame) return Failure(frame.error());
+  const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
+  const auto fd = files.create_at(target.dir, target.side_car, flags | O_EXCL, frame->st_mode & 0666U);
+  if (!fd && fd.error().sys == EEXIST) {
+    const auto other = files.open_at(target.dir, target.side_car, flags);
+    return other ? Result<Descriptor>(Descriptor(files, *other)) : Failure(other.error());
+  }
+  if (!fd) return Failure(fd.error());
+  Descriptor made(files, *fd);
+  if (::geteuid() == 0) static_cast<void>(files.change_owner(*fd, frame->st_uid, frame->st_gid));
+  return made;
+}
+
+Result<Descriptor> open_side_car(FileOps& files, const AdvisoryLock::Target& target) {
+  if (target.side_car.empty()) return Descriptor();
+  const auto fd = files.open_at(target.dir, target.side_car, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (fd) return Descriptor(files, *fd);
   // A frame whose own name is nearly as long as names can be has no side-car, and can get none.
   if (fd.error().sys == ENAMETOOLONG) return Descriptor();
   if (fd.error().sys != ENOENT) return Failure(fd.error());
   if (!locking_asked_for()) return Descriptor();
-  const auto made = files.create_at(dir, path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0666);
-  if (!made) return Failure(made.error());
-  return Descriptor(files, *made);
+  return make_side_car(files, target);
 }
 
 }  // namespace
@@ -95,13 +118,13 @@ std::string guard_path(const std::string& path) {
   return path.substr(0, begin) + kTemporaryPrefix + std::to_string(digest) + ".lock";
 }
 
-std::string side_car_path(const std::string& path, bool folder) {
-  return path + (folder ? "/.b2lock" : ".b2lock");
+std::string side_car_path(const std::string& path) {
+  return path + ".b2lock";
 }
 
 Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target, const LockManner& manner) {
   const auto until = std::chrono::steady_clock::now() + manner.patience;
-  auto opened = open_side_car(files, target.dir, target.side_car);
+  auto opened = open_side_car(files, target);
   if (!opened) return Failure(opened.error());
   AdvisoryLock lock;
   lock.files_ = &files;
@@ -122,7 +145,11 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
         return Failure(held.error());
       past_side_car = true;
     }
-    if (auto raised = raise_counter(files, lock.side_car_.fd()); !raised) return Failure(raised.error());
+    const auto side_car = files.status(lock.side_car_.fd());
+    const auto frame = files.status(target.frame);
+    if (side_car && frame && is_theirs(*side_car, *frame)) {
+      if (auto raised = raise_counter(files, lock.side_car_.fd()); !raised) return Failure(raised.error());
+    }
   }
   if (auto held = lock.take_frame(manner, until); !held) return Failure(held.error());
   lock.is_exclusive_ = lock.is_exclusive_ && !past_side_car;

@@ -24,8 +24,9 @@
 
 namespace cframefs::frame {
 
-/// Where the side-car of a frame is.
-std::string side_car_path(const std::string& path, bool folder);
+/// The side-car of a contiguous frame, beside it; that of a sparse one lies in the frame's folder.
+std::string side_car_path(const std::string& path);
+inline constexpr const char* kSparseSideCar = ".b2lock";
 /// Where the guard of a frame is, while there is one.
 std::string guard_path(const std::string& path);
 

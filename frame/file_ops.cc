@@ -51,6 +51,11 @@ class SystemFiles final : public FileOps {
 
   Result<int> open_at(int dir, const std::string& path, int flags) override {
     if (has_nul(path)) return io_error(EINVAL, "open");
+    if (is_plain_name(path)) {
+      const int fd = uninterrupted([&] { return ::openat(dir, path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC); });
+      if (fd < 0) return io_error(errno, "open");
+      return fd;
+    }
     if (openat2_.load(std::memory_order_relaxed)) {
       const int fd = open_beneath(dir, path, flags);
       if (fd >= 0) return fd;
@@ -66,6 +71,12 @@ class SystemFiles final : public FileOps {
     const int fd = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC); });
     if (fd < 0) return io_error(errno, "open");
     return fd;
+  }
+
+  Result<int> reopen(int fd, int flags) override {
+    const int again = uninterrupted([&] { return ::open(link_of(fd).c_str(), (flags & ~O_NOFOLLOW) | O_CLOEXEC); });
+    if (again < 0) return io_error(errno, "open");
+    return again;
   }
 
   // close(2) is not repeated on EINTR: the descriptor is gone all the same.
@@ -139,20 +150,10 @@ class SystemFiles final : public FileOps {
     }
   }
 
-  Result<std::string> read_link(int dir, const std::string& path) override {
-    if (has_nul(path)) return io_error(EINVAL, "readlink");
-    Descriptor link;
-    const char* name = path.c_str();
-    if (!is_plain_name(path)) {
-      const auto fd = open_at(dir, path, O_PATH | O_NOFOLLOW);
-      if (!fd) return codec::Failure(fd.error());
-      link = Descriptor(*this, *fd);
-      dir = link.fd();
-      name = "";  // the link that `dir` itself is
-    }
+  Result<std::string> read_link(int fd) override {
     std::string target(256, '\0');
     while (true) {
-      const ssize_t length = ::readlinkat(dir, name, target.data(), target.size());
+      const ssize_t length = ::readlinkat(fd, "", target.data(), target.size());
       if (length < 0) return io_error(errno, "readlink");
       if (static_cast<std::size_t>(length) < target.size()) {
         target.resize(static_cast<std::size_t>(length));
@@ -170,8 +171,9 @@ class SystemFiles final : public FileOps {
   }
 
   Result<std::vector<std::string>> list_attributes(int fd) override {
+    const std::string link = link_of(fd);
     const auto names =
-        sized_read("listxattr", [&](char* into, std::size_t size) { return ::flistxattr(fd, into, size); });
+        sized_read("listxattr", [&](char* into, std::size_t size) { return ::listxattr(link.c_str(), into, size); });
     if (!names) return codec::Failure(names.error());
     std::vector<std::string> list;
     for (std::size_t at = 0; at < names->size();) {
@@ -184,8 +186,9 @@ class SystemFiles final : public FileOps {
 
   Result<std::string> get_attribute(int fd, const std::string& name) override {
     if (has_nul(name)) return io_error(EINVAL, "getxattr");
+    const std::string link = link_of(fd);
     return sized_read("getxattr",
-                      [&](char* into, std::size_t size) { return ::fgetxattr(fd, name.c_str(), into, size); });
+                      [&](char* into, std::size_t size) { return ::getxattr(link.c_str(), name.c_str(), into, size); });
   }
 
   Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
@@ -277,11 +280,10 @@ class SystemFiles final : public FileOps {
     });
   }
 
-  Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) override {
-    return with_parent<void>(from_dir, from, "link", [&](int from_folder, const char* from_name) {
-      return with_parent<void>(to_dir, to, "link", [&](int to_folder, const char* to_name) {
-        return answer("link", ::linkat(from_folder, from_name, to_folder, to_name, 0));
-      });
+  Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+    return with_parent<void>(to_dir, to, "link", [&](int folder, const char* name) {
+      // With AT_EMPTY_PATH alone it would take a capability.
+      return answer("link", ::linkat(AT_FDCWD, link_of(fd).c_str(), folder, name, AT_SYMLINK_FOLLOW));
     });
   }
 
@@ -292,41 +294,24 @@ class SystemFiles final : public FileOps {
     });
   }
 
-  Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override {
-    const auto fd = open_at(dir, path, O_PATH | O_NOFOLLOW);
-    if (!fd) return codec::Failure(fd.error());
-    const Descriptor entry(*this, *fd);
-    const auto found = status(entry.fd());
-    if (!found) return codec::Failure(found.error());
-    if (S_ISLNK(found->st_mode)) return io_error(EOPNOTSUPP, "chmod");
-    // fchmod(2) does not take a descriptor that was opened without the right to read.
-    return answer("chmod", ::chmod(("/proc/self/fd/" + std::to_string(entry.fd())).c_str(), mode));
-  }
+  Result<void> change_mode(int fd, mode_t mode) override { return answer("chmod", ::chmod(link_of(fd).c_str(), mode)); }
 
-  Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override {
-    return with_parent<void>(dir, path, "chown", [&](int parent, const char* name) {
-      return answer("chown", ::fchownat(parent, name, user, group, AT_SYMLINK_NOFOLLOW));
-    });
-  }
-
-  Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) override {
-    return with_parent<void>(dir, path, "utimens", [&](int parent, const char* name) {
-      return answer("utimens", ::utimensat(parent, name, times.data(), AT_SYMLINK_NOFOLLOW));
-    });
+  Result<void> change_owner(int fd, uid_t user, gid_t group) override {
+    return answer("chown", ::fchownat(fd, "", user, group, AT_EMPTY_PATH));
   }
 
   Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
-    return answer("utimens", ::futimens(fd, times.data()));
+    return answer("utimens", ::utimensat(AT_FDCWD, link_of(fd).c_str(), times.data(), 0));
   }
 
   Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
     if (has_nul(name)) return io_error(EINVAL, "setxattr");
-    return answer("setxattr", ::fsetxattr(fd, name.c_str(), value.data(), value.size(), flags));
+    return answer("setxattr", ::setxattr(link_of(fd).c_str(), name.c_str(), value.data(), value.size(), flags));
   }
 
   Result<void> remove_attribute(int fd, const std::string& name) override {
     if (has_nul(name)) return io_error(EINVAL, "removexattr");
-    return answer("removexattr", ::fremovexattr(fd, name.c_str()));
+    return answer("removexattr", ::removexattr(link_of(fd).c_str(), name.c_str()));
   }
 
   Result<bool> try_lock(int fd, int operation) override {
@@ -336,6 +321,9 @@ class SystemFiles final : public FileOps {
   }
 
  private:
+  /// A path that leads to the very file that `fd` is open on, also where a call takes no descriptor of O_PATH.
+  static std::string link_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
   static Result<void> answer(const char* doing, int result) {
     if (result < 0) return io_error(errno, doing);
     return {};

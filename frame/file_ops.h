@@ -1,8 +1,8 @@
 // Every effect on files goes through this interface; tests replace it to fail, tear or stop it at any step.
 //
 // The calls are those of POSIX with `*at` resolution, so that nothing outside the folder that `dir` refers to is
-// reached: paths are opened beneath `dir` and symbolic links in them are not followed. Retrying on EINTR and continuing
-// short transfers is done here, once.
+// reached: paths are opened beneath `dir` and symbolic links in them are not followed. Attributes are those of an open
+// descriptor, which may be one of O_PATH. Retrying on EINTR and continuing short transfers is done here, once.
 //
 // Thread safety: all members may be called at once. Ownership: the caller closes what it opened; Descriptor does it.
 // Errors: kind io with the system's errno.
@@ -43,6 +43,8 @@ class FileOps {
   virtual Result<int> open_at(int dir, const std::string& path, int flags) = 0;
   /// A path that the user of a program gave: resolved as open(2) does, links and all. `flags`: O_CLOEXEC is added.
   virtual Result<int> open_named(const std::string& path, int flags);
+  /// The file that `fd` is open on, perhaps with O_PATH, once more. `flags` as open(2); O_CLOEXEC is added.
+  virtual Result<int> reopen(int fd, int flags) = 0;
   virtual void close(int fd) = 0;
 
   /// Reads until `into` is full or the file ends; returns the number of bytes read.
@@ -54,7 +56,8 @@ class FileOps {
 
   /// Every entry of an open directory but "." and "..", in the order of the directory.
   virtual Result<std::vector<DirectoryEntry>> list(int dir_fd) = 0;
-  virtual Result<std::string> read_link(int dir, const std::string& path) = 0;
+  /// The target of the symbolic link that `fd` is open on (O_PATH, O_NOFOLLOW).
+  virtual Result<std::string> read_link(int fd) = 0;
   /// lseek(2) with SEEK_DATA or SEEK_HOLE; ENXIO when there is none after `from`.
   virtual Result<FileOffset> seek(int fd, FileOffset from, int whence) = 0;
 
@@ -88,15 +91,14 @@ class FileOps {
   virtual Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) = 0;
   /// mknod(2): pipes, sockets, devices.
   virtual Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) = 0;
-  virtual Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) = 0;
+  /// One more name of the file that `fd` is open on.
+  virtual Result<void> link_at(int fd, int to_dir, const std::string& to) = 0;
   virtual Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) = 0;
-  /// Of the entry itself: a final symbolic link is not followed (its mode cannot be changed: EOPNOTSUPP).
-  virtual Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) = 0;
+  /// EOPNOTSUPP for a symbolic link.
+  virtual Result<void> change_mode(int fd, mode_t mode) = 0;
   /// `user`, `group`: -1 leaves it as it is.
-  virtual Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) = 0;
+  virtual Result<void> change_owner(int fd, uid_t user, gid_t group) = 0;
   /// Access and modification time; UTIME_NOW and UTIME_OMIT as utimensat(2).
-  virtual Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) = 0;
-  /// The same of an open file.
   virtual Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) = 0;
   /// `flags`: 0, XATTR_CREATE, XATTR_REPLACE.
   virtual Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) = 0;

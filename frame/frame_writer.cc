@@ -72,17 +72,26 @@ FrameWriter::FrameWriter(FileOps& files, int dir, std::string path, std::shared_
 Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, const std::string& path,
                                                        std::shared_ptr<IndexCache> cache,
                                                        const WriterOptions& options) {
-  std::unique_ptr<FrameWriter> writer(new FrameWriter(files, dir, path, std::move(cache), options));
-  if (auto loaded = writer->load(); !loaded) return Failure(loaded.error());
+  const auto fd = files.open_at(dir, path, O_PATH | O_NOFOLLOW);
+  if (!fd) return Failure(fd.error());
+  return open(files, dir, path, std::make_shared<const Descriptor>(files, *fd), std::move(cache), options);
+}
+
+Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, const std::string& name,
+                                                       const std::shared_ptr<const Descriptor>& frame,
+                                                       std::shared_ptr<IndexCache> cache,
+                                                       const WriterOptions& options) {
+  std::unique_ptr<FrameWriter> writer(new FrameWriter(files, dir, name, std::move(cache), options));
+  if (auto loaded = writer->load(frame->fd()); !loaded) return Failure(loaded.error());
   return writer;
 }
 
 /// Opens the frame's file; of a sparse frame its folder and its index.
-Result<void> FrameWriter::open_files() {
+Result<void> FrameWriter::open_files(int frame) {
   const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
-  auto fd = files_.open_at(dir_, path_, flags);
+  auto fd = files_.reopen(frame, flags);
   if (!fd && fd.error().sys == EISDIR) {
-    const auto folder = files_.open_at(dir_, path_, O_RDONLY | O_DIRECTORY);
+    const auto folder = files_.reopen(frame, O_RDONLY | O_DIRECTORY);
     if (!folder) return Failure(folder.error());
     folder_ = std::make_shared<const Descriptor>(files_, *folder);
     auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, folder_)
@@ -97,8 +106,8 @@ Result<void> FrameWriter::open_files() {
   return {};
 }
 
-Result<void> FrameWriter::load() {
-  if (auto opened = open_files(); !opened) return opened;
+Result<void> FrameWriter::load(int frame) {
+  if (auto opened = open_files(frame); !opened) return opened;
   const auto opened = folder_ ? open_sparse_state(files_, folder_, file_, cache_, sparse_->begin_state().hold)
                               : open_container(files_, file_, cache_);
   if (!opened) return Failure(opened.error());

@@ -65,6 +65,12 @@ class FrameWriter {
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& path,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
+  /// The same of a frame that the caller has open, perhaps with O_PATH: its file, or the folder of a sparse one.
+  /// `name`: where it lies in `dir`.
+  static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& name,
+                                                   const std::shared_ptr<const Descriptor>& frame,
+                                                   std::shared_ptr<IndexCache> cache,
+                                                   const WriterOptions& options = {});
   ~FrameWriter();
   FrameWriter(const FrameWriter&) = delete;
   FrameWriter& operator=(const FrameWriter&) = delete;
@@ -75,6 +81,8 @@ class FrameWriter {
   std::shared_ptr<const Container> container() const { return container_; }
   /// The file that holds it, of a sparse frame its index; another one after a commit that made a new file.
   std::shared_ptr<const Descriptor> file() const { return file_; }
+  /// What the frame's name leads to: the file, or the folder of a sparse frame.
+  std::shared_ptr<const Descriptor> entry() const { return folder_ ? folder_ : file_; }
 
   // What is pending is included:
   std::uint64_t nbytes() const { return pending_.nbytes(); }
@@ -141,8 +149,8 @@ class FrameWriter {
 
   FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache, WriterOptions options);
 
-  Result<void> open_files();
-  Result<void> load();
+  Result<void> open_files(int frame);
+  Result<void> load(int frame);
   int entry_dir() const;
   std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool anew);

@@ -17,9 +17,9 @@ void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_f
 }
 
 Result<AdvisoryLock> FrameWriter::lock() {
-  AdvisoryLock::Target target{dir_, {}, {}, file_->fd()};
+  AdvisoryLock::Target target{entry_dir(), {}, {}, file_->fd()};
   if (has_name_) {
-    target.side_car = side_car_path(path_, folder_ != nullptr);
+    target.side_car = folder_ ? kSparseSideCar : side_car_path(path_);
     target.guard = guard_path(path_);
   }
   return AdvisoryLock::acquire(files_, target,
@@ -114,7 +114,7 @@ Result<void> FrameWriter::give_place_to(Beside& next) {
   }
   if (auto same = check_unchanged(); !same) return same;
   // There is one where the environment asks for locking.
-  static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name(), false), false));
+  static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name()), false));
   if (auto published = next.file.publish(); !published) return published;
   next.writer->moved(dir_, path_);
   if (!ever_synced_) return {};

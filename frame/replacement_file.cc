@@ -1,6 +1,7 @@
 #include "frame/replacement_file.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <functional>
 #include <utility>
 
@@ -25,6 +26,11 @@ std::string temporary_path(const std::string& path) {
     name += digest;
   }
   return path.substr(0, begin) + name;
+}
+
+/// Filesystems that cannot exchange two names say so in several ways.
+bool knows_no_exchange(const Error& error) {
+  return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
 }
 
 /// What others may not do, the copy does without: attributes of the system, owners that only root may give.
@@ -70,11 +76,11 @@ Result<ReplacementFile> ReplacementFile::create(FileOps& files, int dir, const s
 
 Result<void> ReplacementFile::take_attributes(int original) {
   mode_t mode = original_.st_mode & 07777;
-  if (auto owned = files_->change_owner_at(dir_, temporary_, original_.st_uid, original_.st_gid); !owned) {
+  if (auto owned = files_->change_owner(fd(), original_.st_uid, original_.st_gid); !owned) {
     if (!may_be_missing(owned.error())) return owned;
     mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
   }
-  if (auto set = files_->change_mode_at(dir_, temporary_, mode); !set) return set;
+  if (auto set = files_->change_mode(fd(), mode); !set) return set;
   const auto names = files_->list_attributes(original);
   if (!names) {
     if (may_be_missing(names.error())) return {};
@@ -94,11 +100,26 @@ Result<void> ReplacementFile::take_attributes(int original) {
 
 Result<void> ReplacementFile::keep_times(bool content_kept) {
   const struct timespec modified = content_kept ? original_.st_mtim : timespec{0, UTIME_OMIT};
-  return files_->set_times_at(dir_, temporary_, {original_.st_atim, modified});
+  return files_->set_times(fd(), {original_.st_atim, modified});
 }
 
 Result<void> ReplacementFile::publish() {
-  if (auto renamed = files_->rename_at(dir_, temporary_, dir_, path_, 0); !renamed) return renamed;
+  const auto exchange = [this] { return files_->rename_at(dir_, temporary_, dir_, path_, RENAME_EXCHANGE); };
+  auto exchanged = exchange();
+  if (!exchanged && knows_no_exchange(exchanged.error())) {
+    exchanged = files_->rename_at(dir_, temporary_, dir_, path_, 0);
+    if (exchanged) temporary_.clear();
+    return exchanged;
+  }
+  if (!exchanged)
+    return exchanged.error().sys == ENOENT ? codec::stale("another program removed the frame") : exchanged;
+  // Another file may have come to the name after the caller's look, and must not be lost.
+  const auto replaced = files_->status_at(dir_, temporary_);
+  if (replaced && (replaced->st_ino != original_.st_ino || replaced->st_dev != original_.st_dev)) {
+    static_cast<void>(exchange());
+    return codec::stale("another program replaced the frame");
+  }
+  static_cast<void>(files_->remove_at(dir_, temporary_, false));
   temporary_.clear();
   return {};
 }

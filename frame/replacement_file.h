@@ -33,7 +33,8 @@ class ReplacementFile {
   /// Gives it the times of the file that it replaces; without `content_kept` the access time alone.
   Result<void> keep_times(bool content_kept);
   Result<void> sync() { return files_->sync(fd(), false); }
-  /// Renames it over the other. The name is durable once the folder is synced.
+  /// Puts it in the place of the other, which goes. The name is durable once the folder is synced. stale: something
+  /// else lies there, which stays.
   Result<void> publish();
   /// Takes its name away: the file goes on without.
   Result<void> drop_name();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "codec/chunk_header.h"
 #include "frame/live_copy.h"
@@ -85,6 +86,8 @@ Result<void> SparseChunks::look_around(const FrameContainer& committed) {
   const auto index = files_.status_at(folder_, kSparseIndexName);
   if (!index) return Failure(index.error());
   mode_ = index->st_mode & 0777;
+  user_ = index->st_uid;
+  group_ = index->st_gid;
   if (auto unshared = check_unshared(committed); !unshared) return unshared;
   looked_ = true;
   return {};
@@ -108,6 +111,10 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   if (!fd) return Failure(fd.error());
   const Descriptor file(files_, *fd);
   written_.push_back(number);
+  // Root writes for the frame's owner; another user's files are that user's.
+  if (::geteuid() == 0 && (user_ != 0 || group_ != ::getegid())) {
+    if (auto given = files_.change_owner(file.fd(), user_, group_); !given) return given;
+  }
   if (auto put = files_.pwrite(file.fd(), bytes, FileOffset{0}); !put) return put;
   auto synced = files_.sync(file.fd(), false);
   sync_failed_ = !synced;

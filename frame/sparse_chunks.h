@@ -81,7 +81,9 @@ class SparseChunks {
   const int folder_;
   const std::shared_ptr<SparseStates> states_;
   bool looked_ = false;
-  mode_t mode_ = 0600;            // of new files: that of the index
+  mode_t mode_ = 0600;  // of new files: that of the index, as their owner
+  uid_t user_ = 0;
+  gid_t group_ = 0;
   std::set<std::int64_t> taken_;  // numbers of files that were there
   std::int64_t next_ = 0;         // lower ones are not given out
   std::uint64_t surplus_ = 0;     // by which the committed state's sum was given as too high

@@ -96,7 +96,7 @@ void SparseStates::remove_with_lock() {
   const auto index = files_.open_at(folder_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (!index) return;
   const Descriptor file(files_, *index);
-  const AdvisoryLock::Target target{folder_->fd(), side_car_path(".", true), {}, file.fd()};
+  const AdvisoryLock::Target target{folder_->fd(), kSparseSideCar, {}, file.fd()};
   const auto held = AdvisoryLock::acquire(files_, target, {std::chrono::milliseconds(0)});
   if (held) remove_dead();
 }

@@ -50,6 +50,10 @@ bool is_missing(const Error& error) {
   return error.sys == ENOENT || error.sys == ENOTDIR;
 }
 
+bool is_unchanged(const struct stat& before, const struct stat& now) {
+  return Identity::of(before) == Identity::of(now);
+}
+
 Failure read_only(const std::string& doing) {
   return io_error(EROFS, doing);
 }
@@ -103,17 +107,19 @@ void StoreFiles::load(Known& known, const std::string& suffix) {
   }
 }
 
-std::shared_ptr<const StoreFiles::Known> StoreFiles::parse(int dir, const std::string& path,
-                                                           const struct stat& status) {
-  const std::string suffix = path.substr(path.size() - kSuffixLength);
-  const bool on_folder = suffix == kFolderSuffix;
-  const auto fd = base_.open_at(dir, on_folder ? join(path, kEmbedFile) : path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+/// `dir`, `name`: of the file that holds the bytes. `folder`: of a store that is a folder.
+std::shared_ptr<const StoreFiles::Known> StoreFiles::parse(int dir, const std::string& name,
+                                                           const std::optional<struct stat>& folder) {
+  const auto fd = base_.open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return nullptr;
   auto known = std::make_shared<Known>();
   known->file = std::make_shared<const Descriptor>(base_, *fd);
-  known->status = status;
-  known->on_folder = on_folder;
-  load(*known, suffix);
+  const auto holder = base_.status(*fd);
+  if (!holder || !S_ISREG(holder->st_mode)) return nullptr;
+  known->holder = *holder;
+  known->status = folder.value_or(*holder);
+  known->on_folder = folder.has_value();
+  load(*known, folder ? std::string(kFolderSuffix) : name.substr(name.size() - kSuffixLength));
   // A zip file of another kind is a file.
   return known->store || known->damage ? known : nullptr;
 }
@@ -123,33 +129,39 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std
   if (!status) return nullptr;
   const bool on_folder = path.ends_with(kFolderSuffix);
   if (on_folder ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return nullptr;
+  Descriptor folder;
   struct stat content = *status;
+  std::optional<struct stat> folder_status;
   if (on_folder) {
-    const auto embed = base_.status_at(dir, join(path, kEmbedFile));
-    if (!embed || !S_ISREG(embed->st_mode)) return nullptr;
+    const auto fd = base_.open_at(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (!fd) return nullptr;
+    folder = Descriptor(base_, *fd);
+    const auto opened_status = base_.status(*fd);
+    const auto embed = base_.status_at(*fd, kEmbedFile);
+    if (!opened_status || !embed || !S_ISREG(embed->st_mode)) return nullptr;
+    folder_status = *opened_status;
     content = *embed;
   }
-  const std::pair key{static_cast<std::uint64_t>(content.st_dev), static_cast<std::uint64_t>(content.st_ino)};
+  const struct stat& outer = folder_status ? *folder_status : *status;
+  const auto key_of = [](const struct stat& file) {
+    return std::pair{static_cast<std::uint64_t>(file.st_dev), static_cast<std::uint64_t>(file.st_ino)};
+  };
   {
     const std::lock_guard lock(known_mutex_);
-    const auto found = known_.find(key);
+    const auto found = known_.find(key_of(content));
     if (found != known_.end()) {
-      const auto kept = base_.status(found->second->file->fd());
-      const bool same = kept && kept->st_mtim.tv_sec == content.st_mtim.tv_sec &&
-                        kept->st_mtim.tv_nsec == content.st_mtim.tv_nsec && kept->st_size == content.st_size &&
-                        found->second->status.st_mtim.tv_sec == status->st_mtim.tv_sec &&
-                        found->second->status.st_mtim.tv_nsec == status->st_mtim.tv_nsec &&
-                        found->second->status.st_size == status->st_size;
+      // Their rights are told, too.
+      const bool same = is_unchanged(found->second->holder, content) && is_unchanged(found->second->status, outer);
       if (same) return found->second;
     }
   }
-  auto parsed = parse(dir, path, *status);
+  auto parsed = on_folder ? parse(folder.fd(), kEmbedFile, folder_status) : parse(dir, path, std::nullopt);
   const std::lock_guard lock(known_mutex_);
   if (known_.size() >= kMostKnown) known_.clear();
   if (parsed) {
-    known_[key] = parsed;
+    known_[key_of(parsed->holder)] = parsed;
   } else {
-    known_.erase(key);
+    known_.erase(key_of(content));
   }
   return parsed;
 }
@@ -178,6 +190,12 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
     if (known.damage) return Failure(*known.damage);
     return io_error(ENOENT, "lookup");
   }
+  if (!itself) {
+    // Its bytes lie in that file, whatever may be done to the folder.
+    status.st_mode = known.holder.st_mode;
+    status.st_uid = known.holder.st_uid;
+    status.st_gid = known.holder.st_gid;
+  }
   const mode_t rights = status.st_mode & 0777U;
   if (leaf != nullptr) {
     status.st_mode = S_IFREG | (rights & 0444U);
@@ -197,14 +215,14 @@ Result<int> StoreFiles::open_inside(const Place& place, int flags) {
   if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
   if (auto status = status_inside(place); !status) return Failure(status.error());
   const Known& known = *place.known;
-  Opened opened{place, nullptr};
+  Opened opened{place, nullptr, false};
   if (const Store::Leaf* leaf = known.store ? known.store->find(place.inside) : nullptr) {
     if ((flags & O_DIRECTORY) != 0) return io_error(ENOTDIR, "open");
     auto source = known.store->open(*leaf);
     if (!source) return Failure(source.error());
     opened.leaf = std::move(*source);
   }
-  const auto fd = base_.open_named("/proc/self/fd/" + std::to_string(known.file->fd()), O_RDONLY);
+  const auto fd = base_.reopen(known.file->fd(), O_RDONLY | (flags & O_NOATIME));
   if (!fd) return fd;
   enter(*fd, std::move(opened));
   return fd;
@@ -220,8 +238,26 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
   auto fd = base_.open_at(dir, path, flags);
   if (!fd) return is_missing(fd.error()) ? open_inside(*place, flags) : fd;
   const auto status = base_.status(*fd);
-  if (status && S_ISDIR(status->st_mode)) enter(*fd, Opened{*place, nullptr});
+  const struct stat& store = place->known->status;
+  const bool is_other =
+      place->inside.empty() && status && (status->st_ino != store.st_ino || status->st_dev != store.st_dev);
+  if (!status || is_other) {
+    base_.close(*fd);
+    return status ? codec::stale("another folder has taken the store's place") : Failure(status.error());
+  }
+  enter(*fd, Opened{*place, nullptr, !S_ISDIR(status->st_mode)});
   return fd;
+}
+
+Result<int> StoreFiles::reopen(int fd, int flags) {
+  const auto known = opened(fd);
+  if (!known) return base_.reopen(fd, flags);
+  if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
+  // A store that is a file is a folder to those above.
+  const bool is_folder_of_file = !known->leaf && !known->place.known->on_folder;
+  const auto again = base_.reopen(fd, is_folder_of_file ? flags & ~O_DIRECTORY : flags);
+  if (again) enter(*again, *known);
+  return again;
 }
 
 Result<int> StoreFiles::open_named(const std::string& path, int flags) {
@@ -261,7 +297,7 @@ void StoreFiles::read_soon(int fd, FileOffset at, std::uint64_t length) {
 
 Result<struct stat> StoreFiles::status(int fd) {
   const auto known = opened(fd);
-  if (!known) return base_.status(fd);
+  if (!known || known->is_member) return base_.status(fd);
   // A folder on disk is itself.
   if (!known->leaf && known->place.known->on_folder) {
     const auto status = base_.status(fd);
@@ -319,10 +355,10 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
   return entries;
 }
 
-Result<std::string> StoreFiles::read_link(int dir, const std::string& path) {
-  const auto place = place_of(dir, path);
-  if (place && !place->known->on_folder) return io_error(EINVAL, "readlink");
-  return base_.read_link(dir, path);
+Result<std::string> StoreFiles::read_link(int fd) {
+  const auto known = opened(fd);
+  if (known && !known->is_member) return io_error(EINVAL, "readlink");
+  return base_.read_link(fd);
 }
 
 Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
@@ -336,7 +372,7 @@ Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
 // ---- attributes --------------------------------------------------------------------------------------------------
 
 bool StoreFiles::is_itself(int fd, const Opened& opened) const {
-  if (opened.leaf) return false;
+  if (opened.leaf || opened.is_member) return false;
   if (!opened.place.known->on_folder) return opened.place.inside.empty();
   const auto status = base_.status(fd);
   return status && S_ISDIR(status->st_mode);
@@ -358,7 +394,7 @@ Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const O
 
 Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
   const auto known = opened(fd);
-  if (!known) return base_.list_attributes(fd);
+  if (!known || known->is_member) return base_.list_attributes(fd);
   std::vector<std::string> names;
   if (is_itself(fd, *known)) {
     if (auto own = base_.list_attributes(fd)) names = std::move(*own);  // else a filesystem without attributes
@@ -375,7 +411,7 @@ Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
 
 Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
   const auto known = opened(fd);
-  if (!known) return base_.get_attribute(fd, name);
+  if (!known || known->is_member) return base_.get_attribute(fd, name);
   if (!known->leaf && name.starts_with(kVlmetaAttribute)) {
     const auto metadata = metadata_of(fd, *known);
     if (!metadata) return Failure(metadata.error());
@@ -397,6 +433,11 @@ Result<void> StoreFiles::check_outside(int dir, const std::string& path, bool wh
   const auto place = place_of(dir, path);
   if (!place || (whole && place->inside.empty())) return {};
   return read_only("change of a store");
+}
+
+Result<void> StoreFiles::check_changeable(int fd, const char* doing) const {
+  const auto known = opened(fd);
+  return known && !is_itself(fd, *known) ? read_only(doing) : Result<void>();
 }
 
 Result<int> StoreFiles::create_at(int dir, const std::string& path, int flags, mode_t mode) {
@@ -426,10 +467,10 @@ Result<void> StoreFiles::make_node_at(int dir, const std::string& path, mode_t m
   return base_.make_node_at(dir, path, mode, device);
 }
 
-Result<void> StoreFiles::link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) {
-  if (auto outside = check_outside(from_dir, from); !outside) return outside;
+Result<void> StoreFiles::link_at(int fd, int to_dir, const std::string& to) {
+  if (opened(fd)) return read_only("link");
   if (auto outside = check_outside(to_dir, to); !outside) return outside;
-  return base_.link_at(from_dir, from, to_dir, to);
+  return base_.link_at(fd, to_dir, to);
 }
 
 Result<void> StoreFiles::make_symlink_at(const std::string& target, int dir, const std::string& path) {
@@ -437,23 +478,18 @@ Result<void> StoreFiles::make_symlink_at(const std::string& target, int dir, con
   return base_.make_symlink_at(target, dir, path);
 }
 
-Result<void> StoreFiles::change_mode_at(int dir, const std::string& path, mode_t mode) {
-  if (auto outside = check_outside(dir, path, true); !outside) return outside;
-  return base_.change_mode_at(dir, path, mode);
+Result<void> StoreFiles::change_mode(int fd, mode_t mode) {
+  if (auto outside = check_changeable(fd, "chmod"); !outside) return outside;
+  return base_.change_mode(fd, mode);
 }
 
-Result<void> StoreFiles::change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) {
-  if (auto outside = check_outside(dir, path, true); !outside) return outside;
-  return base_.change_owner_at(dir, path, user, group);
-}
-
-Result<void> StoreFiles::set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) {
-  if (auto outside = check_outside(dir, path, true); !outside) return outside;
-  return base_.set_times_at(dir, path, times);
+Result<void> StoreFiles::change_owner(int fd, uid_t user, gid_t group) {
+  if (auto outside = check_changeable(fd, "chown"); !outside) return outside;
+  return base_.change_owner(fd, user, group);
 }
 
 Result<void> StoreFiles::set_times(int fd, const std::array<struct timespec, 2>& times) {
-  if (opened(fd)) return read_only("utimens");
+  if (auto outside = check_changeable(fd, "utimens"); !outside) return outside;
   return base_.set_times(fd, times);
 }
 

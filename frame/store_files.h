@@ -39,13 +39,14 @@ class StoreFiles final : public FileOps {
 
   Result<int> open_at(int dir, const std::string& path, int flags) override;
   Result<int> open_named(const std::string& path, int flags) override;
+  Result<int> reopen(int fd, int flags) override;
   void close(int fd) override;
   Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override;
   Result<struct stat> status(int fd) override;
   Result<struct stat> status_at(int dir, const std::string& path) override;
   Result<struct statvfs> filesystem_status(int fd) override { return base_.filesystem_status(fd); }
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
-  Result<std::string> read_link(int dir, const std::string& path) override;
+  Result<std::string> read_link(int fd) override;
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
   void read_soon(int fd, FileOffset at, std::uint64_t length) override;
   Result<std::vector<std::string>> list_attributes(int fd) override;
@@ -65,11 +66,10 @@ class StoreFiles final : public FileOps {
   Result<void> remove_at(int dir, const std::string& path, bool folder) override;
   Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override;
   Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override;
-  Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) override;
+  Result<void> link_at(int fd, int to_dir, const std::string& to) override;
   Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override;
-  Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override;
-  Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override;
-  Result<void> set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) override;
+  Result<void> change_mode(int fd, mode_t mode) override;
+  Result<void> change_owner(int fd, uid_t user, gid_t group) override;
   Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override;
   Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;
   Result<void> remove_attribute(int fd, const std::string& name) override;
@@ -80,6 +80,7 @@ class StoreFiles final : public FileOps {
   struct Known {
     std::shared_ptr<const Descriptor> file;
     struct stat status {};  // of the file; of a folder's store that of the folder
+    struct stat holder {};  // of the file that holds the bytes
     std::shared_ptr<const Store> store;
     std::optional<Error> damage;
     bool on_folder = false;  // files of the folder come first
@@ -93,13 +94,14 @@ class StoreFiles final : public FileOps {
   struct Opened {
     Place place;
     std::shared_ptr<const ByteSource> leaf;  // null for folders
+    bool is_member = false;                  // a file of its own in the folder of a store
   };
 
   std::shared_ptr<const Opened> opened(int fd) const;
   void enter(int fd, Opened opened);
   std::optional<Place> place_of(int dir, const std::string& path);
   std::shared_ptr<const Known> store_at(int dir, const std::string& path);
-  std::shared_ptr<const Known> parse(int dir, const std::string& path, const struct stat& status);
+  std::shared_ptr<const Known> parse(int dir, const std::string& name, const std::optional<struct stat>& folder);
   void load(Known& known, const std::string& suffix);
   Result<struct stat> status_inside(const Place& place) const;
   Result<int> open_inside(const Place& place, int flags);
@@ -110,6 +112,8 @@ class StoreFiles final : public FileOps {
   Result<std::shared_ptr<const Container>> metadata_of(int fd, const Opened& opened) const;
   /// EROFS for what lies inside a store, and for a store itself unless `whole`.
   Result<void> check_outside(int dir, const std::string& path, bool whole = false);
+  /// EROFS for what is open inside a store.
+  Result<void> check_changeable(int fd, const char* doing) const;
 
   FileOps& base_;
   const std::shared_ptr<InflateMemory> inflate_memory_ = std::make_shared<InflateMemory>();

@@ -198,7 +198,7 @@ codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGua
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
   fill_standard_streams();
-  // The kernel has taken off what the umask of the program that creates a file takes off.
+  // The umask of the program that creates something counts, which the kernel tells, not that of the daemon.
   umask(0);
   give_large_blocks_back();
   const bool foreground = options.foreground || options.debug;

@@ -30,15 +30,14 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_for_attr
   if (const auto writer = write_back_of(node)) return writer->generation();
   auto file = open_file(node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
-  auto path = path_of(node.id);
-  return generation_of(node, path ? *path : std::string(), *file);
+  return generation_of(node, *file);
 }
 
 codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node || node->role != NodeRole::stored) return std::vector<std::string>{};
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
-  auto file = open_file(*node, O_RDONLY);
+  auto file = attribute_file(*node);
   if (!file) return codec::Failure(file.error());
   auto names = files_.list_attributes((*file)->fd());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
@@ -64,7 +63,7 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
   if (!node || node->role != NodeRole::stored) return no_attribute();
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
   if (!is_container(node->kind) || !name.starts_with("user.blosc2.")) {
-    auto file = open_file(*node, O_RDONLY);
+    auto file = file_with_attribute(*node, name);
     if (!file) return codec::Failure(file.error());
     return files_.get_attribute((*file)->fd(), name);
   }

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fs/no_memory.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMinBlockSize = 4096;
 constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
+constexpr std::size_t kMostDirectories = 4096;
 // How often a file is looked at again because the mount itself is changing it.
 constexpr int kProbeAttempts = 5;
 // How long an answer may wait until the kernel has dropped the pages of an older state.
@@ -75,7 +77,7 @@ Filesystem::~Filesystem() {
 /// Of many files one may be damaged, but a mount of one file that shows nothing is of no use.
 codec::Result<void> Filesystem::check_single_source() const {
   if (!tree_.is_single_file()) return {};
-  auto probe = tree_.probe(tree_.single_name());
+  auto probe = tree_.probe(tree_.root()->fd(), tree_.single_name());
   if (!probe) return codec::Failure(probe.error());
   if (!probe->damage) return {};
   codec::Error error = *probe->damage;
@@ -93,7 +95,8 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   }
   if (auto checked = check_single_source(); !checked) return checked;
   root_is_file_ = root_is_file;
-  auto probe = tree_.probe(root_is_file ? tree_.single_name() : "");
+  directories_.start(tree_.root(), most_directories());
+  auto probe = tree_.probe(tree_.root()->fd(), root_is_file ? tree_.single_name() : ".");
   if (!probe) return codec::Failure(probe.error());
   auto root = std::make_shared<Node>(kRootNode, NodeRole::stored, probe->kind);
   root->device = probe->status.st_dev;
@@ -101,7 +104,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   root->shown_inode = nodes_.numbers().shown(root->device, probe->entry_inode);
   root->inode = probe->entry_inode;
   nodes_.set_root(std::move(root));
-  auto beneath = files_.filesystem_status(tree_.root_fd());
+  auto beneath = files_.filesystem_status(tree_.root()->fd());
   const bool source_is_read_only = beneath && (beneath->f_flag & ST_RDONLY) != 0;
   read_only_ = options_.read_only || options_.offset != 0 || source_is_read_only;
   return {};
@@ -129,20 +132,46 @@ void Filesystem::stop() {
 }
 
 void Filesystem::forget(NodeId node, std::uint64_t lookups) {
-  if (nodes_.forget(node, lookups)) watcher_.forget(node);
+  if (!nodes_.forget(node, lookups)) return;
+  watcher_.forget(node);
+  directories_.forget(node);
 }
 
-codec::Result<std::string> Filesystem::path_of(NodeId node) const {
+std::size_t Filesystem::most_directories() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMostDirectories;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMostDirectories);
+}
+
+std::string Filesystem::path_of(NodeId node) const {
   if (root_is_file_) return tree_.single_name();
-  return nodes_.path_of(node);
+  return nodes_.path_of(node).value_or(std::string());
 }
 
-void Filesystem::watch(Node& folder, const std::string& path) {
+std::string Filesystem::path_in(NodeId folder, const std::string& name) const {
+  const std::string path = nodes_.path_of(folder).value_or(std::string());
+  return path.empty() ? name : path + "/" + name;
+}
+
+codec::Result<Filesystem::HeldName> Filesystem::held_name_of(const Node& node) {
+  if (node.id == kRootNode) return HeldName{tree_.root(), root_is_file_ ? tree_.single_name() : "."};
+  if (node.kind == EntryKind::directory) {
+    auto directory = directories_.open(node.id);
+    if (!directory) return codec::Failure(directory.error());
+    return HeldName{std::move(*directory), "."};
+  }
+  auto place = nodes_.place_of(node.id);
+  if (!place) return codec::Failure(place.error());
+  auto directory = directories_.open(place->parent);
+  if (!directory) return codec::Failure(directory.error());
+  return HeldName{std::move(*directory), std::move(place->name)};
+}
+
+void Filesystem::watch(Node& folder) {
   if (folder.watched.load(std::memory_order_acquire)) return;
-  auto fd = files_.open_at(tree_.root_fd(), path.empty() ? "." : path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!fd) return;
-  const frame::Descriptor opened(files_, *fd);
-  if (watcher_.watch(opened.fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
+  if (root_is_file_ && folder.id == kRootNode) return;
+  const auto opened = directories_.open(folder.id);
+  if (opened && watcher_.watch((*opened)->fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
 }
 
 void Filesystem::changed(const Watcher::Change& change) {
@@ -184,10 +213,12 @@ bool Filesystem::lies_at(Node& node, const Watcher::Change& change) {
   const auto places = nodes_.at_place(change.folder, change.name);
   const bool moved = std::none_of(places.begin(), places.end(), [&](const auto& at) { return at->id == node.id; });
   if (moved) return true;
-  auto path = path_of(node.id);
-  if (!path) return false;
-  auto status = files_.status_at(tree_.root_fd(), *path);
-  return status && status->st_dev == node.device && status->st_ino == node.inode;
+  const auto place = nodes_.place_of(node.id);
+  if (!place) return false;
+  const auto directory = directories_.open(place->parent);
+  if (!directory) return false;
+  const auto status = files_.status_at((*directory)->fd(), place->name);
+  return status && node.is_at(*status);
 }
 
 codec::Result<Probe> Filesystem::probe_node(Node& node) {
@@ -200,20 +231,17 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   // A commit of our own may change the file while it is looked at: then once more.
   for (int attempt = 1;; ++attempt) {
     // Watched before it is looked at, so that no change falls in between.
-    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) {
-      if (const auto folder = path_of(node.id)) watch(node, *folder);
-    }
-    codec::Result<std::string> path;
+    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node);
     codec::Result<Probe> probe;
     PageCacheState::Look look;
     {
       codec::SharedLock names(names_);
-      path = path_of(node.id);
-      if (!path) return codec::Failure(path.error());
+      const auto at = held_name_of(node);
+      if (!at) return codec::Failure(at.error());
       look = node.pages.begin_look();
-      probe = tree_.probe_again(*path, known);
+      probe = tree_.probe_again(at->fd(), at->name, known);
     }
-    if (!probe) return probe;
+    if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("it does not lie where it did") : probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
     if (again) {
       // What a stale writer holds is seen by those who have it open alone.
@@ -226,11 +254,12 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (!is_root && !same_file && !(writer && writer->is_committing())) {
       return codec::stale("another file has taken its place");
     }
-    return take_probe(node, *path, known, std::move(*probe), writer, look);
+    if (probe->kind == EntryKind::symlink) probe->size = shown_link_size(node, probe->size);
+    return take_probe(node, known, std::move(*probe), writer, look);
   }
 }
 
-codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
+codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Probe probe,
                                             const std::shared_ptr<WriteBack>& writer,
                                             const PageCacheState::Look& look) {
   std::shared_ptr<const Generation> current;
@@ -257,7 +286,7 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const std::string& path,
   }
   if (probe.damage) {
     codec::Error error = *probe.damage;
-    error.path = path;
+    error.path = path_of(node.id);
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
     once_.error(error);
     // A program that has the file open must get errors where it was, not a clean end where there was none.
@@ -335,7 +364,7 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) {
     attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
   attributes.status.st_ino = nodes_.numbers().shown(probe.status.st_dev, probe.status.st_ino);
   if (is_container(probe.kind)) {
-    attributes.status.st_ino = node.shown_inode | InodeNumbers::kView;
+    attributes.status.st_ino = shown_inode(node);
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
     attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
     attributes.status.st_size = static_cast<off_t>(probe.size);
@@ -368,26 +397,27 @@ codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& n
   if (folder->role == NodeRole::control_folder || (parent == kRootNode && options_.statistics && name == ".cframefs")) {
     return lookup_control(parent, name);
   }
-  auto directory = nodes_.path_of(parent);
+  auto directory = directories_.open(parent);
   if (!directory) return codec::Failure(directory.error());
-  watch(*folder, *directory);
+  watch(*folder);
   for (int attempt = 1;; ++attempt) {
     auto found = lookup_stored(parent, *directory, name);
     // A commit may have put a new file in place between two looks at the name.
-    const bool again = !found && found.error().kind == codec::ErrorKind::stale && attempt < kProbeAttempts;
-    if (!again) return found;
+    const bool is_stale = !found && found.error().kind == codec::ErrorKind::stale;
+    if (!is_stale) return found;
+    if (attempt == kProbeAttempts) return codec::io_error(ENOENT, "lookup");
   }
 }
 
-codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const std::string& directory,
+codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const HeldDirectory& directory,
                                                     const std::string& name) {
   std::shared_ptr<Node> node;
   {
     // A rename in between would have the node entered at a place that it has left.
     codec::SharedLock names(names_);
-    auto stored = tree_.resolve(directory, name);
+    auto stored = tree_.resolve(directory->fd(), name);
     if (!stored) return codec::Failure(stored.error());
-    auto entry = tree_.probe_entry(SourceTree::join(directory, *stored));
+    auto entry = tree_.probe_entry(directory->fd(), *stored);
     if (!entry) return codec::Failure(entry.error());
     // While a commit puts a new file in place, the name belongs to the node that it had before.
     node = committing_at(EntryPlace{parent, *stored});
@@ -454,30 +484,6 @@ codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handl
   return describe(*node, open);
 }
 
-codec::Result<std::string> Filesystem::read_link(NodeId id) {
-  auto path = nodes_.path_of(id);
-  if (!path) return codec::Failure(path.error());
-  return tree_.read_link(*path);
-}
-
-codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeId id) {
-  auto handle = std::make_unique<DirectoryHandle>();
-  handle->node = nodes_.find(id);
-  if (!handle->node) return no_such_node();
-  if (handle->node->role == NodeRole::control_folder) {
-    for (const char* name : {"metrics", "stats.json"})
-      handle->entries.push_back({name, {name, EntryKind::plain}});
-    return handle;
-  }
-  auto path = nodes_.path_of(id);
-  if (!path) return codec::Failure(path.error());
-  watch(*handle->node, *path);
-  auto entries = tree_.list(*path);
-  if (!entries) return codec::Failure(entries.error());
-  handle->entries = std::move(*entries);
-  return handle;
-}
-
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags) {
   statistics_.opens.fetch_add(1, std::memory_order_relaxed);
   auto handle = std::make_unique<FileHandle>();
@@ -487,9 +493,8 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags
   const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
   if (writes && (read_only_ || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
   if (node.role == NodeRole::control_file) {
-    auto path = path_of(id);
-    if (!path) return codec::Failure(path.error());
-    handle->content = control_content(path->substr(path->rfind('/') + 1));
+    const std::string path = path_of(id);
+    handle->content = control_content(path.substr(path.rfind('/') + 1));
     handle->direct = true;
     return handle;
   }
@@ -542,7 +547,10 @@ codec::Result<std::uint64_t> Filesystem::seek(FileHandle& handle, std::uint64_t 
 }
 
 codec::Result<struct statvfs> Filesystem::filesystem_status() {
-  return files_.filesystem_status(tree_.root_fd());
+  auto status = files_.filesystem_status(tree_.root()->fd());
+  // A new file becomes a frame, whose name on disk has a suffix.
+  if (status && !read_only_) status->f_namemax -= tree_.rules().new_name("").size();
+  return status;
 }
 
 }  // namespace cframefs::fs

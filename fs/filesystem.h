@@ -17,7 +17,9 @@
 #include <fcntl.h>
 
 #include "codec/shared_mutex.h"
+#include "fs/acting_as.h"
 #include "fs/flusher.h"
+#include "fs/held_directories.h"
 #include "fs/node_table.h"
 #include "fs/open_frame.h"
 #include "fs/options.h"
@@ -62,14 +64,10 @@ struct FileHandle {
 
 struct DirectoryHandle {
   std::shared_ptr<Node> node;
+  HeldDirectory directory;  // null: of the mount's own
+  codec::Mutex mutex;       // held while entries are read or listed again
   std::vector<ShownEntry> entries;
-  std::uint64_t parent_inode = 0;
-};
-
-/// On whose behalf something is made: it will be theirs.
-struct Caller {
-  uid_t user = 0;
-  gid_t group = 0;
+  bool was_read = false;
 };
 
 /// What setattr changes; what is not set stays as it is.
@@ -121,6 +119,13 @@ class Filesystem {
   codec::Result<std::string> read_link(NodeId node);
 
   codec::Result<std::unique_ptr<DirectoryHandle>> open_directory(NodeId node);
+  /// Reads the entries again.
+  codec::Result<void> list(DirectoryHandle& handle);
+  /// The inode number of an entry, as its attributes show it.
+  std::uint64_t shown_inode(const DirectoryHandle& handle, const StoredEntry& entry);
+  static std::uint64_t shown_inode(const Node& node);
+  /// That of the directory that it lies in.
+  std::uint64_t parent_inode(const DirectoryHandle& handle);
 
   /// `flags`: as open(2); O_CREAT and O_EXCL have been dealt with.
   codec::Result<std::unique_ptr<FileHandle>> open(NodeId node, int flags = O_RDONLY);
@@ -147,7 +152,8 @@ class Filesystem {
                                     const Caller& caller);
   /// `handle`: an open handle of the node, or null.
   codec::Result<Attributes> change_attributes(NodeId node, FileHandle* handle, const AttributeChanges& changes);
-  codec::Result<void> set_attribute(NodeId node, const std::string& name, const std::string& value, int flags);
+  codec::Result<void> set_attribute(NodeId node, const std::string& name, const std::string& value, int flags,
+                                    const Caller& caller = {});
   codec::Result<void> remove_attribute(NodeId node, const std::string& name);
 
   /// `from_page_cache`: written back by the kernel, so it belongs at `at` even if the handle appends.
@@ -179,17 +185,33 @@ class Filesystem {
   bool is_read_only() const { return read_only_; }
 
  private:
+  /// A name on disk in a directory that is held open; "." for the directory itself.
+  struct HeldName {
+    HeldDirectory directory;
+    std::string name;
+    int fd() const { return directory->fd(); }
+  };
   /// An entry on disk that a name of the mount stands for.
   struct Entry {
     EntryPlace place;
-    std::string path;
+    HeldDirectory directory;
     EntryKind kind = EntryKind::none;
+    int fd() const { return directory->fd(); }
+    const std::string& name() const { return place.name; }
   };
 
   codec::Result<void> check_single_source() const;
   codec::Result<Probe> probe_node(Node& node);
-  codec::Result<std::string> path_of(NodeId node) const;
-  void watch(Node& folder, const std::string& path);
+  /// For messages; empty if it has no name any more.
+  std::string path_of(NodeId node) const;
+  /// For messages.
+  std::string path_in(NodeId folder, const std::string& name) const;
+  /// Where the node lies: a directory in itself, what else there is in its parent. stale: nowhere any more. Under
+  /// names_.
+  codec::Result<HeldName> held_name_of(const Node& node);
+  /// How many directories may be held.
+  static std::size_t most_directories();
+  void watch(Node& folder);
   void changed(const Watcher::Change& change);
   /// Whether the node is on disk where the kernel knows it to be, as far as the place of the change goes.
   bool lies_at(Node& node, const Watcher::Change& change) EXCLUDES(changes_);
@@ -198,10 +220,10 @@ class Filesystem {
   Attributes describe(const Node& node, const Probe& probe);
   /// How long the kernel may keep the attributes of a file that it knows.
   double attribute_seconds(const Probe& probe, Node& node) const;
-  codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node, const std::string& path,
+  codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node,
                                                                  const std::shared_ptr<const frame::Descriptor>& file);
   codec::Result<std::shared_ptr<const Generation>> open_generation(
-      Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file);
+      Node& node, const std::shared_ptr<const frame::Descriptor>& file);
   /// Logs what of the metadata cannot be read; the data can be all the same.
   void note_metalayer_damage(const frame::Container& container, const std::string& path);
   /// This state of the file was found damaged, and that was logged, when it was looked at.
@@ -249,13 +271,13 @@ class Filesystem {
   void drop_rest(WriteBack& writer, const codec::Error& reason);
   /// start_writing(), `work`, a commit, stop_writing().
   codec::Result<void> write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work);
-  codec::Result<FramePlace> place_of(const std::string& path) const;
+  /// The same place in the words of a write-back.
+  FramePlace frame_place(const HeldDirectory& directory, const EntryPlace& place) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
   /// What stands in front of the items of an array is another one, if the number of rows is: the kernel must not go on
   /// showing the old one. `may_wait`: the kernel does not need an answer first.
   void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
   std::function<void()> head_forgetter(const Node& node, const frame::FlatView& view);
-  codec::Result<std::shared_ptr<const Generation>> current_state(Node& node, OpenFrame& frame);
   codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
                                                                 const std::string& path) const;
   /// The state that copy_range() takes chunks from, with all that programs have written.
@@ -263,13 +285,36 @@ class Filesystem {
   /// Whether the mount's options leave it open that a new frame is like this one.
   bool may_be_made_like(const frame::NewFrame& frame) const;
   codec::Result<std::uint64_t> seek_frame(FileHandle& handle, std::uint64_t from, bool hole);
-  codec::Result<void> create_frame(const std::string& folder, const std::string& path, mode_t mode) REQUIRES(changes_);
+  codec::Result<FramePlace> place_of_frame(const Node& node);
+  static codec::Failure not_created(const codec::Error& error, int flags);
+  /// A file that create() has made.
+  struct NewEntry {
+    HeldDirectory directory;
+    std::string name;       // on disk
+    struct stat status {};  // by its descriptor
+    bool is_frame = false;
+    Attributes attributes;
+  };
+  codec::Result<NewEntry> create_entry(NodeId parent, const std::string& name, int flags, mode_t mode,
+                                       const Caller& caller) EXCLUDES(changes_);
+  /// Opens it, if it is still there.
+  codec::Result<std::unique_ptr<FileHandle>> open_created(const NewEntry& entry, int flags);
+  /// Removes it, for a call that fails.
+  void take_back(const NewEntry& entry) REQUIRES(changes_);
+  codec::Result<struct stat> create_frame(const HeldDirectory& folder, const std::string& name, mode_t mode)
+      REQUIRES(changes_);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);
-  codec::Result<Probe> take_probe(Node& node, const std::string& path, const Probe& known, Probe probe,
-                                  const std::shared_ptr<WriteBack>& writer, const PageCacheState::Look& look);
+  codec::Result<Probe> take_probe(Node& node, const Probe& known, Probe probe, const std::shared_ptr<WriteBack>& writer,
+                                  const PageCacheState::Look& look);
   /// As attributes(), also of a node whose container cannot be opened.
   codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
-  codec::Result<Attributes> lookup_stored(NodeId parent, const std::string& directory, const std::string& name);
+  codec::Result<Attributes> lookup_stored(NodeId parent, const HeldDirectory& directory, const std::string& name);
+  /// What a link in `folder` shows that holds `target`.
+  std::string shown_target(NodeId folder, const std::string& target);
+  /// The length of what a link shows. `stored`: of its target.
+  std::uint64_t shown_link_size(Node& node, std::uint64_t stored) EXCLUDES(names_);
+  /// The directory that a path leads to from `folder`, as far as the source goes; one name after the other.
+  codec::Result<HeldDirectory> walk(NodeId folder, const std::string& path);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<void> read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at, std::size_t length,
@@ -277,30 +322,44 @@ class Filesystem {
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<std::shared_ptr<const Generation>> generation_for_attributes(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, int flags);
-  /// Opens what lies where the node does.
-  codec::Result<std::shared_ptr<const frame::Descriptor>> open_file(const Node& node, int flags) const EXCLUDES(names_);
-  /// Where mode, owner and times of the node lie. Under names_, for whoever goes on to use it.
-  codec::Result<std::string> attribute_path_of(const Node& node) const;
+  using SharedFile = std::shared_ptr<const frame::Descriptor>;
+  /// Opens the node's file. stale: another one lies where it did.
+  codec::Result<SharedFile> open_file(const Node& node, int flags) EXCLUDES(names_);
+  /// The same for what says of attributes alone; also of a file that lost its name and that a program has open.
+  codec::Result<SharedFile> attribute_file(Node& node) EXCLUDES(names_);
+  /// The file whose mode, owner and times are the node's: of a sparse frame its index.
+  codec::Result<SharedFile> file_with_rights(Node& node) EXCLUDES(names_);
+  /// That with an extended attribute.
+  codec::Result<SharedFile> file_with_attribute(Node& node, const std::string& name) EXCLUDES(names_);
 
-  /// EROFS on a read-only mount, EPERM where nothing can be changed; else the folder's path.
-  codec::Result<std::string> folder_to_change(NodeId parent) const;
+  /// EROFS on a read-only mount, EPERM where nothing can be changed; else the folder.
+  codec::Result<HeldDirectory> folder_to_change(NodeId parent);
   /// The same, for something new called `name`: EEXIST if the name is taken.
-  codec::Result<std::string> folder_for_new(NodeId parent, const std::string& name) const;
-  codec::Result<Entry> find_entry(NodeId parent, const std::string& folder, const std::string& name) const;
-  /// Gives what was just made at `path` to the caller, and answers for it.
-  codec::Result<Attributes> made(NodeId parent, const std::string& name, const std::string& path, const Caller& caller)
-      REQUIRES(changes_);
+  codec::Result<HeldDirectory> folder_for_new(NodeId parent, const std::string& name);
+  codec::Result<Entry> find_entry(NodeId parent, const HeldDirectory& folder, const std::string& name) const;
+  /// The mode of something new in the folder: the caller's umask counts where no default ACL does.
+  mode_t mode_for_new(const HeldDirectory& folder, mode_t mode, const Caller& caller);
   codec::Result<void> remove_folder(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> remove_file(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> remove_sparse_frame(const Entry& entry) REQUIRES(changes_);
   /// A folder of files under a name of our own.
-  void remove_hidden(const std::string& folder);
+  void remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& folder);
+  codec::Result<void> remove_leftovers(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> exchange(const Entry& one, const Entry& other) REQUIRES(changes_);
   codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
       REQUIRES(changes_);
   void move_lock(const Entry& from, const Entry& to);
-  std::string temporary_path(const std::string& folder);
-  codec::Result<void> create_plain(const std::string& path, mode_t mode);
+  std::string temporary_name();
+  codec::Result<struct stat> create_plain(const HeldDirectory& folder, const std::string& name, mode_t mode);
+  using FindFile = std::function<codec::Result<SharedFile>()>;
+  using ChangeFile = std::function<codec::Result<void>(int fd)>;
+  /// Makes a change of the mount's own that leaves the content alone to the file that `find` opens. Commits of the node
+  /// come before it or after it.
+  codec::Result<void> change_file(Node& node, const FindFile& find, const ChangeFile& change);
+  /// Mode, owner and times.
+  codec::Result<void> change_rights(Node& node, const AttributeChanges& changes);
+  codec::Result<void> change_rights_of(int fd, const AttributeChanges& changes);
+  codec::Result<void> change_sparse_rights(int folder, const AttributeChanges& changes);
   codec::Result<void> truncate(Node& node, FileHandle* handle, std::uint64_t size);
   codec::Result<void> write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append);
   codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
@@ -330,6 +389,7 @@ class Filesystem {
   OnceLog once_;
   SourceTree tree_;
   NodeTable nodes_;
+  HeldDirectories directories_{files_, nodes_};
   std::shared_ptr<frame::IndexCache> index_cache_;
   ReadRoute route_;
   WorkerPool workers_;

@@ -35,12 +35,8 @@ std::shared_ptr<WriteBack> Filesystem::write_back_at(const EntryPlace& place) co
   return nullptr;
 }
 
-codec::Result<FramePlace> Filesystem::place_of(const std::string& path) const {
-  const std::size_t slash = path.rfind('/');
-  const bool in_root = slash == std::string::npos;
-  auto folder = tree_.open_entry(in_root ? "" : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
-  if (!folder) return codec::Failure(folder.error());
-  return FramePlace{std::move(*folder), in_root ? path : path.substr(slash + 1), path};
+FramePlace Filesystem::frame_place(const HeldDirectory& directory, const EntryPlace& place) const {
+  return {directory, place.name, path_in(place.folder, place.name)};
 }
 
 WriteBack::Choose Filesystem::chooser() const {
@@ -54,9 +50,8 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
   codec::MutexLock lock(changes_);
   std::shared_ptr<WriteBack> writer = frame->join_writers();
   if (!writer) {
-    auto path = path_of(node.id);
-    if (!path) return codec::Failure(path.error());
-    auto place = place_of(*path);
+    codec::Result<FramePlace> place = FramePlace{tree_.root(), tree_.single_name(), tree_.single_name()};
+    if (node.id != kRootNode) place = place_of_frame(node);
     if (!place) return codec::Failure(place.error());
     const auto on_committed = [this, weak_node = std::weak_ptr<Node>(nodes_.find(node.id)),
                                weak_frame = std::weak_ptr<OpenFrame>(frame)](const WriteBack::Committed& what) {
@@ -67,7 +62,8 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
     WriteBack::Choose choose = made.choose;
     const auto status = files_.status(frame->file()->fd());
     if (!choose && status && S_ISREG(status->st_mode) && status->st_size == 0) choose = chooser();
-    auto opened = WriteBack::open(write_back_, std::move(*place), made.fresh, std::move(choose), on_committed);
+    auto opened =
+        WriteBack::open(write_back_, std::move(*place), frame->file(), made.fresh, std::move(choose), on_committed);
     if (!opened) {
       if (opened.error().kind != codec::ErrorKind::unsupported) return opened;
       once_.error(opened.error());
@@ -189,58 +185,93 @@ void Filesystem::note_new_head(const Node& node, WriteBack& writer, bool may_wai
   }
 }
 
-codec::Result<void> Filesystem::create_frame(const std::string& folder, const std::string& path, mode_t mode) {
-  const int root = tree_.root_fd();
-  const std::string temporary = temporary_path(folder);
-  auto fd = files_.create_at(root, temporary, O_WRONLY | O_EXCL, mode & 07777U);
+codec::Result<FramePlace> Filesystem::place_of_frame(const Node& node) {
+  auto place = nodes_.place_of(node.id);
+  if (!place) return codec::Failure(place.error());
+  auto directory = directories_.open(place->parent);
+  if (!directory) return codec::Failure(directory.error());
+  return frame_place(*directory, {place->parent, std::move(place->name)});
+}
+
+codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& folder, const std::string& name, mode_t mode) {
+  const std::string temporary = temporary_name();
+  constexpr mode_t kRights = 0777;
+  auto fd = files_.create_at(folder->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(files_, *fd);
   auto done = files_.pwrite(file.fd(), frame::empty_frame(preliminary_frame(options_)), frame::FileOffset{0});
-  // Seen by nobody before it is whole.
-  if (done) done = files_.rename_at(root, temporary, root, path, RENAME_NOREPLACE);
-  if (!done) static_cast<void>(files_.remove_at(root, temporary, false));
-  return done;
+  if (done && (mode & ~kRights) != 0) {
+    // To write it would have taken these bits away.
+    const auto made = files_.status(file.fd());
+    done = made ? files_.change_mode(file.fd(), (made->st_mode & kRights) | (mode & ~kRights))
+                : codec::Failure(made.error());
+  }
+  // Seen by no program before it is whole.
+  if (done) done = files_.rename_at(folder->fd(), temporary, folder->fd(), name, RENAME_NOREPLACE);
+  if (done) return files_.status(file.fd());
+  static_cast<void>(files_.remove_at(folder->fd(), temporary, false));
+  return codec::Failure(done.error());
+}
+
+/// An error of `create` tells that the name was taken after all: the kernel is to look it up, and to ask whether the
+/// caller may open what is there.
+codec::Failure Filesystem::not_created(const codec::Error& error, int flags) {
+  const bool is_taken = error.sys == EEXIST && (flags & O_EXCL) == 0;
+  return is_taken ? codec::stale("another file was created") : codec::Failure(error);
+}
+
+codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, const std::string& name, int flags,
+                                                             mode_t mode, const Caller& caller) {
+  codec::MutexLock lock(changes_);
+  auto folder = folder_for_new(parent, name);
+  if (!folder) return not_created(folder.error(), flags);
+  NewEntry entry;
+  entry.directory = std::move(*folder);
+  entry.name = tree_.rules().new_name(name);
+  entry.is_frame = tree_.rules().has_container_suffix(entry.name);
+  // With names=keep: an array, or a container of another format.
+  if (entry.is_frame && !NameRules::names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
+  mode = mode_for_new(entry.directory, mode & 07777U, caller);
+  auto file = as_caller(caller, mode, [&] {
+    return entry.is_frame ? create_frame(entry.directory, entry.name, mode)
+                          : create_plain(entry.directory, entry.name, mode);
+  });
+  if (!file) return not_created(file.error(), flags);
+  entry.status = *file;
+  auto attributes = lookup(parent, name);
+  if (!attributes) {
+    take_back(entry);
+    return codec::Failure(attributes.error());
+  }
+  entry.attributes = std::move(*attributes);
+  return entry;
 }
 
 codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& name, int flags, mode_t mode,
                                               const Caller& caller) {
-  CreatedFile created;
-  NewFile made_now;
-  {
-    codec::MutexLock lock(changes_);
-    auto folder = folder_for_new(parent, name);
-    if (!folder && (folder.error().sys != EEXIST || (flags & O_EXCL) != 0)) return codec::Failure(folder.error());
-    codec::Result<Attributes> attributes;
-    if (folder) {
-      const std::string stored = tree_.rules().new_name(name);
-      const std::string path = SourceTree::join(*folder, stored);
-      const bool is_frame = tree_.rules().has_container_suffix(stored);
-      // With names=keep: an array, or a container of another format.
-      if (is_frame && !NameRules::names_new_frame(stored)) return codec::io_error(EOPNOTSUPP, "create");
-      auto done = is_frame ? create_frame(*folder, path, mode) : create_plain(path, mode);
-      if (!done) return codec::Failure(done.error());
-      if (is_frame) {
-        made_now = {true, chooser()};
-      }
-      attributes = made(parent, name, path, caller);
-      flags &= ~O_TRUNC;
-    } else {
-      attributes = lookup(parent, name);
-    }
-    if (!attributes) return codec::Failure(attributes.error());
-    created.attributes = *attributes;
-  }
-  flags &= ~(O_CREAT | O_EXCL);
+  auto entry = create_entry(parent, name, flags, mode, caller);
+  if (!entry) return codec::Failure(entry.error());
+  auto opened = open_created(*entry, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+  if (opened) return CreatedFile{entry->attributes, std::move(*opened)};
+  forget(entry->attributes.node, 1);
+  codec::MutexLock lock(changes_);
+  take_back(*entry);
+  return codec::Failure(opened.error());
+}
+
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_created(const NewEntry& entry, int flags) {
   auto handle = std::make_unique<FileHandle>();
-  handle->node = nodes_.find(created.attributes.node);
-  auto opened = made_now.fresh && handle->node ? open_frame(std::move(handle), flags, made_now)
-                                               : open(created.attributes.node, flags);
-  if (!opened) {
-    forget(created.attributes.node, 1);
-    return codec::Failure(opened.error());
-  }
-  created.handle = std::move(*opened);
-  return created;
+  handle->node = nodes_.find(entry.attributes.node);
+  // The kernel does not ask whether the caller may open what another program has put there meanwhile.
+  if (!handle->node || !handle->node->is_at(entry.status)) return codec::stale("another file has taken its place");
+  if (!entry.is_frame) return open(entry.attributes.node, flags);
+  return open_frame(std::move(handle), flags, {true, chooser()});
+}
+
+void Filesystem::take_back(const NewEntry& entry) {
+  const auto there = files_.status_at(entry.directory->fd(), entry.name);
+  if (!there || there->st_ino != entry.status.st_ino || there->st_dev != entry.status.st_dev) return;
+  static_cast<void>(files_.remove_at(entry.directory->fd(), entry.name, false));
 }
 
 codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes,

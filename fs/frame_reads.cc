@@ -56,19 +56,16 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
       if (!writer->is_stale()) return frame;
       stale = frame;
     }
-    codec::SharedLock names(names_);
-    auto path = path_of(node.id);
-    if (!path) return codec::Failure(path.error());
-    auto file = tree_.open_entry(*path);
-    if (!file) return codec::Failure(file.error());
+    auto file = open_file(node, O_RDONLY);
+    if (!file) {
+      // A commit may be putting a new file in place.
+      const bool is_committed = file.error().kind == codec::ErrorKind::stale && frame;
+      if (is_committed && attempt < kOpenAttempts) continue;
+      return codec::Failure(file.error());
+    }
     auto status = files_.status((*file)->fd());
     if (!status) return codec::Failure(status.error());
     codec::MutexLock lock(node.mutex);
-    // The root has no name that the kernel could look up again: there, whatever the source is now is opened.
-    if (node.id != kRootNode && (status->st_dev != node.device || status->st_ino != node.inode)) {
-      if (attempt < kOpenAttempts && node.open_frame.lock()) continue;
-      return codec::stale("another file has taken its place");
-    }
     frame = node.open_frame.lock();
     if (frame == stale) frame.reset();
     if (frame && frame->write_back()) return frame;
@@ -104,7 +101,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   } else {
     writer = handle->frame->write_back();
   }
-  auto generation = writer ? writer->generation() : current_state(node, *handle->frame);
+  auto generation = writer ? writer->generation() : generation_of(node, handle->frame->file());
   if (!generation) {
     if (handle->writable) release(std::move(handle));
     return codec::Failure(generation.error());
@@ -128,11 +125,6 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   return handle;
 }
 
-codec::Result<std::shared_ptr<const Generation>> Filesystem::current_state(Node& node, OpenFrame& frame) {
-  auto path = path_of(node.id);
-  return generation_of(node, path ? *path : std::string(), frame.file());
-}
-
 bool Filesystem::is_damaged_small(const Generation& generation) {
   const std::uint64_t size = generation.view().size();
   if (size > kSmallFile || has_page_sized_chunks(generation.view())) return false;
@@ -141,7 +133,7 @@ bool Filesystem::is_damaged_small(const Generation& generation) {
 }
 
 codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
-    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+    Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
   auto identity = tree_.identity(file->fd(), node.kind);
   if (!identity) return codec::Failure(identity.error());
   {
@@ -151,7 +143,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
       return current;
     }
   }
-  auto opened = open_generation(node, path, file);
+  auto opened = open_generation(node, file);
   if (!opened) return opened;
   codec::MutexLock lock(node.mutex);
   if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) {
@@ -173,7 +165,8 @@ bool Filesystem::is_known_damaged(Node& node, const frame::Identity& identity) {
 }
 
 codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
-    Node& node, const std::string& path, const std::shared_ptr<const frame::Descriptor>& file) {
+    Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
+  const std::string path = path_of(node.id);
   for (int attempt = 1;; ++attempt) {
     auto before = tree_.identity(file->fd(), node.kind);
     if (!before) return codec::Failure(before.error());
@@ -193,7 +186,8 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (attempt == kOpenAttempts || settled) {
       codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
       if (error.path.empty()) error.path = path;
-      if (!is_known_damaged(node, *after)) once_.error(error);
+      // What keeps changing is no damage: the caller looks again.
+      if (error.kind != codec::ErrorKind::stale && !is_known_damaged(node, *after)) once_.error(error);
       return codec::Failure(std::move(error));
     }
     std::this_thread::sleep_for(kOpenPause);
@@ -220,7 +214,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   auto identity = tree_.identity(file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
   if (generation->identity().is_still(*identity)) return generation;
-  auto fresh = generation_of(*handle.node, generation->path(), file);
+  auto fresh = generation_of(*handle.node, file);
   if (!fresh) return fresh;
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
@@ -240,22 +234,28 @@ codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writ
 }
 
 codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
-  if (const auto writer = handle.frame->write_back()) return read_written(handle, *writer, at, length, reply);
-  auto generation = current_generation(handle);
-  for (int attempt = 1; generation; ++attempt) {
+  codec::Result<std::shared_ptr<const Generation>> generation;
+  for (int attempt = 1;; ++attempt) {
+    // A writer keeps the states that it is read from. One that has come meanwhile may have made it impossible to open
+    // the frame between two of its commits.
+    if (const auto writer = handle.frame->write_back()) return read_written(handle, *writer, at, length, reply);
+    if (attempt == 1) generation = current_generation(handle);
+    if (!generation) {
+      const bool keeps_changing = generation.error().kind == codec::ErrorKind::stale && attempt < kReadAttempts;
+      if (!keeps_changing && !handle.frame->write_back()) return codec::Failure(generation.error());
+      generation = current_generation(handle);
+      continue;
+    }
     const ReadRoute::Manner manner = handle.ahead->note(*generation, at, length);
     auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply, manner);
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
     auto now = current_generation(handle);
-    if (!now) return codec::Failure(now.error());
-    if (*now == *generation) {
+    if (now && *now == *generation) {
       if (!done) handle.node->pages.note_damage();
       return done;
     }
     reply.clear();
-    // A writer that has come meanwhile keeps the states that it is read from.
-    if (const auto writer = handle.frame->write_back()) return read_written(handle, *writer, at, length, reply);
-    if (attempt == kReadAttempts) {
+    if (now && attempt == kReadAttempts) {
       codec::Failure failure = codec::stale("the file kept changing while it was read");
       failure.value().path = now.value()->path();
       once_.error(failure.value());
@@ -263,7 +263,6 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     }
     generation = std::move(now);
   }
-  return codec::Failure(generation.error());
 }
 
 codec::Result<std::uint64_t> Filesystem::seek_frame(FileHandle& handle, std::uint64_t from, bool hole) {

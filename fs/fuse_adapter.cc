@@ -26,6 +26,7 @@ constexpr unsigned kMaxWrite = 1U << 20;
 constexpr unsigned kMaxBackground = 64;
 // Linux 6.18, the first to drop pages that were read while a direct write was under way.
 constexpr std::uint32_t kCoherentProtocol = 45;
+constexpr const char* kNoAcls = "this kernel knows no ACLs of FUSE mounts: access is decided by modes alone";
 // How long unmounting waits for notifications that are being sent.
 constexpr auto kNotifyPatience = std::chrono::seconds(2);
 // How often the kernel is asked for the pages of its write-back cache when the mount ends.
@@ -41,6 +42,10 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // The kernel does not drop pages that were read while an asynchronous direct write was on its way: they would stay
   // old. Without this, such a write is answered before io_submit(2) returns.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_ASYNC_DIO);
+  // Access is decided by what the source has, ACLs with it, and the umask counts where no default ACL does.
+  constexpr auto kAccess = static_cast<unsigned>(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
+  if ((connection->capable & FUSE_CAP_POSIX_ACL) == 0) log_warning(kNoAcls);
+  connection->want |= connection->capable & kAccess;
   const bool writeback = static_cast<FuseAdapter*>(userdata)->filesystem().options().writeback;
   if (writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   connection->max_read = FuseAdapter::kMaxRead;

@@ -14,7 +14,7 @@ namespace {
 
 Caller caller_of(fuse_req_t request) {
   const fuse_ctx* context = fuse_req_ctx(request);
-  return {context->uid, context->gid};
+  return {context->uid, context->gid, context->pid, context->umask};
 }
 
 constexpr mode_t kPrivileges = S_ISUID | S_ISGID;
@@ -197,7 +197,8 @@ void on_copy_file_range(fuse_req_t request, fuse_ino_t /*from_node*/, off_t from
 void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
                  int flags) {
   if (std::string_view(name) == kCapability) adapter_of(request).note_privileges();
-  reply_result(request, filesystem_of(request).set_attribute(node, name, std::string(value, size), flags));
+  reply_result(request,
+               filesystem_of(request).set_attribute(node, name, std::string(value, size), flags, caller_of(request)));
 }
 
 void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {

@@ -76,7 +76,21 @@ unsigned mode_of(EntryKind kind) {
 
 // Entries 0 and 1 are "." and "..".
 struct Listing {
-  const DirectoryHandle& directory;
+  Filesystem& filesystem;
+  DirectoryHandle& directory;
+  /// rewinddir(3) asks for the state of now.
+  codec::Result<void> begin(off_t offset) const REQUIRES(directory.mutex) {
+    if (offset == 0 && directory.was_read) {
+      if (auto listed = filesystem.list(directory); !listed) return listed;
+    }
+    directory.was_read = true;
+    return {};
+  }
+  std::uint64_t inode(std::size_t i) const {
+    if (i == 0) return Filesystem::shown_inode(*directory.node);
+    return i == 1 ? filesystem.parent_inode(directory)
+                  : filesystem.shown_inode(directory, directory.entries[i - 2].stored);
+  }
   std::size_t size() const { return directory.entries.size() + 2; }
   const char* name(std::size_t i) const {
     return i == 0 ? "." : i == 1 ? ".." : directory.entries[i - 2].shown.c_str();
@@ -85,13 +99,16 @@ struct Listing {
 };
 
 void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
-  const Listing listing{*from_kernel<DirectoryHandle>(info)};
+  DirectoryHandle& handle = *from_kernel<DirectoryHandle>(info);
+  const Listing listing{filesystem_of(request), handle};
+  codec::MutexLock lock(handle.mutex);
+  if (auto begun = listing.begin(offset); !begun) return reply_error(request, begun.error());
   std::vector<char> buffer(size);
   std::size_t used = 0;
   for (auto i = static_cast<std::size_t>(offset); i < listing.size(); ++i) {
     struct stat status {};
     status.st_mode = listing.mode(i);
-    status.st_ino = static_cast<ino_t>(-1);  // unknown without a look-up
+    status.st_ino = listing.inode(i);
     const std::size_t length = fuse_add_direntry(request, buffer.data() + used, size - used, listing.name(i), &status,
                                                  static_cast<off_t>(i + 1));
     if (length > size - used) break;
@@ -101,20 +118,28 @@ void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t
 }
 
 void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
-  const Listing listing{*from_kernel<DirectoryHandle>(info)};
+  DirectoryHandle& handle = *from_kernel<DirectoryHandle>(info);
   Filesystem& filesystem = filesystem_of(request);
+  const Listing listing{filesystem, handle};
+  codec::MutexLock lock(handle.mutex);
+  if (auto begun = listing.begin(offset); !begun) return reply_error(request, begun.error());
   std::vector<char> buffer(size);
   std::vector<NodeId> entered;
   std::size_t used = 0;
   for (auto i = static_cast<std::size_t>(offset); i < listing.size(); ++i) {
     fuse_entry_param entry{};
     entry.attr.st_mode = listing.mode(i);
-    entry.attr.st_ino = static_cast<ino_t>(-1);
-    if (i >= 2) {
+    if (i < 2) {
+      entry.attr.st_ino = listing.inode(i);
+    } else {
       // One that went away meanwhile is listed without attributes, as readdir(3) allows.
       entered.reserve(entered.size() + 1);
       auto found = or_no_memory([&] { return filesystem.lookup(node, listing.name(i)); });
-      if (found) entry = entry_of(*found);
+      if (found) {
+        entry = entry_of(*found);
+      } else {
+        entry.attr.st_ino = listing.inode(i);
+      }
     }
     const std::size_t length = fuse_add_direntry_plus(request, buffer.data() + used, size - used, listing.name(i),
                                                       &entry, static_cast<off_t>(i + 1));

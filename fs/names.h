@@ -39,6 +39,7 @@ inline bool is_container(EntryKind kind) {
 struct StoredEntry {
   std::string name;
   EntryKind kind = EntryKind::none;
+  std::uint64_t inode = 0;  // where the directory tells it
 };
 
 struct ShownEntry {

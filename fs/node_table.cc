@@ -110,6 +110,13 @@ std::vector<NodeId> NodeTable::all() const {
   return ids;
 }
 
+codec::Result<NodePlace> NodeTable::place_of(NodeId id) const {
+  codec::MutexLock lock(mutex_);
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.parent == 0) return codec::stale("it has no name any more");
+  return NodePlace{found->second.node, found->second.parent, found->second.name};
+}
+
 codec::Result<std::string> NodeTable::path_of(NodeId id) const {
   codec::MutexLock lock(mutex_);
   std::string path;

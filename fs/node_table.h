@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -44,9 +45,13 @@ struct Node {
   std::uint64_t device = 0;             // of the entry on disk; set before the node is shared
   std::uint64_t shown_inode = 0;        // for the entry when the node was made: programs see one number throughout
   std::atomic<std::uint64_t> inode{0};  // of the entry on disk; changed by NodeTable::rekey() alone
-  std::atomic<bool> watched{false};     // folders: changes of what it holds are reported
-  std::atomic<int> old_heads{0};        // arrays: the kernel is being told to forget the header
-  PageCacheState pages;                 // what the kernel may hold of the file
+  /// Whether the file that this is the state of is the node's.
+  bool is_at(const struct stat& file) const {
+    return file.st_dev == device && file.st_ino == inode.load(std::memory_order_relaxed);
+  }
+  std::atomic<bool> watched{false};  // folders: changes of what it holds are reported
+  std::atomic<int> old_heads{0};     // arrays: the kernel is being told to forget the header
+  PageCacheState pages;              // what the kernel may hold of the file
 
   /// Held while the mount itself changes the file, so that its own change is told from somebody else's. Taken before
   /// `mutex`.
@@ -54,6 +59,7 @@ struct Node {
   codec::Mutex mutex;
   Probe known GUARDED_BY(mutex);  // what the last look at the disk saw; nothing that only a writer knows
   std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // by handles
+  std::optional<std::string> target GUARDED_BY(mutex);                           // of a link, which never changes
   std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);                         // what its handles share
   std::weak_ptr<const Generation> current GUARDED_BY(mutex);                     // what the last open opened
 };
@@ -62,6 +68,14 @@ struct Node {
 struct EntryPlace {
   NodeId folder = 0;
   std::string name;
+  bool operator==(const EntryPlace&) const = default;
+};
+
+/// Where a node lies: in a directory, or nowhere any more.
+struct NodePlace {
+  std::shared_ptr<Node> node;
+  NodeId parent = 0;
+  std::string name;  // on disk
 };
 
 class NodeTable {
@@ -78,7 +92,9 @@ class NodeTable {
   /// 0 for the root and for nodes that are gone.
   NodeId parent_of(NodeId id) const;
   std::vector<NodeId> all() const;
-  /// Beneath the source; "" for the root; stale if the kernel has forgotten a folder on the way.
+  /// As last looked up. stale: it was removed or replaced, or the kernel has forgotten it. REQUIRES: not the root.
+  codec::Result<NodePlace> place_of(NodeId id) const;
+  /// For messages: beneath the source; "" for the root; stale if the kernel has forgotten a folder on the way.
   codec::Result<std::string> path_of(NodeId id) const;
   /// Nodes that were last seen as `name` in `parent`.
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;

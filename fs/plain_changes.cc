@@ -5,15 +5,21 @@
 // change_mutex. Errors: io with the system's errno.
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "frame/sparse_frame.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
 namespace {
+
+// How often a change of attributes is made again because a commit has put a new file in place meanwhile.
+constexpr int kChangeAttempts = 5;
+constexpr std::string_view kAcl = "system.posix_acl_";
 
 codec::Failure no_such_node() {
   return codec::stale("the kernel asked for a file that it had forgotten");
@@ -36,12 +42,6 @@ codec::Result<void> Filesystem::change_own(Node& node, const std::function<codec
   return done;
 }
 
-codec::Result<std::string> Filesystem::attribute_path_of(const Node& node) const {
-  auto path = path_of(node.id);
-  if (!path) return path;
-  return path->empty() ? "." : SourceTree::attribute_path(*path, node.kind);
-}
-
 bool Filesystem::is_changed_behind(Node& node) {
   if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
     // The write-back tells the kernel itself of changes that it has not made.
@@ -51,11 +51,11 @@ bool Filesystem::is_changed_behind(Node& node) {
   // Without a change of the mount's own under way.
   codec::MutexLock own(node.change_mutex);
   codec::SharedLock names(names_);
-  const auto path = attribute_path_of(node);
-  if (!path) return true;
-  auto status = files_.status_at(tree_.root_fd(), *path);
-  if (!status) return true;
-  return node.pages.reported(frame::Identity::of(*status)) == PageCacheState::Drop::pages;
+  const auto at = held_name_of(node);
+  if (!at) return true;
+  auto probe = tree_.probe_entry(at->fd(), at->name);
+  if (!probe) return true;
+  return node.pages.reported(probe->identity) == PageCacheState::Drop::pages;
 }
 
 codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* handle,
@@ -68,48 +68,124 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
     if (auto done = truncate(*node, handle, *changes.size); !done) return codec::Failure(done.error());
   }
   if (changes.mode || changes.user || changes.group || changes.times) {
-    // What lies there must still be this file.
-    if (auto probe = probe_node(*node); !probe) return codec::Failure(probe.error());
-    const int root = tree_.root_fd();
-    const auto change = [&]() -> codec::Result<void> {
-      codec::SharedLock names(names_);
-      const auto file = attribute_path_of(*node);
-      if (!file) return codec::Failure(file.error());
-      codec::Result<void> done;
-      if (changes.user || changes.group) {
-        done = files_.change_owner_at(root, *file, changes.user.value_or(static_cast<uid_t>(-1)),
-                                      changes.group.value_or(static_cast<gid_t>(-1)));
-      }
-      if (done && changes.mode) done = files_.change_mode_at(root, *file, *changes.mode & 07777U);
-      if (done && changes.times) done = files_.set_times_at(root, *file, *changes.times);
-      return done;
-    };
-    const auto status = [&]() -> codec::Result<struct stat> {
-      codec::SharedLock names(names_);
-      const auto file = attribute_path_of(*node);
-      if (!file) return codec::Failure(file.error());
-      return files_.status_at(root, *file);
-    };
-    codec::Result<void> done;
-    if (const auto writer = write_back_of(*node)) {
-      done = writer->change_file([&] {
-        auto changed = change();
-        if (changed && changes.times) writer->note_times((*changes.times)[1]);
-        return changed;
-      });
-    } else {
-      done = change_own(*node, status, change);
-    }
-    if (!done) return codec::Failure(done.error());
+    if (auto done = change_rights(*node, changes); !done) return codec::Failure(done.error());
   }
   return describe_node(id, handle);
 }
 
-codec::Result<std::shared_ptr<const frame::Descriptor>> Filesystem::open_file(const Node& node, int flags) const {
+codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges& changes) {
+  codec::Result<void> done;
+  if (changes.user || changes.group) {
+    done = files_.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
+                               changes.group.value_or(static_cast<gid_t>(-1)));
+  }
+  if (done && changes.mode) done = files_.change_mode(fd, *changes.mode & 07777U);
+  return done;
+}
+
+/// What may be done to the file that programs see may be done to the folder and to all files in it, for other programs
+/// read these.
+codec::Result<void> Filesystem::change_sparse_rights(int folder, const AttributeChanges& changes) {
+  const auto entries = files_.list(folder);
+  if (!entries) return codec::Failure(entries.error());
+  for (const frame::DirectoryEntry& entry : *entries) {
+    const auto file = tree_.open_entry(folder, entry.name, O_PATH | O_NOFOLLOW);
+    if (!file) continue;  // removed by a commit meanwhile
+    const auto status = files_.status((*file)->fd());
+    if (!status || !S_ISREG(status->st_mode)) continue;
+    if (auto done = change_rights_of((*file)->fd(), changes); !done) return done;
+  }
+  AttributeChanges of_folder = changes;
+  if (changes.mode) {
+    const mode_t mode = *changes.mode & 0777U;
+    // To read a file takes the right to enter, to write it that to make files beside it.
+    of_folder.mode = mode | (mode & 0444U) >> 2U | (mode & 0222U) >> 1U | (*changes.mode & S_ISGID);
+  }
+  return change_rights_of(folder, of_folder);
+}
+
+codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, const ChangeFile& change) {
+  for (int attempt = 1;; ++attempt) {
+    if (const auto writer = write_back_of(node)) {
+      // Found between two commits: each may put a new file in place.
+      return writer->change_file([&] {
+        const auto file = find();
+        return file ? change((*file)->fd()) : codec::Failure(file.error());
+      });
+    }
+    const auto file = find();
+    if (!file) return codec::Failure(file.error());
+    const int fd = (*file)->fd();
+    auto done = change_own(
+        node, [&] { return files_.status(fd); }, [&] { return change(fd); });
+    if (!done || attempt == kChangeAttempts) return done;
+    // A writer that has come meanwhile may have put a new file in place, which has the change or has it not.
+    const auto changed = files_.status(fd);
+    const auto now = find();
+    const auto current = now ? files_.status((*now)->fd()) : codec::Failure(now.error());
+    if (!changed || !current || (changed->st_ino == current->st_ino && changed->st_dev == current->st_dev)) return done;
+  }
+}
+
+codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes) {
+  const auto change = [&](int fd) -> codec::Result<void> {
+    codec::Result<void> done;
+    if (node.kind == EntryKind::sparse_frame) {
+      const auto folder = attribute_file(node);
+      if (!folder) return codec::Failure(folder.error());
+      done = change_sparse_rights((*folder)->fd(), changes);
+    } else {
+      done = change_rights_of(fd, changes);
+    }
+    if (!done || !changes.times) return done;
+    done = files_.set_times(fd, *changes.times);
+    if (const auto writer = done ? write_back_of(node) : nullptr) writer->note_times((*changes.times)[1]);
+    return done;
+  };
+  return change_file(
+      node, [&] { return file_with_rights(node); }, change);
+}
+
+codec::Result<Filesystem::SharedFile> Filesystem::open_file(const Node& node, int flags) {
   codec::SharedLock names(names_);
-  auto path = path_of(node.id);
-  if (!path) return codec::Failure(path.error());
-  return tree_.open_entry(*path, flags);
+  const auto at = held_name_of(node);
+  if (!at) return codec::Failure(at.error());
+  auto file = tree_.open_entry(at->fd(), at->name, flags | O_NOFOLLOW);
+  // The kernel is to look the path up again, and to find what is there now.
+  if (!file && leads_elsewhere(file.error())) return codec::stale("it does not lie where it did");
+  if (!file) return file;
+  // The root has no name that the kernel could look up again: there, whatever the source is now is opened.
+  if (node.id == kRootNode) return file;
+  const auto status = files_.status((*file)->fd());
+  if (!status) return codec::Failure(status.error());
+  if (!node.is_at(*status)) return codec::stale("another file has taken its place");
+  return file;
+}
+
+codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
+  // What programs have open is known without a name.
+  if (const auto frame = open_frame_of(node)) {
+    auto file = frame->file();
+    const auto status = files_.status(file->fd());
+    if (status && node.is_at(*status)) return file;
+  }
+  {
+    codec::MutexLock lock(node.mutex);
+    for (const auto& opened : node.opened) {
+      if (auto file = opened.lock()) return file;
+    }
+  }
+  return open_file(node, O_PATH);
+}
+
+codec::Result<Filesystem::SharedFile> Filesystem::file_with_attribute(Node& node, const std::string& name) {
+  return name.starts_with(kAcl) ? file_with_rights(node) : attribute_file(node);
+}
+
+codec::Result<Filesystem::SharedFile> Filesystem::file_with_rights(Node& node) {
+  auto file = attribute_file(node);
+  if (!file || node.kind != EntryKind::sparse_frame) return file;
+  return tree_.open_entry((*file)->fd(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
 }
 
 codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::uint64_t size) {
@@ -150,9 +226,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
     auto status = files_.status(handle->file->fd());
     if (!status) return codec::Failure(status.error());
     // A pipe that was made in its place may have got its inode number, too.
-    if (!S_ISREG(status->st_mode) || status->st_dev != node.device || status->st_ino != node.inode) {
-      return codec::stale("another file has taken its place");
-    }
+    if (!S_ISREG(status->st_mode)) return codec::stale("another file has taken its place");
     enter_page_cache(*handle, {frame::Identity::of(*status), writes});
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
@@ -167,11 +241,11 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
   return handle;
 }
 
-codec::Result<void> Filesystem::create_plain(const std::string& path, mode_t mode) {
-  auto fd = files_.create_at(tree_.root_fd(), path, O_WRONLY | O_EXCL, mode & 07777U);
+codec::Result<struct stat> Filesystem::create_plain(const HeldDirectory& folder, const std::string& name, mode_t mode) {
+  auto fd = files_.create_at(folder->fd(), name, O_WRONLY | O_EXCL, mode);
   if (!fd) return codec::Failure(fd.error());
-  files_.close(*fd);
-  return {};
+  const frame::Descriptor file(files_, *fd);
+  return files_.status(file.fd());
 }
 
 codec::Result<void> Filesystem::write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append) {
@@ -199,25 +273,29 @@ codec::Result<void> Filesystem::allocate_plain(FileHandle& handle, int mode, std
 }
 
 codec::Result<void> Filesystem::sync_folder(NodeId id) {
-  auto path = nodes_.path_of(id);
-  if (!path) return codec::Failure(path.error());
-  auto folder = tree_.open_entry(*path, O_RDONLY | O_DIRECTORY);
+  auto directory = directories_.open(id);
+  if (!directory) return codec::Failure(directory.error());
+  auto folder = files_.reopen((*directory)->fd(), O_RDONLY | O_DIRECTORY);
   if (!folder) return codec::Failure(folder.error());
-  return files_.sync((*folder)->fd(), false);
+  const frame::Descriptor opened(files_, *folder);
+  return files_.sync(opened.fd(), false);
 }
 
-codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name, const std::string& value, int flags) {
+codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name, const std::string& value, int flags,
+                                              const Caller& caller) {
   if (read_only_) return codec::io_error(EROFS, "setxattr");
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "setxattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, &value, flags);
-  auto file = open_file(*node, O_RDONLY);
-  if (!file) return codec::Failure(file.error());
-  const int fd = (*file)->fd();
-  return change_own(
-      *node, [&] { return files_.status(fd); }, [&] { return files_.set_attribute(fd, name, value, flags); });
+  return change_file(
+      *node, [&] { return file_with_attribute(*node, name); },
+      [&](int fd) {
+        // A new ACL may take the set-group-id bit from a file, which depends on the caller's groups.
+        if (!name.starts_with(kAcl)) return files_.set_attribute(fd, name, value, flags);
+        return as_caller(caller, S_ISGID, [&] { return files_.set_attribute(fd, name, value, flags); });
+      });
 }
 
 codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& name) {
@@ -227,11 +305,9 @@ codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& n
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "removexattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, nullptr, 0);
-  auto file = open_file(*node, O_RDONLY);
-  if (!file) return codec::Failure(file.error());
-  const int fd = (*file)->fd();
-  return change_own(
-      *node, [&] { return files_.status(fd); }, [&] { return files_.remove_attribute(fd, name); });
+  return change_file(
+      *node, [&] { return file_with_attribute(*node, name); },
+      [&](int fd) { return files_.remove_attribute(fd, name); });
 }
 
 }  // namespace cframefs::fs

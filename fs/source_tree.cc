@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-#include "frame/advisory_lock.h"
 #include "frame/numpy_pack.h"
 #include "frame/sparse_frame.h"
 #include "frame/suffixes.h"
@@ -42,22 +41,38 @@ bool tells_of_the_file(const codec::Error& error) {
   return error.kind == codec::ErrorKind::corruption || error.kind == codec::ErrorKind::unsupported;
 }
 
-codec::Failure no_entry(const std::string& path) {
-  codec::Failure failure = codec::io_error(ENOENT, "lookup");
-  failure.value().path = path;
-  return failure;
+/// The error with what it is about.
+codec::Failure of(codec::Error error, const std::string& path) {
+  if (error.path.empty()) error.path = path;
+  return codec::Failure(std::move(error));
 }
 
-template <class T>
-codec::Result<T> at_path(codec::Result<T> result, const std::string& path) {
-  if (!result && result.error().path.empty()) result.error().path = path;
-  return result;
+codec::Failure no_entry(const std::string& name) {
+  return of(codec::io_error(ENOENT, "lookup").value(), name);
 }
 
 EntryKind kind_of_mode(mode_t mode) {
   if (S_ISDIR(mode)) return EntryKind::directory;
   if (S_ISREG(mode)) return EntryKind::plain;
   return S_ISLNK(mode) ? EntryKind::symlink : EntryKind::other;
+}
+
+/// The rights that programs have to a file in a folder of its own, for each class of users what both allow. A class of
+/// the file's that is another one for the folder has there what all classes have.
+mode_t joint_rights(const struct stat& file, const struct stat& folder) {
+  const mode_t least = folder.st_mode >> 6U & folder.st_mode >> 3U & folder.st_mode;
+  const bool same_user = file.st_uid == folder.st_uid;
+  const bool same_classes = same_user && file.st_gid == folder.st_gid;
+  mode_t rights = file.st_mode & ~mode_t{0777};
+  for (const unsigned shift : {6U, 3U, 0U}) {
+    const bool same = shift == 6U ? same_user : same_classes;
+    const mode_t in_folder = (same ? folder.st_mode >> shift : least) & 07U;
+    mode_t allowed = 0;
+    if ((in_folder & 01U) != 0) allowed = 05;
+    if ((in_folder & 03U) == 03) allowed = 07;
+    rights |= (file.st_mode & allowed << shift);
+  }
+  return rights;
 }
 
 /// An empty frame: what a power cut leaves of one that was made just before. Sparse ones are never made here.
@@ -67,100 +82,104 @@ bool is_blank(const std::string& path, const struct stat& status) {
 
 }  // namespace
 
+bool leads_elsewhere(const codec::Error& error) {
+  return is_missing(error) || error.sys == ELOOP || error.sys == EISDIR || error.sys == ENXIO;
+}
+
 SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
     : files_(files), options_(options), rules_(options.names, options.b2nd) {}
 
-std::string SourceTree::join(const std::string& directory, const std::string& name) {
-  return directory.empty() ? name : directory + "/" + name;
-}
-
 codec::Result<void> SourceTree::open() {
   char* resolved = realpath(options_.source.c_str(), nullptr);
-  if (resolved == nullptr) return at_path<void>(codec::io_error(errno, "open"), options_.source);
+  if (resolved == nullptr) return of(codec::io_error(errno, "open").value(), options_.source);
   root_path_ = resolved;
   std::free(resolved);
 
   auto fd = files_.open_named(root_path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!fd) return at_path<void>(codec::Failure(fd.error()), root_path_);
-  frame::Descriptor opened(files_, *fd);
-  auto status = files_.status(opened.fd());
-  if (!status) return at_path<void>(codec::Failure(status.error()), root_path_);
+  if (!fd) return of(fd.error(), root_path_);
+  auto opened = std::make_shared<const frame::Descriptor>(files_, *fd);
+  auto status = files_.status(opened->fd());
+  if (!status) return of(status.error(), root_path_);
   const bool is_folder = S_ISDIR(status->st_mode);
   const bool is_sparse = is_folder && rules_.has_container_suffix(root_path_) &&
-                         files_.status_at(opened.fd(), kSparseIndexName).has_value();
+                         files_.status_at(opened->fd(), kSparseIndexName).has_value();
   if (is_folder && !is_sparse) {
     if (options_.offset == 0) {
       root_ = std::move(opened);
       return {};
     }
-    return at_path<void>(codec::invalid("offset= is for a source that is one file, and this is a folder"), root_path_);
+    return of(codec::invalid("offset= is for a source that is one file, and this is a folder").value(), root_path_);
   }
   if (!is_folder && !S_ISREG(status->st_mode)) {
-    return at_path<void>(codec::invalid("the source is neither a folder nor a regular file"), root_path_);
+    return of(codec::invalid("the source is neither a folder nor a regular file").value(), root_path_);
   }
   // One file: the tree is the folder that holds it, with nothing else in it.
   const std::size_t slash = root_path_.rfind('/');
   single_name_ = root_path_.substr(slash + 1);
   root_path_.resize(slash == 0 ? 1 : slash);
   auto folder = files_.open_named(root_path_, O_RDONLY | O_DIRECTORY);
-  if (!folder) return at_path<void>(codec::Failure(folder.error()), root_path_);
-  root_ = frame::Descriptor(files_, *folder);
+  if (!folder) return of(folder.error(), root_path_);
+  root_ = std::make_shared<const frame::Descriptor>(files_, *folder);
   return {};
 }
 
-bool SourceTree::may_be_container(const std::string& path) const {
-  if (is_single_file()) return path == single_name_;
-  return options_.detect == Detect::content || rules_.has_container_suffix(path);
+bool SourceTree::may_be_container(const std::string& name) const {
+  if (is_single_file()) return name == single_name_;
+  return options_.detect == Detect::content || rules_.has_container_suffix(name);
 }
 
-codec::Result<EntryKind> SourceTree::kind_of(const std::string& path) const {
-  auto status = files_.status_at(root_.fd(), path);
-  if (!status)
-    return is_missing(status.error()) ? codec::Result<EntryKind>(EntryKind::none) : codec::Failure(status.error());
-  return kind_from(path, status->st_mode);
+codec::Result<EntryKind> SourceTree::kind_of(int directory, const std::string& name) const {
+  auto status = files_.status_at(directory, name);
+  if (status) return kind_from(directory, name, status->st_mode);
+  return is_missing(status.error()) ? codec::Result<EntryKind>(EntryKind::none) : of(status.error(), name);
 }
 
-bool SourceTree::keeps_kind(EntryKind kind, const std::string& path) const {
-  if (is_container(kind)) return may_be_container(path);
-  return kind != EntryKind::plain || !rules_.has_container_suffix(path);
+bool SourceTree::keeps_kind(EntryKind kind, const std::string& name) const {
+  if (is_container(kind)) return may_be_container(name);
+  return kind != EntryKind::plain || !rules_.has_container_suffix(name);
 }
 
-std::string SourceTree::attribute_path(const std::string& path, EntryKind kind) {
-  return kind == EntryKind::sparse_frame ? join(path, kSparseIndexName) : path;
+/// The index of a sparse frame; missing if the entry is another directory.
+codec::Result<struct stat> SourceTree::index_status(int directory, const std::string& name) const {
+  auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd) return codec::Failure(fd.error());
+  const frame::Descriptor folder(files_, *fd);
+  return files_.status_at(folder.fd(), kSparseIndexName);
 }
 
-std::string SourceTree::lock_path(const std::string& path, EntryKind kind) {
-  return frame::side_car_path(path, kind == EntryKind::sparse_frame);
-}
-
-codec::Result<EntryKind> SourceTree::kind_from(const std::string& path, mode_t mode) const {
+codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string& name, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
-  if (!may_be_container(path)) return kind;
+  if (!may_be_container(name)) return kind;
   if (kind == EntryKind::directory) {
-    const bool sparse = files_.status_at(root_.fd(), join(path, kSparseIndexName)).has_value();
-    return sparse ? EntryKind::sparse_frame : kind;
+    return index_status(directory, name) ? EntryKind::sparse_frame : kind;
   }
   if (kind != EntryKind::plain) return kind;
-  if (rules_.depends_on_content(path)) {
-    const auto is_array = is_packed_array(path);
+  if (rules_.depends_on_content(name)) {
+    const auto is_array = is_packed_array(directory, name);
     if (!is_array) return codec::Failure(is_array.error());
     if (*is_array) return EntryKind::packed_array;
   }
   if (options_.detect == Detect::suffix || is_single_file()) return EntryKind::frame;
-  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
-  // What nobody lets the daemon look into is passed through, and fails there in its own way.
+  auto fd = open_to_look(directory, name);
+  // What the daemon may not look into is passed through, and fails there in its own way.
   if (!fd) return is_refused(fd.error()) ? codec::Result<EntryKind>(kind) : codec::Failure(fd.error());
   const frame::Descriptor file(files_, *fd);
   auto summary = frame::summarise(files_, file.fd());
   if (!summary && !tells_of_the_file(summary.error())) return codec::Failure(summary.error());
   const auto status = files_.status(file.fd());
-  if (status && is_blank(path, *status)) return EntryKind::frame;
+  if (status && is_blank(name, *status)) return EntryKind::frame;
   return summary && summary->kind == frame::ContainerKind::none ? kind : EntryKind::frame;
 }
 
+/// Without a trace in the times of access, where the daemon may do so.
+codec::Result<int> SourceTree::open_to_look(int directory, const std::string& name) const {
+  auto fd = files_.open_at(directory, name, O_RDONLY | kNeverWait | O_NOATIME);
+  return !fd && fd.error().sys == EPERM ? files_.open_at(directory, name, O_RDONLY | kNeverWait) : fd;
+}
+
 /// A file that cannot be read, or is damaged, shows as any other Bloscpack file, and fails there in its own way.
-codec::Result<bool> SourceTree::is_packed_array(const std::string& path) const {
-  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
+codec::Result<bool> SourceTree::is_packed_array(int directory, const std::string& name) const {
+  auto fd = open_to_look(directory, name);
   if (!fd) return is_refused(fd.error()) ? codec::Result<bool>(false) : codec::Failure(fd.error());
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
   const auto container = frame::open_container(files_, file, nullptr, frame_begin());
@@ -172,36 +191,34 @@ codec::Result<bool> SourceTree::is_packed_array(const std::string& path) const {
   return pack && *pack;
 }
 
-codec::Result<Probe> SourceTree::probe(const std::string& path) const {
-  return probe_again(path, Probe{});
+codec::Result<Probe> SourceTree::probe(int directory, const std::string& name) const {
+  return probe_again(directory, name, Probe{});
 }
 
-codec::Result<Probe> SourceTree::probe_entry(const std::string& path) const {
-  auto status = files_.status_at(root_.fd(), path.empty() ? "." : path);
-  if (!status) return at_path<Probe>(codec::Failure(status.error()), path);
-  auto kind = path.empty() ? EntryKind::directory : kind_from(path, status->st_mode);
-  if (!kind) return at_path<Probe>(codec::Failure(kind.error()), path);
+codec::Result<Probe> SourceTree::probe_entry(int directory, const std::string& name) const {
+  auto status = files_.status_at(directory, name);
+  if (!status) return of(status.error(), name);
+  auto kind = name == "." ? EntryKind::directory : kind_from(directory, name, status->st_mode);
+  if (!kind) return of(kind.error(), name);
 
   Probe probe;
   probe.kind = *kind;
   probe.status = *status;
   probe.entry_inode = status->st_ino;
   if (*kind == EntryKind::sparse_frame) {
-    auto index = files_.status_at(root_.fd(), join(path, kSparseIndexName));
-    if (!index) return at_path<Probe>(codec::Failure(index.error()), path);
+    auto index = index_status(directory, name);
+    if (!index) return of(index.error(), name);
     probe.status = *index;
+    probe.status.st_mode = joint_rights(*index, *status);
   }
   probe.identity = frame::Identity::of(probe.status);
   probe.size = static_cast<std::uint64_t>(probe.status.st_size);
-  if (probe.kind == EntryKind::symlink) {
-    if (auto target = read_link(path)) probe.size = target->size();
-  }
   return probe;
 }
 
-codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Probe& known) const {
+codec::Result<Probe> SourceTree::probe_again(int directory, const std::string& name, const Probe& known) const {
   for (int attempt = 1;; ++attempt) {
-    auto probe = probe_entry(path);
+    auto probe = probe_entry(directory, name);
     if (!probe || !is_container(probe->kind)) return probe;
     if (known.kind == probe->kind && known.identity.is_still(probe->identity)) {
       probe->size = known.size;
@@ -209,27 +226,33 @@ codec::Result<Probe> SourceTree::probe_again(const std::string& path, const Prob
       probe->damage = known.damage;
       return probe;
     }
-    auto looked = probe_container(path, std::move(*probe));
+    auto looked = probe_container(directory, name, std::move(*probe));
     // A frame that another program is appending to looks damaged between two of its writes.
     if (!looked || !looked->damage || looked->identity.settled || attempt == kTornLooks) return looked;
     std::this_thread::sleep_for(kTornPause);
   }
 }
 
-codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe probe) const {
-  auto fd = files_.open_at(root_.fd(), path, O_RDONLY | kNeverWait);
+codec::Result<Probe> SourceTree::probe_container(int directory, const std::string& name, Probe probe) const {
+  auto fd = open_to_look(directory, name);
   if (!fd) {
     // Removed or renamed since it was looked at, or too many open files: no damage.
-    if (!is_refused(fd.error())) return at_path<Probe>(codec::Failure(fd.error()), path);
+    if (!is_refused(fd.error())) return of(fd.error(), name);
     probe.damage = fd.error();
     return probe;
   }
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
+  auto opened = files_.status(file->fd());
+  if (!opened) return of(opened.error(), name);
+  // What is learnt from another file must not be remembered as this one's.
+  if (opened->st_dev != probe.status.st_dev || opened->st_ino != probe.entry_inode) {
+    return of(codec::stale("another file has taken its place").value(), name);
+  }
   // A mount of that one file alone is refused, as for any file that is no frame.
-  if (probe.kind == EntryKind::frame && !is_single_file() && is_blank(path, probe.status)) return probe;
+  if (probe.kind == EntryKind::frame && !is_single_file() && is_blank(name, probe.status)) return probe;
   auto summary = frame::summarise(files_, file->fd(), frame_begin());
   if (!summary) {
-    if (!tells_of_the_file(summary.error())) return at_path<Probe>(codec::Failure(summary.error()), path);
+    if (!tells_of_the_file(summary.error())) return of(summary.error(), name);
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
     const std::string what = "neither a frame nor a Bloscpack file nor a chunk";
@@ -237,12 +260,11 @@ codec::Result<Probe> SourceTree::probe_container(const std::string& path, Probe 
   } else {
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;
-    const bool is_array = NameRules::has_array_suffix(path);
+    const bool is_array = NameRules::has_array_suffix(name);
     // Programs take a file of 0 bytes for one that they need not open: what cannot be opened must not look like one.
     const bool looks_empty = summary->nbytes == 0;
     if (looks_empty || (options_.b2nd != ArrayView::chunks && (is_array || summary->has_metalayers))) {
-      if (auto done = probe_view(is_array, file, probe); !done)
-        return at_path<Probe>(codec::Failure(done.error()), path);
+      if (auto done = probe_view(is_array, file, probe); !done) return of(done.error(), name);
     }
   }
   return probe;
@@ -266,32 +288,29 @@ codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<
   return {};
 }
 
-codec::Result<std::string> SourceTree::resolve(const std::string& directory, const std::string& shown) const {
+codec::Result<std::string> SourceTree::resolve(int directory, const std::string& shown) const {
   if (is_single_file()) {
     auto entries = list(directory);
     if (!entries) return codec::Failure(entries.error());
     if (entries->front().shown == shown) return single_name_;
-    return no_entry(join(directory, shown));
+    return no_entry(shown);
   }
-  auto owner = rules_.owner_of(shown, [&](const std::string& name) { return kind_of(join(directory, name)); });
-  if (!owner) return at_path<std::string>(codec::Failure(owner.error()), join(directory, shown));
-  if (owner->kind == EntryKind::none) return no_entry(join(directory, shown));
+  auto owner = rules_.owner_of(shown, [&](const std::string& name) { return kind_of(directory, name); });
+  if (!owner) return of(owner.error(), shown);
+  if (owner->kind == EntryKind::none) return no_entry(shown);
   return owner->name;
 }
 
-codec::Result<std::vector<ShownEntry>> SourceTree::list(const std::string& directory) const {
+codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
   std::vector<StoredEntry> stored;
   if (is_single_file()) {
-    auto kind = kind_of(single_name_);
-    if (!kind) return at_path<std::vector<ShownEntry>>(codec::Failure(kind.error()), single_name_);
+    auto kind = kind_of(directory, single_name_);
+    if (!kind) return of(kind.error(), single_name_);
     if (*kind == EntryKind::none) return no_entry(single_name_);
     return rules_.show({StoredEntry{single_name_, *kind}});
   }
-  auto fd = files_.open_at(root_.fd(), directory.empty() ? "." : directory, O_RDONLY | O_DIRECTORY);
-  if (!fd) return at_path<std::vector<ShownEntry>>(codec::Failure(fd.error()), directory);
-  const frame::Descriptor opened(files_, *fd);
-  auto entries = files_.list(opened.fd());
-  if (!entries) return at_path<std::vector<ShownEntry>>(codec::Failure(entries.error()), directory);
+  auto entries = files_.list(directory);
+  if (!entries) return codec::Failure(entries.error());
   stored.reserve(entries->size());
   for (frame::DirectoryEntry& entry : *entries) {
     // Names need the kind only where the name could be shortened, and types where a folder may be a frame; the rest is
@@ -299,18 +318,18 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(const std::string& direc
     EntryKind kind = kind_of_mode(DTTOIF(entry.type));
     const bool by_content = options_.detect == Detect::content && kind == EntryKind::directory;
     if (by_content || rules_.has_container_suffix(entry.name)) {
-      auto looked = kind_from(join(directory, entry.name), DTTOIF(entry.type));
+      auto looked = kind_from(directory, entry.name, DTTOIF(entry.type));
       if (looked) kind = *looked;
     }
-    stored.push_back({std::move(entry.name), kind});
+    stored.push_back({std::move(entry.name), kind, entry.inode});
   }
   return rules_.show(std::move(stored));
 }
 
-codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(const std::string& path,
+codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(int directory, const std::string& name,
                                                                                int flags) const {
-  auto fd = files_.open_at(root_.fd(), path.empty() ? "." : path, flags | kNeverWait);
-  if (!fd) return at_path<std::shared_ptr<const frame::Descriptor>>(codec::Failure(fd.error()), path);
+  auto fd = files_.open_at(directory, name, flags | kNeverWait);
+  if (!fd) return of(fd.error(), name);
   return std::make_shared<const frame::Descriptor>(files_, *fd);
 }
 
@@ -320,20 +339,12 @@ codec::Result<frame::Identity> SourceTree::identity(int fd, EntryKind kind) cons
   return frame::Identity::of(*status);
 }
 
-codec::Result<std::string> SourceTree::read_link(const std::string& path) const {
-  auto target = files_.read_link(root_.fd(), path);
-  if (!target) return at_path<std::string>(codec::Failure(target.error()), path);
-  const std::size_t slash = path.rfind('/');
-  return shown_target(slash == std::string::npos ? "" : path.substr(0, slash), *target);
-}
-
 /// Not every container shows without its suffix, and not everything with a container's suffix is one.
-std::string SourceTree::shown_target(const std::string& folder, const std::string& target) const {
+std::string SourceTree::shown_target(const std::string& target, const NameRules::KindOf& kind_of_neighbour) const {
   const std::size_t slash = target.rfind('/');
   const std::string before = slash == std::string::npos ? "" : target.substr(0, slash + 1);
   const std::string name = target.substr(before.size());
   if (target.starts_with('/') || !rules_.has_container_suffix(name)) return target;
-  const auto kind_of_neighbour = [&](const std::string& other) { return kind_of(join(folder, before + other)); };
   const auto kind = kind_of_neighbour(name);
   if (!kind || *kind == EntryKind::none) return rules_.shown_target(target);
   if (!is_container(*kind)) return target;

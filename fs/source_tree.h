@@ -1,8 +1,8 @@
-// The folder (or the one file) that is mounted, seen through FileOps: what lies there, and of which kind it is.
+// What lies in the directories of the source (or what the one file is), seen through FileOps, and of which kind it is.
 //
-// Paths are relative to the source, "" for the source itself, and never leave it. Thread safety: immutable after
-// open(). Ownership: keeps the source open. Errors: io with path filled in; a damaged container is no error here but a
-// Probe with `damage`.
+// An entry is one name in a directory that the caller holds open; "." is the directory itself. Thread safety: immutable
+// after open(). Ownership: keeps the source open. Errors: io with the name for a path; a damaged container is no error
+// here but a Probe with `damage`.
 #pragma once
 
 #include <memory>
@@ -30,6 +30,9 @@ struct Probe {
   frame::Identity identity;
 };
 
+/// What a call tells of a name that leads to nothing any more, or to another kind of file.
+bool leads_elsewhere(const codec::Error& error);
+
 class SourceTree {
  public:
   SourceTree(frame::FileOps& files, const MountOptions& options);
@@ -41,54 +44,49 @@ class SourceTree {
   /// REQUIRES: is_single_file().
   const std::string& single_name() const { return single_name_; }
 
-  codec::Result<Probe> probe(const std::string& path) const;
+  codec::Result<Probe> probe(int directory, const std::string& name) const;
   /// The same without a look into a container: its size and chunk size are left at those of the file.
-  codec::Result<Probe> probe_entry(const std::string& path) const;
-  /// As probe(path), but takes the header's facts from `known` if the file has not changed since.
-  codec::Result<Probe> probe_again(const std::string& path, const Probe& known) const;
+  codec::Result<Probe> probe_entry(int directory, const std::string& name) const;
+  /// As probe(), but takes the header's facts from `known` if the file has not changed since.
+  codec::Result<Probe> probe_again(int directory, const std::string& name, const Probe& known) const;
 
-  /// What lies at `path`; none if nothing does.
-  codec::Result<EntryKind> kind_of(const std::string& path) const;
-  /// Whether an entry of this kind would still be of that kind under the name `path`.
-  bool keeps_kind(EntryKind kind, const std::string& path) const;
-  /// The file whose mode, owner and times are those of the entry: of a sparse frame its index.
-  static std::string attribute_path(const std::string& path, EntryKind kind);
-  /// The lock side-car of a container.
-  static std::string lock_path(const std::string& path, EntryKind kind);
+  /// What the name stands for; none if nothing.
+  codec::Result<EntryKind> kind_of(int directory, const std::string& name) const;
+  /// Whether an entry of this kind would still be of that kind under that name.
+  bool keeps_kind(EntryKind kind, const std::string& name) const;
 
-  /// The stored name in folder `directory` that shows as `shown`; ENOENT if there is none.
-  codec::Result<std::string> resolve(const std::string& directory, const std::string& shown) const;
-  codec::Result<std::vector<ShownEntry>> list(const std::string& directory) const;
+  /// The stored name that shows as `shown`; ENOENT if there is none.
+  codec::Result<std::string> resolve(int directory, const std::string& shown) const;
+  codec::Result<std::vector<ShownEntry>> list(int directory) const;
 
-  /// Opens whatever is at `path`, without ever waiting; for a sparse frame its folder. `flags`: as open(2).
-  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(const std::string& path,
+  /// Opens an entry, without ever waiting; of a sparse frame its directory. `flags`: as open(2).
+  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(int directory, const std::string& name,
                                                                      int flags = O_RDONLY) const;
   /// The identity by which changes of the open container are noticed.
   codec::Result<frame::Identity> identity(int fd, EntryKind kind) const;
-  /// The target as it is shown.
-  codec::Result<std::string> read_link(const std::string& path) const;
+  /// What a link shows that holds `target`. `kind_of_neighbour`: tells of a name in the directory that the target's
+  /// last name lies in.
+  std::string shown_target(const std::string& target, const NameRules::KindOf& kind_of_neighbour) const;
   /// Where a frame begins in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }
   frame::FileOps& files() const { return files_; }
   const NameRules& rules() const { return rules_; }
-  int root_fd() const { return root_.fd(); }
-
-  static std::string join(const std::string& directory, const std::string& name);
+  const std::shared_ptr<const frame::Descriptor>& root() const { return root_; }
 
  private:
-  codec::Result<EntryKind> kind_from(const std::string& path, mode_t mode) const;
-  bool may_be_container(const std::string& path) const;
-  /// What a link in `folder` shows that holds `target`.
-  std::string shown_target(const std::string& folder, const std::string& target) const;
-  codec::Result<bool> is_packed_array(const std::string& path) const;
-  codec::Result<Probe> probe_container(const std::string& path, Probe probe) const;
+  codec::Result<EntryKind> kind_from(int directory, const std::string& name, mode_t mode) const;
+  bool may_be_container(const std::string& name) const;
+  codec::Result<int> open_to_look(int directory, const std::string& name) const;
+  codec::Result<bool> is_packed_array(int directory, const std::string& name) const;
+  codec::Result<struct stat> index_status(int directory, const std::string& name) const;
+  codec::Result<Probe> probe_container(int directory, const std::string& name, Probe probe) const;
   codec::Result<void> probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
                                  Probe& probe) const;
 
   frame::FileOps& files_;
   const MountOptions options_;
   const NameRules rules_;
-  frame::Descriptor root_;
+  std::shared_ptr<const frame::Descriptor> root_;
   std::string root_path_;
   std::string single_name_;
 };

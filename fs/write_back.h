@@ -101,10 +101,11 @@ class WriteBack {
     complete,  // not the last chunk, if it is still growing: a stream would encode it twice
   };
 
-  /// unsupported: the frame cannot be written. `fresh`: made just now. `choose`: parameters of a frame that is empty
-  /// and was made with preliminary ones; may be empty.
-  static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FramePlace place, bool fresh,
-                                                        Choose choose, OnCommitted committed);
+  /// unsupported: the frame cannot be written. `frame`: what lies at the place: its file, or its folder. `fresh`: made
+  /// just now. `choose`: parameters of a frame that is empty and was made with preliminary ones; may be empty.
+  static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FramePlace place,
+                                                        const std::shared_ptr<const frame::Descriptor>& frame,
+                                                        bool fresh, Choose choose, OnCommitted committed);
   ~WriteBack();
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
@@ -212,7 +213,7 @@ class WriteBack {
 
   WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed);
 
-  codec::Result<void> open_writer(bool fresh);
+  codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh);
   codec::Result<frame::Identity> identity_on_disk() const REQUIRES(mutex_);
   bool has_same_content(const frame::Identity& disk) const REQUIRES(mutex_);
   codec::Result<void> reload();

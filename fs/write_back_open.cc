@@ -20,13 +20,14 @@ WriteBack::~WriteBack() {
   count_dead_bytes(0);
 }
 
-codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place, bool fresh,
-                                                          Choose choose, OnCommitted committed) {
+codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place,
+                                                          const std::shared_ptr<const frame::Descriptor>& frame,
+                                                          bool fresh, Choose choose, OnCommitted committed) {
   const std::shared_ptr<WriteBack> file(
       new WriteBack(shared, std::move(place), std::move(choose), std::move(committed)));
   const std::lock_guard commits(file->commit_mutex_);
   file->fresh_ = fresh;
-  if (auto opened = file->open_writer(fresh); !opened) return codec::Failure(opened.error());
+  if (auto opened = file->open_writer(frame, fresh); !opened) return codec::Failure(opened.error());
   codec::MutexLock lock(file->mutex_);
   if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
   file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
@@ -38,24 +39,24 @@ std::uint64_t WriteBack::layer_unit() const {
   return writer_->chunksize() > 0 ? static_cast<std::uint64_t>(writer_->chunksize()) : kChunkSize;
 }
 
-codec::Result<void> WriteBack::open_writer(bool fresh) {
+codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh) {
   frame::WriterOptions options;
   options.fresh = fresh;
   options.stays_open = true;
   options.sparse_registry = shared_.sparse_registry;
-  const int folder = place_.folder->fd();
   const auto open = [&] {
-    return frame::FrameWriter::open(shared_.files, folder, place_.name, shared_.index_cache, options);
+    return frame::FrameWriter::open(shared_.files, place_.folder->fd(), place_.name, frame, shared_.index_cache,
+                                    options);
   };
   auto writer = open();
   if (!writer && writer.error().sys == EACCES) {
     // A file may be read-only and yet be written by the program that has made it: it had it open before.
-    auto status = shared_.files.status_at(folder, place_.name);
+    auto status = shared_.files.status(frame->fd());
     if (!status) return codec::Failure(status.error());
     const mode_t mode = status->st_mode & 07777U;
-    if (shared_.files.change_mode_at(folder, place_.name, mode | S_IRUSR | S_IWUSR)) {
+    if (shared_.files.change_mode(frame->fd(), mode | S_IRUSR | S_IWUSR)) {
       writer = open();
-      static_cast<void>(shared_.files.change_mode_at(folder, place_.name, mode));
+      static_cast<void>(shared_.files.change_mode(frame->fd(), mode));
     }
   }
   if (!writer) {
@@ -127,7 +128,7 @@ codec::Result<void> WriteBack::reload() {
       return check_usable();
     }
   }
-  if (auto opened = open_writer(false); !opened) return opened;
+  if (auto opened = open_writer(writer_->entry(), false); !opened) return opened;
   codec::MutexLock lock(mutex_);
   if (is_dirty()) {
     stale_ = true;
@@ -155,7 +156,7 @@ codec::Result<void> WriteBack::open_failed_again() {
     stale_ = stale_ || !has_same_content(*disk);
     if (auto usable = check_usable(); !usable) return usable;
   }
-  if (auto opened = open_writer(fresh_); !opened) return opened;
+  if (auto opened = open_writer(writer_->entry(), fresh_); !opened) return opened;
   codec::MutexLock lock(mutex_);
   return adopt_state(true);
 }

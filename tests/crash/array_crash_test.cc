@@ -62,7 +62,9 @@ class ArrayRun {
     });
     fs::FramePlace place{
         std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kName, kName};
-    auto opened = fs::WriteBack::open(shared_, std::move(place), false, nullptr, [](const auto&) {});
+    const auto frame =
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, kName, 0));
+    auto opened = fs::WriteBack::open(shared_, std::move(place), frame, false, nullptr, [](const auto&) {});
     EXPECT_TRUE(opened) << codec::describe(opened.error());
     if (opened) file_ = *opened;
   }

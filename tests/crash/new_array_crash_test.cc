@@ -48,7 +48,9 @@ class NewArrayRun {
     fs::FramePlace place{
         std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kArray,
         kArray};
-    auto opened = fs::WriteBack::open(shared_, std::move(place), false, nullptr, [](const auto&) {});
+    const auto frame =
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, kArray, 0));
+    auto opened = fs::WriteBack::open(shared_, std::move(place), frame, false, nullptr, [](const auto&) {});
     EXPECT_TRUE(opened) << codec::describe(opened.error());
     if (opened) file_ = *opened;
   }

@@ -191,6 +191,13 @@ Result<int> SimulatedDisk::open_at(int, const std::string& path, int flags) {
   return give_descriptor(found->second);
 }
 
+Result<int> SimulatedDisk::reopen(int fd, int flags) {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return io_error(EBADF, "open");
+  if (!found->second && (flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
+  return give_descriptor(found->second);
+}
+
 void SimulatedDisk::close(int fd) {
   open_.erase(fd);
 }
@@ -288,9 +295,16 @@ Result<void> SimulatedDisk::sync(int fd, bool) {
   return {};
 }
 
-Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const std::string& to, unsigned) {
+Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const std::string& to, unsigned flags) {
   const auto found = names_.find(from);
   if (found == names_.end()) return io_error(ENOENT, "rename");
+  if ((flags & RENAME_EXCHANGE) != 0) {
+    const auto other = names_.find(to);
+    if (other == names_.end()) return io_error(ENOENT, "rename");
+    std::swap(found->second, other->second);
+    unsynced_names_.push_back(names_);
+    return {};
+  }
   auto file = std::move(found->second);
   names_.erase(found);
   names_[to] = std::move(file);

@@ -40,6 +40,7 @@ class SimulatedDisk final : public frame::FileOps {
   void crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const;
 
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
+  codec::Result<int> reopen(int fd, int flags) override;
   void close(int fd) override;
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
   codec::Result<struct stat> status(int fd) override;
@@ -62,20 +63,17 @@ class SimulatedDisk final : public frame::FileOps {
   // Nobody's rights, times or locks matter here.
   codec::Result<std::vector<std::string>> list_attributes(int) override { return std::vector<std::string>(); }
   codec::Result<std::string> get_attribute(int, const std::string&) override { return unknown(); }
-  codec::Result<void> change_mode_at(int, const std::string&, mode_t) override { return {}; }
-  codec::Result<void> change_owner_at(int, const std::string&, uid_t, gid_t) override { return {}; }
-  codec::Result<void> set_times_at(int, const std::string&, const std::array<struct timespec, 2>&) override {
-    return {};
-  }
+  codec::Result<void> change_mode(int, mode_t) override { return {}; }
+  codec::Result<void> change_owner(int, uid_t, gid_t) override { return {}; }
   codec::Result<void> set_times(int, const std::array<struct timespec, 2>&) override { return {}; }
   codec::Result<bool> try_lock(int, int) override { return true; }
 
   codec::Result<struct statvfs> filesystem_status(int) override { return unknown(); }
-  codec::Result<std::string> read_link(int, const std::string&) override { return unknown(); }
+  codec::Result<std::string> read_link(int) override { return unknown(); }
   codec::Result<frame::FileOffset> seek(int, frame::FileOffset, int) override { return unknown(); }
   codec::Result<void> make_folder_at(int, const std::string&, mode_t) override { return unknown(); }
   codec::Result<void> make_node_at(int, const std::string&, mode_t, dev_t) override { return unknown(); }
-  codec::Result<void> link_at(int, const std::string&, int, const std::string&) override { return unknown(); }
+  codec::Result<void> link_at(int, int, const std::string&) override { return unknown(); }
   codec::Result<void> make_symlink_at(const std::string&, int, const std::string&) override { return unknown(); }
   codec::Result<void> set_attribute(int, const std::string&, const std::string&, int) override { return unknown(); }
   codec::Result<void> remove_attribute(int, const std::string&) override { return unknown(); }

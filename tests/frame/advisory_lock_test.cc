@@ -181,7 +181,7 @@ TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsPassedOnlyWhenThereWillBeNoOt
 }
 
 TEST_F(AdvisoryLockTest, ASideCarIsPassedAtTheLastAttemptIfOnlyReadersLockIt) {
-  const auto side_car = temp_.write(frame::side_car_path(kName, false), test::Bytes(16)).string();
+  const auto side_car = temp_.write(frame::side_car_path(kName), test::Bytes(16)).string();
   for (const int how : {O_RDONLY, O_RDWR}) {
     const frame::Descriptor holder(frame::system_files(), *frame::system_files().open_named(side_car, how));
     ASSERT_EQ(::flock(holder.fd(), LOCK_SH), 0);

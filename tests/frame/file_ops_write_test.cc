@@ -46,6 +46,13 @@ class FileOpsWriteTest : public ::testing::TestWithParam<FileOps* (*)()> {
     return Descriptor(files_, fd ? *fd : -1);
   }
 
+  /// As those who change attributes open it.
+  Descriptor entry(const std::string& name) {
+    const auto fd = files_.open_at(dir(), name, O_PATH | O_NOFOLLOW);
+    EXPECT_TRUE(fd) << name;
+    return Descriptor(files_, fd ? *fd : -1);
+  }
+
   static int error_of(const Result<void>& result) { return result ? 0 : result.error().sys; }
   int error_of(const Result<int>& result) {
     if (!result) return result.error().sys;
@@ -158,34 +165,36 @@ TEST_P(FileOpsWriteTest, FoldersPipesAndLinksAreMade) {
   EXPECT_EQ(error_of(files_.make_folder_at(dir(), "folder", 0755)), EEXIST);
   EXPECT_EQ(error_of(files_.make_node_at(dir(), "folder/pipe", S_IFIFO | 0600, 0)), 0);
   EXPECT_TRUE(std::filesystem::is_fifo(inside() / "folder" / "pipe"));
-  EXPECT_EQ(error_of(files_.link_at(dir(), "file", dir(), "folder/twin")), 0);
+  EXPECT_EQ(error_of(files_.link_at(entry("file").fd(), dir(), "folder/twin")), 0);
   EXPECT_EQ(std::filesystem::hard_link_count(inside() / "file"), 2U);
   EXPECT_EQ(error_of(files_.make_symlink_at("any where", dir(), "folder/link")), 0);
-  EXPECT_EQ(*files_.read_link(dir(), "folder/link"), "any where");
+  EXPECT_EQ(*files_.read_link(entry("folder/link").fd()), "any where");
+  EXPECT_EQ(error_of(files_.link_at(entry("folder/link").fd(), dir(), "folder/second")), 0);
+  EXPECT_EQ(*files_.read_link(entry("folder/second").fd()), "any where") << "a name of the link itself";
   EXPECT_EQ(error_of(files_.make_symlink_at(std::string("a\0b", 3), dir(), "bad")), EINVAL);
   EXPECT_NE(error_of(files_.make_folder_at(dir(), "../beside", 0755)), 0);
   EXPECT_NE(error_of(files_.make_symlink_at("x", dir(), "up/beside")), 0);
-  EXPECT_NE(error_of(files_.link_at(dir(), "up/secret", dir(), "stolen")), 0);
+  EXPECT_NE(error_of(files_.link_at(entry("file").fd(), dir(), "up/beside")), 0);
   EXPECT_FALSE(std::filesystem::exists(temp_.path() / "beside"));
 }
 
 TEST_P(FileOpsWriteTest, ModeOwnerAndTimesAreOfTheEntryItself) {
-  EXPECT_EQ(error_of(files_.change_mode_at(dir(), "file", 0604)), 0);
+  EXPECT_EQ(error_of(files_.change_mode(entry("file").fd(), 0604)), 0);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mode & 07777, 0604U);
-  EXPECT_NE(error_of(files_.change_mode_at(dir(), "alias", 0600)), 0);
-  EXPECT_NE(error_of(files_.change_mode_at(dir(), "escape", 0600)), 0);
+  EXPECT_EQ(error_of(files_.change_mode(entry("alias").fd(), 0600)), EOPNOTSUPP);
+  EXPECT_EQ(error_of(files_.change_mode(entry("escape").fd(), 0600)), EOPNOTSUPP);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mode & 07777, 0604U);
-  EXPECT_EQ(error_of(files_.change_owner_at(dir(), "file", ::geteuid(), static_cast<gid_t>(-1))), 0);
-  EXPECT_EQ(error_of(files_.change_owner_at(dir(), "gone", ::geteuid(), static_cast<gid_t>(-1))), ENOENT);
+  EXPECT_EQ(error_of(files_.change_owner(entry("file").fd(), ::geteuid(), static_cast<gid_t>(-1))), 0);
+  EXPECT_EQ(error_of(files_.change_owner(-1, ::geteuid(), static_cast<gid_t>(-1))), EBADF);
 
   const struct timespec modified = {1'000'000, 123'456'789};
-  EXPECT_EQ(error_of(files_.set_times_at(dir(), "file", {timespec{0, UTIME_OMIT}, modified})), 0);
+  EXPECT_EQ(error_of(files_.set_times(entry("file").fd(), {timespec{0, UTIME_OMIT}, modified})), 0);
   const auto status = files_.status_at(dir(), "file");
   EXPECT_EQ(status->st_mtim.tv_sec, modified.tv_sec);
   EXPECT_EQ(status->st_mtim.tv_nsec, modified.tv_nsec);
   EXPECT_NE(status->st_atim.tv_sec, modified.tv_sec);
   const auto target = files_.status_at(dir(), "file")->st_mtim;
-  EXPECT_EQ(error_of(files_.set_times_at(dir(), "alias", {timespec{5, 0}, timespec{5, 0}})), 0);
+  EXPECT_EQ(error_of(files_.set_times(entry("alias").fd(), {timespec{5, 0}, timespec{5, 0}})), 0);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mtim.tv_sec, target.tv_sec);
   EXPECT_EQ(files_.status_at(dir(), "alias")->st_mtim.tv_sec, 5);
 }

@@ -44,7 +44,9 @@ class FlusherTest : public ::testing::Test {
     frame::NewFrame like;
     like.chunksize = kFlushedChunk;
     folder_.write(name, frame::empty_frame(like));
-    auto opened = WriteBack::open(shared_, {dir_, name, name}, true, nullptr, [](const WriteBack::Committed&) {});
+    const auto frame = std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(dir_->fd(), name, O_PATH));
+    auto opened =
+        WriteBack::open(shared_, {dir_, name, name}, frame, true, nullptr, [](const WriteBack::Committed&) {});
     EXPECT_TRUE(opened) << opened.error().reason;
     files_[name] = *opened;
     flusher_.add(*opened);

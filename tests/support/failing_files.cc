@@ -98,6 +98,10 @@ Result<int> FailingFiles::open_named(const std::string& path, int flags) {
   return run({Kind::open, -1, path}, [&] { return base_.open_named(path, flags); });
 }
 
+Result<int> FailingFiles::reopen(int fd, int flags) {
+  return run({Kind::open, fd, {}}, [&] { return base_.reopen(fd, flags); });
+}
+
 Result<std::size_t> FailingFiles::pread(int fd, codec::ByteSpan into, frame::FileOffset at) {
   return run({Kind::read, fd, {}}, [&] { return base_.pread(fd, into, at); });
 }
@@ -118,8 +122,8 @@ Result<std::vector<frame::DirectoryEntry>> FailingFiles::list(int dir_fd) {
   return run({Kind::list, dir_fd, {}}, [&] { return base_.list(dir_fd); });
 }
 
-Result<std::string> FailingFiles::read_link(int dir, const std::string& path) {
-  return run({Kind::read_link, dir, path}, [&] { return base_.read_link(dir, path); });
+Result<std::string> FailingFiles::read_link(int fd) {
+  return run({Kind::read_link, fd, {}}, [&] { return base_.read_link(fd); });
 }
 
 Result<frame::FileOffset> FailingFiles::seek(int fd, frame::FileOffset from, int whence) {
@@ -178,24 +182,20 @@ Result<void> FailingFiles::make_node_at(int dir, const std::string& path, mode_t
   return run({Kind::make, dir, path}, [&] { return base_.make_node_at(dir, path, mode, device); });
 }
 
-Result<void> FailingFiles::link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) {
-  return run({Kind::make, to_dir, to}, [&] { return base_.link_at(from_dir, from, to_dir, to); });
+Result<void> FailingFiles::link_at(int fd, int to_dir, const std::string& to) {
+  return run({Kind::make, to_dir, to}, [&] { return base_.link_at(fd, to_dir, to); });
 }
 
 Result<void> FailingFiles::make_symlink_at(const std::string& target, int dir, const std::string& path) {
   return run({Kind::make, dir, path}, [&] { return base_.make_symlink_at(target, dir, path); });
 }
 
-Result<void> FailingFiles::change_mode_at(int dir, const std::string& path, mode_t mode) {
-  return run({Kind::change_attributes, dir, path}, [&] { return base_.change_mode_at(dir, path, mode); });
+Result<void> FailingFiles::change_mode(int fd, mode_t mode) {
+  return run({Kind::change_attributes, fd, {}}, [&] { return base_.change_mode(fd, mode); });
 }
 
-Result<void> FailingFiles::change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) {
-  return run({Kind::change_attributes, dir, path}, [&] { return base_.change_owner_at(dir, path, user, group); });
-}
-
-Result<void> FailingFiles::set_times_at(int dir, const std::string& path, const std::array<struct timespec, 2>& times) {
-  return run({Kind::change_attributes, dir, path}, [&] { return base_.set_times_at(dir, path, times); });
+Result<void> FailingFiles::change_owner(int fd, uid_t user, gid_t group) {
+  return run({Kind::change_attributes, fd, {}}, [&] { return base_.change_owner(fd, user, group); });
 }
 
 Result<void> FailingFiles::flush(int fd) {

@@ -95,13 +95,14 @@ class FailingFiles : public frame::FileOps {
 
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
   codec::Result<int> open_named(const std::string& path, int flags) override;
+  codec::Result<int> reopen(int fd, int flags) override;
   void close(int fd) override { base_.close(fd); }
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
   codec::Result<struct stat> status(int fd) override;
   codec::Result<struct stat> status_at(int dir, const std::string& path) override;
   codec::Result<struct statvfs> filesystem_status(int fd) override;
   codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override;
-  codec::Result<std::string> read_link(int dir, const std::string& path) override;
+  codec::Result<std::string> read_link(int fd) override;
   codec::Result<frame::FileOffset> seek(int fd, frame::FileOffset from, int whence) override;
   void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override { base_.read_soon(fd, at, length); }
   codec::Result<std::vector<std::string>> list_attributes(int fd) override;
@@ -119,12 +120,10 @@ class FailingFiles : public frame::FileOps {
   codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override;
   codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override;
   codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override;
-  codec::Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) override;
+  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override;
   codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override;
-  codec::Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override;
-  codec::Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override;
-  codec::Result<void> set_times_at(int dir, const std::string& path,
-                                   const std::array<struct timespec, 2>& times) override;
+  codec::Result<void> change_mode(int fd, mode_t mode) override;
+  codec::Result<void> change_owner(int fd, uid_t user, gid_t group) override;
   codec::Result<void> flush(int fd) override;
   codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override;
   codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;

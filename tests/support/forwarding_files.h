@@ -20,6 +20,7 @@ class ForwardingFiles : public frame::FileOps {
     return system_.open_at(dir, path, flags);
   }
   codec::Result<int> open_named(const std::string& path, int flags) override { return system_.open_named(path, flags); }
+  codec::Result<int> reopen(int fd, int flags) override { return system_.reopen(fd, flags); }
   void close(int fd) override { system_.close(fd); }
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
     return system_.pread(fd, into, at);
@@ -31,9 +32,7 @@ class ForwardingFiles : public frame::FileOps {
   }
   codec::Result<struct statvfs> filesystem_status(int fd) override { return system_.filesystem_status(fd); }
   codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override { return system_.list(dir_fd); }
-  codec::Result<std::string> read_link(int dir, const std::string& path) override {
-    return system_.read_link(dir, path);
-  }
+  codec::Result<std::string> read_link(int fd) override { return system_.read_link(fd); }
   codec::Result<frame::FileOffset> seek(int fd, frame::FileOffset from, int whence) override {
     return system_.seek(fd, from, whence);
   }
@@ -70,21 +69,15 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override {
     return system_.make_node_at(dir, path, mode, device);
   }
-  codec::Result<void> link_at(int from_dir, const std::string& from, int to_dir, const std::string& to) override {
-    return system_.link_at(from_dir, from, to_dir, to);
+  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+    return system_.link_at(fd, to_dir, to);
   }
   codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override {
     return system_.make_symlink_at(target, dir, path);
   }
-  codec::Result<void> change_mode_at(int dir, const std::string& path, mode_t mode) override {
-    return system_.change_mode_at(dir, path, mode);
-  }
-  codec::Result<void> change_owner_at(int dir, const std::string& path, uid_t user, gid_t group) override {
-    return system_.change_owner_at(dir, path, user, group);
-  }
-  codec::Result<void> set_times_at(int dir, const std::string& path,
-                                   const std::array<struct timespec, 2>& times) override {
-    return system_.set_times_at(dir, path, times);
+  codec::Result<void> change_mode(int fd, mode_t mode) override { return system_.change_mode(fd, mode); }
+  codec::Result<void> change_owner(int fd, uid_t user, gid_t group) override {
+    return system_.change_owner(fd, user, group);
   }
   codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
     return system_.set_times(fd, times);

@@ -1,0 +1,51 @@
+// Directories that programs list.
+#include <utility>
+
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+
+codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeId id) {
+  auto handle = std::make_unique<DirectoryHandle>();
+  handle->node = nodes_.find(id);
+  if (!handle->node) return codec::stale("the kernel asked for a directory that it had forgotten");
+  if (handle->node->role == NodeRole::control_folder) {
+    for (const char* name : {"metrics", "stats.json"})
+      handle->entries.push_back({name, {name, EntryKind::plain}});
+    return handle;
+  }
+  auto directory = directories_.open(id);
+  if (!directory) return codec::Failure(directory.error());
+  handle->directory = std::move(*directory);
+  watch(*handle->node);
+  if (auto listed = list(*handle); !listed) return codec::Failure(listed.error());
+  return handle;
+}
+
+codec::Result<void> Filesystem::list(DirectoryHandle& handle) {
+  if (!handle.directory) return {};
+  auto entries = tree_.list(handle.directory->fd());
+  if (!entries) return codec::Failure(entries.error());
+  handle.entries = std::move(*entries);
+  return {};
+}
+
+std::uint64_t Filesystem::shown_inode(const DirectoryHandle& handle, const StoredEntry& entry) {
+  // A commit may have given it another inode than programs know.
+  for (const auto& node : nodes_.at_place(handle.node->id, entry.name)) {
+    if (node->kind == entry.kind) return shown_inode(*node);
+  }
+  const std::uint64_t inode = nodes_.numbers().shown(handle.node->device, entry.inode);
+  return is_container(entry.kind) ? inode | InodeNumbers::kView : inode;
+}
+
+std::uint64_t Filesystem::shown_inode(const Node& node) {
+  return is_container(node.kind) ? node.shown_inode | InodeNumbers::kView : node.shown_inode;
+}
+
+std::uint64_t Filesystem::parent_inode(const DirectoryHandle& handle) {
+  const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(handle.node->id));
+  return shown_inode(parent ? *parent : *handle.node);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,74 @@
+// Symbolic links: the mount shows targets under the names that it gives to what they name.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+
+codec::Result<std::string> Filesystem::read_link(NodeId id) {
+  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (!node) return codec::stale("the kernel asked for a link that it had forgotten");
+  auto file = open_file(*node, O_PATH);
+  if (!file) return codec::Failure(file.error());
+  auto target = files_.read_link((*file)->fd());
+  if (!target) return target;
+  {
+    codec::MutexLock lock(node->mutex);
+    node->target = *target;
+  }
+  return shown_target(nodes_.parent_of(id), *target);
+}
+
+std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
+  std::optional<std::string> target;
+  {
+    codec::MutexLock lock(node.mutex);
+    target = node.target;
+  }
+  // To read a link moves its time of access: that is done once.
+  if (!target) {
+    const auto shown = read_link(node.id);
+    return shown ? shown->size() : stored;
+  }
+  return shown_target(nodes_.parent_of(node.id), *target).size();
+}
+
+codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, const std::string& path) {
+  auto at = directories_.open(folder);
+  std::vector<HeldDirectory> below;  // on the way down from `folder`
+  for (std::size_t begin = 0; at && begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (name.empty() || name == ".") continue;
+    if (name != "..") {
+      auto next = tree_.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+      below.push_back(std::move(*at));
+      at = std::move(next);
+    } else if (!below.empty()) {
+      *at = std::move(below.back());
+      below.pop_back();
+    } else {
+      folder = nodes_.parent_of(folder);
+      at = folder == 0 ? codec::Result<HeldDirectory>(codec::io_error(EXDEV, "lookup")) : directories_.open(folder);
+    }
+  }
+  return at;
+}
+
+std::string Filesystem::shown_target(NodeId folder, const std::string& target) {
+  const std::size_t slash = target.rfind('/');
+  codec::Result<HeldDirectory> directory;
+  return tree_.shown_target(target, [&](const std::string& name) -> codec::Result<EntryKind> {
+    if (directory && !*directory) directory = walk(folder, slash == std::string::npos ? "" : target.substr(0, slash));
+    if (!directory) return codec::Failure(directory.error());
+    return tree_.kind_of((*directory)->fd(), name);
+  });
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,431 @@
+// Another program exchanges entries while the filesystem works on them: whatever it does happens to the file that it
+// was asked about, or to none.
+//
+// Each operation is tried on each kind of file, with an exchange before each call that takes a name in turn: of the
+// entry itself, of the directory that holds it, and of either for a symbolic link. Names lead to a second set of files
+// then, of which nothing may change. What unlink(2), rmdir(2) and rename(2) name is one name in a directory, as on any
+// filesystem: for them only directories are exchanged.
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "frame/sparse_frame.h"
+#include "fs/errno_table.h"
+#include "fs/filesystem.h"
+#include "tests/support/exchanging_files.h"
+#include "tests/support/frame_builder.h"
+#include "tests/support/temp_dir.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr const char* kPlainName = "plain";
+constexpr const char* kFrameName = "frame.b2frame";
+constexpr const char* kSparseName = "sparse.b2frame";
+constexpr const char* kFolderName = "folder";
+constexpr const char* kLinkName = "link";
+constexpr const char* kColour = "user.colour";
+
+std::string shown(const std::string& stored) {
+  return stored.substr(0, stored.find(".b2frame"));
+}
+
+class NoCaches final : public KernelCaches {
+ public:
+  void forget_node(NodeId) override {}
+  void forget_name(NodeId, const std::string&) override {}
+};
+
+/// A file that must not change, by its descriptor.
+struct Untouched {
+  std::string path;
+  frame::Descriptor file;
+  std::string before;
+};
+
+/// One source with two directories of the same names, and a filesystem that knows all of "mine".
+class TwoSets {
+ public:
+  explicit TwoSets(const std::filesystem::path& at) : at_(at) {
+    make("mine", 'm');
+    make("theirs", 't');
+    watch_over("theirs");
+    options_.source = at_;
+    options_.commit_interval = 1000;
+    filesystem_ = std::make_unique<Filesystem>(files_, options_);
+    EXPECT_TRUE(filesystem_->open_source(false));
+    filesystem_->start(kernel_);
+    mine_ = look_up(kRootNode, "mine");
+    for (const char* name : {kPlainName, kFrameName, kSparseName, kFolderName, kLinkName})
+      nodes_[name] = look_up(mine_, shown(name));
+  }
+  ~TwoSets() { filesystem_->stop(); }
+  TwoSets(const TwoSets&) = delete;
+  TwoSets& operator=(const TwoSets&) = delete;
+
+  Filesystem& filesystem() { return *filesystem_; }
+  test::ExchangingFiles& files() { return files_; }
+  NodeId folder() const { return mine_; }
+  NodeId node(const std::string& name) const { return nodes_.at(name); }
+  std::filesystem::path path(const std::string& name) const { return at_ / name; }
+
+  bool is_theirs(std::uint64_t inode) const { return their_inodes_.contains(inode); }
+  /// What is different of what must not be.
+  std::vector<std::string> touched() const {
+    std::vector<std::string> changed;
+    for (const Untouched& file : untouched_) {
+      const std::string now = describe(file.file.fd());
+      if (now != file.before) changed.push_back(file.path + ": " + file.before + " -> " + now);
+    }
+    return changed;
+  }
+
+ private:
+  void make(const std::string& folder, char letter) const {
+    std::filesystem::create_directories(path(folder) / kFolderName / "inner");
+    std::filesystem::create_directory(path(folder) / kSparseName);
+    const test::Bytes content(1000, static_cast<std::uint8_t>(letter));
+    write(folder + "/" + kPlainName, content);
+    write(folder + "/" + kFolderName + "/file", content);
+    test::FrameBuilder frame = test::plain_frame(content, 256);
+    write(folder + "/" + kFrameName, frame.build());
+    const std::string sparse = folder + "/" + kSparseName + "/";
+    test::FrameBuilder index;
+    index.frame_type = 1;
+    index.chunksize = 256;
+    index.nbytes = static_cast<std::int64_t>(content.size());
+    std::vector<std::int64_t> entries;
+    index.cbytes = 0;
+    for (std::size_t chunk = 0; chunk * 256 < content.size(); ++chunk) {
+      const std::size_t size = std::min<std::size_t>(256, content.size() - chunk * 256);
+      const test::Bytes stored = test::plain_chunk(codec::ByteView(content).first(size));
+      write(sparse + *frame::chunk_file_name(static_cast<std::int64_t>(chunk)), stored);
+      entries.push_back(static_cast<std::int64_t>(chunk));
+      index.cbytes += static_cast<std::int64_t>(stored.size());
+    }
+    index.index = test::plain_index(entries);
+    write(sparse + frame::kSparseIndexName, index.build());
+    std::filesystem::create_symlink(std::string("to-") + letter, path(folder) / kLinkName);
+    for (const char* name : {kPlainName, kFrameName, kFolderName})
+      EXPECT_EQ(::setxattr((path(folder) / name).c_str(), kColour, &letter, 1, 0), 0);
+  }
+  void write(const std::string& name, const test::Bytes& bytes) const {
+    std::ofstream(path(name), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+
+  void watch_over(const std::string& name) {
+    auto add = [this](const std::filesystem::path& file) {
+      frame::Descriptor opened(frame::system_files(), ::open(file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      their_inodes_.insert(frame::system_files().status(opened.fd())->st_ino);
+      std::string before = describe(opened.fd());
+      untouched_.push_back({file, std::move(opened), std::move(before)});
+    };
+    add(path(name));
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path(name)))
+      add(entry.path());
+  }
+  static std::string describe(int fd) {
+    frame::FileOps& files = frame::system_files();
+    const auto status = files.status(fd);
+    if (!status) return "gone";
+    std::string text = std::to_string(status->st_mode) + " " + std::to_string(status->st_uid);
+    for (const std::string& name : files.list_attributes(fd).value_or(std::vector<std::string>()))
+      text += " " + name + "=" + files.get_attribute(fd, name).value_or("");
+    if (S_ISDIR(status->st_mode)) {
+      std::vector<std::string> names;
+      const auto entries = files.list(fd);
+      for (const frame::DirectoryEntry& entry : *entries)
+        names.push_back(entry.name);
+      std::sort(names.begin(), names.end());
+      for (const std::string& name : names)
+        text += " " + name;
+      return text;
+    }
+    text += " " + std::to_string(status->st_mtim.tv_sec) + "." + std::to_string(status->st_mtim.tv_nsec);
+    text += " links " + std::to_string(status->st_nlink);
+    if (S_ISREG(status->st_mode)) {
+      const frame::Descriptor file(files, *files.reopen(fd, O_RDONLY | O_NOATIME));
+      std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status->st_size));
+      EXPECT_TRUE(files.pread(file.fd(), bytes, frame::FileOffset{0}));
+      text += " " + std::string(bytes.begin(), bytes.end());
+    }
+    return text;
+  }
+  NodeId look_up(NodeId parent, const std::string& name) {
+    const auto found = filesystem_->lookup(parent, name);
+    EXPECT_TRUE(found) << name << ": " << codec::describe(found.error());
+    return found ? found->node : 0;
+  }
+
+  const std::filesystem::path at_;
+  test::ExchangingFiles files_;
+  NoCaches kernel_;
+  MountOptions options_;
+  std::unique_ptr<Filesystem> filesystem_;
+  NodeId mine_ = 0;
+  std::map<std::string, NodeId> nodes_;
+  std::vector<Untouched> untouched_;
+  std::set<std::uint64_t> their_inodes_;
+};
+
+/// What another program does.
+struct Exchange {
+  std::string what;
+  bool of_entry = false;  // not of a directory
+  std::function<void(const TwoSets&, const std::string& name)> run;
+};
+
+void swap(const std::filesystem::path& one, const std::filesystem::path& other) {
+  ASSERT_EQ(::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE), 0) << one;
+}
+
+void put_link(const std::filesystem::path& at, const std::filesystem::path& target) {
+  ASSERT_EQ(::rename(at.c_str(), (at.string() + "-away").c_str()), 0);
+  std::filesystem::create_symlink(target, at);
+}
+
+std::vector<Exchange> exchanges() {
+  return {
+      {"the entry", true,
+       [](const TwoSets& sets, const std::string& name) {
+         swap(sets.path("mine/" + name), sets.path("theirs/" + name));
+       }},
+      {"the entry for a link", true,
+       [](const TwoSets& sets, const std::string& name) {
+         put_link(sets.path("mine/" + name), sets.path("theirs/" + name));
+       }},
+      {"the directory", false,
+       [](const TwoSets& sets, const std::string&) { swap(sets.path("mine"), sets.path("theirs")); }},
+      {"the directory for a link", false,
+       [](const TwoSets& sets, const std::string&) { put_link(sets.path("mine"), sets.path("theirs")); }},
+  };
+}
+
+/// What the filesystem is asked to do. Answers what it was told, for reads; empty: an error, or nothing.
+struct Operation {
+  std::string what;
+  std::vector<std::string> kinds;
+  bool names_entry = false;  // what lies at a name, whatever it is
+  std::function<std::string(TwoSets&, const std::string& name)> run;
+};
+
+const std::vector<std::string> kFiles = {kPlainName, kFrameName, kSparseName};
+const std::vector<std::string> kAll = {kPlainName, kFrameName, kSparseName, kFolderName, kLinkName};
+
+template <class T>
+std::string failed(const codec::Result<T>& result) {
+  return result ? "" : std::to_string(to_errno(result.error()));
+}
+
+Operation changes(const std::string& what, std::vector<std::string> kinds, AttributeChanges changes) {
+  return {what, std::move(kinds), false, [changes](TwoSets& sets, const std::string& name) {
+            return failed(sets.filesystem().change_attributes(sets.node(name), nullptr, changes));
+          }};
+}
+
+/// Opens, calls `work` and closes.
+std::string with_open(TwoSets& sets, const std::string& name, int flags,
+                      const std::function<std::string(FileHandle&)>& work) {
+  auto handle = sets.filesystem().open(sets.node(name), flags);
+  if (!handle) return failed(handle);
+  std::string answer = work(**handle);
+  static_cast<void>(sets.filesystem().flush(**handle));
+  sets.filesystem().release(std::move(*handle));
+  return answer;
+}
+
+std::string read_all(Filesystem& filesystem, FileHandle& handle) {
+  Reply reply;
+  const auto done = filesystem.read(handle, 0, 1 << 16, reply);
+  if (!done) return failed(done);
+  std::vector<std::uint8_t> bytes(reply.size());
+  reply.copy_to(bytes.data());
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string write_and_sync(TwoSets& sets, FileHandle& handle) {
+  const std::vector<std::uint8_t> bytes(300, 'w');
+  static_cast<void>(sets.filesystem().write(handle, 100, bytes, false));
+  return failed(sets.filesystem().sync(handle, false));
+}
+
+/// Changes of files.
+std::vector<Operation> file_operations() {
+  AttributeChanges mode;
+  mode.mode = 0640;
+  AttributeChanges owner;
+  owner.user = ::geteuid();
+  owner.group = ::geteuid() == 0 ? 12 : ::getegid();
+  AttributeChanges times;
+  times.times = {timespec{1000, 0}, timespec{2000, 0}};
+  AttributeChanges size;
+  size.size = 10;
+  return {
+      changes("chmod", {kPlainName, kFrameName, kSparseName, kFolderName}, mode),
+      changes("chown", kAll, owner),
+      changes("utimens", kAll, times),
+      changes("truncate", kFiles, size),
+      {"setxattr", kAll, false,
+       [](TwoSets& sets, const std::string& name) {
+         return failed(sets.filesystem().set_attribute(sets.node(name), kColour, "new", 0));
+       }},
+      {"removexattr", kAll, false,
+       [](TwoSets& sets, const std::string& name) {
+         return failed(sets.filesystem().remove_attribute(sets.node(name), kColour));
+       }},
+      {"set a metalayer",
+       {kFrameName, kSparseName},
+       false,
+       [](TwoSets& sets, const std::string& name) {
+         return failed(sets.filesystem().set_attribute(sets.node(name), "user.blosc2.vlmeta.x", "new", 0));
+       }},
+      {"write", kFiles, false,
+       [](TwoSets& sets, const std::string& name) {
+         return with_open(sets, name, O_RDWR, [&](FileHandle& file) { return write_and_sync(sets, file); });
+       }},
+      {"open with O_TRUNC", kFiles, false,
+       [](TwoSets& sets, const std::string& name) {
+         return with_open(sets, name, O_WRONLY | O_TRUNC, [](FileHandle&) { return ""; });
+       }},
+      {"link",
+       {kPlainName, kLinkName},
+       false,
+       [](TwoSets& sets, const std::string& name) {
+         return failed(sets.filesystem().link(sets.node(name), sets.folder(), "second"));
+       }},
+  };
+}
+
+/// Changes of directories.
+std::vector<Operation> naming_operations() {
+  const auto in_folder = [](auto make) {
+    return [make](TwoSets& sets, const std::string&) { return failed(make(sets.filesystem(), sets.folder())); };
+  };
+  return {
+      {"create", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
+         auto made = fs.create(at, "new", O_RDWR | O_CREAT, 0644, {});
+         if (made) fs.release(std::move(made->handle));
+         return made;
+       })},
+      {"mkdir", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
+         return fs.make_folder(at, "new", 0755, {});
+       })},
+      {"mknod", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
+         return fs.make_node(at, "new", S_IFIFO | 0644, 0, {});
+       })},
+      {"symlink", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
+         return fs.make_symlink(at, "new", "x", {});
+       })},
+      {"unlink",
+       {kPlainName, kFrameName, kSparseName, kLinkName},
+       true,
+       [](TwoSets& sets, const std::string& name) {
+         return failed(sets.filesystem().remove(sets.folder(), shown(name), false));
+       }},
+      {"rename", kAll, true,
+       [](TwoSets& sets, const std::string& name) {
+         return failed(sets.filesystem().rename(sets.folder(), shown(name), sets.folder(), "moved", 0));
+       }},
+      {"rename over another",
+       {kPlainName},
+       true,
+       [](TwoSets& sets, const std::string&) {
+         return failed(sets.filesystem().rename(sets.folder(), shown(kFrameName), sets.folder(), kPlainName, 0));
+       }},
+  };
+}
+
+std::vector<Operation> looking_operations() {
+  return {
+      {"read", kFiles, false,
+       [](TwoSets& sets, const std::string& name) {
+         return with_open(sets, name, O_RDONLY, [&](FileHandle& file) { return read_all(sets.filesystem(), file); });
+       }},
+      {"getxattr",
+       {kPlainName, kFrameName, kFolderName},
+       false,
+       [](TwoSets& sets, const std::string& name) {
+         return sets.filesystem().get_attribute(sets.node(name), kColour).value_or("");
+       }},
+      {"readlink",
+       {kLinkName},
+       false,
+       [](TwoSets& sets, const std::string& name) {
+         return sets.filesystem().read_link(sets.node(name)).value_or("");
+       }},
+      {"stat", kAll, false,
+       [](TwoSets& sets, const std::string& name) {
+         const auto found = sets.filesystem().attributes(sets.node(name), nullptr);
+         if (!found) return failed(found);
+         return std::string(sets.is_theirs(found->status.st_ino & ~InodeNumbers::kView) ? "theirs" : "mine");
+       }},
+  };
+}
+
+class ExchangeTest : public ::testing::Test {
+ protected:
+  /// Runs `operation` with the exchange before each of its calls that takes a name.
+  void try_all(const Operation& operation, const std::string& name, const Exchange& exchange,
+               const std::function<void(TwoSets&, const std::string& answer)>& check) {
+    for (int call = 1;; ++call) {
+      SCOPED_TRACE(operation.what + " of " + name + ", exchange of " + exchange.what + " before call " +
+                   std::to_string(call));
+      const test::TempDir temp;
+      TwoSets sets(temp.path());
+      sets.files().before(call, [&] { exchange.run(sets, name); });
+      const std::string answer = operation.run(sets, name);
+      const bool done = sets.files().done();
+      sets.files().before(0, nullptr);
+      EXPECT_FALSE(sets.files().resolved_a_path());
+      check(sets, answer);
+      if (!done) return;
+      if (HasFailure() || call > 200) return;
+    }
+  }
+};
+
+TEST_F(ExchangeTest, ChangesReachTheFileThatWasAskedFor) {
+  std::vector<Operation> operations = file_operations();
+  std::vector<Operation> naming = naming_operations();
+  for (Operation& operation : naming)
+    operations.push_back(std::move(operation));
+  for (const Operation& operation : operations) {
+    for (const std::string& name : operation.kinds) {
+      for (const Exchange& exchange : exchanges()) {
+        if (exchange.of_entry && operation.names_entry) continue;
+        try_all(operation, name, exchange,
+                [](TwoSets& sets, const std::string&) { EXPECT_EQ(sets.touched(), std::vector<std::string>{}); });
+      }
+    }
+  }
+}
+
+TEST_F(ExchangeTest, LooksTellOfTheFileThatWasAskedFor) {
+  for (const Operation& operation : looking_operations()) {
+    for (const std::string& name : operation.kinds) {
+      const test::TempDir temp;
+      TwoSets at_rest(temp.path());
+      const std::string mine = operation.run(at_rest, name);
+      for (const Exchange& exchange : exchanges()) {
+        try_all(operation, name, exchange, [&](TwoSets& sets, const std::string& answer) {
+          EXPECT_TRUE(answer == mine || answer == "" || answer == std::to_string(ESTALE)) << answer;
+          EXPECT_EQ(sets.touched(), std::vector<std::string>{});
+        });
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cframefs::fs
