@@ -227,6 +227,14 @@ class SystemFiles final : public FileOps {
                   }));
   }
 
+  void note_access(int fd) override {
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0) return;
+    if ((flags & O_NOATIME) != 0) static_cast<void>(::fcntl(fd, F_SETFL, flags & ~O_NOATIME));
+    char byte = 0;
+    static_cast<void>(::pread(fd, &byte, 1, 0));
+  }
+
   void read_soon(int fd, FileOffset at, std::uint64_t length) override {
     // One call reads no more than the disk takes in one request, which is seldom less than this.
     constexpr std::uint64_t kStep = std::uint64_t{256} << 10;

@@ -61,6 +61,9 @@ class FileOps {
   /// lseek(2) with SEEK_DATA or SEEK_HOLE; ENXIO when there is none after `from`.
   virtual Result<FileOffset> seek(int fd, FileOffset from, int whence) = 0;
 
+  /// A program reads the file: its time of access moves if the filesystem has it so, also if `fd` was opened with
+  /// O_NOATIME; reads to come move it, too. Promises nothing.
+  virtual void note_access(int fd) = 0;
   /// Has the disk begin to read what stands there, so that a read to come finds it in memory. Promises nothing.
   virtual void read_soon(int fd, FileOffset at, std::uint64_t length) = 0;
 

@@ -89,7 +89,9 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, 
 /// Opens the frame's file; of a sparse frame its folder and its index.
 Result<void> FrameWriter::open_files(int frame) {
   const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
-  auto fd = files_.reopen(frame, flags);
+  // What is read to write the frame is no access of a program's.
+  auto fd = files_.reopen(frame, flags | O_NOATIME);
+  if (!fd && fd.error().sys == EPERM) fd = files_.reopen(frame, flags);
   if (!fd && fd.error().sys == EISDIR) {
     const auto folder = files_.reopen(frame, O_RDONLY | O_DIRECTORY);
     if (!folder) return Failure(folder.error());

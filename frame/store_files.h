@@ -48,6 +48,7 @@ class StoreFiles final : public FileOps {
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
   Result<std::string> read_link(int fd) override;
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
+  void note_access(int fd) override { base_.note_access(fd); }
   void read_soon(int fd, FileOffset at, std::uint64_t length) override;
   Result<std::vector<std::string>> list_attributes(int fd) override;
   Result<std::string> get_attribute(int fd, const std::string& name) override;

@@ -10,23 +10,26 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeI
   handle->node = nodes_.find(id);
   if (!handle->node) return codec::stale("the kernel asked for a directory that it had forgotten");
   if (handle->node->role == NodeRole::control_folder) {
-    for (const char* name : {"metrics", "stats.json"})
-      handle->entries.push_back({name, {name, EntryKind::plain}});
     return handle;
   }
   auto directory = directories_.open(id);
   if (!directory) return codec::Failure(directory.error());
   handle->directory = std::move(*directory);
   watch(*handle->node);
-  if (auto listed = list(*handle); !listed) return codec::Failure(listed.error());
   return handle;
 }
 
 codec::Result<void> Filesystem::list(DirectoryHandle& handle) {
-  if (!handle.directory) return {};
-  auto entries = tree_.list(handle.directory->fd());
-  if (!entries) return codec::Failure(entries.error());
-  handle.entries = std::move(*entries);
+  if (handle.directory) {
+    auto entries = tree_.list(handle.directory->fd());
+    if (!entries) return codec::Failure(entries.error());
+    handle.entries = std::move(*entries);
+  } else {
+    handle.entries.clear();
+    for (const char* name : {"metrics", "stats.json"})
+      handle.entries.push_back({name, {name, EntryKind::plain}});
+  }
+  handle.is_listed = true;
   return {};
 }
 

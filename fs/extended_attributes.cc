@@ -35,7 +35,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_for_attr
 
 codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   const std::shared_ptr<Node> node = nodes_.find(id);
-  if (!node || node->role != NodeRole::stored) return std::vector<std::string>{};
+  if (!node || node->role != NodeRole::stored || is_made_up_root(*node)) return std::vector<std::string>{};
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
   auto file = attribute_file(*node);
   if (!file) return codec::Failure(file.error());
@@ -60,7 +60,7 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
 
 codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::string& name) {
   const std::shared_ptr<Node> node = nodes_.find(id);
-  if (!node || node->role != NodeRole::stored) return no_attribute();
+  if (!node || node->role != NodeRole::stored || is_made_up_root(*node)) return no_attribute();
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
   if (!is_container(node->kind) || !name.starts_with("user.blosc2.")) {
     auto file = file_with_attribute(*node, name);

@@ -363,7 +363,9 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) {
   if (name_watched && (is_folder || keeps_names_.load(std::memory_order_relaxed)))
     attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
   attributes.status.st_ino = nodes_.numbers().shown(probe.status.st_dev, probe.status.st_ino);
-  if (is_container(probe.kind)) {
+  if (is_made_up_root(node)) {
+    show_made_up_root(attributes.status);
+  } else if (is_container(probe.kind)) {
     attributes.status.st_ino = shown_inode(node);
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
     attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
@@ -376,6 +378,23 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) {
     attributes.status.st_size = static_cast<off_t>(probe.size);
   }
   return attributes;
+}
+
+bool Filesystem::is_made_up_root(const Node& node) const {
+  return node.id == kRootNode && tree_.is_single_file() && !root_is_file_;
+}
+
+void Filesystem::show_made_up_root(struct stat& status) {
+  const auto file = files_.status_at(tree_.root()->fd(), tree_.single_name());
+  const mode_t rights = file ? file->st_mode & 0444U : 0;
+  status.st_mode = S_IFDIR | rights | rights >> 2U;
+  status.st_nlink = 2;
+  if (!file) return;
+  status.st_uid = file->st_uid;
+  status.st_gid = file->st_gid;
+  status.st_atim = file->st_atim;
+  status.st_mtim = file->st_mtim;
+  status.st_ctim = file->st_ctim;
 }
 
 double Filesystem::attribute_seconds(const Probe& probe, Node& node) const {

@@ -50,6 +50,7 @@ struct FileHandle {
   bool writable = false;
   bool append = false;   // O_APPEND: what programs write goes to the end, wherever that is
   bool counted = false;  // Node::pages counts it
+  std::atomic<bool> was_read{false};
   /// The kernel may still be about to drop pages because of this handle's open.
   std::atomic<bool> open_unconfirmed{false};
 
@@ -65,9 +66,9 @@ struct FileHandle {
 struct DirectoryHandle {
   std::shared_ptr<Node> node;
   HeldDirectory directory;  // null: of the mount's own
-  codec::Mutex mutex;       // held while entries are read or listed again
-  std::vector<ShownEntry> entries;
-  bool was_read = false;
+  codec::Mutex mutex;
+  std::vector<ShownEntry> entries GUARDED_BY(mutex);  // of the last list()
+  bool is_listed GUARDED_BY(mutex) = false;
 };
 
 /// What setattr changes; what is not set stays as it is.
@@ -119,8 +120,8 @@ class Filesystem {
   codec::Result<std::string> read_link(NodeId node);
 
   codec::Result<std::unique_ptr<DirectoryHandle>> open_directory(NodeId node);
-  /// Reads the entries again.
-  codec::Result<void> list(DirectoryHandle& handle);
+  /// Reads the entries of now.
+  codec::Result<void> list(DirectoryHandle& handle) REQUIRES(handle.mutex);
   /// The inode number of an entry, as its attributes show it.
   std::uint64_t shown_inode(const DirectoryHandle& handle, const StoredEntry& entry);
   static std::uint64_t shown_inode(const Node& node);
@@ -218,6 +219,11 @@ class Filesystem {
   /// Has the kernel forget pages and waits until it has, as far as that can be waited for.
   void drop_pages(const std::function<void()>& forget);
   Attributes describe(const Node& node, const Probe& probe);
+  /// A mount of one file that shows a directory with that file in it: the directory that holds the file is another one,
+  /// and is neither shown nor changed.
+  bool is_made_up_root(const Node& node) const;
+  /// The rights and times of the one file, as a directory has them.
+  void show_made_up_root(struct stat& status);
   /// How long the kernel may keep the attributes of a file that it knows.
   double attribute_seconds(const Probe& probe, Node& node) const;
   codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node,

@@ -232,7 +232,7 @@ codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, cons
   // With names=keep: an array, or a container of another format.
   if (entry.is_frame && !NameRules::names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
   mode = mode_for_new(entry.directory, mode & 07777U, caller);
-  auto file = as_caller(caller, mode, [&] {
+  auto file = as_caller(caller, mode, [&]() NO_THREAD_SAFETY_ANALYSIS {
     return entry.is_frame ? create_frame(entry.directory, entry.name, mode)
                           : create_plain(entry.directory, entry.name, mode);
   });

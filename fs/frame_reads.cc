@@ -56,7 +56,9 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
       if (!writer->is_stale()) return frame;
       stale = frame;
     }
-    auto file = open_file(node, O_RDONLY);
+    // What is read to open the frame is no access of the program's.
+    auto file = open_file(node, O_RDONLY | O_NOATIME);
+    if (!file && file.error().sys == EPERM) file = open_file(node, O_RDONLY);
     if (!file) {
       // A commit may be putting a new file in place.
       const bool is_committed = file.error().kind == codec::ErrorKind::stale && frame;
@@ -234,6 +236,7 @@ codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writ
 }
 
 codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+  if (!handle.was_read.exchange(true)) files_.note_access(handle.frame->file()->fd());
   codec::Result<std::shared_ptr<const Generation>> generation;
   for (int attempt = 1;; ++attempt) {
     // A writer keeps the states that it is read from. One that has come meanwhile may have made it impossible to open

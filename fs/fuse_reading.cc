@@ -78,30 +78,28 @@ unsigned mode_of(EntryKind kind) {
 struct Listing {
   Filesystem& filesystem;
   DirectoryHandle& directory;
-  /// rewinddir(3) asks for the state of now.
+  /// From the beginning, as after rewinddir(3), the state of now is listed.
   codec::Result<void> begin(off_t offset) const REQUIRES(directory.mutex) {
-    if (offset == 0 && directory.was_read) {
-      if (auto listed = filesystem.list(directory); !listed) return listed;
-    }
-    directory.was_read = true;
-    return {};
+    return offset == 0 || !directory.is_listed ? filesystem.list(directory) : codec::Result<void>();
   }
-  std::uint64_t inode(std::size_t i) const {
+  std::uint64_t inode(std::size_t i) const REQUIRES(directory.mutex) {
     if (i == 0) return Filesystem::shown_inode(*directory.node);
     return i == 1 ? filesystem.parent_inode(directory)
                   : filesystem.shown_inode(directory, directory.entries[i - 2].stored);
   }
-  std::size_t size() const { return directory.entries.size() + 2; }
-  const char* name(std::size_t i) const {
+  std::size_t size() const REQUIRES(directory.mutex) { return directory.entries.size() + 2; }
+  const char* name(std::size_t i) const REQUIRES(directory.mutex) {
     return i == 0 ? "." : i == 1 ? ".." : directory.entries[i - 2].shown.c_str();
   }
-  unsigned mode(std::size_t i) const { return i < 2 ? S_IFDIR : mode_of(directory.entries[i - 2].stored.kind); }
+  unsigned mode(std::size_t i) const REQUIRES(directory.mutex) {
+    return i < 2 ? S_IFDIR : mode_of(directory.entries[i - 2].stored.kind);
+  }
 };
 
 void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
   DirectoryHandle& handle = *from_kernel<DirectoryHandle>(info);
   const Listing listing{filesystem_of(request), handle};
-  codec::MutexLock lock(handle.mutex);
+  codec::MutexLock lock(listing.directory.mutex);
   if (auto begun = listing.begin(offset); !begun) return reply_error(request, begun.error());
   std::vector<char> buffer(size);
   std::size_t used = 0;
@@ -121,7 +119,7 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
   DirectoryHandle& handle = *from_kernel<DirectoryHandle>(info);
   Filesystem& filesystem = filesystem_of(request);
   const Listing listing{filesystem, handle};
-  codec::MutexLock lock(handle.mutex);
+  codec::MutexLock lock(listing.directory.mutex);
   if (auto begun = listing.begin(offset); !begun) return reply_error(request, begun.error());
   std::vector<char> buffer(size);
   std::vector<NodeId> entered;
@@ -134,7 +132,8 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
     } else {
       // One that went away meanwhile is listed without attributes, as readdir(3) allows.
       entered.reserve(entered.size() + 1);
-      auto found = or_no_memory([&] { return filesystem.lookup(node, listing.name(i)); });
+      const char* name = listing.name(i);
+      auto found = or_no_memory([&] { return filesystem.lookup(node, name); });
       if (found) {
         entry = entry_of(*found);
       } else {

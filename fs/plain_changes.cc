@@ -63,7 +63,7 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
   if (read_only_) return codec::io_error(EROFS, "setattr");
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
-  if (node->role != NodeRole::stored) return codec::io_error(EPERM, "setattr");
+  if (node->role != NodeRole::stored || is_made_up_root(*node)) return codec::io_error(EPERM, "setattr");
   if (changes.size) {
     if (auto done = truncate(*node, handle, *changes.size); !done) return codec::Failure(done.error());
   }
@@ -287,7 +287,7 @@ codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
-  if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "setxattr");
+  if (node->role != NodeRole::stored || !has_file || is_made_up_root(*node)) return codec::io_error(EPERM, "setxattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, &value, flags);
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
@@ -303,7 +303,8 @@ codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& n
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
-  if (node->role != NodeRole::stored || !has_file) return codec::io_error(EPERM, "removexattr");
+  if (node->role != NodeRole::stored || !has_file || is_made_up_root(*node))
+    return codec::io_error(EPERM, "removexattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, nullptr, 0);
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },

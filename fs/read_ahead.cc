@@ -12,7 +12,7 @@ constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
 constexpr std::uint64_t kTaskBytes = std::uint64_t{512} << 10;
 constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
 // An array is not read sequentially by one who reads less than this part of what he passes.
-constexpr std::uint64_t kSparse = 4;
+constexpr std::uint64_t kSkippedShare = 4;
 // What each thread is given to decode ahead. More would leave the processor's cache before it is read.
 constexpr std::uint64_t kThreadShare = std::uint64_t{1} << 20;
 // So many plain bytes ahead of the reader the disk has been asked for what is stored of them, so many at a time.
@@ -105,7 +105,7 @@ ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t 
   }
   next_ = end;
   read_ += length;
-  if (generation.view().tiles() != nullptr && read_ * kSparse < end - begin_) return Manner::any;
+  if (generation.view().tiles() != nullptr && read_ * kSkippedShare < end - begin_) return Manner::any;
   reader_->position.store(at, std::memory_order_relaxed);
   if (window_ == 0) {
     shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);

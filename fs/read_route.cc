@@ -14,7 +14,7 @@ constexpr std::size_t kManyPieces = 64;
 // Neighbouring cells are fetched and decoded together up to this many plain bytes.
 constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;
 // A glance is for so small a part of a cell at most.
-constexpr std::uint64_t kGlanceShare = 4;
+constexpr std::uint64_t kSmallGlanceShare = 4;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ codec::Result<void> ReadRoute::read_cells(const Generation& generation, const fr
   const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
   // Cells of one block: what a block hides of its damage is told then, however little is read of it.
   const bool glances = manner == Manner::jumping && first == last && layout.block_count(first) == 1 &&
-                       piece.length * kGlanceShare <= layout.range(first).size() &&
+                       piece.length * kSmallGlanceShare <= layout.range(first).size() &&
                        reader.decoder().decodes_windows(layout.first_block(first));
 
   const auto keep = manner == Manner::returning ? BlockCache::Keep::until_served : BlockCache::Keep::briefly;

@@ -57,6 +57,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override;
 
   // What is advised changes nothing of what a disk may keep.
+  void note_access(int) override {}
   void read_soon(int, frame::FileOffset, std::uint64_t) override {}
   void write_out_soon(int, frame::FileOffset, std::uint64_t) override {}
 

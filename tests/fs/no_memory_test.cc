@@ -155,7 +155,11 @@ TEST_F(NoMemory, Attributes) {
         EXPECT_EQ(found->status.st_size, 5000);
         auto listed = filesystem_->open_directory(kRootNode);
         if (!listed) return codec::Failure(listed.error());
-        EXPECT_EQ((*listed)->entries.size(), 1U);
+        {
+          codec::MutexLock lock((*listed)->mutex);
+          if (auto done = filesystem_->list(**listed); !done) return done;
+          EXPECT_EQ((*listed)->entries.size(), 1U);
+        }
         auto status = filesystem_->attributes(found->node, nullptr);
         return status ? codec::Result<void>() : codec::Failure(status.error());
       },

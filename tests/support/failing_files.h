@@ -104,6 +104,7 @@ class FailingFiles : public frame::FileOps {
   codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override;
   codec::Result<std::string> read_link(int fd) override;
   codec::Result<frame::FileOffset> seek(int fd, frame::FileOffset from, int whence) override;
+  void note_access(int fd) override { base_.note_access(fd); }
   void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override { base_.read_soon(fd, at, length); }
   codec::Result<std::vector<std::string>> list_attributes(int fd) override;
   codec::Result<std::string> get_attribute(int fd, const std::string& name) override;

@@ -25,6 +25,7 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
     return system_.pread(fd, into, at);
   }
+  void note_access(int fd) override { system_.note_access(fd); }
   void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override { system_.read_soon(fd, at, length); }
   codec::Result<struct stat> status(int fd) override { return system_.status(fd); }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {

@@ -1,0 +1,295 @@
+"""Directories and files are themselves, wherever their names have gone: moved, replaced, removed, deep, many."""
+
+import ctypes
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import time
+import unittest
+
+import mounting
+from mounting import Mount, golden_frames, output
+
+FRAME = "matrix/000-blosclz-c1-none-t3.b2frame"
+RENAME_EXCHANGE = 2
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def exchange(one, other):
+    if libc.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), RENAME_EXCHANGE) != 0:
+        raise OSError(ctypes.get_errno(), "renameat2", one)
+
+
+# Each in a directory that a program holds by a descriptor. "x" and "link" are there.
+OPERATIONS = {
+    "unlink": lambda at: os.unlink("x", dir_fd=at),
+    "create": lambda at: os.close(os.open("made", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=at)),
+    "mkdir": lambda at: os.mkdir("made", dir_fd=at),
+    "symlink": lambda at: os.symlink("y", "made", dir_fd=at),
+    "mkfifo": lambda at: os.mkfifo("made", dir_fd=at),
+    "rmdir": lambda at: os.rmdir("sub", dir_fd=at),
+    "rename": lambda at: os.rename("x", "made", src_dir_fd=at, dst_dir_fd=at),
+    "chmod": lambda at: os.chmod("x", 0o600, dir_fd=at),
+    "utime": lambda at: os.utime("x", (1, 1), dir_fd=at),
+    "truncate": lambda at: os.close(os.open("x", os.O_WRONLY | os.O_TRUNC, dir_fd=at)),
+    "chmod of itself": lambda at: os.fchmod(at, 0o700),
+    "fsync": os.fsync,
+}
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
+        self.addCleanup(work.cleanup)
+        self.source, self.mountpoint = work.name + "/source", work.name + "/mnt"
+        os.mkdir(self.source)
+        os.mkdir(self.mountpoint)
+
+    def fill(self, folder, content):
+        os.makedirs(folder + "/sub")
+        with open(folder + "/x", "w", encoding="ascii") as file:
+            file.write(content)
+        os.symlink(content, folder + "/link")
+
+    def look(self, folder):
+        return sorted((entry.name, entry.stat(follow_symlinks=False).st_mode, entry.stat(follow_symlinks=False).st_size,
+                       int(entry.stat(follow_symlinks=False).st_mtime)) for entry in os.scandir(folder)) \
+            + [os.stat(folder).st_mode]
+
+    def replaced(self, *options):
+        """A directory is replaced behind the mount: what is done in the old one happens there."""
+        with Mount(self.source, *options, mountpoint=self.mountpoint) as mount:
+            for number, (name, operation) in enumerate(OPERATIONS.items()):
+                with self.subTest(name=name):
+                    old, new = f"{self.source}/{number}-old", f"{self.source}/{number}-new"
+                    self.fill(f"{self.source}/{number}", "old")
+                    self.fill(new, "new")
+                    at = os.open(mount / str(number), os.O_RDONLY)
+                    os.stat("x", dir_fd=at)
+                    os.rename(f"{self.source}/{number}", old)
+                    os.rename(new, f"{self.source}/{number}")
+                    before, old_before = self.look(f"{self.source}/{number}"), self.look(old)
+                    operation(at)
+                    self.assertEqual(os.readlink("link", dir_fd=at), "old")
+                    made = any(os.path.lexists(old + "/" + stored) for stored in ("made", "made.b2frame"))
+                    self.assertEqual("made" in os.listdir(at), made)
+                    os.close(at)
+                    self.assertEqual(self.look(f"{self.source}/{number}"), before)
+                    if name != "fsync":
+                        self.assertNotEqual(self.look(old), old_before)
+
+    def test_a_replaced_directory(self):
+        self.replaced()
+
+    def test_a_replaced_directory_where_the_kernel_keeps_names(self):
+        self.replaced("attr_timeout=60,entry_timeout=60")
+
+    def test_a_moved_directory_goes_on(self):
+        os.makedirs(self.source + "/a/deep/er")
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            at = os.open(mount / "a/deep/er", os.O_RDONLY)
+            os.rename(self.source + "/a", self.source + "/b")
+            with os.fdopen(os.open("made", os.O_CREAT | os.O_WRONLY, dir_fd=at), "wb") as file:
+                file.write(b"after the move")
+            with open(mount / "b/deep/er/made", "rb") as file:
+                self.assertEqual(file.read(), b"after the move")
+            os.close(at)
+
+    def test_files_without_a_name(self):
+        for options in ((), ("names=keep",)):
+            with self.subTest(options=options), Mount(self.source, *options, mountpoint=self.mountpoint) as mount:
+                for way in ("unlinked", "renamed", "replaced"):
+                    path = str(mount / "file")
+                    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+                    os.write(file, b"content")
+                    if way == "unlinked":
+                        os.unlink(path)
+                    elif way == "renamed":
+                        os.rename(path, path + "-else")
+                    else:
+                        with open(path + "-new", "wb") as other:
+                            other.write(b"other")
+                        os.rename(path + "-new", path)
+                    os.fchmod(file, 0o751)
+                    os.utime(file, (1000, 2000))
+                    os.setxattr(file, "user.colour", b"red")
+                    self.assertEqual(os.getxattr(file, "user.colour"), b"red")
+                    self.assertIn("user.colour", os.listxattr(file))
+                    os.fchown(file, os.getuid(), os.getgid())
+                    os.fsync(file)
+                    found = os.fstat(file)
+                    self.assertEqual((stat.S_IMODE(found.st_mode), found.st_mtime, found.st_size), (0o751, 2000, 7), way)
+                    self.assertEqual(os.pread(file, 10, 0), b"content")
+                    os.close(file)
+                    for name in os.listdir(mount.path):
+                        os.unlink(mount / name)
+
+    def test_a_removed_directory_lists_empty(self):
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            os.mkdir(mount / "gone")
+            at = os.open(mount / "gone", os.O_RDONLY)
+            os.rmdir(mount / "gone")
+            self.assertTrue(stat.S_ISDIR(os.fstat(at).st_mode))
+            os.fchmod(at, 0o700)
+            self.assertEqual(os.listdir(at), [])
+            os.close(at)
+
+    def test_rewinding_lists_again(self):
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            with open(mount / "first", "wb"):
+                pass
+            at = os.open(mount.path, os.O_RDONLY)
+            self.assertEqual(os.listdir(at), ["first"])
+            with open(mount / "second", "wb"):
+                pass
+            os.unlink(mount / "first")
+            self.assertEqual(os.listdir(at), ["second"])  # listdir(3) of a descriptor rewinds it
+            os.close(at)
+
+    def test_listed_inode_numbers_are_those_of_stat(self):
+        self.fill(self.source + "/folder", "x")
+        for path, _ in golden_frames(FRAME):
+            shutil.copy(path, self.source + "/folder/frame.b2frame")
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            for _ in range(2):
+                for entry in os.scandir(mount / "folder"):
+                    self.assertEqual(entry.inode(), os.lstat(entry.path).st_ino, entry.name)
+            with open(mount / "folder/frame", "ab") as file:
+                file.write(b"more")
+            found = output("find", mount / "folder", "-inum", str(os.stat(mount / "folder/frame").st_ino))
+            self.assertEqual(found.decode().strip(), mount / "folder/frame")
+
+    def test_looking_moves_no_time_of_access(self):
+        for path, _ in golden_frames(FRAME):
+            shutil.copy(path, self.source + "/frame.b2frame")
+        os.symlink("frame", self.source + "/link")
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            os.lstat(mount / "link")
+            for name in ("frame", "link"):
+                os.utime(mount / name, ns=(10**9, 2 * 10**9), follow_symlinks=False)
+                for _ in range(3):
+                    found = os.lstat(mount / name)
+                    self.assertEqual((found.st_atime_ns, found.st_mtime_ns), (10**9, 2 * 10**9), name)
+                    with os.scandir(mount.path) as entries:
+                        list(entries)
+            os.close(os.open(mount / "frame", os.O_RDONLY))
+            with open(mount / "frame", "ab"):
+                pass
+            self.assertEqual(os.stat(mount / "frame").st_atime_ns, 10**9)
+            with open(mount / "frame", "rb") as file:
+                file.read(1)
+            # As on the source, whatever it is mounted with.
+            shutil.copy(self.source + "/frame.b2frame", self.source + "/plain")
+            os.utime(self.source + "/plain", ns=(10**9, 2 * 10**9))
+            with open(self.source + "/plain", "rb") as file:
+                file.read(1)
+            moved = os.stat(self.source + "/plain").st_atime_ns != 10**9
+            self.assertEqual(os.stat(mount / "frame").st_atime_ns != 10**9, moved)
+
+    def test_trees_deeper_than_a_path_is_long(self):
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            name = "d" * 200
+            at = os.open(mount.path, os.O_RDONLY)
+            for _ in range(40):
+                os.mkdir(name, dir_fd=at)
+                below = os.open(name, os.O_RDONLY, dir_fd=at)
+                os.close(at)
+                at = below
+            with os.fdopen(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=at), "wb") as file:
+                file.write(b"far below")
+            with os.fdopen(os.open("file", os.O_RDONLY, dir_fd=at), "rb") as file:
+                self.assertEqual(file.read(), b"far below")
+            os.close(at)
+            output("rm", "-r", mount / name)
+
+    def test_names_may_be_as_long_as_statfs_says(self):
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            longest = os.statvfs(mount.path).f_namemax
+            with open(mount / ("n" * longest), "wb") as file:
+                file.write(b"x")
+            self.assertEqual(os.listdir(mount.path), ["n" * longest])
+            with self.assertRaises(OSError):
+                open(mount / ("n" * (longest + 1)), "wb")
+
+    def test_the_root_of_one_file_is_not_the_directory_that_holds_it(self):
+        os.mkdir(self.source + "/holder")
+        for path, _ in golden_frames(FRAME):
+            shutil.copy(path, self.source + "/holder/one.b2frame")
+        before = os.stat(self.source + "/holder")
+        with Mount(self.source + "/holder/one.b2frame", mountpoint=self.mountpoint) as mount:
+            for change in (lambda: os.chmod(mount.path, 0o777), lambda: os.chown(mount.path, os.getuid(), os.getgid()),
+                           lambda: os.utime(mount.path), lambda: os.setxattr(mount.path, "user.x", b"1")):
+                with self.assertRaises(PermissionError):
+                    change()
+            self.assertEqual(os.listxattr(mount.path), [])
+            self.assertEqual(stat.S_IMODE(os.stat(mount.path).st_mode) & 0o222, 0)
+            self.assertEqual(os.listdir(mount.path), ["one"])
+        after = os.stat(self.source + "/holder")
+        self.assertEqual((before.st_mode, before.st_mtime_ns, before.st_ctime_ns),
+                         (after.st_mode, after.st_mtime_ns, after.st_ctime_ns))
+
+    def test_few_descriptors_many_directories(self):
+        folders = 2000
+        for number in range(folders):
+            os.mkdir(f"{self.source}/{number}")
+            with open(f"{self.source}/{number}/file", "w", encoding="ascii") as file:
+                file.write(str(number))
+        before = ("prlimit", "--nofile=256:256")
+        with Mount(self.source, mountpoint=self.mountpoint, before=before) as mount:
+            opened = []
+            with self.assertRaises(OSError) as refused:
+                for number in range(folders):
+                    opened.append(open(mount / f"{number}/file", encoding="ascii"))
+            self.assertIn(refused.exception.errno, (24, 23))  # EMFILE, ENFILE
+            self.assertGreater(len(opened), 50)
+            for number, file in enumerate(opened):
+                self.assertEqual(file.read(), str(number))
+                file.close()
+            # All is right again.
+            for number in range(folders):
+                with open(mount / f"{number}/file", encoding="ascii") as file:
+                    self.assertEqual(file.read(), str(number))
+            self.assertEqual(mount.lines(), [])
+
+    def test_exchanges_mislead_nothing(self):
+        """Names are exchanged behind the mount all the time: files are changed, read and made where they were meant."""
+        for name, content in (("mine", "m"), ("theirs", "t")):
+            self.fill(f"{self.source}/{name}", content)
+        stop = threading.Event()
+
+        def exchange_on():
+            while not stop.is_set():
+                exchange(self.source + "/mine", self.source + "/theirs")
+
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            mine = os.open(mount / "mine", os.O_RDONLY)
+            kept = os.open(self.source + "/theirs", os.O_PATH)
+            before = self.look(f"/proc/self/fd/{kept}")
+            thread = threading.Thread(target=exchange_on)
+            thread.start()
+            try:
+                end = time.monotonic() + 3
+                number = 0
+                while time.monotonic() < end:
+                    number += 1
+                    for work in (lambda: os.chmod("x", 0o600 + number % 64, dir_fd=mine),
+                                 lambda: os.close(os.open(f"made{number}", os.O_CREAT | os.O_WRONLY, dir_fd=mine)),
+                                 lambda: os.unlink(f"made{number}", dir_fd=mine)):
+                        try:
+                            work()
+                        except OSError:
+                            pass
+                    self.assertEqual(os.readlink("link", dir_fd=mine), "m")
+            finally:
+                stop.set()
+                thread.join()
+            self.assertEqual(self.look(f"/proc/self/fd/{kept}"), before)
+            self.assertGreater(number, 50)
+            os.close(mine)
+            os.close(kept)
+
+
+if __name__ == "__main__":
+    mounting.main()
