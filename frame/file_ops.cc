@@ -1,5 +1,6 @@
 #include "frame/file_ops.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -41,6 +42,12 @@ bool has_nul(const std::string& path) {
   return path.find('\0') != std::string::npos;
 }
 
+/// The system's form of a file handle, with room for the longest.
+union HandleRoom {
+  file_handle handle;
+  std::array<std::uint8_t, sizeof(file_handle) + MAX_HANDLE_SZ> bytes{};
+};
+
 struct DirCloser {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
@@ -77,6 +84,24 @@ class SystemFiles final : public FileOps {
     const int again = uninterrupted([&] { return ::open(link_of(fd).c_str(), (flags & ~O_NOFOLLOW) | O_CLOEXEC); });
     if (again < 0) return io_error(errno, "open");
     return again;
+  }
+
+  Result<std::vector<std::uint8_t>> handle_of(int fd) override {
+    HandleRoom room;
+    room.handle.handle_bytes = MAX_HANDLE_SZ;
+    int mount = 0;
+    if (::name_to_handle_at(fd, "", &room.handle, &mount, AT_EMPTY_PATH) < 0) return io_error(errno, "handle");
+    const auto* begin = room.bytes.data();
+    return std::vector<std::uint8_t>(begin, begin + sizeof(file_handle) + room.handle.handle_bytes);
+  }
+
+  Result<int> open_handle(int mount, ByteView handle, int flags) override {
+    HandleRoom room;
+    if (handle.size() < sizeof(file_handle) || handle.size() > room.bytes.size()) return io_error(EINVAL, "open");
+    std::copy(handle.begin(), handle.end(), room.bytes.begin());
+    const int fd = uninterrupted([&] { return ::open_by_handle_at(mount, &room.handle, flags | O_CLOEXEC); });
+    if (fd < 0) return io_error(errno, "open");
+    return fd;
   }
 
   // close(2) is not repeated on EINTR: the descriptor is gone all the same.

@@ -45,6 +45,12 @@ class FileOps {
   virtual Result<int> open_named(const std::string& path, int flags);
   /// The file that `fd` is open on, perhaps with O_PATH, once more. `flags` as open(2); O_CLOEXEC is added.
   virtual Result<int> reopen(int fd, int flags) = 0;
+  /// What names the file that `fd` is open on for as long as it is there, wherever its names go. An error where the
+  /// filesystem has no such thing.
+  virtual Result<std::vector<std::uint8_t>> handle_of(int fd) = 0;
+  /// Opens the file of a handle; `mount`: any file of its filesystem, not open with O_PATH. ESTALE: it is gone. EPERM:
+  /// the caller may not do so (CAP_DAC_READ_SEARCH). `flags` as open(2); O_CLOEXEC is added.
+  virtual Result<int> open_handle(int mount, ByteView handle, int flags) = 0;
   virtual void close(int fd) = 0;
 
   /// Reads until `into` is full or the file ends; returns the number of bytes read.

@@ -276,6 +276,12 @@ Result<int> StoreFiles::open_named(const std::string& path, int flags) {
   }
 }
 
+Result<std::vector<std::uint8_t>> StoreFiles::handle_of(int fd) {
+  // A handle would lead to the file on disk, not to what it stands for.
+  if (opened(fd)) return io_error(EOPNOTSUPP, "handle");
+  return base_.handle_of(fd);
+}
+
 Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
   const auto known = opened(fd);
   if (!known || !known->leaf) return base_.pread(fd, into, at);

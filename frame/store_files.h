@@ -40,6 +40,10 @@ class StoreFiles final : public FileOps {
   Result<int> open_at(int dir, const std::string& path, int flags) override;
   Result<int> open_named(const std::string& path, int flags) override;
   Result<int> reopen(int fd, int flags) override;
+  Result<std::vector<std::uint8_t>> handle_of(int fd) override;
+  Result<int> open_handle(int mount, ByteView handle, int flags) override {
+    return base_.open_handle(mount, handle, flags);
+  }
   void close(int fd) override;
   Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override;
   Result<struct stat> status(int fd) override;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <future>
 #include <thread>
 #include <utility>
@@ -423,6 +424,9 @@ codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& n
     auto found = lookup_stored(parent, *directory, name);
     // A commit may have put a new file in place between two looks at the name.
     const bool is_stale = !found && found.error().kind == codec::ErrorKind::stale;
+    // What is not there cannot be made with so long a name either.
+    if (!found && found.error().sys == ENOENT && name.size() > longest_name())
+      return codec::io_error(ENAMETOOLONG, "lookup");
     if (!is_stale) return found;
     if (attempt == kProbeAttempts) return codec::io_error(ENOENT, "lookup");
   }
@@ -565,10 +569,14 @@ codec::Result<std::uint64_t> Filesystem::seek(FileHandle& handle, std::uint64_t 
   return seek_frame(handle, from, hole);
 }
 
+std::size_t Filesystem::longest_name() const {
+  // A new file becomes a frame, whose name on disk has a suffix.
+  return read_only_ ? NAME_MAX : NAME_MAX - tree_.rules().new_name("").size();
+}
+
 codec::Result<struct statvfs> Filesystem::filesystem_status() {
   auto status = files_.filesystem_status(tree_.root()->fd());
-  // A new file becomes a frame, whose name on disk has a suffix.
-  if (status && !read_only_) status->f_namemax -= tree_.rules().new_name("").size();
+  if (status) status->f_namemax = std::min<unsigned long>(status->f_namemax, longest_name());
   return status;
 }
 

@@ -202,6 +202,8 @@ class Filesystem {
   };
 
   codec::Result<void> check_single_source() const;
+  /// Bytes of the longest name that an entry can be made with.
+  std::size_t longest_name() const;
   codec::Result<Probe> probe_node(Node& node);
   /// For messages; empty if it has no name any more.
   std::string path_of(NodeId node) const;

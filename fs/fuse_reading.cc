@@ -96,61 +96,76 @@ struct Listing {
   }
 };
 
-void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
-  DirectoryHandle& handle = *from_kernel<DirectoryHandle>(info);
-  const Listing listing{filesystem_of(request), handle};
-  codec::MutexLock lock(listing.directory.mutex);
-  if (auto begun = listing.begin(offset); !begun) return reply_error(request, begun.error());
-  std::vector<char> buffer(size);
+/// An answer to a request for entries, put together before it is sent: once it is, the kernel may release the
+/// directory.
+struct Entries {
+  std::vector<char> buffer;
   std::size_t used = 0;
+  std::vector<NodeId> entered;  // by look-ups that the kernel will count
+};
+
+codec::Result<void> add_names(fuse_req_t request, const Listing& listing, off_t offset, Entries& to) {
+  codec::MutexLock lock(listing.directory.mutex);
+  if (auto begun = listing.begin(offset); !begun) return begun;
   for (auto i = static_cast<std::size_t>(offset); i < listing.size(); ++i) {
     struct stat status {};
     status.st_mode = listing.mode(i);
     status.st_ino = listing.inode(i);
-    const std::size_t length = fuse_add_direntry(request, buffer.data() + used, size - used, listing.name(i), &status,
+    const std::size_t left = to.buffer.size() - to.used;
+    const std::size_t length = fuse_add_direntry(request, to.buffer.data() + to.used, left, listing.name(i), &status,
                                                  static_cast<off_t>(i + 1));
-    if (length > size - used) break;
-    used += length;
+    if (length > left) break;
+    to.used += length;
   }
-  fuse_reply_buf(request, buffer.data(), used);
+  return {};
 }
 
-void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
-  DirectoryHandle& handle = *from_kernel<DirectoryHandle>(info);
-  Filesystem& filesystem = filesystem_of(request);
-  const Listing listing{filesystem, handle};
+codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse_ino_t node, off_t offset,
+                                Entries& to) {
+  Filesystem& filesystem = listing.filesystem;
   codec::MutexLock lock(listing.directory.mutex);
-  if (auto begun = listing.begin(offset); !begun) return reply_error(request, begun.error());
-  std::vector<char> buffer(size);
-  std::vector<NodeId> entered;
-  std::size_t used = 0;
+  if (auto begun = listing.begin(offset); !begun) return begun;
   for (auto i = static_cast<std::size_t>(offset); i < listing.size(); ++i) {
+    const char* name = listing.name(i);
     fuse_entry_param entry{};
     entry.attr.st_mode = listing.mode(i);
-    if (i < 2) {
-      entry.attr.st_ino = listing.inode(i);
+    // One that went away meanwhile is listed without attributes, as readdir(3) allows.
+    to.entered.reserve(to.entered.size() + 1);
+    auto found = i < 2 ? codec::Result<Attributes>(codec::io_error(ENOENT, "lookup"))
+                       : or_no_memory([&] { return filesystem.lookup(node, name); });
+    if (found) {
+      entry = entry_of(*found);
     } else {
-      // One that went away meanwhile is listed without attributes, as readdir(3) allows.
-      entered.reserve(entered.size() + 1);
-      const char* name = listing.name(i);
-      auto found = or_no_memory([&] { return filesystem.lookup(node, name); });
-      if (found) {
-        entry = entry_of(*found);
-      } else {
-        entry.attr.st_ino = listing.inode(i);
-      }
+      entry.attr.st_ino = listing.inode(i);
     }
-    const std::size_t length = fuse_add_direntry_plus(request, buffer.data() + used, size - used, listing.name(i),
-                                                      &entry, static_cast<off_t>(i + 1));
-    if (length > size - used) {
+    const std::size_t left = to.buffer.size() - to.used;
+    const std::size_t length =
+        fuse_add_direntry_plus(request, to.buffer.data() + to.used, left, name, &entry, static_cast<off_t>(i + 1));
+    if (length > left) {
       if (entry.ino != 0) filesystem.forget(entry.ino, 1);
       break;
     }
-    if (entry.ino != 0) entered.push_back(entry.ino);
-    used += length;
+    if (entry.ino != 0) to.entered.push_back(entry.ino);
+    to.used += length;
   }
-  if (fuse_reply_buf(request, buffer.data(), used) == -ENOENT) {
-    for (const NodeId id : entered)
+  return {};
+}
+
+void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
+  const Listing listing{filesystem_of(request), *from_kernel<DirectoryHandle>(info)};
+  Entries entries{std::vector<char>(size), 0, {}};
+  if (auto added = add_names(request, listing, offset, entries); !added) return reply_error(request, added.error());
+  fuse_reply_buf(request, entries.buffer.data(), entries.used);
+}
+
+void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
+  Filesystem& filesystem = filesystem_of(request);
+  const Listing listing{filesystem, *from_kernel<DirectoryHandle>(info)};
+  Entries entries{std::vector<char>(size), 0, {}};
+  if (auto added = add_entries(request, listing, node, offset, entries); !added)
+    return reply_error(request, added.error());
+  if (fuse_reply_buf(request, entries.buffer.data(), entries.used) == -ENOENT) {
+    for (const NodeId id : entries.entered)
       try_in_memory([&] { filesystem.forget(id, 1); });
   }
 }

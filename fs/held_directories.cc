@@ -28,25 +28,66 @@ HeldDirectory HeldDirectories::find(NodeId node) {
 }
 
 void HeldDirectories::keep(NodeId node, const HeldDirectory& directory) {
-  HeldDirectory oldest;  // closed without the lock
-  codec::MutexLock lock(mutex_);
-  if (by_node_.contains(node)) return;
-  held_.push_front({node, directory});
-  try {
-    by_node_.emplace(node, held_.begin());
-  } catch (...) {
-    held_.pop_front();
-    throw;
+  Held oldest;
+  {
+    codec::MutexLock lock(mutex_);
+    if (by_node_.contains(node)) return;
+    held_.push_front({node, directory});
+    try {
+      by_node_.emplace(node, held_.begin());
+    } catch (...) {
+      held_.pop_front();
+      throw;
+    }
+    handles_.erase(node);
+    if (held_.size() <= most_) return;
+    oldest = std::move(held_.back());
+    by_node_.erase(oldest.node);
+    held_.pop_back();
   }
-  if (held_.size() <= most_) return;
-  oldest = std::move(held_.back().directory);
-  by_node_.erase(held_.back().node);
-  held_.pop_back();
+  let_go(oldest);
+}
+
+void HeldDirectories::let_go(const Held& oldest) {
+  if (!opens_handles_) return;
+  // The handles of another filesystem below the source could not be told from the source's own.
+  const auto source = files_.status(root_->fd());
+  const auto status = files_.status(oldest.directory->fd());
+  if (!source || !status || source->st_dev != status->st_dev) return;
+  auto handle = files_.handle_of(oldest.directory->fd());
+  if (!handle) return;
+  codec::MutexLock lock(mutex_);
+  if (!by_node_.contains(oldest.node)) handles_[oldest.node] = std::move(*handle);
+}
+
+codec::Result<HeldDirectory> HeldDirectories::open_by_handle(NodeId node) {
+  Handle handle;
+  {
+    codec::MutexLock lock(mutex_);
+    const auto found = handles_.find(node);
+    if (found == handles_.end() || !opens_handles_) return HeldDirectory();
+    handle = found->second;
+  }
+  auto fd = files_.open_handle(root_->fd(), handle, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd && fd.error().sys == ESTALE) return codec::stale("the directory is gone");
+  if (!fd) {
+    if (fd.error().sys != EPERM && fd.error().sys != EOPNOTSUPP) return codec::Failure(fd.error());
+    opens_handles_ = false;
+    return HeldDirectory();
+  }
+  auto directory = std::make_shared<const frame::Descriptor>(files_, *fd);
+  const auto known = nodes_.find(node);
+  const auto status = files_.status(directory->fd());
+  if (!status) return codec::Failure(status.error());
+  if (!known || !known->is_at(*status)) return codec::stale("another directory has its handle");
+  keep(node, directory);
+  return directory;
 }
 
 void HeldDirectories::forget(NodeId node) {
   HeldDirectory gone;  // closed without the lock
   codec::MutexLock lock(mutex_);
+  handles_.erase(node);
   const auto found = by_node_.find(node);
   if (found == by_node_.end()) return;
   gone = std::move(found->second->directory);
@@ -67,6 +108,8 @@ codec::Result<HeldDirectory> HeldDirectories::open_beneath(const frame::Descript
 
 codec::Result<HeldDirectory> HeldDirectories::open(NodeId node) {
   if (HeldDirectory held = find(node)) return held;
+  auto by_handle = open_by_handle(node);
+  if (!by_handle || *by_handle) return by_handle;
   // Down from the nearest ancestor that is held: by a loop, for trees may be deep.
   std::vector<NodePlace> way;
   HeldDirectory parent;

@@ -10,11 +10,14 @@
 // the descriptors, which stay open for as long as they are used. Errors: stale (the directory is not where it was); io.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "codec/mutex.h"
 #include "frame/file_ops.h"
@@ -42,8 +45,14 @@ class HeldDirectories {
     HeldDirectory directory;
   };
 
+  using Handle = std::vector<std::uint8_t>;
+
   HeldDirectory find(NodeId node);
   void keep(NodeId node, const HeldDirectory& directory);
+  /// Holds less, and remembers how to open what is closed.
+  void let_go(const Held& oldest);
+  /// Null: by no handle.
+  codec::Result<HeldDirectory> open_by_handle(NodeId node);
   codec::Result<HeldDirectory> open_beneath(const frame::Descriptor& parent, const NodePlace& place);
 
   frame::FileOps& files_;
@@ -54,6 +63,8 @@ class HeldDirectories {
   codec::Mutex mutex_;
   std::list<Held> held_ GUARDED_BY(mutex_);  // used last comes first
   std::unordered_map<NodeId, std::list<Held>::iterator> by_node_ GUARDED_BY(mutex_);
+  std::unordered_map<NodeId, Handle> handles_ GUARDED_BY(mutex_);  // of those that were closed
+  std::atomic<bool> opens_handles_{true};                          // unless the daemon may not
 };
 
 }  // namespace cframefs::fs

@@ -41,6 +41,8 @@ class SimulatedDisk final : public frame::FileOps {
 
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
   codec::Result<int> reopen(int fd, int flags) override;
+  codec::Result<std::vector<std::uint8_t>> handle_of(int) override { return unknown(); }
+  codec::Result<int> open_handle(int, codec::ByteView, int) override { return unknown(); }
   void close(int fd) override;
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
   codec::Result<struct stat> status(int fd) override;

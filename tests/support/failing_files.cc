@@ -102,6 +102,14 @@ Result<int> FailingFiles::reopen(int fd, int flags) {
   return run({Kind::open, fd, {}}, [&] { return base_.reopen(fd, flags); });
 }
 
+Result<std::vector<std::uint8_t>> FailingFiles::handle_of(int fd) {
+  return run({Kind::status, fd, {}}, [&] { return base_.handle_of(fd); });
+}
+
+Result<int> FailingFiles::open_handle(int mount, codec::ByteView handle, int flags) {
+  return run({Kind::open, mount, {}}, [&] { return base_.open_handle(mount, handle, flags); });
+}
+
 Result<std::size_t> FailingFiles::pread(int fd, codec::ByteSpan into, frame::FileOffset at) {
   return run({Kind::read, fd, {}}, [&] { return base_.pread(fd, into, at); });
 }

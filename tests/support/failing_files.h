@@ -96,6 +96,8 @@ class FailingFiles : public frame::FileOps {
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
   codec::Result<int> open_named(const std::string& path, int flags) override;
   codec::Result<int> reopen(int fd, int flags) override;
+  codec::Result<std::vector<std::uint8_t>> handle_of(int fd) override;
+  codec::Result<int> open_handle(int mount, codec::ByteView handle, int flags) override;
   void close(int fd) override { base_.close(fd); }
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
   codec::Result<struct stat> status(int fd) override;

@@ -21,6 +21,10 @@ class ForwardingFiles : public frame::FileOps {
   }
   codec::Result<int> open_named(const std::string& path, int flags) override { return system_.open_named(path, flags); }
   codec::Result<int> reopen(int fd, int flags) override { return system_.reopen(fd, flags); }
+  codec::Result<std::vector<std::uint8_t>> handle_of(int fd) override { return system_.handle_of(fd); }
+  codec::Result<int> open_handle(int mount, codec::ByteView handle, int flags) override {
+    return system_.open_handle(mount, handle, flags);
+  }
   void close(int fd) override { system_.close(fd); }
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
     return system_.pread(fd, into, at);

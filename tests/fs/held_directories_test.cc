@@ -1,0 +1,131 @@
+// Directories that are held: within their number, and opened again beyond it; never another one.
+#include "fs/held_directories.h"
+
+#include <filesystem>
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/support/temp_dir.h"
+
+namespace cframefs::fs {
+namespace {
+
+class HeldDirectoriesTest : public ::testing::Test {
+ protected:
+  void start(std::size_t most) {
+    frame::FileOps& files = frame::system_files();
+    const auto fd = files.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
+    ASSERT_TRUE(fd);
+    root_ = std::make_shared<const frame::Descriptor>(files, *fd);
+    auto node = std::make_shared<Node>(kRootNode, NodeRole::stored, EntryKind::directory);
+    nodes_.set_root(std::move(node));
+    held_.start(root_, most);
+  }
+  std::filesystem::path path(const std::string& name) const { return temp_.path() / name; }
+  /// As a look-up does.
+  NodeId enter(NodeId parent, const std::string& name, const std::filesystem::path& at) {
+    Probe probe;
+    probe.kind = EntryKind::directory;
+    EXPECT_EQ(::stat(at.c_str(), &probe.status), 0);
+    probe.entry_inode = probe.status.st_ino;
+    return nodes_.enter(parent, name, NodeRole::stored, probe)->id;
+  }
+  NodeId make(const std::string& name) {
+    std::filesystem::create_directory(path(name));
+    return enter(kRootNode, name, path(name));
+  }
+  ino_t inode_of(NodeId node) {
+    const auto directory = held_.open(node);
+    if (!directory) return 0;
+    return frame::system_files().status((*directory)->fd())->st_ino;
+  }
+  codec::ErrorKind error_of(NodeId node) { return held_.open(node).error().kind; }
+
+  test::TempDir temp_;
+  NodeTable nodes_;
+  std::shared_ptr<const frame::Descriptor> root_;
+  HeldDirectories held_{frame::system_files(), nodes_};
+};
+
+TEST_F(HeldDirectoriesTest, OneThatIsHeldIsFoundWhereverItIsMovedTo) {
+  start(2);
+  const NodeId one = make("one");
+  const ino_t inode = inode_of(one);
+  std::filesystem::rename(path("one"), path("moved"));
+  std::filesystem::create_directory(path("one"));
+  EXPECT_EQ(inode_of(one), inode);
+  held_.forget(one);
+  EXPECT_EQ(error_of(one), codec::ErrorKind::stale) << "another directory has its name";
+}
+
+TEST_F(HeldDirectoriesTest, OneThatWasClosedIsOpenedByItsHandleOrByItsNames) {
+  start(1);
+  const NodeId one = make("one");
+  const NodeId other = make("other");
+  const ino_t inode = inode_of(one);
+  EXPECT_NE(inode_of(other), inode);
+  EXPECT_EQ(inode_of(one), inode);
+  EXPECT_NE(inode_of(other), inode);
+  std::filesystem::rename(path("one"), path("moved"));
+  if (::geteuid() == 0) {
+    EXPECT_EQ(inode_of(one), inode) << "root may open handles";
+  } else {
+    EXPECT_EQ(error_of(one), codec::ErrorKind::stale);
+  }
+}
+
+TEST_F(HeldDirectoriesTest, OneThatIsGoneIsStaleAndNotWhatTookItsPlace) {
+  start(1);
+  const NodeId one = make("one");
+  const NodeId other = make("other");
+  const ino_t inode = inode_of(one);
+  EXPECT_NE(inode_of(other), inode);
+  std::filesystem::rename(path("one"), path("old"));
+  std::filesystem::create_directory(path("one"));
+  std::filesystem::remove(path("old"));
+  EXPECT_EQ(error_of(one), codec::ErrorKind::stale);
+}
+
+TEST_F(HeldDirectoriesTest, ALinkIsNoDirectory) {
+  start(4);
+  const NodeId one = make("one");
+  std::filesystem::rename(path("one"), path("moved"));
+  std::filesystem::create_directory_symlink(path("moved"), path("one"));
+  EXPECT_EQ(error_of(one), codec::ErrorKind::stale);
+}
+
+TEST_F(HeldDirectoriesTest, DeepOnesAreReachedFromTheNearestThatIsHeld) {
+  start(3);
+  NodeId at = kRootNode;
+  std::filesystem::path where = temp_.path();
+  std::vector<std::pair<NodeId, ino_t>> way;
+  for (int depth = 0; depth < 30; ++depth) {
+    where /= "d";
+    std::filesystem::create_directory(where);
+    at = enter(at, "d", where);
+    struct stat status {};
+    ASSERT_EQ(::stat(where.c_str(), &status), 0);
+    way.emplace_back(at, status.st_ino);
+  }
+  for (const auto& [node, inode] : way)
+    EXPECT_EQ(inode_of(node), inode);
+  for (auto step = way.rbegin(); step != way.rend(); ++step)
+    EXPECT_EQ(inode_of(step->first), step->second);
+}
+
+TEST_F(HeldDirectoriesTest, OneWithoutANameIsStaleUnlessItIsHeld) {
+  start(4);
+  const NodeId one = make("one");
+  const NodeId other = make("other");
+  EXPECT_NE(inode_of(one), 0U);
+  nodes_.remove({kRootNode, "one"}, false);
+  nodes_.remove({kRootNode, "other"}, false);
+  EXPECT_NE(inode_of(one), 0U);
+  EXPECT_EQ(error_of(other), codec::ErrorKind::stale);
+}
+
+}  // namespace
+}  // namespace cframefs::fs
