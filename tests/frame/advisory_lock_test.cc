@@ -180,6 +180,37 @@ TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsPassedOnlyWhenThereWillBeNoOt
   expect_first_chunk(2);
 }
 
+/// The frame is another user's than the files beside it.
+class FrameOfAnotherUser final : public test::ForwardingFiles {
+ public:
+  explicit FrameOfAnotherUser(ino_t frame) : frame_(frame) {}
+  codec::Result<struct stat> status(int fd) override {
+    auto found = ForwardingFiles::status(fd);
+    if (found && found->st_ino == frame_) {
+      ++found->st_uid;
+      ++found->st_gid;
+    }
+    return found;
+  }
+
+ private:
+  const ino_t frame_;
+};
+
+TEST_F(AdvisoryLockTest, AFileThatTheFramesOwnerMayNotWriteIsNotWrittenAsItsSideCar) {
+  const test::Bytes secret(16, 7);
+  const auto side_car = temp_.write(frame::side_car_path(kName), secret);
+  FrameOfAnotherUser files(files_.status_at(dir_.fd(), kName)->st_ino);
+  for (const bool may_write : {false, true}) {
+    std::filesystem::permissions(side_car, std::filesystem::perms(may_write ? 0666 : 0644));
+    auto writer = FrameWriter::open(files, dir_.fd(), kName, nullptr);
+    ASSERT_TRUE(writer);
+    EXPECT_TRUE(commit(**writer, may_write ? 2 : 1));
+    EXPECT_EQ(test::file_bytes(side_car) != secret, may_write) << "the counter in it";
+  }
+  expect_first_chunk(2);
+}
+
 TEST_F(AdvisoryLockTest, ASideCarIsPassedAtTheLastAttemptIfOnlyReadersLockIt) {
   const auto side_car = temp_.write(frame::side_car_path(kName), test::Bytes(16)).string();
   for (const int how : {O_RDONLY, O_RDWR}) {
