@@ -3,7 +3,6 @@
 #include <cstring>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -33,7 +32,9 @@ Watcher::~Watcher() {
 }
 
 void Watcher::start() {
-  if (inotify_ >= 0 && wake_ >= 0) thread_ = std::thread([this] { run(); });
+  if (inotify_ < 0 || wake_ < 0) return;
+  // Here a lack of memory is the caller's to answer for; in the thread it would end the program.
+  thread_ = std::thread([this, buffer = std::vector<char>(kBufferBytes)]() mutable { run(buffer); });
 }
 
 void Watcher::stop() {
@@ -66,8 +67,7 @@ void Watcher::forget(std::uint64_t folder) {
   watches_.erase(found);
 }
 
-void Watcher::run() {
-  std::vector<char> buffer(kBufferBytes);
+void Watcher::run(std::vector<char>& buffer) {
   while (!stopping_) {
     pollfd waits[2] = {{inotify_, POLLIN, 0}, {wake_, POLLIN, 0}};
     if (poll(waits, 2, -1) < 0) continue;

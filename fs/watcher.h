@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include "codec/mutex.h"
 #include "frame/file_ops.h"
@@ -41,7 +42,7 @@ class Watcher {
   void forget(std::uint64_t folder);
 
  private:
-  void run();
+  void run(std::vector<char>& buffer);
   void report(const char* events, std::size_t length);
 
   const Reporter reporter_;
