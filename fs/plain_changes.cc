@@ -88,11 +88,14 @@ codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges&
 codec::Result<void> Filesystem::change_sparse_rights(int folder, const AttributeChanges& changes) {
   const auto entries = files_.list(folder);
   if (!entries) return codec::Failure(entries.error());
+  // The caller owns the index. A file of another user that was put beside it is not the frame's.
+  const auto index = files_.status_at(folder, frame::kSparseIndexName);
+  if (!index) return codec::Failure(index.error());
   for (const frame::DirectoryEntry& entry : *entries) {
     const auto file = tree_.open_entry(folder, entry.name, O_PATH | O_NOFOLLOW);
     if (!file) continue;  // removed by a commit meanwhile
     const auto status = files_.status((*file)->fd());
-    if (!status || !S_ISREG(status->st_mode)) continue;
+    if (!status || !S_ISREG(status->st_mode) || status->st_uid != index->st_uid) continue;
     if (auto done = change_rights_of((*file)->fd(), changes); !done) return done;
   }
   AttributeChanges of_folder = changes;
