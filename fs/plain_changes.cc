@@ -98,6 +98,9 @@ codec::Result<void> Filesystem::change_sparse_rights(int folder, const Attribute
     if (!status || !S_ISREG(status->st_mode) || status->st_uid != index->st_uid) continue;
     if (auto done = change_rights_of((*file)->fd(), changes); !done) return done;
   }
+  const auto own = files_.status(folder);
+  if (!own) return codec::Failure(own.error());
+  if (own->st_uid != index->st_uid) return {};
   AttributeChanges of_folder = changes;
   if (changes.mode) {
     const mode_t mode = *changes.mode & 0777U;
