@@ -73,6 +73,8 @@ class FileOps {
   /// Has the disk begin to read what stands there, so that a read to come finds it in memory. Promises nothing.
   virtual void read_soon(int fd, FileOffset at, std::uint64_t length) = 0;
 
+  /// Whether the thread's user, groups and capabilities allow it: nothing, or EACCES. `rights`: R_OK, W_OK, X_OK.
+  virtual Result<void> check_rights(int fd, int rights) = 0;
   virtual Result<std::vector<std::string>> list_attributes(int fd) = 0;
   virtual Result<std::string> get_attribute(int fd, const std::string& name) = 0;
 

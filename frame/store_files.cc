@@ -24,7 +24,6 @@ constexpr std::string_view kEmbedSuffix = ".b2e";
 constexpr std::string_view kFolderSuffix = ".b2d";
 constexpr std::size_t kSuffixLength = 4;
 const char* const kEmbedFile = "embed.b2e";
-const char* const kMetadataFile = "__vlmeta__.b2f";
 constexpr std::size_t kMostKnown = 64;
 // Set in the inode numbers made up here; below the bit that marks decoded views.
 constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
@@ -305,11 +304,7 @@ Result<struct stat> StoreFiles::status(int fd) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.status(fd);
   // A folder on disk is itself.
-  if (!known->leaf && known->place.known->on_folder) {
-    const auto status = base_.status(fd);
-    if (status && S_ISDIR(status->st_mode)) return status;
-  }
-  return status_inside(known->place);
+  return is_folder_on_disk(fd, *known) ? base_.status(fd) : status_inside(known->place);
 }
 
 Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
@@ -373,64 +368,6 @@ Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
   const FileOffset end{known->leaf->size()};
   if (from >= end) return io_error(ENXIO, "lseek");
   return whence == SEEK_HOLE ? end : from;
-}
-
-// ---- attributes --------------------------------------------------------------------------------------------------
-
-bool StoreFiles::is_itself(int fd, const Opened& opened) const {
-  if (opened.leaf || opened.is_member) return false;
-  if (!opened.place.known->on_folder) return opened.place.inside.empty();
-  const auto status = base_.status(fd);
-  return status && S_ISDIR(status->st_mode);
-}
-
-Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const Opened& opened) const {
-  const Known& known = *opened.place.known;
-  if (known.on_folder && is_itself(fd, opened)) {
-    const auto file = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (file) return open_container(base_, std::make_shared<const Descriptor>(base_, *file), nullptr, FileOffset{0});
-    if (!is_missing(file.error())) return Failure(file.error());
-  }
-  const Store::Leaf* leaf = known.store ? known.store->metadata_of(opened.place.inside) : nullptr;
-  if (leaf == nullptr) return std::shared_ptr<const Container>();
-  auto source = known.store->open(*leaf);
-  if (!source) return Failure(source.error());
-  return open_cframe(std::move(*source), std::make_shared<IndexCache>());
-}
-
-Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
-  const auto known = opened(fd);
-  if (!known || known->is_member) return base_.list_attributes(fd);
-  std::vector<std::string> names;
-  if (is_itself(fd, *known)) {
-    if (auto own = base_.list_attributes(fd)) names = std::move(*own);  // else a filesystem without attributes
-  }
-  if (known->leaf) return names;
-  const auto metadata = metadata_of(fd, *known);
-  if (!metadata || !*metadata) return names;  // asking for one of them tells of damage
-  for (const std::string& layer : (*metadata)->vlmetalayer_names()) {
-    // An attribute's name ends at its first NUL.
-    if (layer.find('\0') == std::string::npos) names.push_back(std::string(kVlmetaAttribute) + layer);
-  }
-  return names;
-}
-
-Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
-  const auto known = opened(fd);
-  if (!known || known->is_member) return base_.get_attribute(fd, name);
-  if (!known->leaf && name.starts_with(kVlmetaAttribute)) {
-    const auto metadata = metadata_of(fd, *known);
-    if (!metadata) return Failure(metadata.error());
-    if (!*metadata) return io_error(ENODATA, "getxattr");
-    const std::vector<std::string> layers = (*metadata)->vlmetalayer_names();
-    const std::string layer = name.substr(kVlmetaAttribute.size());
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) return io_error(ENODATA, "getxattr");
-    const auto content = (*metadata)->vlmetalayer(layer);
-    if (!content) return Failure(content.error());
-    return std::string(content->begin(), content->end());
-  }
-  if (!is_itself(fd, *known)) return io_error(ENODATA, "getxattr");
-  return base_.get_attribute(fd, name);
 }
 
 // ---- changes: none inside ----------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ class StoreFiles final : public FileOps {
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
   void note_access(int fd) override { base_.note_access(fd); }
   void read_soon(int fd, FileOffset at, std::uint64_t length) override;
+  Result<void> check_rights(int fd, int rights) override { return base_.check_rights(fd, rights); }
   Result<std::vector<std::string>> list_attributes(int fd) override;
   Result<std::string> get_attribute(int fd, const std::string& name) override;
 
@@ -113,6 +114,8 @@ class StoreFiles final : public FileOps {
   Result<std::vector<DirectoryEntry>> list_inside(int dir_fd, const Place& place);
   /// Whether the descriptor is, to `base_`, the very folder or file that it stands for.
   bool is_itself(int fd, const Opened& opened) const;
+  bool is_folder_on_disk(int fd, const Opened& opened) const;
+  Result<std::string> shown_acl(const Opened& opened) const;
   /// The frame with the metadata of an open folder; null if there is none.
   Result<std::shared_ptr<const Container>> metadata_of(int fd, const Opened& opened) const;
   /// EROFS for what lies inside a store, and for a store itself unless `whole`.

@@ -48,11 +48,12 @@ constexpr std::uint32_t bit_of(unsigned capability) {
 
 /// Those that pass rights and make devices. Not CAP_FSETID, which keeps set-group-id bits, nor CAP_SYS_RESOURCE, which
 /// passes quotas.
-void keep_rights_only() {
+constexpr std::uint32_t kPassing =
+    bit_of(CAP_DAC_OVERRIDE) | bit_of(CAP_DAC_READ_SEARCH) | bit_of(CAP_FOWNER) | bit_of(CAP_MKNOD);
+
+void keep_capabilities(std::uint32_t kept) {
   Capabilities wanted = capabilities();
-  constexpr std::uint32_t kKept =
-      bit_of(CAP_DAC_OVERRIDE) | bit_of(CAP_DAC_READ_SEARCH) | bit_of(CAP_FOWNER) | bit_of(CAP_MKNOD);
-  wanted[0].effective = wanted[0].permitted & kKept;
+  wanted[0].effective = wanted[0].permitted & kept;
   wanted[1].effective = 0;
   auto header = capability_header();
   static_cast<void>(::syscall(SYS_capset, &header, wanted.data()));
@@ -81,8 +82,12 @@ std::vector<gid_t> groups_of(pid_t process) {
   return groups;
 }
 
-ActingAs::ActingAs(const Caller& caller, Groups groups) {
-  if (::geteuid() != 0 || (caller.user == 0 && caller.group == 0)) return;
+bool ActingAs::is_possible() {
+  return ::geteuid() == 0;
+}
+
+ActingAs::ActingAs(const Caller& caller, Groups groups, Rights rights) {
+  if (!is_possible() || (caller.user == 0 && caller.group == 0)) return;
   if (groups == Groups::all && caller.process != 0) {
     std::vector<gid_t> theirs = groups_of(caller.process);
     const int count = ::getgroups(0, nullptr);
@@ -92,7 +97,7 @@ ActingAs::ActingAs(const Caller& caller, Groups groups) {
   changed_ = true;
   set_group(caller.group);
   set_user(caller.user);
-  keep_rights_only();
+  keep_capabilities(rights == Rights::passed ? kPassing : 0);
 }
 
 ActingAs::~ActingAs() {

@@ -1,8 +1,8 @@
 // On whose behalf something is made, and doing so as that user: what is made belongs to its maker from the start, and
 // set-group-id folders, default ACLs and quotas do with it what they do without a mount.
 //
-// The thread keeps the capabilities that let it pass rights: the kernel has checked those of the caller already. A
-// daemon without root's rights serves its own user alone, and changes nothing here.
+// The thread keeps the capabilities that let it pass rights, unless asked otherwise: the kernel has checked those of
+// the caller already. A daemon without root's rights serves its own user alone, and changes nothing here.
 //
 // Thread safety: an ActingAs changes the thread that makes it and no other one. Errors: none.
 #pragma once
@@ -29,10 +29,18 @@ class ActingAs {
     all,  // also those that the caller's process has besides: they decide whether a set-group-id bit stays
   };
 
-  explicit ActingAs(const Caller& caller, Groups groups = Groups::primary);
+  enum class Rights : std::uint8_t {
+    passed,   // the kernel has checked those of the caller
+    callers,  // what the caller may not do fails
+  };
+
+  explicit ActingAs(const Caller& caller, Groups groups = Groups::primary, Rights rights = Rights::passed);
   ~ActingAs();
   ActingAs(const ActingAs&) = delete;
   ActingAs& operator=(const ActingAs&) = delete;
+
+  /// Whether the daemon can act as other users.
+  static bool is_possible();
 
  private:
   bool changed_ = false;

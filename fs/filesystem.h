@@ -130,6 +130,8 @@ class Filesystem {
 
   /// `flags`: as open(2); O_CREAT and O_EXCL have been dealt with.
   codec::Result<std::unique_ptr<FileHandle>> open(NodeId node, int flags = O_RDONLY);
+  /// Whether the caller has rights (R_OK, W_OK) that the kernel cannot judge from what it was shown: EACCES.
+  codec::Result<void> check_caller(NodeId node, const Caller& caller, int rights);
   codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   /// lseek(2) with SEEK_DATA or SEEK_HOLE.
   codec::Result<std::uint64_t> seek(FileHandle& handle, std::uint64_t from, int whence);

@@ -6,16 +6,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fs/fuse_requests.h"
 
 namespace cframefs::fs {
 namespace {
-
-Caller caller_of(fuse_req_t request) {
-  const fuse_ctx* context = fuse_req_ctx(request);
-  return {context->uid, context->gid, context->pid, context->umask};
-}
 
 constexpr mode_t kPrivileges = S_ISUID | S_ISGID;
 constexpr const char* kCapability = "security.capability";
@@ -67,8 +63,16 @@ void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
     adapter.filesystem().release(std::move(handle));
 }
 
+int rights_to_open(int flags) {
+  const int mode = flags & O_ACCMODE;
+  const int truncates = (flags & O_TRUNC) != 0 ? W_OK : 0;
+  return truncates | (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0);
+}
+
 void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FuseAdapter& adapter = adapter_of(request);  // a request is gone once it is answered
+  const auto allowed = adapter.filesystem().check_caller(node, caller_of(request), rights_to_open(info->flags));
+  if (!allowed) return reply_error(request, allowed.error());
   auto handle = adapter.filesystem().open(node, info->flags);
   if (!handle) return reply_error(request, handle.error());
   const bool fresh = !(*handle)->keep_pages;
@@ -146,8 +150,22 @@ AttributeChanges changes_of(const struct stat& wanted, int what) {
   return changes;
 }
 
+/// What is truncated by its name must be writable, and so must what gets the time of now, except for its owner.
+codec::Result<void> check_change(fuse_req_t request, fuse_ino_t node, int what) {
+  const bool truncates = (what & FUSE_SET_ATTR_SIZE) != 0;
+  const bool touches = (what & FUSE_SET_ATTR_MTIME_NOW) != 0;
+  if (!truncates && !touches) return {};
+  const Caller caller = caller_of(request);
+  const auto allowed = filesystem_of(request).check_caller(node, caller, W_OK);
+  if (allowed || truncates) return allowed;
+  const auto attributes = filesystem_of(request).attributes(node, nullptr);
+  return attributes && attributes->status.st_uid == caller.user ? codec::Result<void>() : allowed;
+}
+
 void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int what, fuse_file_info* info) {
   FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
+  const auto allowed = handle == nullptr ? check_change(request, node, what) : codec::Result<void>();
+  if (!allowed) return reply_error(request, allowed.error());
   if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) adapter_of(request).note_privileges();
   auto attributes = filesystem_of(request).change_attributes(node, handle, changes_of(*wanted, what));
   if (!attributes) return reply_error(request, attributes.error());
@@ -197,11 +215,13 @@ void on_copy_file_range(fuse_req_t request, fuse_ino_t /*from_node*/, off_t from
 void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
                  int flags) {
   if (std::string_view(name) == kCapability) adapter_of(request).note_privileges();
+  if (auto allowed = check_attribute(request, node, name, W_OK); !allowed) return reply_error(request, allowed.error());
   reply_result(request,
                filesystem_of(request).set_attribute(node, name, std::string(value, size), flags, caller_of(request)));
 }
 
 void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
+  if (auto allowed = check_attribute(request, node, name, W_OK); !allowed) return reply_error(request, allowed.error());
   reply_result(request, filesystem_of(request).remove_attribute(node, name));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fs/fuse_requests.h"
 
@@ -207,6 +208,7 @@ void reply_attribute(fuse_req_t request, const std::string& value, std::size_t s
 }
 
 void on_getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
+  if (auto allowed = check_attribute(request, node, name, R_OK); !allowed) return reply_error(request, allowed.error());
   auto value = filesystem_of(request).get_attribute(node, name);
   if (!value) return reply_error(request, value.error());
   reply_attribute(request, *value, size);

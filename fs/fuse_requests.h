@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include <fuse_lowlevel.h>
 
@@ -22,6 +23,16 @@ inline FuseAdapter& adapter_of(fuse_req_t request) {
 }
 inline Filesystem& filesystem_of(fuse_req_t request) {
   return adapter_of(request).filesystem();
+}
+
+inline Caller caller_of(fuse_req_t request) {
+  const fuse_ctx* context = fuse_req_ctx(request);
+  return {context->uid, context->gid, context->pid, context->umask};
+}
+/// Whether the caller may do that to an extended attribute of programs (attributes of other kinds have owners).
+inline codec::Result<void> check_attribute(fuse_req_t request, fuse_ino_t node, std::string_view name, int rights) {
+  if (!name.starts_with("user.")) return {};
+  return filesystem_of(request).check_caller(node, caller_of(request), rights);
 }
 
 template <class Handle>

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -10,8 +11,10 @@
 #include <fcntl.h>
 
 #include "frame/numpy_pack.h"
+#include "frame/posix_acl.h"
 #include "frame/sparse_frame.h"
 #include "frame/suffixes.h"
+#include "fs/acting_as.h"
 
 namespace cframefs::fs {
 namespace {
@@ -58,15 +61,16 @@ EntryKind kind_of_mode(mode_t mode) {
 }
 
 /// The rights that programs have to a file in a folder of its own, for each class of users what both allow. A class of
-/// the file's that is another one for the folder has there what all classes have.
-mode_t joint_rights(const struct stat& file, const struct stat& folder) {
-  const mode_t least = folder.st_mode >> 6U & folder.st_mode >> 3U & folder.st_mode;
+/// the file's that is another one for the folder has there what `others` says: what all classes have, or with an access
+/// control list its bounds.
+mode_t joint_rights(const struct stat& file, const struct stat& folder, std::optional<mode_t> listed) {
+  const mode_t others = listed.value_or(folder.st_mode >> 6U & folder.st_mode >> 3U & folder.st_mode);
   const bool same_user = file.st_uid == folder.st_uid;
-  const bool same_classes = same_user && file.st_gid == folder.st_gid;
+  const bool same_classes = same_user && file.st_gid == folder.st_gid && !listed;
   mode_t rights = file.st_mode & ~mode_t{0777};
   for (const unsigned shift : {6U, 3U, 0U}) {
     const bool same = shift == 6U ? same_user : same_classes;
-    const mode_t in_folder = (same ? folder.st_mode >> shift : least) & 07U;
+    const mode_t in_folder = (same ? folder.st_mode >> shift : others) & 07U;
     mode_t allowed = 0;
     if ((in_folder & 01U) != 0) allowed = 05;
     if ((in_folder & 03U) == 03) allowed = 07;
@@ -139,19 +143,30 @@ bool SourceTree::keeps_kind(EntryKind kind, const std::string& name) const {
   return kind != EntryKind::plain || !rules_.has_container_suffix(name);
 }
 
-/// The index of a sparse frame; missing if the entry is another directory.
-codec::Result<struct stat> SourceTree::index_status(int directory, const std::string& name) const {
+/// Of a sparse frame what its index says, with the rights that programs have; missing if the entry is another
+/// directory.
+codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor folder(files_, *fd);
-  return files_.status_at(folder.fd(), kSparseIndexName);
+  auto index = files_.status_at(folder.fd(), kSparseIndexName);
+  const auto status = index ? files_.status(folder.fd()) : index;
+  if (!status) return status;
+  std::optional<mode_t> listed;
+  if (const auto acl = files_.get_attribute(folder.fd(), std::string(frame::kAccessAcl))) {
+    // The daemon looks as the caller when the frame is opened, if it can.
+    const frame::AclBounds bounds = frame::bounds_of(*acl);
+    listed = ActingAs::is_possible() ? bounds.most : bounds.least;
+  }
+  index->st_mode = joint_rights(*index, *status, listed);
+  return index;
 }
 
 codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string& name, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
   if (!may_be_container(name)) return kind;
   if (kind == EntryKind::directory) {
-    return index_status(directory, name) ? EntryKind::sparse_frame : kind;
+    return sparse_status(directory, name) ? EntryKind::sparse_frame : kind;
   }
   if (kind != EntryKind::plain) return kind;
   if (rules_.depends_on_content(name)) {
@@ -206,10 +221,9 @@ codec::Result<Probe> SourceTree::probe_entry(int directory, const std::string& n
   probe.status = *status;
   probe.entry_inode = status->st_ino;
   if (*kind == EntryKind::sparse_frame) {
-    auto index = index_status(directory, name);
+    auto index = sparse_status(directory, name);
     if (!index) return of(index.error(), name);
     probe.status = *index;
-    probe.status.st_mode = joint_rights(*index, *status);
   }
   probe.identity = frame::Identity::of(probe.status);
   probe.size = static_cast<std::uint64_t>(probe.status.st_size);

@@ -138,6 +138,10 @@ Result<frame::FileOffset> FailingFiles::seek(int fd, frame::FileOffset from, int
   return run({Kind::seek, fd, {}}, [&] { return base_.seek(fd, from, whence); });
 }
 
+Result<void> FailingFiles::check_rights(int fd, int rights) {
+  return run({Kind::get_attribute, fd, {}}, [&] { return base_.check_rights(fd, rights); });
+}
+
 Result<std::vector<std::string>> FailingFiles::list_attributes(int fd) {
   return run({Kind::get_attribute, fd, {}}, [&] { return base_.list_attributes(fd); });
 }

@@ -42,7 +42,7 @@ struct FileCall {
     list,
     read_link,
     seek,
-    get_attribute,  // and list_attributes()
+    get_attribute,  // and list_attributes(), check_rights()
     // What changes something.
     create,
     write,
@@ -108,6 +108,7 @@ class FailingFiles : public frame::FileOps {
   codec::Result<frame::FileOffset> seek(int fd, frame::FileOffset from, int whence) override;
   void note_access(int fd) override { base_.note_access(fd); }
   void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override { base_.read_soon(fd, at, length); }
+  codec::Result<void> check_rights(int fd, int rights) override;
   codec::Result<std::vector<std::string>> list_attributes(int fd) override;
   codec::Result<std::string> get_attribute(int fd, const std::string& name) override;
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override;

@@ -41,6 +41,7 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<frame::FileOffset> seek(int fd, frame::FileOffset from, int whence) override {
     return system_.seek(fd, from, whence);
   }
+  codec::Result<void> check_rights(int fd, int rights) override { return system_.check_rights(fd, rights); }
   codec::Result<std::vector<std::string>> list_attributes(int fd) override { return system_.list_attributes(fd); }
   codec::Result<std::string> get_attribute(int fd, const std::string& name) override {
     return system_.get_attribute(fd, name);

@@ -1,0 +1,95 @@
+// The extended attributes of stores: those of the file or folder on disk, a group's metadata, and for members the
+// access control list of the file that holds their bytes.
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+
+#include "frame/cframe.h"
+#include "frame/open.h"
+#include "frame/posix_acl.h"
+#include "frame/store_files.h"
+
+namespace cframefs::frame {
+namespace {
+
+using codec::Failure;
+using codec::io_error;
+
+const char* const kMetadataFile = "__vlmeta__.b2f";
+
+}  // namespace
+
+bool StoreFiles::is_itself(int fd, const Opened& opened) const {
+  if (opened.leaf || opened.is_member) return false;
+  return opened.place.known->on_folder ? is_folder_on_disk(fd, opened) : opened.place.inside.empty();
+}
+
+bool StoreFiles::is_folder_on_disk(int fd, const Opened& opened) const {
+  if (!opened.place.known->on_folder || opened.leaf) return false;
+  const auto status = base_.status(fd);
+  return status && S_ISDIR(status->st_mode);
+}
+
+Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const Opened& opened) const {
+  const Known& known = *opened.place.known;
+  if (known.on_folder && is_itself(fd, opened)) {
+    const auto file = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (file) return open_container(base_, std::make_shared<const Descriptor>(base_, *file), nullptr, FileOffset{0});
+    if (file.error().sys != ENOENT) return Failure(file.error());
+  }
+  const Store::Leaf* leaf = known.store ? known.store->metadata_of(opened.place.inside) : nullptr;
+  if (leaf == nullptr) return std::shared_ptr<const Container>();
+  auto source = known.store->open(*leaf);
+  if (!source) return Failure(source.error());
+  return open_cframe(std::move(*source), std::make_shared<IndexCache>());
+}
+
+Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
+  const auto known = opened(fd);
+  if (!known || known->is_member) return base_.list_attributes(fd);
+  std::vector<std::string> names;
+  // None of a filesystem that has no attributes.
+  if (auto own = base_.list_attributes(fd)) names = std::move(*own);
+  if (!is_itself(fd, *known)) std::erase_if(names, [](const std::string& own) { return own != kAccessAcl; });
+  if (known->leaf) return names;
+  const auto metadata = metadata_of(fd, *known);
+  if (!metadata || !*metadata) return names;  // asking for one of them tells of damage
+  for (const std::string& layer : (*metadata)->vlmetalayer_names()) {
+    // An attribute's name ends at its first NUL.
+    if (layer.find('\0') == std::string::npos) names.push_back(std::string(kVlmetaAttribute) + layer);
+  }
+  return names;
+}
+
+Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
+  const auto known = opened(fd);
+  if (!known || known->is_member) return base_.get_attribute(fd, name);
+  if (!known->leaf && name.starts_with(kVlmetaAttribute)) {
+    const auto metadata = metadata_of(fd, *known);
+    if (!metadata) return Failure(metadata.error());
+    if (!*metadata) return io_error(ENODATA, "getxattr");
+    const std::vector<std::string> layers = (*metadata)->vlmetalayer_names();
+    const std::string layer = name.substr(kVlmetaAttribute.size());
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) return io_error(ENODATA, "getxattr");
+    const auto content = (*metadata)->vlmetalayer(layer);
+    if (!content) return Failure(content.error());
+    return std::string(content->begin(), content->end());
+  }
+  if (name == kAccessAcl && !is_folder_on_disk(fd, *known)) return shown_acl(*known);
+  if (!is_itself(fd, *known)) return io_error(ENODATA, "getxattr");
+  return base_.get_attribute(fd, name);
+}
+
+/// That of the file with the bytes, as status_inside() shows its mode.
+Result<std::string> StoreFiles::shown_acl(const Opened& opened) const {
+  auto acl = base_.get_attribute(opened.place.known->file->fd(), std::string(kAccessAcl));
+  if (!acl) return acl;
+  return with_permissions(*acl,
+                          opened.leaf ? [](unsigned permissions) { return permissions & 04U; } : enter_if_readable);
+}
+
+}  // namespace cframefs::frame
