@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/xattr.h>
 
+#include "frame/free_name.h"
 #include "frame/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/log.h"
@@ -207,7 +208,7 @@ codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& folder,
                 : codec::Failure(made.error());
   }
   // Seen by no program before it is whole.
-  if (done) done = files_.rename_at(folder->fd(), temporary, folder->fd(), name, RENAME_NOREPLACE);
+  if (done) done = frame::give_free_name(files_, folder->fd(), temporary, name);
   if (done) return files_.status(file.fd());
   static_cast<void>(files_.remove_at(folder->fd(), temporary, false));
   return codec::Failure(done.error());

@@ -16,6 +16,7 @@ constexpr std::size_t kDeepest = 100'000;
 void HeldDirectories::start(HeldDirectory root, std::size_t most) {
   root_ = std::move(root);
   most_ = most;
+  if (const auto status = files_.status(root_->fd())) device_ = status->st_dev;
 }
 
 HeldDirectory HeldDirectories::find(NodeId node) {
@@ -50,10 +51,6 @@ void HeldDirectories::keep(NodeId node, const HeldDirectory& directory) {
 
 void HeldDirectories::let_go(const Held& oldest) {
   if (!opens_handles_) return;
-  // The handles of another filesystem below the source could not be told from the source's own.
-  const auto source = files_.status(root_->fd());
-  const auto status = files_.status(oldest.directory->fd());
-  if (!source || !status || source->st_dev != status->st_dev) return;
   auto handle = files_.handle_of(oldest.directory->fd());
   if (!handle) return;
   codec::MutexLock lock(mutex_);
@@ -124,7 +121,7 @@ codec::Result<HeldDirectory> HeldDirectories::open(NodeId node) {
   for (auto step = way.rbegin(); step != way.rend(); ++step) {
     auto directory = open_beneath(*parent, *step);
     if (!directory) return directory;
-    keep(step->node->id, *directory);
+    if (step->node->device == device_) keep(step->node->id, *directory);
     parent = std::move(*directory);
   }
   return parent;

@@ -2,9 +2,9 @@
 // descriptor (fs/doc/tree.md).
 //
 // A directory that is moved goes on being the same one, and one that another takes the place of is never mistaken for
-// it: a descriptor is handed out only if device and inode are the node's. A bounded number is held. One that was closed
-// is opened again by its file handle, where the system and the daemon's rights allow, else by walking down from an
-// ancestor that is held.
+// it: a descriptor is handed out only if device and inode are the node's. A bounded number is held, all of the source's
+// own filesystem, for a descriptor would keep another one below it from being unmounted. One that is not held is opened
+// by its file handle, where the system and the daemon's rights allow, else by walking down from an ancestor that is held.
 //
 // Thread safety: all members may be called at once. Lock order: its mutex after all others. Ownership: callers share
 // the descriptors, which stay open for as long as they are used. Errors: stale (the directory is not where it was); io.
@@ -58,6 +58,7 @@ class HeldDirectories {
   frame::FileOps& files_;
   const NodeTable& nodes_;
   HeldDirectory root_;
+  dev_t device_ = 0;  // of the source
   std::size_t most_ = 1;
 
   codec::Mutex mutex_;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "frame/advisory_lock.h"
+#include "frame/free_name.h"
 #include "frame/replacement_file.h"
 #include "fs/filesystem.h"
 
@@ -213,7 +214,7 @@ codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
   const auto ours = files_.status((*folder)->fd());
   const auto taken = files_.status_at(parent->fd(), hidden);
   if (!ours || !taken || ours->st_ino != taken->st_ino || ours->st_dev != taken->st_dev) {
-    static_cast<void>(files_.rename_at(parent->fd(), hidden, entry.fd(), entry.name(), RENAME_NOREPLACE));
+    static_cast<void>(frame::rename_to_free_name(files_, parent->fd(), hidden, entry.fd(), entry.name()));
     return codec::stale("another entry has taken its place");
   }
   if (pause) pause->moved({parent, hidden, hidden});
@@ -311,7 +312,7 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
     }
   }
   // The new entry comes first: of two that want one name the old one keeps it until it goes, which is then one step.
-  const unsigned flags = !replaced || aside ? RENAME_NOREPLACE : 0;
+  const bool is_free = !replaced || aside;
   {
     const std::shared_ptr<WriteBack> writer = write_back_at(from.place);
     const std::shared_ptr<WriteBack> old_writer = replaced && !aside ? write_back_at(replaced->place) : nullptr;
@@ -319,7 +320,9 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
     const auto old_pause = old_writer ? std::make_unique<WriteBack::Pause>(old_writer) : nullptr;
     codec::ExclusiveLock names(names_);
     const std::vector<Watched> same = states_at({from});
-    if (auto renamed = files_.rename_at(from.fd(), from.name(), to.fd(), to.name(), flags); !renamed) return renamed;
+    auto renamed = is_free ? frame::rename_to_free_name(files_, from.fd(), from.name(), to.fd(), to.name())
+                           : files_.rename_at(from.fd(), from.name(), to.fd(), to.name(), 0);
+    if (!renamed) return renamed;
     if (pause) pause->moved(frame_place(to.directory, to.place));
     if (old_pause) old_pause->unlinked();
     nodes_.move(from.place, to.place);
@@ -364,8 +367,8 @@ codec::Result<void> Filesystem::exchange(const Entry& one, const Entry& other) {
     const std::string one_lock = frame::side_car_path(one.name());
     const std::string other_lock = frame::side_car_path(other.name());
     if (files_.rename_at(one.fd(), one_lock, other.fd(), other_lock, RENAME_EXCHANGE)) return {};
-    if (!files_.rename_at(one.fd(), one_lock, other.fd(), other_lock, RENAME_NOREPLACE)) {
-      static_cast<void>(files_.rename_at(other.fd(), other_lock, one.fd(), one_lock, RENAME_NOREPLACE));
+    if (!frame::rename_to_free_name(files_, one.fd(), one_lock, other.fd(), other_lock)) {
+      static_cast<void>(frame::rename_to_free_name(files_, other.fd(), other_lock, one.fd(), one_lock));
     }
   }
   return {};

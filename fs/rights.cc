@@ -1,9 +1,9 @@
 // Rights that the kernel cannot judge from what it is shown.
 //
 // The kernel decides by the mode and the access control list of each file (default_permissions). Of a sparse frame it
-// is shown those of the index; what the frame's directory allows is joined to the mode. An access control list cannot be
-// joined to rights of another kind, because a user's groups are not known before the user comes: there the daemon looks
-// as the caller.
+// is shown those of the index; what the frame's directory allows is joined to the mode. An access control list cannot
+// be joined to rights of another kind, because a user's groups are not known before the user comes: there the daemon
+// looks as the caller.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,11 +1,11 @@
 #include "tools/new_file.h"
 
 #include <cerrno>
-#include <cstdio>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "frame/free_name.h"
 #include "frame/replacement_file.h"
 
 namespace cframefs::tools {
@@ -99,13 +99,9 @@ Result<void> NewFile::make_temporary(const std::string& prefix, const std::strin
 Result<void> NewFile::take_place() {
   const int folder = folder_.fd();
   if (replace_) return files_->rename_at(folder, temporary_, folder, name_, 0);
-  auto renamed = files_->rename_at(folder, temporary_, folder, name_, RENAME_NOREPLACE);
-  if (renamed) return renamed;
-  if (renamed.error().sys == EEXIST) return refused("is there already; --force replaces it");
-  // Not every filesystem can rename so.
-  if (renamed.error().sys != EINVAL) return renamed;
-  if (auto free = check_place(); !free) return free;
-  return files_->rename_at(folder, temporary_, folder, name_, 0);
+  auto named = frame::give_free_name(*files_, folder, temporary_, name_);
+  if (!named && named.error().sys == EEXIST) return refused("is there already; --force replaces it");
+  return named;
 }
 
 Result<void> NewFile::publish() {

@@ -82,6 +82,20 @@ class NestedFilesystems(unittest.TestCase):
         for folder in ("", "one/", "two/"):
             self.assertTrue(os.path.samefile(f"{out}/{folder}plain", f"{out}/{folder}plain-link"))
 
+    def test_a_filesystem_below_the_source_can_be_unmounted(self):
+        with Mount(self.source) as mount:
+            os.mkdir(self.source + "/one/deep")
+            self.assertIn("plain", os.listdir(mount / "one"))
+            for name in ("one/plain", "one/frame"):
+                with open(mount / name, "rb") as file:
+                    self.assertEqual(file.read(), self.contents[name])
+            with open(mount / "one/deep/new", "wb") as file:
+                file.write(b"new")
+            output("umount", self.source + "/one")
+            self.assertEqual(os.listdir(mount / "one"), [])
+            with open(mount / "two/plain", "rb") as file:
+                self.assertEqual(file.read(), self.contents["two/plain"])
+
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
