@@ -4,7 +4,8 @@
 // A directory that is moved goes on being the same one, and one that another takes the place of is never mistaken for
 // it: a descriptor is handed out only if device and inode are the node's. A bounded number is held, all of the source's
 // own filesystem, for a descriptor would keep another one below it from being unmounted. One that is not held is opened
-// by its file handle, where the system and the daemon's rights allow, else by walking down from an ancestor that is held.
+// by its file handle, where the system and the daemon's rights allow, else by walking down from an ancestor that is
+// held.
 //
 // Thread safety: all members may be called at once. Lock order: its mutex after all others. Ownership: callers share
 // the descriptors, which stay open for as long as they are used. Errors: stale (the directory is not where it was); io.
