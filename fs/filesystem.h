@@ -154,10 +154,11 @@ class Filesystem {
   codec::Result<CreatedFile> create(NodeId parent, const std::string& name, int flags, mode_t mode,
                                     const Caller& caller);
   /// `handle`: an open handle of the node, or null.
-  codec::Result<Attributes> change_attributes(NodeId node, FileHandle* handle, const AttributeChanges& changes);
+  codec::Result<Attributes> change_attributes(NodeId node, FileHandle* handle, const AttributeChanges& changes,
+                                              const Caller& caller = {});
   codec::Result<void> set_attribute(NodeId node, const std::string& name, const std::string& value, int flags,
                                     const Caller& caller = {});
-  codec::Result<void> remove_attribute(NodeId node, const std::string& name);
+  codec::Result<void> remove_attribute(NodeId node, const std::string& name, const Caller& caller = {});
 
   /// `from_page_cache`: written back by the kernel, so it belongs at `at` even if the handle appends.
   codec::Result<void> write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache);
@@ -367,9 +368,20 @@ class Filesystem {
   /// come before it or after it.
   codec::Result<void> change_file(Node& node, const FindFile& find, const ChangeFile& change);
   /// Mode, owner and times.
-  codec::Result<void> change_rights(Node& node, const AttributeChanges& changes);
-  codec::Result<void> change_rights_of(int fd, const AttributeChanges& changes);
-  codec::Result<void> change_sparse_rights(int folder, const AttributeChanges& changes);
+  codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller);
+  codec::Result<void> change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller);
+  /// The index of a sparse frame and the directory that it lies in.
+  struct SparseFiles {
+    int folder = -1;
+    int index = -1;
+  };
+  /// stale: the index is not that of the user whom the kernel was told of.
+  codec::Result<struct stat> check_index(Node& node, int index);
+  codec::Result<void> change_sparse_rights(Node& node, const SparseFiles& frame, AttributeChanges changes,
+                                           const Caller& caller);
+  codec::Result<void> change_chunk_rights(int folder, const struct stat& index, AttributeChanges changes);
+  /// Before an ACL of the file is changed.
+  codec::Result<void> check_acl_file(Node& node, int fd, const Caller& caller);
   codec::Result<void> truncate(Node& node, FileHandle* handle, std::uint64_t size);
   codec::Result<void> write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append);
   codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);

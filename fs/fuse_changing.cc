@@ -29,7 +29,7 @@ bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHa
 
 /// Takes from a file what its writers must not lend to it. The kernel would leave it to a privileged writer; who that
 /// is we are not told.
-codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle) {
+codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, const Caller& caller) {
   const NodeId node = handle.node->id;
   const auto attributes = filesystem.attributes(node, &handle);
   if (!attributes) return codec::Failure(attributes.error());
@@ -40,7 +40,7 @@ codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle) 
   if ((mode & kPrivileges) == 0) return {};
   AttributeChanges changes;
   changes.mode = mode & ~kPrivileges;
-  const auto changed = filesystem.change_attributes(node, &handle, changes);
+  const auto changed = filesystem.change_attributes(node, &handle, changes, caller);
   return changed ? codec::Result<void>() : codec::Failure(changed.error());
 }
 
@@ -167,7 +167,8 @@ void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int wh
   const auto allowed = handle == nullptr ? check_change(request, node, what) : codec::Result<void>();
   if (!allowed) return reply_error(request, allowed.error());
   if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) adapter_of(request).note_privileges();
-  auto attributes = filesystem_of(request).change_attributes(node, handle, changes_of(*wanted, what));
+  auto attributes =
+      filesystem_of(request).change_attributes(node, handle, changes_of(*wanted, what), caller_of(request));
   if (!attributes) return reply_error(request, attributes.error());
   fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
 }
@@ -177,7 +178,8 @@ void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::s
   Filesystem& filesystem = filesystem_of(request);
   FileHandle& handle = *from_kernel<FileHandle>(info);
   if (handle.direct && adapter_of(request).knows_of_privileges()) {
-    if (auto dropped = drop_privileges(filesystem, handle); !dropped) return reply_error(request, dropped.error());
+    if (auto dropped = drop_privileges(filesystem, handle, caller_of(request)); !dropped)
+      return reply_error(request, dropped.error());
   }
   auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0);
   if (!done) return reply_error(request, done.error());
@@ -222,7 +224,7 @@ void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const ch
 
 void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
   if (auto allowed = check_attribute(request, node, name, W_OK); !allowed) return reply_error(request, allowed.error());
-  reply_result(request, filesystem_of(request).remove_attribute(node, name));
+  reply_result(request, filesystem_of(request).remove_attribute(node, name, caller_of(request)));
 }
 
 }  // namespace

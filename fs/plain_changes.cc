@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "frame/sparse_frame.h"
 #include "fs/filesystem.h"
@@ -20,9 +21,15 @@ namespace {
 // How often a change of attributes is made again because a commit has put a new file in place meanwhile.
 constexpr int kChangeAttempts = 5;
 constexpr std::string_view kAcl = "system.posix_acl_";
+constexpr mode_t kSetIds = S_ISUID | S_ISGID;
 
 codec::Failure no_such_node() {
   return codec::stale("the kernel asked for a file that it had forgotten");
+}
+
+/// A daemon of an ordinary user may change what is that user's alone, whoever asks.
+bool acts_for_owner(const Caller& caller, const struct stat& file) {
+  return caller.user == 0 || caller.user == file.st_uid || ::geteuid() != 0;
 }
 
 }  // namespace
@@ -58,8 +65,8 @@ bool Filesystem::is_changed_behind(Node& node) {
   return node.pages.reported(probe->identity) == PageCacheState::Drop::pages;
 }
 
-codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* handle,
-                                                        const AttributeChanges& changes) {
+codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* handle, const AttributeChanges& changes,
+                                                        const Caller& caller) {
   if (read_only_) return codec::io_error(EROFS, "setattr");
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
@@ -68,46 +75,78 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
     if (auto done = truncate(*node, handle, *changes.size); !done) return codec::Failure(done.error());
   }
   if (changes.mode || changes.user || changes.group || changes.times) {
-    if (auto done = change_rights(*node, changes); !done) return codec::Failure(done.error());
+    if (auto done = change_rights(*node, changes, caller); !done) return codec::Failure(done.error());
   }
   return describe_node(id, handle);
 }
 
-codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges& changes) {
+codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller) {
   codec::Result<void> done;
   if (changes.user || changes.group) {
     done = files_.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
                                changes.group.value_or(static_cast<gid_t>(-1)));
   }
-  if (done && changes.mode) done = files_.change_mode(fd, *changes.mode & 07777U);
-  return done;
+  if (!done || !changes.mode) return done;
+  // The kernel has seen whether the caller is of the group that the node showed, which may be another one by now.
+  const mode_t mode = *changes.mode & 07777U;
+  if ((mode & S_ISGID) == 0) return files_.change_mode(fd, mode);
+  return as_caller(caller, mode, [&] { return files_.change_mode(fd, mode); });
+}
+
+/// The directory of a sparse frame belongs to its owner, who may put the file of another user into the index's place
+/// after the kernel has looked at the caller's rights.
+codec::Result<struct stat> Filesystem::check_index(Node& node, int index) {
+  auto status = files_.status(index);
+  if (!status) return status;
+  codec::MutexLock lock(node.mutex);
+  const bool is_same = S_ISREG(status->st_mode) && status->st_uid == node.known.status.st_uid;
+  return is_same ? status : codec::stale("another index has taken its place");
+}
+
+codec::Result<void> Filesystem::change_sparse_rights(Node& node, const SparseFiles& frame, AttributeChanges changes,
+                                                     const Caller& caller) {
+  const auto index = check_index(node, frame.index);
+  if (!index) return codec::Failure(index.error());
+  if (!acts_for_owner(caller, *index)) {
+    // What the kernel does in the name of who writes: it takes the bits that lend the owner's rights.
+    if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr");
+    return files_.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
+  }
+  const auto folder = files_.status(frame.folder);
+  if (!folder) return codec::Failure(folder.error());
+  const bool is_owners = folder->st_uid == index->st_uid;
+  if (is_owners || folder->st_uid == 0) {
+    if (auto done = change_chunk_rights(frame.folder, *index, changes); !done) return done;
+  }
+  if (is_owners) {
+    AttributeChanges of_folder = changes;
+    if (changes.mode) {
+      const mode_t mode = *changes.mode & 0777U;
+      // To read a file takes the right to enter, to write it that to make files beside it.
+      of_folder.mode = mode | (mode & 0444U) >> 2U | (mode & 0222U) >> 1U | (*changes.mode & S_ISGID);
+    }
+    if (auto done = change_rights_of(frame.folder, of_folder, caller); !done) return done;
+  }
+  return change_rights_of(frame.index, changes, caller);
 }
 
 /// What may be done to the file that programs see may be done to the folder and to all files in it, for other programs
-/// read these.
-codec::Result<void> Filesystem::change_sparse_rights(int folder, const AttributeChanges& changes) {
+/// read these. Only the frame's own are changed: not a file of another user, nor one that has another name elsewhere;
+/// and in a folder of another user, who may put anything there, none.
+codec::Result<void> Filesystem::change_chunk_rights(int folder, const struct stat& index, AttributeChanges changes) {
+  // Nothing executes them in the name of another.
+  if (changes.mode) changes.mode = *changes.mode & 0777U;
   const auto entries = files_.list(folder);
   if (!entries) return codec::Failure(entries.error());
-  // The caller owns the index. A file of another user that was put beside it is not the frame's.
-  const auto index = files_.status_at(folder, frame::kSparseIndexName);
-  if (!index) return codec::Failure(index.error());
   for (const frame::DirectoryEntry& entry : *entries) {
     const auto file = tree_.open_entry(folder, entry.name, O_PATH | O_NOFOLLOW);
     if (!file) continue;  // removed by a commit meanwhile
     const auto status = files_.status((*file)->fd());
-    if (!status || !S_ISREG(status->st_mode) || status->st_uid != index->st_uid) continue;
-    if (auto done = change_rights_of((*file)->fd(), changes); !done) return done;
+    if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
+    if (status->st_ino == index.st_ino && status->st_dev == index.st_dev) continue;
+    if (auto done = change_rights_of((*file)->fd(), changes, {}); !done) return done;
   }
-  const auto own = files_.status(folder);
-  if (!own) return codec::Failure(own.error());
-  if (own->st_uid != index->st_uid) return {};
-  AttributeChanges of_folder = changes;
-  if (changes.mode) {
-    const mode_t mode = *changes.mode & 0777U;
-    // To read a file takes the right to enter, to write it that to make files beside it.
-    of_folder.mode = mode | (mode & 0444U) >> 2U | (mode & 0222U) >> 1U | (*changes.mode & S_ISGID);
-  }
-  return change_rights_of(folder, of_folder);
+  return {};
 }
 
 codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, const ChangeFile& change) {
@@ -133,15 +172,22 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
   }
 }
 
-codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes) {
+codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller) {
   const auto change = [&](int fd) -> codec::Result<void> {
     codec::Result<void> done;
-    if (node.kind == EntryKind::sparse_frame) {
+    if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
       const auto folder = attribute_file(node);
       if (!folder) return codec::Failure(folder.error());
-      done = change_sparse_rights((*folder)->fd(), changes);
+      done = change_sparse_rights(node, {(*folder)->fd(), fd}, changes, caller);
+      if (done && changes.user) {
+        // It may have to be made again.
+        codec::MutexLock lock(node.mutex);
+        node.known.status.st_uid = *changes.user;
+      }
+    } else if (node.kind == EntryKind::sparse_frame) {
+      if (const auto index = check_index(node, fd); !index) return codec::Failure(index.error());
     } else {
-      done = change_rights_of(fd, changes);
+      done = change_rights_of(fd, changes, {});
     }
     if (!done || !changes.times) return done;
     done = files_.set_times(fd, *changes.times);
@@ -287,6 +333,13 @@ codec::Result<void> Filesystem::sync_folder(NodeId id) {
   return files_.sync(opened.fd(), false);
 }
 
+codec::Result<void> Filesystem::check_acl_file(Node& node, int fd, const Caller& caller) {
+  if (node.kind != EntryKind::sparse_frame) return {};
+  const auto index = check_index(node, fd);
+  if (!index) return codec::Failure(index.error());
+  return acts_for_owner(caller, *index) ? codec::Result<void>() : codec::io_error(EPERM, "setxattr");
+}
+
 codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name, const std::string& value, int flags,
                                               const Caller& caller) {
   if (read_only_) return codec::io_error(EROFS, "setxattr");
@@ -298,13 +351,14 @@ codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
       [&](int fd) {
-        // A new ACL may take the set-group-id bit from a file, which depends on the caller's groups.
         if (!name.starts_with(kAcl)) return files_.set_attribute(fd, name, value, flags);
+        if (auto checked = check_acl_file(*node, fd, caller); !checked) return checked;
+        // A new ACL may take the set-group-id bit from a file, which depends on the caller's groups.
         return as_caller(caller, S_ISGID, [&] { return files_.set_attribute(fd, name, value, flags); });
       });
 }
 
-codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& name) {
+codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& name, const Caller& caller) {
   if (read_only_) return codec::io_error(EROFS, "removexattr");
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
@@ -314,7 +368,10 @@ codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& n
   if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, nullptr, 0);
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
-      [&](int fd) { return files_.remove_attribute(fd, name); });
+      [&](int fd) {
+        const auto checked = name.starts_with(kAcl) ? check_acl_file(*node, fd, caller) : codec::Result<void>();
+        return checked ? files_.remove_attribute(fd, name) : checked;
+      });
 }
 
 }  // namespace cframefs::fs

@@ -14,7 +14,7 @@ import zipfile
 
 import mounting
 from mounting import Mount, output
-from rights_mount import GROUP, OWNER, USERS, as_user, call, opened
+from users import GROUP, OWNER, USERS, as_user, call
 from sparse_frames import make_sparse_frame
 from stores_mount import embed_frame, plain_frame
 

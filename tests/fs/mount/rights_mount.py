@@ -5,12 +5,8 @@ same, and so are owner, group, mode and ACL of what is there afterwards. Calls x
 Without root, where no other user can be tried, the test says so and is skipped.
 """
 
-import errno
-import json
 import os
 import shutil
-import stat
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -18,18 +14,8 @@ import unittest
 import mounting
 from mounting import Mount, output
 from sparse_frames import make_sparse_frame
+from users import GROUP, OWNER, USERS, as_user, call, described
 
-OWNER, GROUP = 3001, 3100
-# name: (user, group, further groups)
-USERS = {
-    "owner": (OWNER, GROUP, []),
-    "member": (3002, GROUP, []),
-    "supplementary": (3003, 3200, [GROUP]),
-    "other": (3004, 3200, []),
-    "acl-user": (3005, 3200, []),
-    "acl-group": (3006, 3200, [3300]),
-    "root": (0, 0, []),
-}
 # name: (mode, ACL entries)
 RIGHTS = {
     "rw-------": (0o600, ""),
@@ -43,15 +29,6 @@ RIGHTS = {
     "acl-masks": (0o640, "u:3005:rwx,g::rwx,m::r"),
 }
 CONTENT = b"content of a file\n" * 10
-
-
-def call(function, *arguments):
-    """The name of the error; "" if there was none. Of what answers with text that."""
-    try:
-        answer = function(*arguments)
-        return answer if isinstance(answer, str) else ""
-    except OSError as error:
-        return errno.errorcode[error.errno]
 
 
 def access(path):
@@ -125,43 +102,6 @@ MAKERS = {
     "stat": lambda path: os.stat(os.path.dirname(path) + "/theirs"),
 }
 UMASKS = (0, 0o027)
-
-
-def as_user(user, work):
-    """What `work` answers when a process of that user does it."""
-    number, group, groups = USERS[user]
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups(groups)
-            os.setresgid(group, group, group)
-            os.setresuid(number, number, number)
-            with os.fdopen(write, "w") as file:
-                json.dump(work(), file)
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as file:
-        answer = json.load(file)
-    os.waitpid(child, 0)
-    return answer
-
-
-def described(path):
-    """What the source says of an entry."""
-    try:
-        status = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    acl = []
-    if not stat.S_ISLNK(status.st_mode):
-        for name in ("system.posix_acl_access", "system.posix_acl_default"):
-            try:
-                acl.append(os.getxattr(path, name).hex())
-            except OSError:
-                acl.append("")
-    return [oct(status.st_mode), status.st_uid, status.st_gid, acl]
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root can be all users")
