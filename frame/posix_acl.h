@@ -10,6 +10,7 @@
 
 namespace cframefs::frame {
 
+inline constexpr std::string_view kAclPrefix = "system.posix_acl_";  // of both kinds
 inline constexpr std::string_view kAccessAcl = "system.posix_acl_access";
 
 /// Permissions of one entry: R_OK, W_OK, X_OK.

@@ -377,11 +377,21 @@ class Filesystem {
   };
   /// stale: the index is not that of the user whom the kernel was told of.
   codec::Result<struct stat> check_index(Node& node, int index);
-  codec::Result<void> change_sparse_rights(Node& node, const SparseFiles& frame, AttributeChanges changes,
+  codec::Result<void> change_sparse_rights(Node& node, const SparseFiles& frame, const AttributeChanges& changes,
                                            const Caller& caller);
-  codec::Result<void> change_chunk_rights(int folder, const struct stat& index, AttributeChanges changes);
-  /// Before an ACL of the file is changed.
-  codec::Result<void> check_acl_file(Node& node, int fd, const Caller& caller);
+  /// What is done to each of the files that other programs read a sparse frame by.
+  struct SparseChange {
+    ChangeFile index;
+    ChangeFile chunk;
+    ChangeFile folder;
+  };
+  /// Leaves alone what is not the frame's own: nothing but the index in a directory of another user. `index`: its
+  /// state.
+  codec::Result<void> change_sparse(const SparseFiles& frame, const struct stat& index, const SparseChange& change);
+  codec::Result<void> change_chunk_files(int folder, const struct stat& index, const ChangeFile& change);
+  /// `fd`: of the file with the rights. `value`: null to remove the list.
+  codec::Result<void> change_acl(Node& node, int fd, const std::string& name, const std::string* value,
+                                 const Caller& caller);
   codec::Result<void> truncate(Node& node, FileHandle* handle, std::uint64_t size);
   codec::Result<void> write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append);
   codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);

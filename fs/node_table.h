@@ -64,6 +64,11 @@ struct Node {
   std::weak_ptr<const Generation> current GUARDED_BY(mutex);                     // what the last open opened
 };
 
+/// The kernel names a node that it was told to forget, or that never was.
+inline codec::Failure no_such_node() {
+  return codec::stale("the kernel asked for a file that it had forgotten");
+}
+
 /// A name on disk in a folder.
 struct EntryPlace {
   NodeId folder = 0;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frame/posix_acl.h"
 #include "frame/sparse_frame.h"
 #include "fs/filesystem.h"
 
@@ -20,17 +21,6 @@ namespace {
 
 // How often a change of attributes is made again because a commit has put a new file in place meanwhile.
 constexpr int kChangeAttempts = 5;
-constexpr std::string_view kAcl = "system.posix_acl_";
-constexpr mode_t kSetIds = S_ISUID | S_ISGID;
-
-codec::Failure no_such_node() {
-  return codec::stale("the kernel asked for a file that it had forgotten");
-}
-
-/// A daemon of an ordinary user may change what is that user's alone, whoever asks.
-bool acts_for_owner(const Caller& caller, const struct stat& file) {
-  return caller.user == 0 || caller.user == file.st_uid || ::geteuid() != 0;
-}
 
 }  // namespace
 
@@ -80,75 +70,6 @@ codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* h
   return describe_node(id, handle);
 }
 
-codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller) {
-  codec::Result<void> done;
-  if (changes.user || changes.group) {
-    done = files_.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
-                               changes.group.value_or(static_cast<gid_t>(-1)));
-  }
-  if (!done || !changes.mode) return done;
-  // The kernel has seen whether the caller is of the group that the node showed, which may be another one by now.
-  const mode_t mode = *changes.mode & 07777U;
-  if ((mode & S_ISGID) == 0) return files_.change_mode(fd, mode);
-  return as_caller(caller, mode, [&] { return files_.change_mode(fd, mode); });
-}
-
-/// The directory of a sparse frame belongs to its owner, who may put the file of another user into the index's place
-/// after the kernel has looked at the caller's rights.
-codec::Result<struct stat> Filesystem::check_index(Node& node, int index) {
-  auto status = files_.status(index);
-  if (!status) return status;
-  codec::MutexLock lock(node.mutex);
-  const bool is_same = S_ISREG(status->st_mode) && status->st_uid == node.known.status.st_uid;
-  return is_same ? status : codec::stale("another index has taken its place");
-}
-
-codec::Result<void> Filesystem::change_sparse_rights(Node& node, const SparseFiles& frame, AttributeChanges changes,
-                                                     const Caller& caller) {
-  const auto index = check_index(node, frame.index);
-  if (!index) return codec::Failure(index.error());
-  if (!acts_for_owner(caller, *index)) {
-    // What the kernel does in the name of who writes: it takes the bits that lend the owner's rights.
-    if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr");
-    return files_.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
-  }
-  const auto folder = files_.status(frame.folder);
-  if (!folder) return codec::Failure(folder.error());
-  const bool is_owners = folder->st_uid == index->st_uid;
-  if (is_owners || folder->st_uid == 0) {
-    if (auto done = change_chunk_rights(frame.folder, *index, changes); !done) return done;
-  }
-  if (is_owners) {
-    AttributeChanges of_folder = changes;
-    if (changes.mode) {
-      const mode_t mode = *changes.mode & 0777U;
-      // To read a file takes the right to enter, to write it that to make files beside it.
-      of_folder.mode = mode | (mode & 0444U) >> 2U | (mode & 0222U) >> 1U | (*changes.mode & S_ISGID);
-    }
-    if (auto done = change_rights_of(frame.folder, of_folder, caller); !done) return done;
-  }
-  return change_rights_of(frame.index, changes, caller);
-}
-
-/// What may be done to the file that programs see may be done to the folder and to all files in it, for other programs
-/// read these. Only the frame's own are changed: not a file of another user, nor one that has another name elsewhere;
-/// and in a folder of another user, who may put anything there, none.
-codec::Result<void> Filesystem::change_chunk_rights(int folder, const struct stat& index, AttributeChanges changes) {
-  // Nothing executes them in the name of another.
-  if (changes.mode) changes.mode = *changes.mode & 0777U;
-  const auto entries = files_.list(folder);
-  if (!entries) return codec::Failure(entries.error());
-  for (const frame::DirectoryEntry& entry : *entries) {
-    const auto file = tree_.open_entry(folder, entry.name, O_PATH | O_NOFOLLOW);
-    if (!file) continue;  // removed by a commit meanwhile
-    const auto status = files_.status((*file)->fd());
-    if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
-    if (status->st_ino == index.st_ino && status->st_dev == index.st_dev) continue;
-    if (auto done = change_rights_of((*file)->fd(), changes, {}); !done) return done;
-  }
-  return {};
-}
-
 codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, const ChangeFile& change) {
   for (int attempt = 1;; ++attempt) {
     if (const auto writer = write_back_of(node)) {
@@ -170,32 +91,6 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
     const auto current = now ? files_.status((*now)->fd()) : codec::Failure(now.error());
     if (!changed || !current || (changed->st_ino == current->st_ino && changed->st_dev == current->st_dev)) return done;
   }
-}
-
-codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller) {
-  const auto change = [&](int fd) -> codec::Result<void> {
-    codec::Result<void> done;
-    if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
-      const auto folder = attribute_file(node);
-      if (!folder) return codec::Failure(folder.error());
-      done = change_sparse_rights(node, {(*folder)->fd(), fd}, changes, caller);
-      if (done && changes.user) {
-        // It may have to be made again.
-        codec::MutexLock lock(node.mutex);
-        node.known.status.st_uid = *changes.user;
-      }
-    } else if (node.kind == EntryKind::sparse_frame) {
-      if (const auto index = check_index(node, fd); !index) return codec::Failure(index.error());
-    } else {
-      done = change_rights_of(fd, changes, {});
-    }
-    if (!done || !changes.times) return done;
-    done = files_.set_times(fd, *changes.times);
-    if (const auto writer = done ? write_back_of(node) : nullptr) writer->note_times((*changes.times)[1]);
-    return done;
-  };
-  return change_file(
-      node, [&] { return file_with_rights(node); }, change);
 }
 
 codec::Result<Filesystem::SharedFile> Filesystem::open_file(const Node& node, int flags) {
@@ -228,16 +123,6 @@ codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
     }
   }
   return open_file(node, O_PATH);
-}
-
-codec::Result<Filesystem::SharedFile> Filesystem::file_with_attribute(Node& node, const std::string& name) {
-  return name.starts_with(kAcl) ? file_with_rights(node) : attribute_file(node);
-}
-
-codec::Result<Filesystem::SharedFile> Filesystem::file_with_rights(Node& node) {
-  auto file = attribute_file(node);
-  if (!file || node.kind != EntryKind::sparse_frame) return file;
-  return tree_.open_entry((*file)->fd(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
 }
 
 codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::uint64_t size) {
@@ -333,13 +218,6 @@ codec::Result<void> Filesystem::sync_folder(NodeId id) {
   return files_.sync(opened.fd(), false);
 }
 
-codec::Result<void> Filesystem::check_acl_file(Node& node, int fd, const Caller& caller) {
-  if (node.kind != EntryKind::sparse_frame) return {};
-  const auto index = check_index(node, fd);
-  if (!index) return codec::Failure(index.error());
-  return acts_for_owner(caller, *index) ? codec::Result<void>() : codec::io_error(EPERM, "setxattr");
-}
-
 codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name, const std::string& value, int flags,
                                               const Caller& caller) {
   if (read_only_) return codec::io_error(EROFS, "setxattr");
@@ -351,10 +229,8 @@ codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
       [&](int fd) {
-        if (!name.starts_with(kAcl)) return files_.set_attribute(fd, name, value, flags);
-        if (auto checked = check_acl_file(*node, fd, caller); !checked) return checked;
-        // A new ACL may take the set-group-id bit from a file, which depends on the caller's groups.
-        return as_caller(caller, S_ISGID, [&] { return files_.set_attribute(fd, name, value, flags); });
+        return name.starts_with(frame::kAclPrefix) ? change_acl(*node, fd, name, &value, caller)
+                                                   : files_.set_attribute(fd, name, value, flags);
       });
 }
 
@@ -369,8 +245,8 @@ codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& n
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
       [&](int fd) {
-        const auto checked = name.starts_with(kAcl) ? check_acl_file(*node, fd, caller) : codec::Result<void>();
-        return checked ? files_.remove_attribute(fd, name) : checked;
+        return name.starts_with(frame::kAclPrefix) ? change_acl(*node, fd, name, nullptr, caller)
+                                                   : files_.remove_attribute(fd, name);
       });
 }
 

@@ -1,16 +1,175 @@
-// Rights that the kernel cannot judge from what it is shown.
+// Rights: who may do what to a file, and changes of it.
 //
 // The kernel decides by the mode and the access control list of each file (default_permissions). Of a sparse frame it
 // is shown those of the index; what the frame's directory allows is joined to the mode. An access control list cannot
 // be joined to rights of another kind, because a user's groups are not known before the user comes: there the daemon
 // looks as the caller.
+//
+// The owner of a sparse frame's directory may put any file into it, also the file of another user into the index's
+// place after the kernel has looked at the caller's rights. So what is changed there is only what is the frame's own.
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "frame/posix_acl.h"
+#include "frame/sparse_frame.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
+namespace {
+
+constexpr mode_t kSetIds = S_ISUID | S_ISGID;
+
+/// A daemon of an ordinary user may change only what belongs to that user, for every caller.
+bool acts_for_owner(const Caller& caller, const struct stat& file) {
+  return caller.user == 0 || caller.user == file.st_uid || !ActingAs::is_possible();
+}
+
+/// The permissions that a directory needs for what is allowed to the files in it: to read a file takes the right to
+/// enter, to write it that to make files beside it.
+constexpr mode_t with_entering(mode_t rights) {
+  return rights | (rights & 0444U) >> 2U | (rights & 0222U) >> 1U;
+}
+
+}  // namespace
+
+codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller) {
+  codec::Result<void> done;
+  if (changes.user || changes.group) {
+    done = files_.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
+                               changes.group.value_or(static_cast<gid_t>(-1)));
+  }
+  if (!done || !changes.mode) return done;
+  // The kernel has seen whether the caller is of the group that the node showed, which may be another one by now.
+  const mode_t mode = *changes.mode & 07777U;
+  if ((mode & S_ISGID) == 0) return files_.change_mode(fd, mode);
+  return as_caller(caller, mode, [&] { return files_.change_mode(fd, mode); });
+}
+
+codec::Result<struct stat> Filesystem::check_index(Node& node, int index) {
+  auto status = files_.status(index);
+  if (!status) return status;
+  codec::MutexLock lock(node.mutex);
+  const bool is_same = S_ISREG(status->st_mode) && status->st_uid == node.known.status.st_uid;
+  return is_same ? status : codec::stale("another index has taken its place");
+}
+
+codec::Result<void> Filesystem::change_sparse(const SparseFiles& frame, const struct stat& index,
+                                              const SparseChange& change) {
+  const auto folder = files_.status(frame.folder);
+  if (!folder) return codec::Failure(folder.error());
+  const bool is_owners = folder->st_uid == index.st_uid;
+  if (is_owners || folder->st_uid == 0) {
+    if (auto done = change_chunk_files(frame.folder, index, change.chunk); !done) return done;
+  }
+  if (is_owners) {
+    if (auto done = change.folder(frame.folder); !done) return done;
+  }
+  return change.index(frame.index);
+}
+
+/// Other programs read these files. Not the frame's own: a file of another user, or one that has another name
+/// elsewhere.
+codec::Result<void> Filesystem::change_chunk_files(int folder, const struct stat& index, const ChangeFile& change) {
+  const auto entries = files_.list(folder);
+  if (!entries) return codec::Failure(entries.error());
+  for (const frame::DirectoryEntry& entry : *entries) {
+    const auto file = tree_.open_entry(folder, entry.name, O_PATH | O_NOFOLLOW);
+    if (!file) continue;  // removed by a commit meanwhile
+    const auto status = files_.status((*file)->fd());
+    if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
+    if (status->st_ino == index.st_ino && status->st_dev == index.st_dev) continue;
+    if (auto done = change((*file)->fd()); !done) return done;
+  }
+  return {};
+}
+
+codec::Result<void> Filesystem::change_sparse_rights(Node& node, const SparseFiles& frame,
+                                                     const AttributeChanges& changes, const Caller& caller) {
+  const auto index = check_index(node, frame.index);
+  if (!index) return codec::Failure(index.error());
+  if (!acts_for_owner(caller, *index)) {
+    // What the kernel does in the name of a writer: it takes the bits that lend the owner's rights.
+    if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr");
+    return files_.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
+  }
+  AttributeChanges of_chunks = changes;
+  AttributeChanges of_folder = changes;
+  if (changes.mode) {
+    // Nothing executes chunks in the name of another.
+    of_chunks.mode = *changes.mode & 0777U;
+    of_folder.mode = with_entering(*changes.mode & 0777U) | (*changes.mode & S_ISGID);
+  }
+  return change_sparse(frame, *index,
+                       {[&](int fd) { return change_rights_of(fd, changes, caller); },
+                        [&](int fd) { return change_rights_of(fd, of_chunks, {}); },
+                        [&](int fd) { return change_rights_of(fd, of_folder, caller); }});
+}
+
+codec::Result<void> Filesystem::change_acl(Node& node, int fd, const std::string& name, const std::string* value,
+                                           const Caller& caller) {
+  const auto set = [&](int file, const std::string& acl) {
+    // A new list may take the set-group-id bit from a file, which depends on the caller's groups.
+    return as_caller(caller, S_ISGID, [&] { return files_.set_attribute(file, name, acl, 0); });
+  };
+  const auto change = [&](int file) { return value ? set(file, *value) : files_.remove_attribute(file, name); };
+  if (node.kind != EntryKind::sparse_frame) return change(fd);
+  const auto index = check_index(node, fd);
+  if (!index) return codec::Failure(index.error());
+  if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr");
+  const auto folder = attribute_file(node);
+  if (!folder) return codec::Failure(folder.error());
+  const auto change_or_none = [&](int file, const std::string& acl) {
+    if (value) return set(file, acl);
+    auto removed = files_.remove_attribute(file, name);
+    return !removed && removed.error().sys == ENODATA ? codec::Result<void>() : removed;
+  };
+  const std::string of_folder = value ? frame::with_permissions(*value, with_entering) : std::string();
+  return change_sparse({(*folder)->fd(), fd}, *index,
+                       {change, [&](int file) { return change_or_none(file, value ? *value : std::string()); },
+                        [&](int file) { return change_or_none(file, of_folder); }});
+}
+
+codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller) {
+  const auto change = [&](int fd) -> codec::Result<void> {
+    codec::Result<void> done;
+    if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
+      const auto folder = attribute_file(node);
+      if (!folder) return codec::Failure(folder.error());
+      done = change_sparse_rights(node, {(*folder)->fd(), fd}, changes, caller);
+      if (done && changes.user) {
+        // It may have to be made again.
+        codec::MutexLock lock(node.mutex);
+        node.known.status.st_uid = *changes.user;
+      }
+    } else if (node.kind == EntryKind::sparse_frame) {
+      if (const auto index = check_index(node, fd); !index) return codec::Failure(index.error());
+    } else {
+      done = change_rights_of(fd, changes, {});
+    }
+    if (!done || !changes.times) return done;
+    done = files_.set_times(fd, *changes.times);
+    if (const auto writer = done ? write_back_of(node) : nullptr) writer->note_times((*changes.times)[1]);
+    return done;
+  };
+  return change_file(
+      node, [&] { return file_with_rights(node); }, change);
+}
+
+codec::Result<Filesystem::SharedFile> Filesystem::file_with_attribute(Node& node, const std::string& name) {
+  return name.starts_with(frame::kAclPrefix) ? file_with_rights(node) : attribute_file(node);
+}
+
+codec::Result<Filesystem::SharedFile> Filesystem::file_with_rights(Node& node) {
+  auto file = attribute_file(node);
+  if (!file || node.kind != EntryKind::sparse_frame) return file;
+  return tree_.open_entry((*file)->fd(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
+}
 
 codec::Result<void> Filesystem::check_caller(NodeId id, const Caller& caller, int rights) {
   const std::shared_ptr<Node> node = nodes_.find(id);

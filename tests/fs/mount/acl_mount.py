@@ -38,6 +38,10 @@ def allowed(*checks):
     return "" if all(os.access(path, rights) for path, rights in checks) else "EACCES"
 
 
+def opened(path, flags):
+    os.close(os.open(path, flags))
+
+
 def changed(path):
     """Changes what comes back as it was."""
     os.setxattr(path, "user.colour", b"red")
@@ -96,6 +100,23 @@ class Lists(unittest.TestCase):
             path = self.mountpoint + "/frame"
             for user, expected in (("owner", ""), ("root", ""), ("other", "EACCES"), ("acl-user", "")):
                 self.assertEqual(as_user(user, lambda: call(os.utime, path)), expected, user)
+
+    def test_a_list_that_is_set_on_a_sparse_frame_holds_for_its_files(self):
+        frame = self.make_sparse("frame", (0o700, ""), (0o600, ""))
+        chunk = frame + "/00000000.chunk"
+        with Mount(self.source, "allow_other", mountpoint=self.mountpoint):
+            path = self.mountpoint + "/frame"
+            def reads():
+                return [call(opened, one, os.O_RDONLY) for one in (path, chunk)]
+            self.assertEqual(as_user("acl-user", reads), ["EACCES", "EACCES"])
+            output("setfacl", "-m", "u:3005:r", path)
+            self.assertEqual(as_user("acl-user", reads), ["", ""])
+            self.assertEqual(as_user("other", reads), ["EACCES", "EACCES"])
+            self.assertIn(b"user:3005:r--", output("getfacl", "-pn", path))
+            output("setfacl", "-b", path)
+            self.assertEqual(as_user("acl-user", reads), ["EACCES", "EACCES"])
+            with self.assertRaises(OSError):
+                os.getxattr(chunk, "system.posix_acl_access")
 
     def test_members_of_stores_go_by_the_list_of_the_file_with_their_bytes(self):
         raw = plain_frame(b"plain bytes " * 1000)

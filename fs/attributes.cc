@@ -1,0 +1,212 @@
+// What stat(2) shows of a node: looked at on disk, joined with what programs have written and not yet committed.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::uint64_t kMinBlockSize = 4096;
+constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
+// How often a file is looked at again because the mount itself is changing it.
+constexpr int kProbeAttempts = 5;
+
+struct timespec later_of(const struct timespec& a, const struct timespec& b) {
+  return std::pair(a.tv_sec, a.tv_nsec) < std::pair(b.tv_sec, b.tv_nsec) ? b : a;
+}
+
+}  // namespace
+
+codec::Result<Probe> Filesystem::probe_node(Node& node) {
+  Probe known;
+  {
+    codec::MutexLock lock(node.mutex);
+    known = node.known;
+  }
+  std::shared_ptr<WriteBack> writer = write_back_of(node);
+  // A commit of our own may change the file while it is looked at: then once more.
+  for (int attempt = 1;; ++attempt) {
+    // Watched before it is looked at, so that no change falls in between.
+    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node);
+    codec::Result<Probe> probe;
+    PageCacheState::Look look;
+    {
+      codec::SharedLock names(names_);
+      const auto at = held_name_of(node);
+      if (!at) return codec::Failure(at.error());
+      look = node.pages.begin_look();
+      probe = tree_.probe_again(at->fd(), at->name, known);
+    }
+    if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("it does not lie where it did") : probe;
+    const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
+    if (again) {
+      // What a stale writer holds is seen by those who have it open alone.
+      if (writer->is_stale()) writer.reset();
+      continue;
+    }
+    const bool is_root = node.id == kRootNode;
+    const bool same_file =
+        probe->status.st_dev == node.device && probe->entry_inode == node.inode && probe->kind == node.kind;
+    if (!is_root && !same_file && !(writer && writer->is_committing())) {
+      return codec::stale("another file has taken its place");
+    }
+    if (probe->kind == EntryKind::symlink) probe->size = shown_link_size(node, probe->size);
+    return take_probe(node, known, std::move(*probe), writer, look);
+  }
+}
+
+codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Probe probe,
+                                            const std::shared_ptr<WriteBack>& writer,
+                                            const PageCacheState::Look& look) {
+  std::shared_ptr<const Generation> current;
+  {
+    codec::MutexLock lock(node.mutex);
+    node.known = probe;
+    current = node.current.lock();
+  }
+  const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
+  const bool unsettled = writer && writer->is_committing();
+  if (changed && !unsettled && !node.pages.is_own(probe.identity))
+    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  if (writer) {
+    // What programs have written counts, whatever of it is on disk. The write-back tells the kernel of changes behind
+    // the mount.
+    probe.size = writer->size();
+    probe.damage.reset();
+    if (const auto written = writer->dirty_since_write()) {
+      probe.status.st_mtim = *written;
+      probe.status.st_ctim = later_of(probe.status.st_ctim, *written);
+    }
+    node.pages.told_size(probe.size);
+    return probe;
+  }
+  if (probe.damage) {
+    codec::Error error = *probe.damage;
+    error.path = path_of(node.id);
+    if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
+    once_.error(error);
+    // A program that has the file open must get errors where it was, not a clean end where there was none.
+    probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
+  }
+  if (node.pages.seen_by_stat(look, probe.identity, probe.size) == PageCacheState::Drop::pages)
+    drop_pages([this, id = node.id] { kernel_->forget_node(id); });
+  return probe;
+}
+
+Attributes Filesystem::describe(const Node& node, const Probe& probe) {
+  Attributes attributes;
+  attributes.node = node.id;
+  attributes.status = probe.status;
+  attributes.damage = probe.damage;
+  const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
+  const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
+  // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
+  // having changed, removed or replaced it must see that, unless the mount was asked to keep files, too.
+  const bool is_folder = probe.kind == EntryKind::directory;
+  const bool is_watched_folder = is_folder && node.watched.load(std::memory_order_acquire);
+  attributes.attr_timeout = is_watched_folder ? options_.attr_timeout.value_or(kFolderTimeout) : 0;
+  if (name_watched && (is_folder || keeps_names_.load(std::memory_order_relaxed)))
+    attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
+  attributes.status.st_ino = nodes_.numbers().shown(probe.status.st_dev, probe.status.st_ino);
+  if (is_made_up_root(node)) {
+    show_made_up_root(attributes.status);
+  } else if (is_container(probe.kind)) {
+    attributes.status.st_ino = shown_inode(node);
+    attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
+    attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
+    attributes.status.st_size = static_cast<off_t>(probe.size);
+    // A power of two, as the kernel keeps it, and no more than a program would sensibly allocate.
+    const auto chunksize = static_cast<std::uint64_t>(std::max(probe.chunksize, 0));
+    attributes.status.st_blksize =
+        static_cast<blksize_t>(std::bit_floor(std::clamp(chunksize, kMinBlockSize, kMaxBlockSize)));
+  } else if (probe.kind == EntryKind::symlink) {
+    attributes.status.st_size = static_cast<off_t>(probe.size);
+  }
+  return attributes;
+}
+
+bool Filesystem::is_made_up_root(const Node& node) const {
+  return node.id == kRootNode && tree_.is_single_file() && !root_is_file_;
+}
+
+void Filesystem::show_made_up_root(struct stat& status) {
+  const auto file = files_.status_at(tree_.root()->fd(), tree_.single_name());
+  const mode_t rights = file ? file->st_mode & 0444U : 0;
+  status.st_mode = S_IFDIR | rights | rights >> 2U;
+  status.st_nlink = 2;
+  if (!file) return;
+  status.st_uid = file->st_uid;
+  status.st_gid = file->st_gid;
+  status.st_atim = file->st_atim;
+  status.st_mtim = file->st_mtim;
+  status.st_ctim = file->st_ctim;
+}
+
+double Filesystem::attribute_seconds(const Probe& probe, Node& node) const {
+  if (!options_.attr_timeout) return 0;
+  const std::shared_ptr<Node> folder = nodes_.find(nodes_.parent_of(node.id));
+  bool watched = folder && folder->watched.load(std::memory_order_acquire);
+  if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
+  // A file with a second name may be changed through that one, and what a link points at decides how long it shows.
+  const bool told_of = is_container(node.kind) || node.kind == EntryKind::plain;
+  const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
+  // What is being written changes with every commit.
+  return watched && told_of && has_one_name && !write_back_of(node) ? *options_.attr_timeout : 0;
+}
+
+codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {
+  auto described = describe_node(id, handle);
+  if (described && described->damage) return codec::Failure(*described->damage);
+  return described;
+}
+
+codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handle) {
+  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (!node) return no_such_node();
+  if (node->role != NodeRole::stored) {
+    Attributes attributes;
+    attributes.node = id;
+    {
+      codec::MutexLock lock(node->mutex);
+      attributes.status = node->known.status;
+    }
+    return attributes;
+  }
+  auto probe = probe_node(*node);
+  if (probe) {
+    Attributes attributes = describe(*node, *probe);
+    // Only here: an answer to a look-up may make the kernel know the file after it was to forget what the answer says,
+    // but one about a file that it knows loses against what it was told meanwhile.
+    if (node->kind != EntryKind::directory) attributes.attr_timeout = attribute_seconds(*probe, *node);
+    return attributes;
+  }
+  // Removed or replaced on disk, but still open: a descriptor knows. (For fstat(2) the kernel does not say which.)
+  const std::shared_ptr<OpenFrame> open_frame = open_frame_of(*node);
+  std::shared_ptr<const frame::Descriptor> file = handle != nullptr ? handle->file : nullptr;
+  if (open_frame) file = open_frame->file();
+  if (!file) {
+    codec::MutexLock lock(node->mutex);
+    for (const auto& opened : node->opened) {
+      if ((file = opened.lock())) break;
+    }
+  }
+  if (!file) return codec::Failure(probe.error());
+  auto status = files_.status(file->fd());
+  if (!status) return codec::Failure(status.error());
+  Probe open;
+  {
+    codec::MutexLock lock(node->mutex);
+    open = node->known;
+  }
+  if (node->kind != EntryKind::sparse_frame) open.status = *status;
+  open.kind = node->kind;
+  if (!is_container(node->kind)) open.size = static_cast<std::uint64_t>(status->st_size);
+  if (const auto writer = open_frame ? open_frame->write_back() : nullptr) open.size = writer->size();
+  return describe(*node, open);
+}
+
+}  // namespace cframefs::fs
