@@ -324,7 +324,8 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size) {
   dirty_.resize(size);
   note_dirty();
   note_head(before);
-  return true;
+  // Without anything left to commit, no commit leaves the time of this change.
+  return is_dirty();
 }
 
 codec::Result<void> WriteBack::zero(std::uint64_t at, std::uint64_t length) {

@@ -218,7 +218,7 @@ class WriteBack {
   bool has_same_content(const frame::Identity& disk) const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
-  /// False: the file has that size already.
+  /// False: the file has that size already, or what was written is taken back by it and nothing is left to commit.
   codec::Result<bool> change_size(std::uint64_t size);
   void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);

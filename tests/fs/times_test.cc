@@ -77,6 +77,25 @@ TEST_F(TimesTest, MoveWithEachChangeBeforeItIsCommitted) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
+TEST_F(TimesTest, MoveAlsoWhereAChangeTakesBackWhatWaits) {
+  auto handle = create("x");
+  for (const bool first : {true, false}) {
+    const Times empty = shown("x");
+    let_clock_move();
+    ASSERT_TRUE(write(*handle, 0, std::string(100, 'a')));
+    expect_moved("x", empty, "write");
+    const Times written = shown("x");
+    let_clock_move();
+    ASSERT_TRUE(resize(*handle, 0)) << "nothing is left to be committed";
+    expect_moved("x", written, first ? "cut off" : "cut off again");
+  }
+  const Times cut = shown("x");
+  let_clock_move();
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(shown("x").first, cut.first);
+  EXPECT_EQ(stored_mtime("x"), cut.first);
+}
+
 TEST_F(TimesTest, ACommitLeavesTheTimeOfTheLastWrite) {
   auto handle = committed("x", 10'000);
   for (const bool first : {true, false}) {
