@@ -51,6 +51,7 @@ struct FileHandle {
   bool append = false;   // O_APPEND: what programs write goes to the end, wherever that is
   bool counted = false;  // Node::pages counts it
   std::atomic<bool> was_read{false};
+  bool leaves_access_time = false;
   /// The kernel may still be about to drop pages because of this handle's open.
   std::atomic<bool> open_unconfirmed{false};
 

@@ -87,6 +87,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
   handle->frame = std::move(*frame);
+  handle->leaves_access_time = options_.no_access_times || (flags & O_NOATIME) != 0;
   std::shared_ptr<WriteBack> writer;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) {
     auto started = start_writing(node, handle->frame, made);
@@ -236,7 +237,7 @@ codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writ
 }
 
 codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
-  if (!handle.was_read.exchange(true)) files_.note_access(handle.frame->file()->fd());
+  if (!handle.leaves_access_time && !handle.was_read.exchange(true)) files_.note_access(handle.frame->file()->fd());
   codec::Result<std::shared_ptr<const Generation>> generation;
   for (int attempt = 1;; ++attempt) {
     // A writer keeps the states that it is read from. One that has come meanwhile may have made it impossible to open

@@ -23,6 +23,7 @@ struct MountOptions {
   std::string mountpoint;  // folder; or a regular file when source is one file
 
   bool read_only = false;
+  bool no_access_times = false;  // reads leave those of the source alone (noatime)
   Names names = Names::strip;
   ArrayView b2nd = ArrayView::npy;
   Detect detect = Detect::suffix;

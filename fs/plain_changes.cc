@@ -150,9 +150,14 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::ui
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_ptr<FileHandle> handle, int flags) {
   Node& node = *handle->node;
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  const bool leaves_access_time = options_.no_access_times || (flags & O_NOATIME) != 0;
+  const auto open_leaving = [&](int mode) {
+    auto file = open_file(node, mode | O_NOCTTY | (leaves_access_time ? O_NOATIME : 0));
+    return !file && leaves_access_time && file.error().sys == EPERM ? open_file(node, mode | O_NOCTTY) : file;
+  };
   // For reading, too: a page that a program changes in part is read first.
-  auto file = open_file(node, writes ? O_RDWR | O_NOCTTY : O_RDONLY);
-  if (!file && writes && file.error().sys == EACCES) file = open_file(node, O_WRONLY | O_NOCTTY);
+  auto file = open_leaving(writes ? O_RDWR : O_RDONLY);
+  if (!file && writes && file.error().sys == EACCES) file = open_leaving(O_WRONLY);
   if (!file) return codec::Failure(file.error());
   handle->file = std::move(*file);
   handle->writable = writes;

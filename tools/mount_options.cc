@@ -260,6 +260,8 @@ Applied apply_option(MountOptions& options, const std::string& option) {
   if (spec == kOptions.end()) {
     if (!is_passed_on(option)) return invalid("unknown option '" + option + "' (-h lists the options)");
     options.fuse_options.push_back(escaped(option));
+    // The kernel leaves the mount's times alone, and the daemon those of the source.
+    if (option == "noatime") options.no_access_times = true;
     return {};
   }
   if (spec->values.empty() != (equals == std::string::npos)) {

@@ -188,6 +188,23 @@ class Tree(unittest.TestCase):
             moved = os.stat(self.source + "/plain").st_atime_ns != 10**9
             self.assertEqual(os.stat(mount / "frame").st_atime_ns != 10**9, moved)
 
+    def test_reading_leaves_the_time_of_access_where_that_is_asked_for(self):
+        for path, _ in golden_frames(FRAME):
+            shutil.copy(path, self.source + "/frame.b2frame")
+        shutil.copy(self.source + "/frame.b2frame", self.source + "/plain")
+
+        def read(path, flags=0):
+            descriptor = os.open(path, os.O_RDONLY | flags)
+            self.assertEqual(len(os.read(descriptor, 1)), 1)
+            os.close(descriptor)
+
+        for options, flags in (("noatime", 0), ("rw", os.O_NOATIME)):
+            with Mount(self.source, options, mountpoint=self.mountpoint) as mount:
+                for stored, shown in (("plain", "plain"), ("frame.b2frame", "frame")):
+                    os.utime(f"{self.source}/{stored}", ns=(10**9, 2 * 10**9))
+                    read(mount / shown, flags)
+                    self.assertEqual(os.stat(f"{self.source}/{stored}").st_atime_ns, 10**9, f"{options} {shown}")
+
     def test_trees_deeper_than_a_path_is_long(self):
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             name = "d" * 200
