@@ -37,9 +37,10 @@ std::string join(const std::string& folder, const std::string& path) {
   return folder.empty() ? path : folder + "/" + path;
 }
 
-/// The same for the same place in the same file, as long as it is mounted.
-std::uint64_t inode_of(const struct stat& store, const std::string& inside) {
-  std::uint64_t hash = 0xcbf29ce484222325U ^ store.st_ino;
+/// The same for the same place in the same file, as long as it is mounted. `holder`: the file with the bytes: a folder
+/// may get another one.
+std::uint64_t inode_of(const struct stat& holder, const std::string& inside) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ holder.st_ino;
   for (const char c : inside)
     hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3U;
   return kInsideInode | (hash & (kInsideInode - 1));
@@ -206,7 +207,7 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
     status.st_mode = S_IFDIR | (rights & 0444U) | (rights & 0444U) >> 2U;
     status.st_nlink = 2;
   }
-  if (!itself) status.st_ino = inode_of(known.status, place.inside);
+  if (!itself) status.st_ino = inode_of(known.holder, place.inside);
   return status;
 }
 
@@ -235,7 +236,9 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
   if (!place->known->on_folder) return open_inside(*place, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
   auto fd = base_.open_at(dir, path, flags);
-  if (!fd) return is_missing(fd.error()) ? open_inside(*place, flags) : fd;
+  // The folder of the store itself is on disk or, by now, is not.
+  const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
+  if (!fd) return may_be_embedded ? open_inside(*place, flags) : fd;
   const auto status = base_.status(*fd);
   const struct stat& store = place->known->status;
   const bool is_other =
@@ -350,7 +353,7 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
     taken.insert(entry.name);
   for (const auto& [name, is_folder] : known.store->list(place.inside)) {
     if (taken.contains(name)) continue;
-    const std::uint64_t inode = inode_of(known.status, join(place.inside, name));
+    const std::uint64_t inode = inode_of(known.holder, join(place.inside, name));
     entries.push_back({name, inode, static_cast<unsigned char>(is_folder ? DT_DIR : DT_REG)});
   }
   return entries;

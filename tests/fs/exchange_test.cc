@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,9 +19,7 @@
 #include <sys/xattr.h>
 
 #include "frame/sparse_frame.h"
-#include "fs/errno_table.h"
-#include "fs/filesystem.h"
-#include "tests/support/exchanging_files.h"
+#include "tests/fs/exchanges.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/temp_dir.h"
 
@@ -40,26 +37,13 @@ std::string shown(const std::string& stored) {
   return stored.substr(0, stored.find(".b2frame"));
 }
 
-class NoCaches final : public KernelCaches {
- public:
-  void forget_node(NodeId) override {}
-  void forget_name(NodeId, const std::string&) override {}
-};
-
-/// A file that must not change, by its descriptor.
-struct Untouched {
-  std::string path;
-  frame::Descriptor file;
-  std::string before;
-};
-
 /// One source with two directories of the same names, and a filesystem that knows all of "mine".
 class TwoSets {
  public:
   explicit TwoSets(const std::filesystem::path& at) : at_(at) {
     make("mine", 'm');
     make("theirs", 't');
-    watch_over("theirs");
+    theirs_.watch(path("theirs"));
     options_.source = at_;
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(files_, options_);
@@ -78,17 +62,7 @@ class TwoSets {
   NodeId folder() const { return mine_; }
   NodeId node(const std::string& name) const { return nodes_.at(name); }
   std::filesystem::path path(const std::string& name) const { return at_ / name; }
-
-  bool is_theirs(std::uint64_t inode) const { return their_inodes_.contains(inode); }
-  /// What is different of what must not be.
-  std::vector<std::string> touched() const {
-    std::vector<std::string> changed;
-    for (const Untouched& file : untouched_) {
-      const std::string now = describe(file.file.fd());
-      if (now != file.before) changed.push_back(file.path + ": " + file.before + " -> " + now);
-    }
-    return changed;
-  }
+  const WatchedFiles& theirs() const { return theirs_; }
 
  private:
   void make(const std::string& folder, char letter) const {
@@ -124,44 +98,6 @@ class TwoSets {
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
 
-  void watch_over(const std::string& name) {
-    auto add = [this](const std::filesystem::path& file) {
-      frame::Descriptor opened(frame::system_files(), ::open(file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-      their_inodes_.insert(frame::system_files().status(opened.fd())->st_ino);
-      std::string before = describe(opened.fd());
-      untouched_.push_back({file, std::move(opened), std::move(before)});
-    };
-    add(path(name));
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path(name)))
-      add(entry.path());
-  }
-  static std::string describe(int fd) {
-    frame::FileOps& files = frame::system_files();
-    const auto status = files.status(fd);
-    if (!status) return "gone";
-    std::string text = std::to_string(status->st_mode) + " " + std::to_string(status->st_uid);
-    for (const std::string& name : files.list_attributes(fd).value_or(std::vector<std::string>()))
-      text += " " + name + "=" + files.get_attribute(fd, name).value_or("");
-    if (S_ISDIR(status->st_mode)) {
-      std::vector<std::string> names;
-      const auto entries = files.list(fd);
-      for (const frame::DirectoryEntry& entry : *entries)
-        names.push_back(entry.name);
-      std::sort(names.begin(), names.end());
-      for (const std::string& name : names)
-        text += " " + name;
-      return text;
-    }
-    text += " " + std::to_string(status->st_mtim.tv_sec) + "." + std::to_string(status->st_mtim.tv_nsec);
-    text += " links " + std::to_string(status->st_nlink);
-    if (S_ISREG(status->st_mode)) {
-      const frame::Descriptor file(files, *files.reopen(fd, O_RDONLY | O_NOATIME));
-      std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status->st_size));
-      EXPECT_TRUE(files.pread(file.fd(), bytes, frame::FileOffset{0}));
-      text += " " + std::string(bytes.begin(), bytes.end());
-    }
-    return text;
-  }
   NodeId look_up(NodeId parent, const std::string& name) {
     const auto found = filesystem_->lookup(parent, name);
     EXPECT_TRUE(found) << name << ": " << codec::describe(found.error());
@@ -175,8 +111,7 @@ class TwoSets {
   std::unique_ptr<Filesystem> filesystem_;
   NodeId mine_ = 0;
   std::map<std::string, NodeId> nodes_;
-  std::vector<Untouched> untouched_;
-  std::set<std::uint64_t> their_inodes_;
+  WatchedFiles theirs_;
 };
 
 /// What another program does.
@@ -185,15 +120,6 @@ struct Exchange {
   bool of_entry = false;  // not of a directory
   std::function<void(const TwoSets&, const std::string& name)> run;
 };
-
-void swap(const std::filesystem::path& one, const std::filesystem::path& other) {
-  ASSERT_EQ(::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE), 0) << one;
-}
-
-void put_link(const std::filesystem::path& at, const std::filesystem::path& target) {
-  ASSERT_EQ(::rename(at.c_str(), (at.string() + "-away").c_str()), 0);
-  std::filesystem::create_symlink(target, at);
-}
 
 std::vector<Exchange> exchanges() {
   return {
@@ -223,35 +149,10 @@ struct Operation {
 const std::vector<std::string> kFiles = {kPlainName, kFrameName, kSparseName};
 const std::vector<std::string> kAll = {kPlainName, kFrameName, kSparseName, kFolderName, kLinkName};
 
-template <class T>
-std::string failed(const codec::Result<T>& result) {
-  return result ? "" : std::to_string(to_errno(result.error()));
-}
-
 Operation changes(const std::string& what, std::vector<std::string> kinds, AttributeChanges changes) {
   return {what, std::move(kinds), false, [changes](TwoSets& sets, const std::string& name) {
             return failed(sets.filesystem().change_attributes(sets.node(name), nullptr, changes));
           }};
-}
-
-/// Opens, calls `work` and closes.
-std::string with_open(TwoSets& sets, const std::string& name, int flags,
-                      const std::function<std::string(FileHandle&)>& work) {
-  auto handle = sets.filesystem().open(sets.node(name), flags);
-  if (!handle) return failed(handle);
-  std::string answer = work(**handle);
-  static_cast<void>(sets.filesystem().flush(**handle));
-  sets.filesystem().release(std::move(*handle));
-  return answer;
-}
-
-std::string read_all(Filesystem& filesystem, FileHandle& handle) {
-  Reply reply;
-  const auto done = filesystem.read(handle, 0, 1 << 16, reply);
-  if (!done) return failed(done);
-  std::vector<std::uint8_t> bytes(reply.size());
-  reply.copy_to(bytes.data());
-  return {bytes.begin(), bytes.end()};
 }
 
 std::string write_and_sync(TwoSets& sets, FileHandle& handle) {
@@ -292,11 +193,12 @@ std::vector<Operation> file_operations() {
        }},
       {"write", kFiles, false,
        [](TwoSets& sets, const std::string& name) {
-         return with_open(sets, name, O_RDWR, [&](FileHandle& file) { return write_and_sync(sets, file); });
+         return with_open(sets.filesystem(), sets.node(name), O_RDWR,
+                          [&](FileHandle& file) { return write_and_sync(sets, file); });
        }},
       {"open with O_TRUNC", kFiles, false,
        [](TwoSets& sets, const std::string& name) {
-         return with_open(sets, name, O_WRONLY | O_TRUNC, [](FileHandle&) { return ""; });
+         return with_open(sets.filesystem(), sets.node(name), O_WRONLY | O_TRUNC, [](FileHandle&) { return ""; });
        }},
       {"link",
        {kPlainName, kLinkName},
@@ -350,7 +252,8 @@ std::vector<Operation> looking_operations() {
   return {
       {"read", kFiles, false,
        [](TwoSets& sets, const std::string& name) {
-         return with_open(sets, name, O_RDONLY, [&](FileHandle& file) { return read_all(sets.filesystem(), file); });
+         return with_open(sets.filesystem(), sets.node(name), O_RDONLY,
+                          [&](FileHandle& file) { return read_all(sets.filesystem(), file); });
        }},
       {"getxattr",
        {kPlainName, kFrameName, kFolderName},
@@ -368,7 +271,7 @@ std::vector<Operation> looking_operations() {
        [](TwoSets& sets, const std::string& name) {
          const auto found = sets.filesystem().attributes(sets.node(name), nullptr);
          if (!found) return failed(found);
-         return std::string(sets.is_theirs(found->status.st_ino & ~InodeNumbers::kView) ? "theirs" : "mine");
+         return std::string(sets.theirs().has_inode(found->status.st_ino & ~InodeNumbers::kView) ? "theirs" : "mine");
        }},
   };
 }
@@ -400,19 +303,20 @@ TEST_F(ExchangeTest, ChangesReachTheFileThatWasAskedFor) {
   std::vector<Operation> naming = naming_operations();
   for (Operation& operation : naming)
     operations.push_back(std::move(operation));
-  for (const Operation& operation : operations) {
+  at_once(operations, [this](const Operation& operation) {
     for (const std::string& name : operation.kinds) {
       for (const Exchange& exchange : exchanges()) {
         if (exchange.of_entry && operation.names_entry) continue;
-        try_all(operation, name, exchange,
-                [](TwoSets& sets, const std::string&) { EXPECT_EQ(sets.touched(), std::vector<std::string>{}); });
+        try_all(operation, name, exchange, [](TwoSets& sets, const std::string&) {
+          EXPECT_EQ(sets.theirs().touched(), std::vector<std::string>{});
+        });
       }
     }
-  }
+  });
 }
 
 TEST_F(ExchangeTest, LooksTellOfTheFileThatWasAskedFor) {
-  for (const Operation& operation : looking_operations()) {
+  at_once(looking_operations(), [this](const Operation& operation) {
     for (const std::string& name : operation.kinds) {
       const test::TempDir temp;
       TwoSets at_rest(temp.path());
@@ -420,11 +324,11 @@ TEST_F(ExchangeTest, LooksTellOfTheFileThatWasAskedFor) {
       for (const Exchange& exchange : exchanges()) {
         try_all(operation, name, exchange, [&](TwoSets& sets, const std::string& answer) {
           EXPECT_TRUE(answer == mine || answer == "" || answer == std::to_string(ESTALE)) << answer;
-          EXPECT_EQ(sets.touched(), std::vector<std::string>{});
+          EXPECT_EQ(sets.theirs().touched(), std::vector<std::string>{});
         });
       }
     }
-  }
+  });
 }
 
 }  // namespace
