@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -194,6 +195,14 @@ codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGua
   return served;
 }
 
+/// To as many as the process may have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
+}
+
 }  // namespace
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
@@ -201,6 +210,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   // The umask of the program that creates something counts, which the kernel tells, not that of the daemon.
   umask(0);
   give_large_blocks_back();
+  raise_descriptor_limit();
   const bool foreground = options.foreground || options.debug;
   log_to(LogTarget::standard_error, options.debug);
   auto is_file = check_mountpoint(options.mountpoint);

@@ -1,4 +1,5 @@
 // Directories that programs list.
+#include <cerrno>
 #include <utility>
 
 #include "fs/filesystem.h"
@@ -14,6 +15,7 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeI
   }
   auto directory = directories_.open(id);
   if (!directory) return codec::Failure(directory.error());
+  if (reserve_.is_kept_back_from_listings((*directory)->fd())) return codec::io_error(EMFILE, "opendir");
   handle->directory = std::move(*directory);
   watch(*handle->node);
   return handle;

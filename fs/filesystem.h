@@ -18,6 +18,7 @@
 
 #include "codec/shared_mutex.h"
 #include "fs/acting_as.h"
+#include "fs/descriptor_reserve.h"
 #include "fs/flusher.h"
 #include "fs/held_directories.h"
 #include "fs/node_table.h"
@@ -418,6 +419,7 @@ class Filesystem {
 
   frame::FileOps& files_;
   const MountOptions options_;
+  const DescriptorReserve reserve_;
   Statistics statistics_;
   OnceLog once_;
   SourceTree tree_;

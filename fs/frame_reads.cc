@@ -86,6 +86,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   Node& node = *handle->node;
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
+  if (reserve_.is_kept_back((*frame)->file()->fd())) return codec::io_error(EMFILE, "open");
   handle->frame = std::move(*frame);
   handle->leaves_access_time = options_.no_access_times || (flags & O_NOATIME) != 0;
   std::shared_ptr<WriteBack> writer;

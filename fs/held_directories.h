@@ -22,6 +22,7 @@
 
 #include "codec/mutex.h"
 #include "frame/file_ops.h"
+#include "fs/descriptor_reserve.h"
 #include "fs/node_table.h"
 
 namespace cframefs::fs {
@@ -61,6 +62,7 @@ class HeldDirectories {
   HeldDirectory root_;
   dev_t device_ = 0;  // of the source
   std::size_t most_ = 1;
+  const DescriptorReserve reserve_;
 
   codec::Mutex mutex_;
   std::list<Held> held_ GUARDED_BY(mutex_);  // used last comes first

@@ -159,6 +159,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
   auto file = open_leaving(writes ? O_RDWR : O_RDONLY);
   if (!file && writes && file.error().sys == EACCES) file = open_leaving(O_WRONLY);
   if (!file) return codec::Failure(file.error());
+  if (reserve_.is_kept_back((*file)->fd())) return codec::io_error(EMFILE, "open");
   handle->file = std::move(*file);
   handle->writable = writes;
   handle->append = (flags & O_APPEND) != 0;

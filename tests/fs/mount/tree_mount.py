@@ -247,29 +247,6 @@ class Tree(unittest.TestCase):
         self.assertEqual((before.st_mode, before.st_mtime_ns, before.st_ctime_ns),
                          (after.st_mode, after.st_mtime_ns, after.st_ctime_ns))
 
-    def test_few_descriptors_many_directories(self):
-        folders = 2000
-        for number in range(folders):
-            os.mkdir(f"{self.source}/{number}")
-            with open(f"{self.source}/{number}/file", "w", encoding="ascii") as file:
-                file.write(str(number))
-        before = ("prlimit", "--nofile=256:256")
-        with Mount(self.source, mountpoint=self.mountpoint, before=before) as mount:
-            opened = []
-            with self.assertRaises(OSError) as refused:
-                for number in range(folders):
-                    opened.append(open(mount / f"{number}/file", encoding="ascii"))
-            self.assertIn(refused.exception.errno, (24, 23))  # EMFILE, ENFILE
-            self.assertGreater(len(opened), 50)
-            for number, file in enumerate(opened):
-                self.assertEqual(file.read(), str(number))
-                file.close()
-            # All is right again.
-            for number in range(folders):
-                with open(mount / f"{number}/file", encoding="ascii") as file:
-                    self.assertEqual(file.read(), str(number))
-            self.assertEqual(mount.lines(), [])
-
     def test_exchanges_mislead_nothing(self):
         """Names are exchanged behind the mount all the time: files are changed, read and made where they were meant."""
         for name, content in (("mine", "m"), ("theirs", "t")):

@@ -1,0 +1,113 @@
+"""Few descriptors: a file that needs one too many is refused with EMFILE, and all else goes on."""
+
+import errno
+import os
+import resource
+import tempfile
+import unittest
+
+import mounting
+from mounting import Mount, output
+
+FOLDERS = 10_000
+FILES = 2_000
+LIMIT = 256
+
+
+class Descriptors(unittest.TestCase):
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_folder())
+        self.addCleanup(work.cleanup)
+        self.source, self.mountpoint = work.name + "/source", work.name + "/mnt"
+        os.mkdir(self.source)
+        os.mkdir(self.mountpoint)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+
+    def content(self, number):
+        return f"content of {number}".encode()
+
+    def fill(self):
+        """Folders; in every fifth a frame or a plain file."""
+        plain, frame = self.source + "/plain", self.source + "/packed.b2frame"
+        for number in range(FOLDERS):
+            os.mkdir(f"{self.source}/{number}")
+        with open(plain, "wb") as file:
+            file.write(b"x" * 5000)
+        output(mounting.CFRAME, "pack", plain, frame)
+        with open(frame, "rb") as file:
+            packed = file.read()
+        for number in range(FILES):
+            kind = ".b2frame" if number % 2 else ""
+            with open(f"{self.source}/{number}/file{kind}", "wb") as file:
+                file.write(packed if kind else self.content(number))
+
+    def expected(self, number):
+        return b"x" * 5000 if number % 2 else self.content(number)
+
+    def look(self, mount, step=1):
+        """What needs no descriptor that stays."""
+        for number in range(0, FILES, step):
+            self.assertEqual(os.stat(mount / f"{number}/file").st_size, len(self.expected(number)), number)
+        for number in range(0, FOLDERS, step):
+            os.stat(mount / f"{number}")
+        for number in range(0, FOLDERS, 50 * step):
+            self.assertEqual(os.listdir(mount / f"{number}"), ["file"] if number < FILES else [], number)
+
+    def test_many_directories_and_files_that_are_held_open(self):
+        self.fill()
+        before = ("prlimit", f"--nofile={LIMIT}:{LIMIT}")
+        with Mount(self.source, mountpoint=self.mountpoint, before=before) as mount:
+            opened, refused = {}, 0
+            for number in range(FILES):
+                try:
+                    opened[number] = os.open(mount / f"{number}/file", os.O_RDONLY)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.EMFILE, number)
+                    refused += 1
+            self.assertGreater(len(opened), 50)
+            self.assertGreater(refused, 0)
+            self.look(mount)
+            for number, file in opened.items():
+                self.assertEqual(os.pread(file, 10_000, 0), self.expected(number))
+            os.chmod(mount / "1999", 0o700)
+            os.chmod(mount / "1999/file", 0o600)
+            os.rename(mount / "1998/file", mount / "1998/moved")
+            os.rename(mount / "1998/moved", mount / "1998/file")
+            os.mkdir(mount / "1998/new")
+            os.rmdir(mount / "1998/new")
+            for file in opened.values():
+                os.close(file)
+            self.look(mount, 7)
+            for number in range(FILES):
+                with open(mount / f"{number}/file", "rb") as file:
+                    self.assertEqual(file.read(), self.expected(number))
+            self.assertTrue(mount.is_alive())
+            self.assertEqual(mount.lines(), [])
+
+    def test_directories_that_are_held_open(self):
+        for number in range(FILES):
+            os.mkdir(f"{self.source}/{number}")
+        with Mount(self.source, mountpoint=self.mountpoint, before=("prlimit", f"--nofile={LIMIT}:{LIMIT}")) as mount:
+            opened, refused = [], 0
+            for number in range(FILES):
+                try:
+                    opened.append(os.open(mount / str(number), os.O_RDONLY | os.O_DIRECTORY))
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.EMFILE, number)
+                    refused += 1
+            self.assertGreater(len(opened), 50)
+            self.assertGreater(refused, 0)
+            for number in range(FILES):
+                os.stat(mount / str(number))
+            for folder in opened:
+                self.assertEqual(os.listdir(folder), [])
+                os.close(folder)
+            for number in range(FILES):
+                self.assertEqual(os.listdir(mount / str(number)), [])
+            self.assertEqual(mount.lines(), [])
+
+
+if __name__ == "__main__":
+    mounting.main()
