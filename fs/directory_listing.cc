@@ -13,7 +13,7 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeI
   if (handle->node->role == NodeRole::control_folder) {
     return handle;
   }
-  auto directory = directories_.open(id);
+  auto directory = open_with_room([&] { return directories_.open(id); });
   if (!directory) return codec::Failure(directory.error());
   if (reserve_.is_kept_back_from_listings((*directory)->fd())) return codec::io_error(EMFILE, "opendir");
   handle->directory = std::move(*directory);

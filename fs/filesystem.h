@@ -336,6 +336,9 @@ class Filesystem {
   codec::Result<std::shared_ptr<const Generation>> generation_for_attributes(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, int flags);
   using SharedFile = std::shared_ptr<const frame::Descriptor>;
+  /// Opens what a program is to hold; if descriptors are short, once more after directories that are held for look-ups
+  /// have been closed.
+  codec::Result<SharedFile> open_with_room(const std::function<codec::Result<SharedFile>()>& open);
   /// Opens the node's file. stale: another one lies where it did.
   codec::Result<SharedFile> open_file(const Node& node, int flags) EXCLUDES(names_);
   /// The same for what says of attributes alone; also of a file that lost its name and that a program has open.

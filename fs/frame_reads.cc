@@ -57,7 +57,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
       stale = frame;
     }
     // What is read to open the frame is no access of the program's.
-    auto file = open_file(node, O_RDONLY | O_NOATIME);
+    auto file = open_with_room([&] { return open_file(node, O_RDONLY | O_NOATIME); });
     if (!file && file.error().sys == EPERM) file = open_file(node, O_RDONLY);
     if (!file) {
       // A commit may be putting a new file in place.

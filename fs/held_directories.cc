@@ -50,6 +50,22 @@ void HeldDirectories::keep(NodeId node, const HeldDirectory& directory) {
   let_go(oldest);
 }
 
+bool HeldDirectories::release_unused() {
+  std::list<Held> unused;
+  {
+    codec::MutexLock lock(mutex_);
+    for (auto next = held_.begin(); next != held_.end();) {
+      const auto held = next++;
+      if (held->directory.use_count() > 1) continue;
+      by_node_.erase(held->node);
+      unused.splice(unused.end(), held_, held);
+    }
+  }
+  for (const Held& held : unused)
+    let_go(held);
+  return !unused.empty();
+}
+
 void HeldDirectories::let_go(const Held& oldest) {
   if (!opens_handles_) return;
   auto handle = files_.handle_of(oldest.directory->fd());

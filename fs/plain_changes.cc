@@ -93,6 +93,17 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
   }
 }
 
+codec::Result<Filesystem::SharedFile> Filesystem::open_with_room(
+    const std::function<codec::Result<SharedFile>()>& open) {
+  auto file = open();
+  const bool is_short =
+      file ? reserve_.is_kept_back((*file)->fd()) : file.error().sys == EMFILE || file.error().sys == ENFILE;
+  if (!is_short) return file;
+  if (file) file->reset();  // its descriptor is one that others need
+  directories_.release_unused();
+  return open();
+}
+
 codec::Result<Filesystem::SharedFile> Filesystem::open_file(const Node& node, int flags) {
   codec::SharedLock names(names_);
   const auto at = held_name_of(node);
@@ -156,7 +167,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
     return !file && leaves_access_time && file.error().sys == EPERM ? open_file(node, mode | O_NOCTTY) : file;
   };
   // For reading, too: a page that a program changes in part is read first.
-  auto file = open_leaving(writes ? O_RDWR : O_RDONLY);
+  auto file = open_with_room([&] { return open_leaving(writes ? O_RDWR : O_RDONLY); });
   if (!file && writes && file.error().sys == EACCES) file = open_leaving(O_WRONLY);
   if (!file) return codec::Failure(file.error());
   if (reserve_.is_kept_back((*file)->fd())) return codec::io_error(EMFILE, "open");

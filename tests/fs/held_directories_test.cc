@@ -127,5 +127,18 @@ TEST_F(HeldDirectoriesTest, OneWithoutANameIsStaleUnlessItIsHeld) {
   EXPECT_EQ(error_of(other), codec::ErrorKind::stale);
 }
 
+TEST_F(HeldDirectoriesTest, ThoseThatNoCallerUsesAreClosedOnRequest) {
+  start(4);
+  const NodeId one = make("one");
+  const NodeId other = make("other");
+  const HeldDirectory used = *held_.open(one);
+  const std::weak_ptr<const frame::Descriptor> unused = *held_.open(other);
+  EXPECT_TRUE(held_.release_unused());
+  EXPECT_TRUE(unused.expired());
+  EXPECT_EQ(*held_.open(one), used);
+  EXPECT_FALSE(held_.release_unused());
+  EXPECT_NE(inode_of(other), 0U);
+}
+
 }  // namespace
 }  // namespace cframefs::fs

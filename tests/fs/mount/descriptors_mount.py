@@ -86,6 +86,24 @@ class Descriptors(unittest.TestCase):
             self.assertTrue(mount.is_alive())
             self.assertEqual(mount.lines(), [])
 
+    def test_what_is_held_for_look_ups_makes_room_for_files(self):
+        for number in range(FILES):
+            os.mkdir(f"{self.source}/{number}")
+            with open(f"{self.source}/{number}/file", "wb") as file:
+                file.write(self.content(number))
+        with Mount(self.source, mountpoint=self.mountpoint, before=("prlimit", f"--nofile={LIMIT}:{LIMIT}")) as mount:
+            opened = []
+            try:
+                for number in range(FILES):
+                    opened.append(os.open(mount / f"{number}/file", os.O_RDONLY))
+            except OSError as error:
+                self.assertEqual(error.errno, errno.EMFILE)
+            # All but those that are kept back, and a few of the daemon's own.
+            self.assertGreater(len(opened), LIMIT * 5 // 8)
+            for number, file in enumerate(opened):
+                self.assertEqual(os.pread(file, 100, 0), self.content(number))
+                os.close(file)
+
     def test_directories_that_are_held_open(self):
         for number in range(FILES):
             os.mkdir(f"{self.source}/{number}")
