@@ -27,9 +27,25 @@ bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHa
          !adapter.filesystem().get_attribute(node, kCapability);
 }
 
+/// Which of a file's bits are taken from it.
+using Taken = mode_t (*)(const struct stat&);
+
+mode_t all_privileges(const struct stat&) {
+  return kPrivileges;
+}
+
+/// Those that the kernel takes where it truncates a file itself. Of a file that its group cannot execute the
+/// set-group-id bit lends nothing.
+mode_t privileges_to_execute(const struct stat& file) {
+  return (file.st_mode & S_IXGRP) != 0 ? kPrivileges : S_ISUID;
+}
+mode_t no_privileges(const struct stat&) {
+  return 0;
+}
+
 /// Takes from a file what its writers must not lend to it. The kernel would leave it to a privileged writer; who that
 /// is we are not told.
-codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, const Caller& caller) {
+codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, const Caller& caller, Taken taken) {
   const NodeId node = handle.node->id;
   const auto attributes = filesystem.attributes(node, &handle);
   if (!attributes) return codec::Failure(attributes.error());
@@ -37,9 +53,10 @@ codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, 
     if (auto removed = filesystem.remove_attribute(node, kCapability); !removed) return removed;
   }
   const mode_t mode = attributes->status.st_mode;
-  if ((mode & kPrivileges) == 0) return {};
+  const mode_t lent = taken(attributes->status) & mode;
+  if (lent == 0) return {};
   AttributeChanges changes;
-  changes.mode = mode & ~kPrivileges;
+  changes.mode = mode & ~lent;
   const auto changed = filesystem.change_attributes(node, &handle, changes, caller);
   return changed ? codec::Result<void>() : codec::Failure(changed.error());
 }
@@ -75,6 +92,16 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   if (!allowed) return reply_error(request, allowed.error());
   auto handle = adapter.filesystem().open(node, info->flags);
   if (!handle) return reply_error(request, handle.error());
+  if ((info->flags & O_TRUNC) != 0) {
+    // The kernel leaves it to us, as the truncation itself.
+    const Caller caller = caller_of(request);
+    const auto dropped = drop_privileges(adapter.filesystem(), **handle, caller,
+                                         caller.user == 0 ? no_privileges : privileges_to_execute);
+    if (!dropped) {
+      adapter.filesystem().release(std::move(*handle));
+      return reply_error(request, dropped.error());
+    }
+  }
   const bool fresh = !(*handle)->keep_pages;
   fill_open(adapter, info, std::move(*handle));
   // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
@@ -178,7 +205,7 @@ void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::s
   Filesystem& filesystem = filesystem_of(request);
   FileHandle& handle = *from_kernel<FileHandle>(info);
   if (handle.direct && adapter_of(request).knows_of_privileges()) {
-    if (auto dropped = drop_privileges(filesystem, handle, caller_of(request)); !dropped)
+    if (auto dropped = drop_privileges(filesystem, handle, caller_of(request), all_privileges); !dropped)
       return reply_error(request, dropped.error());
   }
   auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0);
