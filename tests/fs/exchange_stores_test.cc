@@ -65,16 +65,17 @@ class TwoStores {
     filesystem_ = std::make_unique<Filesystem>(stores_, options_);
     open_source(forgets_directories);
     filesystem_->start(kernel_);
-    nodes_[""] = look_up(kRootNode, "mine");
+    nodes_[""] = look_up(*filesystem_, kRootNode, "mine");
     for (const Target& target : targets()) {
       const std::size_t slash = target.shown.rfind('/');
       const std::string parent = slash == std::string::npos ? "" : target.shown.substr(0, slash);
-      nodes_[target.shown] = look_up(nodes_.at(parent), target.shown.substr(parent.empty() ? 0 : slash + 1));
+      nodes_[target.shown] =
+          look_up(*filesystem_, nodes_.at(parent), target.shown.substr(parent.empty() ? 0 : slash + 1));
     }
     for (int number = 0; forgets_directories && number < kFewDescriptors / 4; ++number) {
       const std::string name = "other-" + std::to_string(number);
       std::filesystem::create_directories(path(name) / "x");
-      look_up(look_up(kRootNode, name), "x");
+      look_up(*filesystem_, look_up(*filesystem_, kRootNode, name), "x");
     }
   }
   ~TwoStores() { filesystem_->stop(); }
@@ -114,31 +115,21 @@ class TwoStores {
     const std::string other = std::string("only-") + letter;
     const test::Bytes embed =
         test::embed_frame({{"/in", frame}, {"/inner/in", frame}, {"/inner/" + other, frame}, {"/" + other, frame}});
-    write(set + "/embed.b2e", embed);
-    write(set + "/zip.b2z", test::zip_file({{"raw.b2f", frame},
-                                            {"group/raw.b2f", frame},
-                                            {"group/" + other + ".b2f", frame},
-                                            {"group/__vlmeta__.b2f", metadata.build()},
-                                            {"embed.b2e", embed}}));
+    write_file(at_ / (set + "/embed.b2e"), embed);
+    write_file(at_ / (set + "/zip.b2z"), test::zip_file({{"raw.b2f", frame},
+                                                         {"group/raw.b2f", frame},
+                                                         {"group/" + other + ".b2f", frame},
+                                                         {"group/__vlmeta__.b2f", metadata.build()},
+                                                         {"embed.b2e", embed}}));
     const std::string folder = set + "/folder.b2d/";
-    write(folder + "embed.b2e", embed);
-    write(folder + "own.b2f", frame);
-    write(folder + "group/own.b2f", frame);
-    write(folder + "group/" + other + ".b2f", frame);
-    write(folder + "group/__vlmeta__.b2f", metadata.build());
+    write_file(at_ / (folder + "embed.b2e"), embed);
+    write_file(at_ / (folder + "own.b2f"), frame);
+    write_file(at_ / (folder + "group/own.b2f"), frame);
+    write_file(at_ / (folder + "group/" + other + ".b2f"), frame);
+    write_file(at_ / (folder + "group/__vlmeta__.b2f"), metadata.build());
     for (const char* store : {"/embed.b2e", "/zip.b2z", "/folder.b2d"})
       EXPECT_EQ(::setxattr(path(set + store).c_str(), kTag, &letter, 1, 0), 0);
   }
-  void write(const std::string& name, const test::Bytes& bytes) const {
-    std::ofstream(path(name), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
-  NodeId look_up(NodeId parent, const std::string& name) {
-    const auto found = filesystem_->lookup(parent, name);
-    EXPECT_TRUE(found) << name << ": " << codec::describe(found.error());
-    return found ? found->node : 0;
-  }
-
   const std::filesystem::path at_;
   test::ExchangingFiles files_;
   frame::StoreFiles stores_{files_};
@@ -218,20 +209,12 @@ Operation changes(const std::string& what, const AttributeChanges& changes) {
 }
 
 std::vector<Operation> changes_of_files() {
-  AttributeChanges mode;
-  mode.mode = 0640;
-  AttributeChanges owner;
-  owner.user = ::geteuid();
-  owner.group = ::geteuid() == 0 ? 12 : ::getegid();
-  AttributeChanges times;
-  times.times = {timespec{1000, 0}, timespec{2000, 0}};
-  AttributeChanges size;
-  size.size = 10;
+  const SomeChanges some;
   return {
-      changes("chmod", mode),
-      changes("chown", owner),
-      changes("utimens", times),
-      changes("truncate", size),
+      changes("chmod", some.mode),
+      changes("chown", some.owner),
+      changes("utimens", some.times),
+      changes("truncate", some.size),
       {"setxattr", any,
        [](TwoStores& sets, const std::string& shown) {
          return failed(sets.filesystem().set_attribute(sets.node(shown), kTag, "new", 0));

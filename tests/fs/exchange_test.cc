@@ -49,9 +49,9 @@ class TwoSets {
     filesystem_ = std::make_unique<Filesystem>(files_, options_);
     EXPECT_TRUE(filesystem_->open_source(false));
     filesystem_->start(kernel_);
-    mine_ = look_up(kRootNode, "mine");
+    mine_ = look_up(*filesystem_, kRootNode, "mine");
     for (const char* name : {kPlainName, kFrameName, kSparseName, kFolderName, kLinkName})
-      nodes_[name] = look_up(mine_, shown(name));
+      nodes_[name] = look_up(*filesystem_, mine_, shown(name));
   }
   ~TwoSets() { filesystem_->stop(); }
   TwoSets(const TwoSets&) = delete;
@@ -69,41 +69,16 @@ class TwoSets {
     std::filesystem::create_directories(path(folder) / kFolderName / "inner");
     std::filesystem::create_directory(path(folder) / kSparseName);
     const test::Bytes content(1000, static_cast<std::uint8_t>(letter));
-    write(folder + "/" + kPlainName, content);
-    write(folder + "/" + kFolderName + "/file", content);
+    write_file(at_ / (folder + "/" + kPlainName), content);
+    write_file(at_ / (folder + "/" + kFolderName + "/file"), content);
     test::FrameBuilder frame = test::plain_frame(content, 256);
-    write(folder + "/" + kFrameName, frame.build());
-    const std::string sparse = folder + "/" + kSparseName + "/";
-    test::FrameBuilder index;
-    index.frame_type = 1;
-    index.chunksize = 256;
-    index.nbytes = static_cast<std::int64_t>(content.size());
-    std::vector<std::int64_t> entries;
-    index.cbytes = 0;
-    for (std::size_t chunk = 0; chunk * 256 < content.size(); ++chunk) {
-      const std::size_t size = std::min<std::size_t>(256, content.size() - chunk * 256);
-      const test::Bytes stored = test::plain_chunk(codec::ByteView(content).first(size));
-      write(sparse + *frame::chunk_file_name(static_cast<std::int64_t>(chunk)), stored);
-      entries.push_back(static_cast<std::int64_t>(chunk));
-      index.cbytes += static_cast<std::int64_t>(stored.size());
-    }
-    index.index = test::plain_index(entries);
-    write(sparse + frame::kSparseIndexName, index.build());
+    write_file(at_ / (folder + "/" + kFrameName), frame.build());
+    for (const auto& [name, bytes] : test::sparse_frame(content, 256))
+      write_file(path(folder) / kSparseName / name, bytes);
     std::filesystem::create_symlink(std::string("to-") + letter, path(folder) / kLinkName);
     for (const char* name : {kPlainName, kFrameName, kFolderName})
       EXPECT_EQ(::setxattr((path(folder) / name).c_str(), kColour, &letter, 1, 0), 0);
   }
-  void write(const std::string& name, const test::Bytes& bytes) const {
-    std::ofstream(path(name), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
-
-  NodeId look_up(NodeId parent, const std::string& name) {
-    const auto found = filesystem_->lookup(parent, name);
-    EXPECT_TRUE(found) << name << ": " << codec::describe(found.error());
-    return found ? found->node : 0;
-  }
-
   const std::filesystem::path at_;
   test::ExchangingFiles files_;
   NoCaches kernel_;
@@ -163,20 +138,12 @@ std::string write_and_sync(TwoSets& sets, FileHandle& handle) {
 
 /// Changes of files.
 std::vector<Operation> file_operations() {
-  AttributeChanges mode;
-  mode.mode = 0640;
-  AttributeChanges owner;
-  owner.user = ::geteuid();
-  owner.group = ::geteuid() == 0 ? 12 : ::getegid();
-  AttributeChanges times;
-  times.times = {timespec{1000, 0}, timespec{2000, 0}};
-  AttributeChanges size;
-  size.size = 10;
+  const SomeChanges some;
   return {
-      changes("chmod", {kPlainName, kFrameName, kSparseName, kFolderName}, mode),
-      changes("chown", kAll, owner),
-      changes("utimens", kAll, times),
-      changes("truncate", kFiles, size),
+      changes("chmod", {kPlainName, kFrameName, kSparseName, kFolderName}, some.mode),
+      changes("chown", kAll, some.owner),
+      changes("utimens", kAll, some.times),
+      changes("truncate", kFiles, some.size),
       {"setxattr", kAll, false,
        [](TwoSets& sets, const std::string& name) {
          return failed(sets.filesystem().set_attribute(sets.node(name), kColour, "new", 0));

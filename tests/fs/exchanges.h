@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <string>
@@ -14,10 +15,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fs/errno_table.h"
 #include "fs/filesystem.h"
 #include "tests/support/exchanging_files.h"
+#include "tests/support/frame_builder.h"
 
 namespace cframefs::fs {
 
@@ -101,6 +104,17 @@ inline void put_link(const std::filesystem::path& at, const std::filesystem::pat
   std::filesystem::create_symlink(target, at);
 }
 
+inline void write_file(const std::filesystem::path& at, const test::Bytes& bytes) {
+  std::ofstream(at, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+inline NodeId look_up(Filesystem& filesystem, NodeId parent, const std::string& name) {
+  const auto found = filesystem.lookup(parent, name);
+  EXPECT_TRUE(found) << name << ": " << codec::describe(found.error());
+  return found ? found->node : 0;
+}
+
 template <class T>
 std::string failed(const codec::Result<T>& result) {
   return result ? "" : std::to_string(to_errno(result.error()));
@@ -125,6 +139,18 @@ inline std::string read_all(Filesystem& filesystem, FileHandle& handle) {
   reply.copy_to(bytes.data());
   return {bytes.begin(), bytes.end()};
 }
+
+/// One change of attributes of each sort.
+struct SomeChanges {
+  SomeChanges() {
+    mode.mode = 0640;
+    owner.user = ::geteuid();
+    owner.group = ::geteuid() == 0 ? 12 : ::getegid();
+    times.times = {timespec{1000, 0}, timespec{2000, 0}};
+    size.size = 10;
+  }
+  AttributeChanges mode, owner, times, size;
+};
 
 /// Runs work(item) for each item, several at once: the system lets each filesystem wait when it ends.
 template <class Item, class Work>

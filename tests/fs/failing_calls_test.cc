@@ -106,27 +106,12 @@ class FailingCalls : public ::testing::TestWithParam<std::tuple<FailingFiles::Ho
     std::filesystem::remove_all(folder_.path() / "x.b2frame");
     if (sparse) std::filesystem::create_directory(folder_.path() / "x.b2frame");
     const Bytes content = pattern(kSize, 1);
-    test::FrameBuilder builder;
-    builder.frame_type = sparse ? 1 : 0;
-    builder.typesize = 1;
-    builder.chunksize = kChunkBytes;
-    builder.nbytes = kSize;
-    std::vector<std::int64_t> entries;
-    std::int64_t stored = 0;
-    for (std::size_t at = 0; at < kSize; at += kChunkBytes) {
-      const auto bytes = test::plain_chunk(codec::ByteView(content).subspan(at, std::min(kChunkBytes, kSize - at)));
-      if (sparse) {
-        entries.push_back(static_cast<std::int64_t>(entries.size()));
-        folder_.write("x.b2frame/" + *frame::chunk_file_name(entries.back()), bytes);
-      } else {
-        entries.push_back(stored);
-        builder.chunk_section.insert(builder.chunk_section.end(), bytes.begin(), bytes.end());
-      }
-      stored += static_cast<std::int64_t>(bytes.size());
+    if (!sparse) {
+      folder_.write("x.b2frame", test::plain_frame(content, static_cast<std::int32_t>(kChunkBytes)).build());
+      return;
     }
-    builder.index = test::plain_index(entries);
-    builder.cbytes = stored;
-    folder_.write(sparse ? "x.b2frame/chunks.b2frame" : "x.b2frame", builder.build());
+    for (const auto& [name, bytes] : test::sparse_frame(content, static_cast<std::int32_t>(kChunkBytes)))
+      folder_.write("x.b2frame/" + name, bytes);
   }
 
   /// Overwrites in two places, appends and cuts; `model` follows what was accepted. Returns what the disk may hold: the

@@ -42,6 +42,15 @@ class HeldDirectoriesTest : public ::testing::Test {
     if (!directory) return 0;
     return frame::system_files().status((*directory)->fd())->st_ino;
   }
+  /// Of two directories, "one" and "other", with room for one: the first, which was closed for the second.
+  NodeId closed_one(ino_t& inode) {
+    start(1);
+    const NodeId one = make("one");
+    const NodeId other = make("other");
+    inode = inode_of(one);
+    EXPECT_NE(inode_of(other), inode);
+    return one;
+  }
   codec::ErrorKind error_of(NodeId node) { return held_.open(node).error().kind; }
 
   test::TempDir temp_;
@@ -62,13 +71,10 @@ TEST_F(HeldDirectoriesTest, OneThatIsHeldIsFoundWhereverItIsMovedTo) {
 }
 
 TEST_F(HeldDirectoriesTest, OneThatWasClosedIsOpenedByItsHandleOrByItsNames) {
-  start(1);
-  const NodeId one = make("one");
-  const NodeId other = make("other");
-  const ino_t inode = inode_of(one);
-  EXPECT_NE(inode_of(other), inode);
+  ino_t inode = 0;
+  const NodeId one = closed_one(inode);
   EXPECT_EQ(inode_of(one), inode);
-  EXPECT_NE(inode_of(other), inode);
+  EXPECT_NE(inode_of(make("another")), inode);
   std::filesystem::rename(path("one"), path("moved"));
   if (::geteuid() == 0) {
     EXPECT_EQ(inode_of(one), inode) << "root may open handles";
@@ -78,11 +84,8 @@ TEST_F(HeldDirectoriesTest, OneThatWasClosedIsOpenedByItsHandleOrByItsNames) {
 }
 
 TEST_F(HeldDirectoriesTest, OneThatIsGoneIsStaleAndNotWhatTookItsPlace) {
-  start(1);
-  const NodeId one = make("one");
-  const NodeId other = make("other");
-  const ino_t inode = inode_of(one);
-  EXPECT_NE(inode_of(other), inode);
+  ino_t inode = 0;
+  const NodeId one = closed_one(inode);
   std::filesystem::rename(path("one"), path("old"));
   std::filesystem::create_directory(path("one"));
   std::filesystem::remove(path("old"));

@@ -70,27 +70,12 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
 
   void make_frame(bool sparse) const {
     if (sparse) std::filesystem::create_directory(folder_.path() / "x.b2frame");
-    test::FrameBuilder builder;
-    builder.frame_type = sparse ? 1 : 0;
-    builder.typesize = 1;
-    builder.chunksize = kSparseChunk;
-    builder.nbytes = static_cast<std::int64_t>(kSparseSize);
-    std::vector<std::int64_t> entries;
-    std::int64_t stored = 0;
-    for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk) {
-      const auto bytes = test::plain_chunk(codec::ByteView(shadow_).subspan(chunk * kSparseChunk, kSparseChunk));
-      if (sparse) {
-        folder_.write("x.b2frame/" + *frame::chunk_file_name(static_cast<std::int64_t>(chunk)), bytes);
-        entries.push_back(static_cast<std::int64_t>(chunk));
-      } else {
-        entries.push_back(stored);
-        builder.chunk_section.insert(builder.chunk_section.end(), bytes.begin(), bytes.end());
-      }
-      stored += static_cast<std::int64_t>(bytes.size());
+    if (!sparse) {
+      folder_.write("x.b2frame", test::plain_frame(shadow_, static_cast<std::int32_t>(kSparseChunk)).build());
+      return;
     }
-    builder.index = test::plain_index(entries);
-    builder.cbytes = stored;
-    folder_.write(sparse ? "x.b2frame/chunks.b2frame" : "x.b2frame", builder.build());
+    for (const auto& [name, bytes] : test::sparse_frame(shadow_, static_cast<std::int32_t>(kSparseChunk)))
+      folder_.write("x.b2frame/" + name, bytes);
   }
 
   std::unique_ptr<FileHandle> open(int flags) {

@@ -1,6 +1,8 @@
 #include "tests/support/frame_builder.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <initializer_list>
 #include <numeric>
 
@@ -177,6 +179,27 @@ FrameBuilder plain_frame(codec::ByteView plain, std::int32_t chunksize) {
   }
   if (!offsets.empty()) frame.index = plain_index(offsets);
   return frame;
+}
+
+std::map<std::string, Bytes> sparse_frame(codec::ByteView plain, std::int32_t chunksize) {
+  std::map<std::string, Bytes> files;
+  FrameBuilder index;
+  index.frame_type = 1;
+  index.chunksize = chunksize;
+  index.nbytes = static_cast<std::int64_t>(plain.size());
+  index.cbytes = 0;
+  std::vector<std::int64_t> numbers;
+  for (std::size_t at = 0; at < plain.size(); at += static_cast<std::size_t>(chunksize)) {
+    Bytes chunk = plain_chunk(plain.subspan(at, std::min(plain.size() - at, static_cast<std::size_t>(chunksize))));
+    index.cbytes += static_cast<std::int64_t>(chunk.size());
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "%08X.chunk", static_cast<unsigned>(numbers.size()));
+    files[name.data()] = std::move(chunk);
+    numbers.push_back(static_cast<std::int64_t>(numbers.size()));
+  }
+  if (!numbers.empty()) index.index = plain_index(numbers);
+  files["chunks.b2frame"] = index.build();
+  return files;
 }
 
 }  // namespace cframefs::test

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,5 +61,8 @@ struct FrameBuilder {
 
 /// A frame of chunks of `chunksize` holding `plain`, the last one shorter.
 FrameBuilder plain_frame(codec::ByteView plain, std::int32_t chunksize);
+
+/// The same as a sparse frame: the files of its folder, by their names.
+std::map<std::string, Bytes> sparse_frame(codec::ByteView plain, std::int32_t chunksize);
 
 }  // namespace cframefs::test

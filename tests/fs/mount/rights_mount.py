@@ -7,11 +7,11 @@ Without root, where no other user can be tried, the test says so and is skipped.
 
 import os
 import shutil
-import sys
 import tempfile
 import unittest
 
 import mounting
+import users
 from mounting import Mount, output
 from sparse_frames import make_sparse_frame
 from users import GROUP, OWNER, USERS, as_user, call, described
@@ -224,12 +224,5 @@ class Rights(unittest.TestCase):
                     self.assertEqual(shown, stored, f"{user}: {name}")
 
 
-def main():
-    if os.geteuid() != 0:
-        sys.stderr.write("skipped: only root can be all users\n")
-        sys.exit(mounting.SKIPPED)
-    mounting.main()
-
-
 if __name__ == "__main__":
-    main()
+    users.main()
