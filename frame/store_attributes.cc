@@ -21,6 +21,15 @@ using codec::io_error;
 
 const char* const kMetadataFile = "__vlmeta__.b2f";
 
+/// Whether each user that may read the folder may read the file. The owner of the folder may have put a file of another
+/// user there.
+bool is_as_readable(const struct stat& file, const struct stat& folder) {
+  constexpr mode_t kReading = 0444;
+  if ((file.st_mode & kReading) == kReading) return true;
+  const bool same_classes = file.st_uid == folder.st_uid && file.st_gid == folder.st_gid;
+  return same_classes && (folder.st_mode & kReading & ~file.st_mode) == 0;
+}
+
 }  // namespace
 
 bool StoreFiles::is_itself(int fd, const Opened& opened) const {
@@ -37,9 +46,16 @@ bool StoreFiles::is_folder_on_disk(int fd, const Opened& opened) const {
 Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const Opened& opened) const {
   const Known& known = *opened.place.known;
   if (known.on_folder && is_itself(fd, opened)) {
-    const auto file = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (file) return open_container(base_, std::make_shared<const Descriptor>(base_, *file), nullptr, FileOffset{0});
-    if (file.error().sys != ENOENT) return Failure(file.error());
+    const auto file_fd = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (!file_fd && file_fd.error().sys != ENOENT) return Failure(file_fd.error());
+    if (file_fd) {
+      auto file = std::make_shared<const Descriptor>(base_, *file_fd);
+      const auto status = base_.status(file->fd());
+      const auto folder = base_.status(fd);
+      if (!status || !folder) return Failure(status ? folder.error() : status.error());
+      if (!is_as_readable(*status, *folder)) return io_error(EACCES, "getxattr");
+      return open_container(base_, std::move(file), nullptr, FileOffset{0});
+    }
   }
   const Store::Leaf* leaf = known.store ? known.store->metadata_of(opened.place.inside) : nullptr;
   if (leaf == nullptr) return std::shared_ptr<const Container>();

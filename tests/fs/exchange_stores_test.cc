@@ -140,7 +140,7 @@ class TwoStores {
   WatchedFiles theirs_;
 };
 
-struct Operation {
+struct StoreOperation {
   std::string what;
   std::function<bool(const Target&)> is_for;
   std::function<std::string(TwoStores&, const std::string& shown)> run;
@@ -173,7 +173,7 @@ std::string text_or_nothing(const codec::Result<T>& text) {
   return text ? std::string(text->begin(), text->end()) : "";
 }
 
-std::vector<Operation> looks() {
+std::vector<StoreOperation> looks() {
   return {
       {"read", is_file,
        [](TwoStores& sets, const std::string& shown) {
@@ -202,13 +202,13 @@ std::vector<Operation> looks() {
   };
 }
 
-Operation changes(const std::string& what, const AttributeChanges& changes) {
+StoreOperation changes(const std::string& what, const AttributeChanges& changes) {
   return {what, any, [changes](TwoStores& sets, const std::string& shown) {
             return failed(sets.filesystem().change_attributes(sets.node(shown), nullptr, changes));
           }};
 }
 
-std::vector<Operation> changes_of_files() {
+std::vector<StoreOperation> changes_of_files() {
   const SomeChanges some;
   return {
       changes("chmod", some.mode),
@@ -238,7 +238,7 @@ std::vector<Operation> changes_of_files() {
   };
 }
 
-std::vector<Operation> changes_of_names() {
+std::vector<StoreOperation> changes_of_names() {
   const auto within = [](auto make) {
     return
         [make](TwoStores& sets, const std::string& shown) { return failed(make(sets.filesystem(), sets.node(shown))); };
@@ -271,7 +271,7 @@ std::vector<Operation> changes_of_names() {
 class ExchangeStoresTest : public ::testing::Test {
  protected:
   /// With each exchange before each of its calls that takes a name.
-  void try_all(const Operation& operation, const Target& target, bool forgets_directories,
+  void try_all(const StoreOperation& operation, const Target& target, bool forgets_directories,
                const std::function<void(TwoStores&, const std::string& answer)>& check) {
     for (const std::string& place : target.on_disk) {
       for (const bool for_link : {false, true}) {
@@ -302,10 +302,10 @@ class ExchangeStoresTest : public ::testing::Test {
     }
   }
 
-  using Case = std::pair<Operation, Target>;
-  static std::vector<Case> cases(const std::vector<Operation>& operations) {
+  using Case = std::pair<StoreOperation, Target>;
+  static std::vector<Case> cases(const std::vector<StoreOperation>& operations) {
     std::vector<Case> found;
-    for (const Operation& operation : operations) {
+    for (const StoreOperation& operation : operations) {
       for (const Target& target : targets()) {
         if (operation.is_for(target)) found.emplace_back(operation, target);
       }

@@ -16,7 +16,7 @@ import mounting
 from mounting import Mount, output
 from users import GROUP, OWNER, USERS, as_user, call
 from sparse_frames import make_sparse_frame
-from stores_mount import embed_frame, plain_frame
+from stores_mount import embed_frame, packed, plain_frame
 
 CONTENT = b"content of a file\n" * 10
 # mode, ACL entries
@@ -145,6 +145,28 @@ class Lists(unittest.TestCase):
                 for (group, stored), (listed, read, expected) in zip(cases, as_user(user, answers)):
                     self.assertEqual(listed, expected, f"{user} lists {group}")
                     self.assertEqual(read, expected, f"{user} reads in {group}")
+
+    def test_metadata_of_a_group_need_the_rights_to_their_file(self):
+        metadata = plain_frame(b"-", packed("of the group"), b"title")
+        embed = embed_frame({"/raw": plain_frame(b"plain bytes " * 1000)})
+        cases = []
+        for number, (owner, mode) in enumerate(((0, 0o600), (0, 0o644), (OWNER, 0o644), (OWNER, 0o640))):
+            directory = f"{self.source}/{number}.b2d"
+            os.mkdir(directory)
+            for name, content in (("embed.b2e", embed), ("__vlmeta__.b2f", metadata)):
+                with open(f"{directory}/{name}", "wb") as file:
+                    file.write(content)
+                give(f"{directory}/{name}", 0o644, "")
+            os.chown(directory + "/__vlmeta__.b2f", owner, GROUP)
+            os.chmod(directory + "/__vlmeta__.b2f", mode)
+            give(directory, 0o755, "")
+            cases.append((f"{number}.b2d", "" if mode == 0o644 else "EACCES"))
+        with Mount(self.source, "allow_other", mountpoint=self.mountpoint):
+            for user in ("owner", "other", "root"):
+                for name, expected in cases:
+                    found = as_user(user, lambda name=name: call(os.getxattr, f"{self.mountpoint}/{name}",
+                                                                 "user.blosc2.vlmeta.title"))
+                    self.assertEqual(found, expected, f"{user} {name}")
 
 
 def main():
