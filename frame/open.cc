@@ -77,13 +77,16 @@ Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, Fil
     const bool torn =
         !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
     if (!opened && !torn) return opened;
-    if (!recent || tries == kTries) return opened;
-    if (opened) {
-      const auto after = files.status(fd);
-      if (!after) return Failure(after.error());
+    if (tries == kTries) return opened;
+    const auto after = files.status(fd);
+    if (!after) return Failure(after.error());
+    const bool same_state = Identity::of(*after) == Identity::of(*before);
+    // The first change in a long time may have come while the file was being opened.
+    if (!recent && same_state) return opened;
+    if (recent && opened) {
       const auto again = read_fixed_header(files, fd, begin);
       if (!again) return Failure(again.error());
-      if (Identity::of(*after) == Identity::of(*before) && *again == header) return opened;
+      if (same_state && *again == header) return opened;
     }
     std::this_thread::sleep_for(kPause);
   }

@@ -83,34 +83,51 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
   return zeros;
 }
 
-void ChunkEncoders::encode_early(const codec::EncodeParameters& parameters, const DirtyLayer::Chunk& chunk) {
+void ChunkEncoders::encode_early(Owner owner, const codec::EncodeParameters& parameters,
+                                 const DirtyLayer::Chunk& chunk) {
   auto early = std::make_shared<EarlyEncoding>();
   early->parameters = parameters;
   early->chunk = chunk;
   chunk->set_early(early);
   {
     codec::MutexLock lock(mutex_);
-    waiting_.push_back(std::move(early));
+    waiting_[owner].push_back(std::move(early));
   }
   // If no worker can be told, the commit encodes it.
-  try_in_memory([this] { workers_.post([this] { run_waiting(0); }); });
+  try_in_memory([this] { workers_.post([this] { run_next(); }); });
 }
 
-void ChunkEncoders::help_down_to(std::size_t most) {
-  while (run_waiting(most)) {
+void ChunkEncoders::help_down_to(Owner owner, std::size_t most) {
+  while (run_waiting(owner, most)) {
   }
 }
 
-/// Encodes the chunk that has waited longest if more than `most` wait. False: they do not.
-bool ChunkEncoders::run_waiting(std::size_t most) {
+/// Encodes a chunk of the file whose turn it is.
+void ChunkEncoders::run_next() {
+  for (;;) {
+    Owner owner = nullptr;
+    {
+      codec::MutexLock lock(mutex_);
+      if (waiting_.empty()) return;
+      const auto next = waiting_.upper_bound(last_owner_);
+      owner = last_owner_ = next != waiting_.end() ? next->first : waiting_.begin()->first;
+    }
+    if (run_waiting(owner, 0)) return;
+  }
+}
+
+/// Encodes the chunk of the file that has waited longest if more than `most` wait. False: they do not.
+bool ChunkEncoders::run_waiting(Owner owner, std::size_t most) {
   std::shared_ptr<EarlyEncoding> early;
   DirtyLayer::Chunk chunk;
   {
     codec::MutexLock lock(mutex_);
     while (!chunk) {
-      if (waiting_.size() <= most) return false;
-      early = std::move(waiting_.front());
-      waiting_.pop_front();
+      const auto queue = waiting_.find(owner);
+      if (queue == waiting_.end() || queue->second.size() <= most) return false;
+      early = std::move(queue->second.front());
+      queue->second.pop_front();
+      if (queue->second.empty()) waiting_.erase(queue);
       if (early->state == EarlyEncoding::State::waiting) chunk = early->chunk.lock();
     }
     early->state = EarlyEncoding::State::running;

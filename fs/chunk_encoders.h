@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -47,10 +48,14 @@ class ChunkEncoders {
   ChunkEncoders(WorkerPool& workers, unsigned helpers, Statistics& statistics)
       : workers_(workers), helpers_(helpers), statistics_(statistics) {}
 
-  /// Has a whole chunk encoded when there is time for it. Its bytes must not change any more.
-  void encode_early(const codec::EncodeParameters& parameters, const DirtyLayer::Chunk& chunk);
-  /// Encodes chunks that wait until at most `most` of them do: for those who make them faster than they are encoded.
-  void help_down_to(std::size_t most);
+  /// The file that a chunk belongs to: an address, for comparison alone.
+  using Owner = const void*;
+
+  /// Has a whole chunk encoded when there is time for it. Its bytes must not change any more. Files take turns.
+  void encode_early(Owner owner, const codec::EncodeParameters& parameters, const DirtyLayer::Chunk& chunk);
+  /// Encodes chunks of that file until at most `most` of them wait: for a writer that fills them faster than they are
+  /// encoded.
+  void help_down_to(Owner owner, std::size_t most);
 
   using Take = std::function<codec::Result<void>(std::int64_t number, codec::EncodedChunk encoded)>;
   /// Calls `take` from the calling thread for each chunk, in the order given. Chunks are released as they are encoded.
@@ -61,7 +66,10 @@ class ChunkEncoders {
   struct Work;
   using Encoded = codec::Result<codec::EncodedChunk>;
 
-  bool run_waiting(std::size_t most);
+  using Waiting = std::map<Owner, std::deque<std::shared_ptr<EarlyEncoding>>>;
+
+  void run_next();
+  bool run_waiting(Owner owner, std::size_t most);
   Encoded encode(const codec::EncodeParameters& parameters, codec::ByteView plain);
   Encoded encode(const codec::EncodeParameters& parameters, const ChunkToEncode& chunk);
   std::optional<Encoded> take_early(EarlyEncoding& early);
@@ -72,7 +80,8 @@ class ChunkEncoders {
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;
   codec::Condition done_;
-  std::deque<std::shared_ptr<EarlyEncoding>> waiting_ GUARDED_BY(mutex_);
+  Waiting waiting_ GUARDED_BY(mutex_);             // no queue in it is empty
+  Owner last_owner_ GUARDED_BY(mutex_) = nullptr;  // whose chunk a worker took last
 };
 
 }  // namespace cframefs::fs

@@ -26,6 +26,11 @@ namespace cframefs::fs {
 
 struct EarlyEncoding;
 
+/// The sum, or the largest number there is.
+constexpr std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /// The plain bytes of one chunk, counted for as long as they exist. Once it is encoded early its bytes stay as they
 /// are.
 class DirtyChunk {

@@ -17,10 +17,6 @@ constexpr std::chrono::milliseconds kFirstPause(500);
 constexpr std::chrono::milliseconds kLongestPause(30'000);
 constexpr std::chrono::milliseconds kLongestPauseForLock(2'000);
 
-std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
-  return a + b < a ? ~std::uint64_t{0} : a + b;
-}
-
 }  // namespace
 
 void Flusher::start() {

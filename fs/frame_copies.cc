@@ -22,7 +22,7 @@ constexpr std::uint64_t kLeastCopied = std::uint64_t{256} << 10;
 constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHeldShare = 4;
 // How often it is begun again because the source changed meanwhile.
-constexpr int kAttempts = 5;
+constexpr int kCopyAttempts = 5;
 // Chunks that every release of Blosc2 since 2.0.4 reads.
 constexpr std::uint8_t kChunkVersion = 5;
 
@@ -117,7 +117,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
   if (!from.frame || !to.frame) return by_pages();
   const std::shared_ptr<WriteBack> writer = to.frame->write_back();
   const std::uint64_t most = std::min(kMostHeld, write_back_.dirty_limit / kHeldShare);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kCopyAttempts; ++attempt) {
     auto before = state_to_copy(from);
     if (!before) return codec::Failure(before.error());
     WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, most);

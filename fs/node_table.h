@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -59,9 +58,9 @@ struct Node {
   codec::Mutex mutex;
   Probe known GUARDED_BY(mutex);  // what the last look at the disk saw; nothing that only a writer knows
   std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // by handles
-  std::optional<std::string> target GUARDED_BY(mutex);                           // of a link, which never changes
-  std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);                         // what its handles share
-  std::weak_ptr<const Generation> current GUARDED_BY(mutex);                     // what the last open opened
+  std::unique_ptr<const std::string> target GUARDED_BY(mutex);  // of a link that was read; it never changes
+  std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);        // what its handles share
+  std::weak_ptr<const Generation> current GUARDED_BY(mutex);    // what the last open opened
 };
 
 /// The kernel names a node that it was told to forget, or that never was.

@@ -1,6 +1,8 @@
 // Symbolic links: the mount shows targets under the names that it gives to what they name.
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,7 +21,7 @@ codec::Result<std::string> Filesystem::read_link(NodeId id) {
   if (!target) return target;
   {
     codec::MutexLock lock(node->mutex);
-    node->target = *target;
+    node->target = std::make_unique<const std::string>(*target);
   }
   return shown_target(nodes_.parent_of(id), *target);
 }
@@ -28,7 +30,7 @@ std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
   std::optional<std::string> target;
   {
     codec::MutexLock lock(node.mutex);
-    target = node.target;
+    if (node.target) target = *node.target;
   }
   // To read a link moves its time of access: that is done once.
   if (!target) {

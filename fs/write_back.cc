@@ -16,7 +16,7 @@ namespace {
 // An index has eight bytes for each chunk and must itself fit into a chunk.
 constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
 // How often a read is begun again because somebody else was changing the frame.
-constexpr int kReadAttempts = 5;
+constexpr int kViewAttempts = 5;
 // A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
 constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
 constexpr std::uint64_t kFirstCommit = std::uint64_t{4} << 20;
@@ -25,10 +25,6 @@ constexpr std::uint64_t kStreamShare = 4;
 constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
 // A chunk with more scattered pieces than these is read and held whole.
 constexpr std::size_t kMostPieces = 64;
-
-std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
-  return a + b < a ? ~std::uint64_t{0} : a + b;
-}
 
 }  // namespace
 
@@ -175,14 +171,14 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
     const std::uint64_t at = place.value_or(dirty_.size());
     done = array_ ? write_array(at, bytes) : write_locked(at, bytes);
   }
-  shared_.encoders.help_down_to(static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
+  shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
   return done;
 }
 
 /// Its bytes are there and likely to stay as they are: there is no need to wait with encoding it.
 void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
   filled_bytes_ += dirty_.chunksize();
-  if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
+  if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
   // The first commit finds out with which parameters, so that it should not be long in coming.
   const std::uint64_t most = early_parameters_ ? kStreamCommit : kFirstCommit;
   if (filled_bytes_ >= std::min(most, shared_.dirty_limit / 2 / kStreamShare)) shared_.wake();
@@ -522,7 +518,7 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
         auto disk = identity_on_disk();
         if (!disk || has_same_content(*disk)) return done;
       }
-      if (stale_ || attempt == kReadAttempts) return codec::stale("somebody else changed the frame while it was read");
+      if (stale_ || attempt == kViewAttempts) return codec::stale("somebody else changed the frame while it was read");
     }
     reply.clear();
   }

@@ -417,7 +417,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   if (!done || !early_parameters_) return done;
   // Filled before anybody knew how to encode them.
   for (const auto& [number, chunk] : dirty_.chunks()) {
-    if (chunk && chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(*early_parameters_, chunk);
+    if (chunk && chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
   }
   return done;
 }

@@ -10,7 +10,7 @@ namespace cframefs::fs {
 namespace {
 
 // How often it is begun again because somebody keeps writing.
-constexpr int kAttempts = 5;
+constexpr int kStoreAttempts = 5;
 
 }  // namespace
 
@@ -62,7 +62,7 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
     codec::MutexLock lock(mutex_);
     if (array_) return false;  // its chunks are not in the order of its bytes
   }
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kStoreAttempts; ++attempt) {
     if (auto done = commit(frame::Durability::ordered); !done) return codec::Failure(done.error());
     std::unique_lock commits(commit_mutex_);
     auto begun = begin_copy(at, copied, may_remake);

@@ -206,12 +206,15 @@ class WriterBehindUs : public test::ForwardingFiles {
   int reads_ = 0;
 };
 
-TEST(Open, AFrameThatIsBeingGrownIsReadBeforeOrAfterNeverBetween) {
+class GrowingFrame : public ::testing::TestWithParam<bool> {};
+
+TEST_P(GrowingFrame, IsReadBeforeOrAfterNeverBetween) {
   const Bytes before = test::plain_frame(Bytes(3000, 1), 100).build();
   const Bytes after = test::plain_frame(Bytes(5000, 2), 100).build();
   for (int step = 0; step < 8; ++step) {
     const TempDir temp;
     const auto path = temp.write("growing.b2frame", before);
+    if (GetParam()) make_old(path);
     WriterBehindUs files(path, after, step);
     const auto opened = frame::open_path(files, path.string(), nullptr);
     ASSERT_TRUE(opened) << step << describe(opened.error());
@@ -223,6 +226,12 @@ TEST(Open, AFrameThatIsBeingGrownIsReadBeforeOrAfterNeverBetween) {
     EXPECT_EQ(*content, Bytes(5000, 2)) << step;
   }
 }
+
+std::string name_of_age(const ::testing::TestParamInfo<bool>& is_old) {
+  return is_old.param ? "LongAfterItsLastChange" : "SoonAfterItsLastChange";
+}
+
+INSTANTIATE_TEST_SUITE_P(Open, GrowingFrame, ::testing::Bool(), name_of_age);
 
 TEST(Open, AFrameWhoseIndexIsOverwrittenIsWaitedFor) {
   // What the reference library's append looks like half-way: the index is gone, the header not yet changed.
