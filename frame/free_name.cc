@@ -43,7 +43,10 @@ Result<void> give_free_name(FileOps& files, int dir, const std::string& temporar
   auto linked = files.link_at(file.fd(), dir, name);
   if (!linked && makes_no_links(linked.error())) return look_and_rename(files, dir, temporary, dir, name);
   if (!linked) return linked;
-  return files.remove_at(dir, temporary, false);
+  auto removed = files.remove_at(dir, temporary, false);
+  // The caller is told that nothing was made.
+  if (!removed) static_cast<void>(files.remove_at(dir, name, false));
+  return removed;
 }
 
 }  // namespace cframefs::frame

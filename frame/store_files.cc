@@ -307,7 +307,11 @@ Result<struct stat> StoreFiles::status(int fd) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.status(fd);
   // A folder on disk is itself.
-  return is_folder_on_disk(fd, *known) ? base_.status(fd) : status_inside(known->place);
+  if (!known->leaf && known->place.known->on_folder) {
+    const auto status = base_.status(fd);
+    if (status && S_ISDIR(status->st_mode)) return status;
+  }
+  return status_inside(known->place);
 }
 
 Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {

@@ -44,7 +44,7 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("it does not lie where it did") : probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
     if (again) {
-      // What a stale writer holds is seen by those who have it open alone.
+      // What a stale writer holds is seen by the programs alone that have the file open.
       if (writer->is_stale()) writer.reset();
       continue;
     }
@@ -104,8 +104,8 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) {
   attributes.damage = probe.damage;
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
-  // What the watcher sees reaches the kernel a moment late: good enough for folders, but whoever asks for a file after
-  // having changed, removed or replaced it must see that, unless the mount was asked to keep files, too.
+  // What the watcher sees reaches the kernel a moment late: good enough for folders, but a program that has changed,
+  // removed or replaced a file must see that at once, unless the mount was asked to keep files, too.
   const bool is_folder = probe.kind == EntryKind::directory;
   const bool is_watched_folder = is_folder && node.watched.load(std::memory_order_acquire);
   attributes.attr_timeout = is_watched_folder ? options_.attr_timeout.value_or(kFolderTimeout) : 0;

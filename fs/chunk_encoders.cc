@@ -124,10 +124,13 @@ bool ChunkEncoders::run_waiting(Owner owner, std::size_t most) {
     codec::MutexLock lock(mutex_);
     while (!chunk) {
       const auto queue = waiting_.find(owner);
-      if (queue == waiting_.end() || queue->second.size() <= most) return false;
+      if (queue == waiting_.end()) return false;
+      if (queue->second.size() <= most) {
+        if (queue->second.empty()) waiting_.erase(queue);
+        return false;
+      }
       early = std::move(queue->second.front());
       queue->second.pop_front();
-      if (queue->second.empty()) waiting_.erase(queue);
       if (early->state == EarlyEncoding::State::waiting) chunk = early->chunk.lock();
     }
     early->state = EarlyEncoding::State::running;

@@ -80,7 +80,7 @@ class ChunkEncoders {
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;
   codec::Condition done_;
-  Waiting waiting_ GUARDED_BY(mutex_);             // no queue in it is empty
+  Waiting waiting_ GUARDED_BY(mutex_);             // an empty queue goes when its turn comes
   Owner last_owner_ GUARDED_BY(mutex_) = nullptr;  // whose chunk a worker took last
 };
 

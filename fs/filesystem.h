@@ -380,7 +380,7 @@ class Filesystem {
     int folder = -1;
     int index = -1;
   };
-  /// stale: the index is not that of the user whom the kernel was told of.
+  /// stale: the index is not that of the user that the kernel was told of.
   codec::Result<struct stat> check_index(Node& node, int index);
   codec::Result<void> change_sparse_rights(Node& node, const SparseFiles& frame, const AttributeChanges& changes,
                                            const Caller& caller);

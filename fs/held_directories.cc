@@ -50,7 +50,7 @@ void HeldDirectories::keep(NodeId node, const HeldDirectory& directory) {
   let_go(oldest);
 }
 
-bool HeldDirectories::release_unused() {
+void HeldDirectories::release_unused() {
   std::list<Held> unused;
   {
     codec::MutexLock lock(mutex_);
@@ -63,7 +63,6 @@ bool HeldDirectories::release_unused() {
   }
   for (const Held& held : unused)
     let_go(held);
-  return !unused.empty();
 }
 
 void HeldDirectories::let_go(const Held& oldest) {

@@ -38,8 +38,8 @@ class HeldDirectories {
   void start(HeldDirectory root, std::size_t most);
   /// The directory, or the directory of a sparse frame, that the node stands for.
   codec::Result<HeldDirectory> open(NodeId node);
-  /// Closes those that no caller uses, for descriptors are short. False: there was none.
-  bool release_unused();
+  /// Closes those that no caller uses, for descriptors are short.
+  void release_unused();
   /// The kernel has forgotten the node.
   void forget(NodeId node);
 

@@ -10,10 +10,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "frame/posix_acl.h"
-#include "frame/sparse_frame.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {

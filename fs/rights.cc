@@ -1,4 +1,4 @@
-// Rights: who may do what to a file, and changes of it.
+// Access rights of files: what callers may do, and changes of mode, owner and access control list.
 //
 // The kernel decides by the mode and the access control list of each file (default_permissions). Of a sparse frame it
 // is shown those of the index; what the frame's directory allows is joined to the mode. An access control list cannot
@@ -143,7 +143,7 @@ codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges
       if (!folder) return codec::Failure(folder.error());
       done = change_sparse_rights(node, {(*folder)->fd(), fd}, changes, caller);
       if (done && changes.user) {
-        // It may have to be made again.
+        // change_file() may make the change once more, on a file that belongs to this user by then.
         codec::MutexLock lock(node.mutex);
         node.known.status.st_uid = *changes.user;
       }
@@ -172,8 +172,9 @@ codec::Result<Filesystem::SharedFile> Filesystem::file_with_rights(Node& node) {
 }
 
 codec::Result<void> Filesystem::check_caller(NodeId id, const Caller& caller, int rights) {
+  if (caller.user == 0) return {};
   const std::shared_ptr<Node> node = nodes_.find(id);
-  if (!node || node->kind != EntryKind::sparse_frame || caller.user == 0 || !ActingAs::is_possible()) return {};
+  if (!node || node->kind != EntryKind::sparse_frame || !ActingAs::is_possible()) return {};
   const auto folder = attribute_file(*node);
   if (!folder) return codec::Failure(folder.error());
   const auto index = file_with_rights(*node);

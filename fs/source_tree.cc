@@ -143,8 +143,19 @@ bool SourceTree::keeps_kind(EntryKind kind, const std::string& name) const {
   return kind != EntryKind::plain || !rules_.has_container_suffix(name);
 }
 
-/// Of a sparse frame what its index says, with the rights that programs have; missing if the entry is another
-/// directory.
+/// Whether a directory is a sparse frame. False if the daemon may not look into it.
+codec::Result<bool> SourceTree::has_index(int directory, const std::string& name) const {
+  const auto answer = [](const codec::Error& error) {
+    return leads_elsewhere(error) || is_refused(error) ? codec::Result<bool>(false) : codec::Failure(error);
+  };
+  auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd) return answer(fd.error());
+  const frame::Descriptor folder(files_, *fd);
+  const auto index = files_.status_at(folder.fd(), kSparseIndexName);
+  return index ? codec::Result<bool>(true) : answer(index.error());
+}
+
+/// Of a sparse frame what its index says, with the rights that programs have.
 codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
@@ -166,7 +177,9 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
   const EntryKind kind = kind_of_mode(mode);
   if (!may_be_container(name)) return kind;
   if (kind == EntryKind::directory) {
-    return sparse_status(directory, name) ? EntryKind::sparse_frame : kind;
+    const auto is_sparse = has_index(directory, name);
+    if (!is_sparse) return codec::Failure(is_sparse.error());
+    return *is_sparse ? EntryKind::sparse_frame : kind;
   }
   if (kind != EntryKind::plain) return kind;
   if (rules_.depends_on_content(name)) {

@@ -78,6 +78,7 @@ class SourceTree {
   bool may_be_container(const std::string& name) const;
   codec::Result<int> open_to_look(int directory, const std::string& name) const;
   codec::Result<bool> is_packed_array(int directory, const std::string& name) const;
+  codec::Result<bool> has_index(int directory, const std::string& name) const;
   codec::Result<struct stat> sparse_status(int directory, const std::string& name) const;
   codec::Result<Probe> probe_container(int directory, const std::string& name, Probe probe) const;
   codec::Result<void> probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,

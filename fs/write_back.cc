@@ -15,7 +15,7 @@ namespace {
 
 // An index has eight bytes for each chunk and must itself fit into a chunk.
 constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
-// How often a read is begun again because somebody else was changing the frame.
+// How often a read is begun again because another program was changing the frame.
 constexpr int kViewAttempts = 5;
 // A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
 constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
@@ -92,7 +92,7 @@ std::uint64_t WriteBack::size_below() const {
 }
 
 codec::Result<void> WriteBack::check_usable() {
-  if (stale_) return codec::stale("somebody else changed the frame under what was written and not committed");
+  if (stale_) return codec::stale("another program changed the frame under what was written and not committed");
   return {};
 }
 
@@ -518,7 +518,8 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
         auto disk = identity_on_disk();
         if (!disk || has_same_content(*disk)) return done;
       }
-      if (stale_ || attempt == kViewAttempts) return codec::stale("somebody else changed the frame while it was read");
+      if (stale_ || attempt == kViewAttempts)
+        return codec::stale("another program changed the frame while it was read");
     }
     reply.clear();
   }

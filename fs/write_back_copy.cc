@@ -9,7 +9,7 @@
 namespace cframefs::fs {
 namespace {
 
-// How often it is begun again because somebody keeps writing.
+// How often it is begun again because a program keeps writing.
 constexpr int kStoreAttempts = 5;
 
 }  // namespace

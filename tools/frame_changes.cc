@@ -29,7 +29,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   if (!folder) return tl::unexpected(with_path(folder.error(), path));
   OpenedWriter opened;
   opened.folder = frame::Descriptor(files, *folder);
-  // The user of another program may exchange directories while the path is resolved.
+  // Another user may exchange directories while the path is resolved.
   const auto named = files.status(file->fd());
   const auto found = files.status_at(*folder, real.filename().string());
   if (!named || !found || named->st_ino != found->st_ino || named->st_dev != found->st_dev) {

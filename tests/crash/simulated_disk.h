@@ -63,7 +63,7 @@ class SimulatedDisk final : public frame::FileOps {
   void read_soon(int, frame::FileOffset, std::uint64_t) override {}
   void write_out_soon(int, frame::FileOffset, std::uint64_t) override {}
 
-  // Nobody's rights, times or locks matter here.
+  // Rights, times and locks do not matter here.
   codec::Result<void> check_rights(int, int) override { return {}; }
   codec::Result<std::vector<std::string>> list_attributes(int) override { return std::vector<std::string>(); }
   codec::Result<std::string> get_attribute(int, const std::string&) override { return unknown(); }

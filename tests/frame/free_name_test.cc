@@ -80,6 +80,28 @@ TEST_P(FreeNameTest, WhatIsNotThereIsNotThere) {
   EXPECT_FALSE(is_there("to"));
 }
 
+/// Knows links alone, and keeps each name but one.
+class KeepsNames final : public test::ForwardingFiles {
+ public:
+  Result<void> rename_at(int /*from_dir*/, const std::string& /*from*/, int /*to_dir*/, const std::string& /*to*/,
+                         unsigned /*flags*/) override {
+    return codec::io_error(EINVAL, "rename");
+  }
+  Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+    if (path == "temporary") return codec::io_error(EIO, "unlink");
+    return ForwardingFiles::remove_at(dir, path, folder);
+  }
+};
+
+TEST(FreeName, ATemporaryNameThatCannotBeRemovedTakesTheNewOneBack) {
+  const test::TempDir temp;
+  temp.write("temporary", std::vector<std::uint8_t>{1});
+  KeepsNames files;
+  const Descriptor dir(files, *files.open_named(temp.path().string(), O_RDONLY | O_DIRECTORY));
+  EXPECT_EQ(give_free_name(files, dir.fd(), "temporary", "name").error().sys, EIO);
+  EXPECT_FALSE(std::filesystem::exists(temp.path() / "name"));
+}
+
 std::string name_of_kind(const ::testing::TestParamInfo<int>& kind) {
   return kind.param == 0 ? "WithFlags" : kind.param == 1 ? "WithLinksAlone" : "WithNeither";
 }

@@ -1,6 +1,7 @@
 // Changes of files behind the filesystem's back, told from one another by what stat(2) says. Without a mount.
 #include <cerrno>
 #include <ctime>
+#include <filesystem>
 #include <string>
 
 #include <fcntl.h>
@@ -41,6 +42,15 @@ class VanishingFiles final : public test::ForwardingFiles {
  public:
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
     if (path == "x.b2frame") return codec::io_error(ENOENT, "open");
+    return ForwardingFiles::open_at(dir, path, flags);
+  }
+};
+
+/// A system without a free descriptor for directories.
+class FullTable final : public test::ForwardingFiles {
+ public:
+  codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
+    if (path == "x.b2frame" && (flags & O_DIRECTORY) != 0) return codec::io_error(EMFILE, "open");
     return ForwardingFiles::open_at(dir, path, flags);
   }
 };
@@ -147,6 +157,24 @@ TEST(FilesystemRaces, AFrameThatIsRemovedWhileItIsLookedAtIsMissingAndNotDamaged
   const auto found = filesystem.lookup(kRootNode, "x");
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().sys, ENOENT);
+}
+
+TEST(FilesystemLookup, WithoutADescriptorASparseFrameIsNotTakenForADirectory) {
+  const test::TempDir folder;
+  std::filesystem::create_directory(folder.path() / "x.b2frame");
+  for (const auto& [name, bytes] : test::sparse_frame(Bytes(100, 1), 50))
+    folder.write("x.b2frame/" + name, bytes);
+  FullTable files;
+  MountOptions options;
+  options.source = folder.path();
+  Filesystem filesystem(files, options);
+  ASSERT_TRUE(filesystem.open_source(false));
+  // Under its own name it would be found as a directory.
+  for (const char* name : {"x", "x.b2frame"}) {
+    const auto found = filesystem.lookup(kRootNode, name);
+    ASSERT_FALSE(found) << name;
+    EXPECT_EQ(found.error().sys, EMFILE) << name;
+  }
 }
 
 TEST_F(FilesystemChanges, WhatHasSettledIsKept) {

@@ -7,12 +7,10 @@ bytes. Without root, where no other user can be tried, the test says so and is s
 import itertools
 import os
 import shutil
-import sys
-import tempfile
 import unittest
 import zipfile
 
-import mounting
+import users
 from mounting import Mount, output
 from users import GROUP, OWNER, USERS, as_user, call
 from sparse_frames import make_sparse_frame
@@ -53,12 +51,7 @@ class Lists(unittest.TestCase):
     def setUp(self):
         if shutil.which("setfacl") is None:
             self.skipTest("there is no setfacl")
-        work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
-        self.addCleanup(work.cleanup)
-        os.chmod(work.name, 0o755)
-        self.source, self.mountpoint = work.name + "/source", work.name + "/mnt"
-        os.mkdir(self.source)
-        os.mkdir(self.mountpoint)
+        _, self.source, self.mountpoint = users.folders(self, "source", "mnt")
 
     def make_sparse(self, name, directory, index):
         frame = f"{self.source}/{name}.b2frame"
@@ -169,12 +162,5 @@ class Lists(unittest.TestCase):
                     self.assertEqual(found, expected, f"{user} {name}")
 
 
-def main():
-    if os.geteuid() != 0:
-        sys.stderr.write("skipped: only root can be all users\n")
-        sys.exit(mounting.SKIPPED)
-    mounting.main()
-
-
 if __name__ == "__main__":
-    main()
+    users.main()

@@ -7,7 +7,6 @@ Without root, where no other user can be tried, the test says so and is skipped.
 
 import os
 import shutil
-import tempfile
 import unittest
 
 import mounting
@@ -107,17 +106,11 @@ UMASKS = (0, 0o027)
 @unittest.skipIf(os.geteuid() != 0, "only root can be all users")
 class Rights(unittest.TestCase):
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
-        self.addCleanup(work.cleanup)
-        os.chmod(work.name, 0o755)
-        self.source, self.plain = work.name + "/source", work.name + "/plain"
-        self.mountpoint = work.name + "/mnt"
-        for folder in (self.source, self.plain, self.mountpoint):
-            os.mkdir(folder)
-        self.content = work.name + "/content"
+        work, self.source, self.plain, self.mountpoint = users.folders(self, "source", "plain", "mnt")
+        self.content = work + "/content"
         with open(self.content, "wb") as file:
             file.write(CONTENT)
-        self.frame = work.name + "/content.b2frame"
+        self.frame = work + "/content.b2frame"
         output(mounting.CFRAME, "pack", self.content, self.frame)
         if shutil.which("setfacl") is None:
             self.skipTest("there is no setfacl")

@@ -1,15 +1,13 @@
 """chmod, chown and ACLs of a sparse frame reach the frame alone, whatever lies in its directory or takes its index's place.
 
-The directory belongs to the frame's owner, who can put files of others there: by moving them, or by a second name. What
-the owner then asks the mount for, which is root, must not happen to them; nor what root asks for the frame.
+The directory belongs to the frame's owner, and the owner can put files of other users there: by moving them, or by a
+second name. What the owner or root then asks the mount to do to the frame must not happen to these files.
 """
 
 import os
 import subprocess
-import tempfile
 import unittest
 
-import mounting
 import users
 from mounting import Mount
 from sparse_frames import make_sparse_frame
@@ -29,12 +27,7 @@ CHANGES = {
 @unittest.skipIf(os.geteuid() != 0, "only root can be all users")
 class SparseRights(unittest.TestCase):
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
-        self.addCleanup(work.cleanup)
-        os.chmod(work.name, 0o755)
-        self.source, self.mountpoint = work.name + "/source", work.name + "/mnt"
-        os.mkdir(self.source)
-        os.mkdir(self.mountpoint)
+        _, self.source, self.mountpoint = users.folders(self, "source", "mnt")
         self.frame = self.source + "/x.b2frame"
 
     def make(self, folder=OWNER, index=OWNER):

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import sys
+import tempfile
 
 import mounting
 
@@ -19,6 +20,17 @@ USERS = {
     "acl-group": (3006, 3200, [3300]),
     "root": (0, 0, []),
 }
+
+
+def folders(test, *names):
+    """New folders that every user may enter, gone with the test; the one that holds them comes first."""
+    work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
+    test.addCleanup(work.cleanup)
+    os.chmod(work.name, 0o755)
+    paths = [f"{work.name}/{name}" for name in names]
+    for path in paths:
+        os.mkdir(path)
+    return [work.name, *paths]
 
 
 def call(function, *arguments):
