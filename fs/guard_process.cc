@@ -188,9 +188,12 @@ bool take_messages(int messages, State& state) {
 
 }  // namespace
 
+void name_guard(const std::string& mountpoint) {
+  set_title("cframefs: guard of " + mountpoint);
+}
+
 void guard_mount(const std::string& mountpoint, int messages, int life) {
   leave_everything(messages, life);
-  set_title("cframefs: guard of " + mountpoint);
   State state;
   std::array<pollfd, 2> ends = {pollfd{messages, POLLIN, 0}, pollfd{life, POLLIN, 0}};
   while (!state.is_over && !state.is_dismissed) {

@@ -23,6 +23,9 @@ struct GuardMessage {
   MountIdentity mount;
 };
 
+/// Names the process, for `ps`, the guard of the mount point. Its children inherit the name.
+void name_guard(const std::string& mountpoint);
+
 /// Makes the process the guard and never returns. `messages`: a socket that brings GuardMessage; `life`: the reading
 /// end of a pipe that ends with the daemon. Both are above the standard streams. Everything else is closed.
 [[noreturn]] void guard_mount(const std::string& mountpoint, int messages, int life);

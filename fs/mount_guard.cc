@@ -78,6 +78,8 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint) {
   if (child == 0) {
     // The child of a child that has ended belongs to the system: the daemon has no zombie to bury.
     setsid();
+    // Here, because the daemon waits for this process: its guard is never seen under the daemon's own name.
+    name_guard(mountpoint);
     const pid_t guard = fork();
     if (guard != 0) _exit(guard < 0 ? 1 : 0);
     ::close(messages[0]);

@@ -261,6 +261,7 @@ class Guard(unittest.TestCase):
         done = background(self.source, self.mountpoint)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
         guard = self.guard()
+        wait_for(lambda: state_of(guard) == "S", what="the guard to wait")
         with open(f"/proc/{guard}/comm", encoding="utf-8") as file:
             self.assertEqual(file.read(), "cframefs-guard\n")
         open_files = {os.readlink(f"/proc/{guard}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{guard}/fd")}
@@ -272,10 +273,19 @@ class Guard(unittest.TestCase):
             with open(f"/proc/{guard}/status", encoding="ascii") as file:
                 private = next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
             self.assertLess(private, 4096)
-        wait_for(lambda: state_of(guard) == "S", what="the guard to wait")
         daemon = self.daemon()
         mounting.output("fusermount3", "-u", self.mountpoint)
         self.wait_for_both_ends(daemon, guard)
+
+    def test_is_never_taken_for_the_daemon(self):
+        # A guard that has not run yet when the mount serves.
+        slow = {"LD_PRELOAD": os.environ["SLOW_CALLS_LIBRARY"], "SLOW_CALLS": "second_fork=500",
+                "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
+        # No pipe for what it says: the caller would wait until the guard, too, has closed it.
+        subprocess.run([mounting.CFRAMEFS, self.source, self.mountpoint], env={**os.environ, **slow}, check=True,
+                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertEqual(len(mounting.daemons_of(self.mountpoint)), 1)
+        mounting.unmount(self.mountpoint)
 
     def test_ends_with_a_daemon_that_is_asked_to_end(self):
         for flags in ((), ("-s",), ("-d",)):
