@@ -154,16 +154,17 @@ BlockCache::Shard& BlockCache::shard_of(const CellKey& key) const {
   return *shards_[hash_key(key) % kShards];
 }
 
-BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep keep) {
+BlockCache::Lookup BlockCache::find_known(const CellKey& key) {
   Shard& shard = shard_of(key);
-  {
-    codec::MutexLock lock(shard.mutex);
-    auto found = shard.table.find(key);
-    if (found != shard.table.end()) {
-      return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
-    }
-  }
-  return insert(shard, key, size, keep == Keep::until_served ? kMain : kProbation);
+  codec::MutexLock lock(shard.mutex);
+  auto found = shard.table.find(key);
+  if (found == shard.table.end()) return {};
+  return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+}
+
+BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep keep) {
+  if (Lookup known = find_known(key); known.pin) return known;
+  return insert(shard_of(key), key, size, keep == Keep::until_served ? kMain : kProbation);
 }
 
 BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t size, Keep keep) {
@@ -195,10 +196,7 @@ bool BlockCache::end_glance(Pin& pin, std::size_t size) {
       return false;
     }
   }
-  make_room(size);
-  // Those who wait look at it only after it is published.
-  pin.cell_->buffer = pool_.get(size);
-  bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
+  give_memory(pin, size);
   return true;
 }
 
@@ -213,24 +211,30 @@ BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size, K
 }
 
 BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::size_t size, List home) {
-  // Memory is found without the lock; another thread may insert the cell meanwhile, then ours goes back to the pool.
-  make_room(size);
-  auto fresh = std::make_unique<Cell>();
-  fresh->key = key;
-  fresh->buffer = pool_.get(size);
-  fresh->pins = 1;
-  prepare(size);
-
-  codec::MutexLock lock(shard.mutex);
-  auto found = shard.table.find(key);
-  if (found != shard.table.end()) {
-    return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+  Pin pin;
+  {
+    codec::MutexLock lock(shard.mutex);
+    auto found = shard.table.find(key);
+    if (found != shard.table.end()) {
+      return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+    }
+    auto fresh = std::make_unique<Cell>();
+    fresh->key = key;
+    fresh->pins = 1;
+    fresh->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
+    shard.add(*fresh);
+    pin = Pin(this, fresh.release(), true);
   }
-  fresh->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
-  shard.add(*fresh);
-  Cell* cell = fresh.release();
-  bytes_.fetch_add(cell->buffer.capacity(), std::memory_order_relaxed);
-  return {Pin(this, cell, true), Found::load};
+  give_memory(pin, size);
+  prepare(size);
+  return {std::move(pin), Found::load};
+}
+
+/// Of a cell that its loader holds: without the lock, for those who wait look at it only after it is published.
+void BlockCache::give_memory(const Pin& pin, std::size_t size) {
+  make_room(size);
+  pin.cell_->buffer = pool_.get(size);
+  bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
 }
 
 void BlockCache::publish(const Pin& pin) {
@@ -311,7 +315,7 @@ void BlockCache::make_room(std::size_t size) {
 void BlockCache::prepare(std::size_t size) {
   if (!post_ || pool_.fresh_bytes(size) == 0) return;
   const std::uint64_t held = bytes_.load(std::memory_order_relaxed) + pool_.idle_bytes();
-  if (held + 2 * BufferPool::capacity_for(size) > bound_ || preparing_.exchange(true)) return;
+  if (held + BufferPool::capacity_for(size) > bound_ || preparing_.exchange(true)) return;
   const bool posted = try_in_memory([&] {
     post_([this, size] {
       pool_.prepare(size);
@@ -319,6 +323,14 @@ void BlockCache::prepare(std::size_t size) {
     });
   });
   if (!posted) preparing_.store(false);
+}
+
+std::uint64_t BlockCache::pinned_bytes() const {
+  std::uint64_t evictable = 0;
+  for (const auto& bytes : list_bytes_)
+    evictable += bytes.load(std::memory_order_relaxed);
+  const std::uint64_t all = bytes_.load(std::memory_order_relaxed);
+  return all - std::min(all, evictable);
 }
 
 std::uint64_t BlockCache::staging_bytes() const {

@@ -128,6 +128,8 @@ class BlockCache {
   void prepare_with(std::function<void(std::function<void()>)> post) { post_ = std::move(post); }
 
   Lookup find(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
+  /// As find(), of a cell that is there or being loaded; an empty pin for any other.
+  Lookup find_known(const CellKey& key);
   /// As find(), for one who wants little of the cell: the first times that is a glance.
   Lookup find_or_glance(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
   /// The glance is over. False: nobody waits, the pin is empty and the cell forgotten. True: others do, and the caller
@@ -143,6 +145,8 @@ class BlockCache {
   std::uint64_t bound() const { return bound_; }
   /// How much may be decoded before it is wanted without being pushed out again.
   std::uint64_t staging_bytes() const;
+  /// Bytes of cells that cannot be evicted now.
+  std::uint64_t pinned_bytes() const;
   /// Bytes held by cells (idle buffers not counted).
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
@@ -153,6 +157,7 @@ class BlockCache {
 
   Shard& shard_of(const CellKey& key) const;
   Lookup insert(Shard& shard, const CellKey& key, std::size_t size, List home);
+  void give_memory(const Pin& pin, std::size_t size);
   void make_room(std::size_t size);
   void prepare(std::size_t size);
   bool evict(List list);

@@ -233,7 +233,8 @@ codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writ
                                              std::size_t length, Reply& reply) {
   const auto note = [&](const std::shared_ptr<const Generation>& stored) { handle.ahead->note(stored, at, length); };
   auto done = writer.read(at, length, reply, note);
-  if (!done && done.error().kind != codec::ErrorKind::stale) handle.node->pages.note_damage();
+  const bool is_refused = !done && ReadPermit::is_refusal(done.error());
+  if (!done && !is_refused && done.error().kind != codec::ErrorKind::stale) handle.node->pages.note_damage();
   return done;
 }
 
@@ -256,7 +257,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
     auto now = current_generation(handle);
     if (now && *now == *generation) {
-      if (!done) handle.node->pages.note_damage();
+      if (!done && !ReadPermit::is_refusal(done.error())) handle.node->pages.note_damage();
       return done;
     }
     reply.clear();

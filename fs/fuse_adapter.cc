@@ -24,6 +24,8 @@ namespace {
 
 constexpr unsigned kMaxWrite = 1U << 20;
 constexpr unsigned kMaxBackground = 64;
+// With those that answer requests which take long; each costs a stack.
+constexpr unsigned kMostServiceThreads = 128;
 // Linux 6.18, the first to drop pages that were read while a direct write was under way.
 constexpr std::uint32_t kCoherentProtocol = 45;
 constexpr const char* kNoAcls = "this kernel knows no ACLs of FUSE mounts: access is decided by modes alone";
@@ -157,7 +159,8 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 }
 
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
-  ServiceLoop loop(session_, threads);
+  // A single thread is asked for to debug.
+  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads);
   FuseStop stop(
       session_, [this] { take_pages(); }, [&loop] { loop.interrupt(); });
   if (auto started = stop.start(); !started) return started;

@@ -153,6 +153,7 @@ struct ReadRoute::Gathering {
   const ArrayGeometry& array;
   const Manner manner;
   codec::ByteSpan out;
+  ReadPermit& permit;
   /// Chunks that more than one part of the request lies in, in order: a block of theirs may be wanted for each of
   /// these.
   std::vector<std::int64_t> wanted_again;
@@ -169,7 +170,7 @@ codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayG
   // and whichever is served first looks like a jump.
   if (begin < kBeginning && manner == Manner::jumping) manner = Manner::any;
   Buffer buffer = pool_.get(length);
-  Gathering gathering{generation, array, manner, buffer.bytes(), {}};
+  Gathering gathering{generation, array, manner, buffer.bytes(), reply.permit(), {}};
   if (manner == Manner::jumping) gathering.wanted_again = chunks_of_several_parts(array, begin, length);
   auto done =
       array.for_each_part(begin, length, [&](const ArrayGeometry::Part& part) { return gather_part(gathering, part); });
@@ -178,7 +179,7 @@ codec::Result<void> ReadRoute::gather(const Generation& generation, const ArrayG
 }
 
 codec::Result<void> ReadRoute::gather_part(const Gathering& gathering, const ArrayGeometry::Part& part) {
-  const auto& [generation, array, manner, out, wanted_again] = gathering;
+  const auto& [generation, array, manner, out, permit, wanted_again] = gathering;
   auto reader = generation.reader(part.chunk);
   if (!reader) return report(generation, reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
@@ -242,8 +243,18 @@ codec::Result<void> ReadRoute::take_batch(const Gathering& gathering, const Tile
   std::uint64_t misses = 0;
   std::uint64_t glances = 0;
   const bool may_glance = gathering.may_glance(part);
+  const auto key_of = [&](const Batch::Cell& cell) { return CellKey{generation.id(), part.chunk.value, cell.number}; };
+  std::uint64_t largest_missing = 0;
   for (Batch::Cell& cell : batch.cells) {
-    const CellKey key{generation.id(), part.chunk.value, cell.number};
+    cell.lookup = cache_.find_known(key_of(cell));
+    if (!cell.lookup.pin) largest_missing = std::max<std::uint64_t>(largest_missing, cells.range(cell.number).size());
+  }
+  if (largest_missing != 0) {
+    if (auto entered = gathering.permit.enter(turns_for(largest_missing)); !entered) return entered;
+  }
+  for (Batch::Cell& cell : batch.cells) {
+    if (cell.lookup.pin) continue;
+    const CellKey key = key_of(cell);
     const std::size_t size = cells.range(cell.number).size();
     const auto keep = BlockCache::Keep::until_served;
     const bool glance =
@@ -347,7 +358,6 @@ codec::Result<void> ReadRoute::load_band(const Generation& generation, const Til
 
 codec::Result<void> ReadRoute::gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,
                                            const ArrayGeometry::Part& part) {
-  const Generation& generation = gathering.generation;
   Buffer window = pool_.get(kWindowBytes);
   std::uint64_t have = 0;
   std::uint64_t have_end = 0;
@@ -362,7 +372,7 @@ codec::Result<void> ReadRoute::gather_runs(const Gathering& gathering, const fra
           const std::uint64_t size = std::min<std::uint64_t>(kWindowBytes, sparse ? tile.box.run - done : end - inner);
           have = inner;
           have_end = inner + size;
-          result = fetch_window(generation, reader, static_cast<std::uint32_t>(inner), window.bytes().first(size));
+          result = fetch_window(gathering, reader, static_cast<std::uint32_t>(inner), window.bytes().first(size));
           if (!result) return false;
         }
         const std::uint64_t step = std::min(tile.box.run - done, have_end - inner);
@@ -375,15 +385,16 @@ codec::Result<void> ReadRoute::gather_runs(const Gathering& gathering, const fra
   });
 }
 
-codec::Result<void> ReadRoute::fetch_window(const Generation& generation, const frame::ChunkReader& reader,
+codec::Result<void> ReadRoute::fetch_window(const Gathering& gathering, const frame::ChunkReader& reader,
                                             std::uint32_t inner, codec::ByteSpan window) {
+  const Generation& generation = gathering.generation;
   if (reader.decoder().header().memcpyed) {
     if (auto done = reader.read_plain(inner, window); !done) return report(generation, done.error());
     statistics_.bytes_fetched.fetch_add(window.size(), std::memory_order_relaxed);
     return {};
   }
   const frame::Piece piece{reader.chunk(), inner, static_cast<std::uint32_t>(window.size()), 0};
-  Reply part;
+  Reply part(gathering.permit);
   if (auto done = read_cells(generation, reader, piece, Manner::returning, part); !done) return done;
   part.copy_to(window.data());
   return {};

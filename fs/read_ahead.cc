@@ -95,7 +95,8 @@ ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t 
   if (generation.id() != generation_ || !near) {
     generation_ = generation.id();
     jump(end);
-    return Manner::jumping;
+    // A program that begins at the beginning goes on from there more often than not.
+    return at == 0 ? Manner::any : Manner::jumping;
   }
   // An older request of the same stream, or the same bytes again.
   if (end <= next_) return window_ == 0 ? Manner::any : Manner::sequential;

@@ -13,13 +13,30 @@ constexpr std::uint64_t kDecodeBytes = std::uint64_t{40} << 20;
 constexpr std::size_t kManyPieces = 64;
 // Neighbouring cells are fetched and decoded together up to this many plain bytes.
 constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;
-// A glance is for so small a part of a cell at most.
+// A glance is for so small a part of a cell at most, and at no larger cell: the whole block is decompressed for it, and
+// more of them would cost more than the memory that they save.
 constexpr std::uint64_t kSmallGlanceShare = 4;
+constexpr std::uint64_t kLargestGlance = std::uint64_t{4} << 20;
+// Reads that fill larger cells take turns among themselves.
+constexpr std::uint64_t kLargeCell = std::uint64_t{1} << 20;
+// Reads that fill small cells at once, for each thread that decodes: some of them wait for the disk.
+constexpr unsigned kSmallReads = 8;
+// Cells that replies hold may take so much, or half of the cache, before reads that fill large ones wait.
+constexpr std::uint64_t kLeastPinned = std::uint64_t{32} << 20;
 
 }  // namespace
 
-ReadRoute::ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once)
-    : statistics_(statistics), once_(once), cache_(cache_bound, pool_, statistics), budget_(kDecodeBytes) {}
+ReadRoute::ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once, unsigned decoders)
+    : statistics_(statistics),
+      once_(once),
+      cache_(cache_bound, pool_, statistics),
+      budget_(kDecodeBytes, decoders),
+      small_turns_(std::size_t{kSmallReads} * decoders),
+      large_turns_(decoders, [this] { return cache_.pinned_bytes() <= std::max(cache_.bound() / 2, kLeastPinned); }) {}
+
+Turns& ReadRoute::turns_for(std::uint64_t cell_bytes) {
+  return cell_bytes > kLargeCell ? large_turns_ : small_turns_;
+}
 
 codec::Failure ReadRoute::report(const Generation& generation, codec::Error error) {
   if (error.path.empty()) error.path = generation.path();
@@ -56,7 +73,7 @@ codec::Result<void> ReadRoute::read(const Generation& generation, frame::FlatOff
   }
   Buffer gathered = pool_.get(length);
   for (const frame::Piece& piece : pieces) {
-    Reply part;
+    Reply part(reply.permit());
     if (auto done = read_piece(generation, piece, manner, part); !done) return done;
     part.copy_to(gathered.bytes().data() + piece.out);
   }
@@ -92,19 +109,30 @@ codec::Result<void> ReadRoute::read_cells(const Generation& generation, const fr
   // Cells of one block: what a block hides of its damage is told then, however little is read of it.
   const bool glances = manner == Manner::jumping && first == last && layout.block_count(first) == 1 &&
                        piece.length * kSmallGlanceShare <= layout.range(first).size() &&
+                       layout.range(first).size() <= kLargestGlance &&
                        reader.decoder().decodes_windows(layout.first_block(first));
 
   const auto keep = manner == Manner::returning ? BlockCache::Keep::until_served : BlockCache::Keep::briefly;
 
   std::vector<BlockCache::Lookup> cells;
   cells.reserve(last - first + 1);
+  const auto key_of = [&](std::uint32_t cell) { return CellKey{generation.id(), piece.chunk.value, cell}; };
+  bool all_known = true;
+  for (std::uint32_t cell = first; cell <= last; ++cell) {
+    cells.push_back(cache_.find_known(key_of(cell)));
+    all_known = all_known && cells.back().pin;
+  }
+  if (!all_known) {
+    const auto entered = reply.permit().enter(turns_for(layout.range(first).size()));
+    if (!entered) return entered;
+  }
   std::uint64_t misses = 0;
   for (std::uint32_t cell = first; cell <= last; ++cell) {
-    const CellKey key{generation.id(), piece.chunk.value, cell};
+    BlockCache::Lookup& lookup = cells[cell - first];
+    if (lookup.pin) continue;
     const std::size_t size = layout.range(cell).size();
-    cells.push_back(glances ? cache_.find_or_glance(key, size) : cache_.find(key, size, keep));
-    const BlockCache::Found found = cells.back().found;
-    misses += found == BlockCache::Found::load || found == BlockCache::Found::glance ? 1 : 0;
+    lookup = glances ? cache_.find_or_glance(key_of(cell), size) : cache_.find(key_of(cell), size, keep);
+    misses += lookup.found == BlockCache::Found::load || lookup.found == BlockCache::Found::glance ? 1 : 0;
   }
   statistics_.cache_misses.fetch_add(misses, std::memory_order_relaxed);
   statistics_.cache_hits.fetch_add(cells.size() - misses, std::memory_order_relaxed);

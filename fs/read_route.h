@@ -28,7 +28,8 @@ namespace cframefs::fs {
 
 class ReadRoute {
  public:
-  ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once);
+  /// `decoders`: how many threads decode at once, large blocks and small ones each.
+  ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog& once, unsigned decoders);
 
   /// How a reader goes about, as far as can be told.
   enum class Manner : std::uint8_t {
@@ -66,6 +67,7 @@ class ReadRoute {
   struct Gathering;
   class TileCells;
 
+  Turns& turns_for(std::uint64_t cell_bytes);
   codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Manner manner, Reply& reply);
   codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
                                  const frame::Piece& piece, Manner manner, Reply& reply);
@@ -100,7 +102,7 @@ class ReadRoute {
   codec::Result<void> load_ahead(const Generation& generation, const frame::ArrayGeometry& array,
                                  const TileCells& cells, const frame::ArrayGeometry::Part& part,
                                  const std::function<bool()>& wanted);
-  codec::Result<void> fetch_window(const Generation& generation, const frame::ChunkReader& reader, std::uint32_t inner,
+  codec::Result<void> fetch_window(const Gathering& gathering, const frame::ChunkReader& reader, std::uint32_t inner,
                                    codec::ByteSpan window);
   void gather_ahead(const Generation& generation, const frame::ArrayGeometry& array, std::uint64_t at,
                     std::uint64_t length, const std::function<bool()>& wanted);
@@ -116,6 +118,8 @@ class ReadRoute {
   BlockCache cache_;
   codec::ContextPool contexts_;
   ByteBudget budget_;
+  Turns small_turns_;
+  Turns large_turns_;
 };
 
 }  // namespace cframefs::fs

@@ -6,17 +6,27 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <sys/uio.h>
 
 #include "codec/bytes.h"
 #include "fs/block_cache.h"
+#include "fs/read_permit.h"
 
 namespace cframefs::fs {
 
 class Reply {
  public:
+  Reply() = default;
+  explicit Reply(ReadPermit&& permit) : own_permit_(std::move(permit)) {}
+  /// A part of a reply that is put together: it is read with the permit of the whole.
+  explicit Reply(ReadPermit& whole) : permit_(&whole) {}
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  ReadPermit& permit() { return *permit_; }
   void clear();
 
   void add_zeros(std::uint64_t length);
@@ -37,6 +47,8 @@ class Reply {
  private:
   void add_part(codec::ByteView bytes);
 
+  ReadPermit own_permit_;  // destroyed after what it let the reply hold
+  ReadPermit* const permit_ = &own_permit_;
   std::vector<iovec> parts_;
   std::vector<BlockCache::Pin> pins_;
   std::vector<Buffer> buffers_;

@@ -1,12 +1,16 @@
 // The threads that take requests from the kernel, answer them, and take the next: as libfuse's own loop, but one of
-// them serves alone where that is faster (fs/lone_server.h).
+// them serves alone where that is faster (fs/lone_server.h), and others take the place of those whose requests take
+// long (fs/service_roster.h).
 //
-// Thread safety: run() once, by one thread, which becomes one of those that serve; interrupt() by any other meanwhile,
-// while SIGUSR1 is caught. Ownership: borrows the session, which must outlive it. Errors: io.
+// A further thread looks after them: every 2 ms while requests are answered, and not at all while there is none.
+//
+// Thread safety: run() once; interrupt() by any other thread meanwhile, while SIGUSR1 is caught. Ownership: borrows the
+// session, which must outlive it. Errors: io.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <pthread.h>
@@ -14,6 +18,7 @@
 #include "codec/error.h"
 #include "codec/mutex.h"
 #include "fs/lone_server.h"
+#include "fs/service_roster.h"
 
 struct fuse_session;
 
@@ -21,8 +26,8 @@ namespace cframefs::fs {
 
 class ServiceLoop {
  public:
-  /// `threads`: 1 or more.
-  ServiceLoop(fuse_session* session, unsigned threads);
+  /// `threads`: how many take requests, 1 or more. `most`: with those whose requests take long.
+  ServiceLoop(fuse_session* session, unsigned threads, unsigned most);
   ~ServiceLoop();
   ServiceLoop(const ServiceLoop&) = delete;
   ServiceLoop& operator=(const ServiceLoop&) = delete;
@@ -34,24 +39,34 @@ class ServiceLoop {
   void interrupt();
 
  private:
+  class Receiver;
   struct Worker;
 
+  bool start(int who);
   void work(int who);
   void serve_requests(Worker& worker, int who);
+  bool take_and_answer(Worker& worker, int who, bool waited);
   /// Of one who serves alone: whether a request has come, and whether it was there at once.
   bool look(bool& waited) const;
-  /// Until nobody serves alone, or one who does takes too long.
+  /// Until no thread serves alone, or one that does takes too long.
   void stand_aside(int who);
+  /// Until the thread is called, or the session exits.
+  void be_spare(Worker& worker, int who);
+  /// Of the thread that looks after the others.
+  void look_after();
+  void wake_to_look_after();
   void call_others(int who);
   void wake_all();
 
   fuse_session* const session_;
   LoneServer lone_;
+  ServiceRoster roster_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::atomic<int> failed_{0};  // errno
+  std::atomic<int> failed_{0};       // errno
+  std::atomic<bool> sleeps_{false};  // the thread that looks after the others, until a request is taken
   codec::Mutex mutex_;
-  codec::Condition ended_;
-  bool watched_ GUARDED_BY(mutex_) = false;  // one of those who stand aside looks for answers that take long
+  codec::Condition changed_;  // who serves: for those that stand aside and those that are spare
+  codec::Condition taken_;    // a request was, while the thread that looks after the others sleeps
 };
 
 }  // namespace cframefs::fs

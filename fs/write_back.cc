@@ -453,7 +453,7 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
         std::memcpy(into.data(), segment.bytes, into.size());
         break;
       case Segment::Source::stored: {
-        Reply reply;
+        Reply reply{ReadPermit::without_turn()};
         auto done = shared_.route.read(*generation_, frame::FlatOffset{segment.begin}, segment.length, reply);
         if (!done) return done;
         if (reply.size() != segment.length) return codec::corrupt("the frame is shorter than its header says");

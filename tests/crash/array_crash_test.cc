@@ -159,7 +159,7 @@ class ArrayRun {
   SimulatedDisk disk_;
   fs::Statistics statistics_;
   fs::OnceLog once_;
-  fs::ReadRoute route_{1U << 20, statistics_, once_};
+  fs::ReadRoute route_{1U << 20, statistics_, once_, 2};
   fs::WorkerPool workers_;
   fs::ChunkEncoders encoders_{workers_, 0, statistics_};
   std::uint64_t generations_ = 0;

@@ -68,7 +68,7 @@ class FlusherTest : public ::testing::Test {
   std::shared_ptr<const frame::Descriptor> dir_;
   Statistics statistics_;
   OnceLog once_;
-  ReadRoute route_{1 << 20, statistics_, once_};
+  ReadRoute route_{1 << 20, statistics_, once_, 2};
   WorkerPool workers_;
   ChunkEncoders encoders_{workers_, 2, statistics_};
   std::uint64_t generations_ = 0;
