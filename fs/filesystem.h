@@ -18,6 +18,7 @@
 
 #include "codec/shared_mutex.h"
 #include "fs/acting_as.h"
+#include "fs/change_permit.h"
 #include "fs/descriptor_reserve.h"
 #include "fs/flusher.h"
 #include "fs/held_directories.h"
@@ -163,13 +164,14 @@ class Filesystem {
   codec::Result<void> remove_attribute(NodeId node, const std::string& name, const Caller& caller = {});
 
   /// `from_page_cache`: written back by the kernel, so it belongs at `at` even if the handle appends.
-  codec::Result<void> write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache);
+  codec::Result<void> write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
+                            ChangePermit& permit = free_permit());
   /// fallocate(2).
   codec::Result<void> allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
   /// copy_file_range(2) of stored chunks. Returns how much was copied, which may be less than asked for. EOPNOTSUPP:
   /// nothing, because it can only be done by reading and writing.
   codec::Result<std::uint64_t> copy_range(FileHandle& from, std::uint64_t from_at, FileHandle& to, std::uint64_t to_at,
-                                          std::uint64_t length);
+                                          std::uint64_t length, ChangePermit& permit = free_permit());
   /// close(2) of one of the descriptors that share the handle.
   codec::Result<void> flush(FileHandle& handle);
   /// The last of them is gone.

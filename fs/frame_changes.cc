@@ -275,13 +275,16 @@ void Filesystem::take_back(const NewEntry& entry) {
   static_cast<void>(files_.remove_at(entry.directory->fd(), entry.name, false));
 }
 
-codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes,
-                                      bool from_page_cache) {
+codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
+                                      ChangePermit& permit) {
   if (!handle.writable) return codec::io_error(EBADF, "write");
   const bool append = handle.append && !from_page_cache && !options_.writeback;
-  if (!handle.frame) return write_plain(handle, at, bytes, append);
+  if (!handle.frame) {
+    if (auto begun = permit.begin(); !begun) return begun;
+    return write_plain(handle, at, bytes, append);
+  }
   const auto writer = handle.frame->write_back();
-  auto place = writer->write(append ? std::nullopt : std::optional(at), bytes);
+  auto place = writer->write(append ? std::nullopt : std::optional(at), bytes, permit);
   if (!place) return codec::Failure(place.error());
   note_written(handle, at, *place, bytes.size());
   // A page that is written in part stays locked until this is answered; the header may share it with the first rows.

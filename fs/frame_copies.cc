@@ -112,7 +112,7 @@ bool Filesystem::may_be_made_like(const frame::NewFrame& frame) const {
 }
 
 codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint64_t from_at, FileHandle& to,
-                                                    std::uint64_t to_at, std::uint64_t length) {
+                                                    std::uint64_t to_at, std::uint64_t length, ChangePermit& permit) {
   if (!to.writable) return codec::io_error(EBADF, "copy_file_range");
   if (!from.frame || !to.frame) return by_pages();
   const std::shared_ptr<WriteBack> writer = to.frame->write_back();
@@ -129,6 +129,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     const std::uint64_t count = copied.chunks.size();
     const std::uint64_t nbytes = copied.nbytes;
     const bool may_remake = may_be_made_like(copied.like);
+    if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
     auto stored = writer->store_copied(to_at, std::move(copied), may_remake);
     if (!stored) return codec::Failure(stored.error());
     if (!*stored) return by_pages();

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/caller_state.h"
 #include "fs/fuse_requests.h"
 
 namespace cframefs::fs {
@@ -87,14 +88,16 @@ int rights_to_open(int flags) {
 }
 
 void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
-  FuseAdapter& adapter = adapter_of(request);  // a request is gone once it is answered
-  const auto allowed = adapter.filesystem().check_caller(node, caller_of(request), rights_to_open(info->flags));
+  FuseAdapter& adapter = this_adapter();
+  // A truncation must not come after what the next program writes.
+  if ((info->flags & O_TRUNC) != 0 && !PendingRequest::current()->claim()) return;
+  const auto allowed = adapter.filesystem().check_caller(node, this_caller(), rights_to_open(info->flags));
   if (!allowed) return reply_error(request, allowed.error());
   auto handle = adapter.filesystem().open(node, info->flags);
   if (!handle) return reply_error(request, handle.error());
   if ((info->flags & O_TRUNC) != 0) {
     // The kernel leaves it to us, as the truncation itself.
-    const Caller caller = caller_of(request);
+    const Caller caller = this_caller();
     const auto dropped = drop_privileges(adapter.filesystem(), **handle, caller,
                                          caller.user == 0 ? no_privileges : privileges_to_execute);
     if (!dropped) {
@@ -106,57 +109,61 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   fill_open(adapter, info, std::move(*handle));
   // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
   if (fresh) until_there_is_memory([&] { adapter.forget_attributes(node); });
-  if (fuse_reply_open(request, info) == -ENOENT) try_in_memory([&] { close_handle(adapter, info); });
+  if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
+    try_in_memory([&] { close_handle(adapter, info); });
 }
 
 void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
-  FuseAdapter& adapter = adapter_of(request);
-  auto created = adapter.filesystem().create(parent, name, info->flags, mode, caller_of(request));
+  FuseAdapter& adapter = this_adapter();
+  auto created = adapter.filesystem().create(parent, name, info->flags, mode, this_caller());
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
   fill_open(adapter, info, std::move(created->handle));
-  if (fuse_reply_create(request, &entry, info) == -ENOENT) {
+  if (reply_with([&] { return fuse_reply_create(request, &entry, info); }) == -ENOENT) {
     try_in_memory([&] { close_handle(adapter, info); });
     try_in_memory([&] { adapter.filesystem().forget(entry.ino, 1); });
   }
 }
 
 void on_flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  reply_result(request, filesystem_of(request).flush(*from_kernel<FileHandle>(info)));
+  FileHandle& handle = *from_kernel<FileHandle>(info);
+  // A program that a signal ends looks at no answer. What it has written is committed when the file is released.
+  if (handle.writable && exits_by_signal(this_caller().process)) return reply_errno(request, 0);
+  reply_result(request, this_filesystem().flush(handle));
 }
 
 void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  close_handle(adapter_of(request), info);
-  fuse_reply_err(request, 0);
+  close_handle(this_adapter(), info);
+  reply_errno(request, 0);
 }
 
 void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-  reply_entry(request, filesystem_of(request).make_folder(parent, name, mode, caller_of(request)));
+  reply_entry(request, this_filesystem().make_folder(parent, name, mode, this_caller()));
 }
 
 void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
-  reply_entry(request, filesystem_of(request).make_node(parent, name, mode, device, caller_of(request)));
+  reply_entry(request, this_filesystem().make_node(parent, name, mode, device, this_caller()));
 }
 
 void on_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
-  reply_entry(request, filesystem_of(request).make_symlink(parent, name, target, caller_of(request)));
+  reply_entry(request, this_filesystem().make_symlink(parent, name, target, this_caller()));
 }
 
 void on_link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
-  reply_entry(request, filesystem_of(request).link(node, parent, name));
+  reply_entry(request, this_filesystem().link(node, parent, name));
 }
 
 void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_result(request, filesystem_of(request).remove(parent, name, false));
+  reply_result(request, this_filesystem().remove(parent, name, false));
 }
 
 void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_result(request, filesystem_of(request).remove(parent, name, true));
+  reply_result(request, this_filesystem().remove(parent, name, true));
 }
 
 void on_rename(fuse_req_t request, fuse_ino_t from_parent, const char* from, fuse_ino_t to_parent, const char* to,
                unsigned flags) {
-  reply_result(request, filesystem_of(request).rename(from_parent, from, to_parent, to, flags));
+  reply_result(request, this_filesystem().rename(from_parent, from, to_parent, to, flags));
 }
 
 AttributeChanges changes_of(const struct stat& wanted, int what) {
@@ -178,104 +185,103 @@ AttributeChanges changes_of(const struct stat& wanted, int what) {
 }
 
 /// What is truncated by its name must be writable, and so must what gets the time of now, except for its owner.
-codec::Result<void> check_change(fuse_req_t request, fuse_ino_t node, int what) {
+codec::Result<void> check_change(fuse_ino_t node, int what) {
   const bool truncates = (what & FUSE_SET_ATTR_SIZE) != 0;
   const bool touches = (what & FUSE_SET_ATTR_MTIME_NOW) != 0;
   if (!truncates && !touches) return {};
-  const Caller caller = caller_of(request);
-  const auto allowed = filesystem_of(request).check_caller(node, caller, W_OK);
+  const Caller caller = this_caller();
+  const auto allowed = this_filesystem().check_caller(node, caller, W_OK);
   if (allowed || truncates) return allowed;
-  const auto attributes = filesystem_of(request).attributes(node, nullptr);
+  const auto attributes = this_filesystem().attributes(node, nullptr);
   return attributes && attributes->status.st_uid == caller.user ? codec::Result<void>() : allowed;
 }
 
 void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int what, fuse_file_info* info) {
   FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
-  const auto allowed = handle == nullptr ? check_change(request, node, what) : codec::Result<void>();
+  const auto allowed = handle == nullptr ? check_change(node, what) : codec::Result<void>();
   if (!allowed) return reply_error(request, allowed.error());
-  if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) adapter_of(request).note_privileges();
-  auto attributes =
-      filesystem_of(request).change_attributes(node, handle, changes_of(*wanted, what), caller_of(request));
+  if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) this_adapter().note_privileges();
+  auto attributes = this_filesystem().change_attributes(node, handle, changes_of(*wanted, what), this_caller());
   if (!attributes) return reply_error(request, attributes.error());
-  fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
+  reply_with([&] { return fuse_reply_attr(request, &attributes->status, attributes->attr_timeout); });
 }
 
 void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::size_t size, off_t offset,
               fuse_file_info* info) {
-  Filesystem& filesystem = filesystem_of(request);
+  Filesystem& filesystem = this_filesystem();
   FileHandle& handle = *from_kernel<FileHandle>(info);
-  if (handle.direct && adapter_of(request).knows_of_privileges()) {
-    if (auto dropped = drop_privileges(filesystem, handle, caller_of(request), all_privileges); !dropped)
+  if (handle.direct && this_adapter().knows_of_privileges()) {
+    if (auto dropped = drop_privileges(filesystem, handle, this_caller(), all_privileges); !dropped)
       return reply_error(request, dropped.error());
   }
-  auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0);
+  auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0,
+                               *PendingRequest::current());
   if (!done) return reply_error(request, done.error());
   // O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC and the mount option sync: of direct writes they are left to us.
   if (handle.direct && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
     if (auto synced = filesystem.sync(handle, data_only); !synced) return reply_error(request, synced.error());
   }
-  fuse_reply_write(request, size);
+  reply_with([&] { return fuse_reply_write(request, size); });
 }
 
 void on_fsync(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  reply_result(request, filesystem_of(request).sync(*from_kernel<FileHandle>(info), data_only != 0));
+  reply_result(request, this_filesystem().sync(*from_kernel<FileHandle>(info), data_only != 0));
 }
 
 void on_fsyncdir(fuse_req_t request, fuse_ino_t node, int /*data_only*/, fuse_file_info* /*info*/) {
-  reply_result(request, filesystem_of(request).sync_folder(node));
+  reply_result(request, this_filesystem().sync_folder(node));
 }
 
 void on_fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, fuse_file_info* info) {
   reply_result(request,
-               filesystem_of(request).allocate(*from_kernel<FileHandle>(info), mode, static_cast<std::uint64_t>(offset),
-                                               static_cast<std::uint64_t>(length)));
+               this_filesystem().allocate(*from_kernel<FileHandle>(info), mode, static_cast<std::uint64_t>(offset),
+                                          static_cast<std::uint64_t>(length)));
 }
 
 void on_copy_file_range(fuse_req_t request, fuse_ino_t /*from_node*/, off_t from_at, fuse_file_info* from,
                         fuse_ino_t /*to_node*/, off_t to_at, fuse_file_info* to, std::size_t length, int /*flags*/) {
-  auto copied =
-      filesystem_of(request).copy_range(*from_kernel<FileHandle>(from), static_cast<std::uint64_t>(from_at),
-                                        *from_kernel<FileHandle>(to), static_cast<std::uint64_t>(to_at), length);
+  auto copied = this_filesystem().copy_range(*from_kernel<FileHandle>(from), static_cast<std::uint64_t>(from_at),
+                                             *from_kernel<FileHandle>(to), static_cast<std::uint64_t>(to_at), length,
+                                             *PendingRequest::current());
   if (!copied) return reply_error(request, copied.error());
-  fuse_reply_write(request, *copied);
+  reply_with([&] { return fuse_reply_write(request, *copied); });
 }
 
 void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
                  int flags) {
-  if (std::string_view(name) == kCapability) adapter_of(request).note_privileges();
-  if (auto allowed = check_attribute(request, node, name, W_OK); !allowed) return reply_error(request, allowed.error());
-  reply_result(request,
-               filesystem_of(request).set_attribute(node, name, std::string(value, size), flags, caller_of(request)));
+  if (std::string_view(name) == kCapability) this_adapter().note_privileges();
+  if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
+  reply_result(request, this_filesystem().set_attribute(node, name, std::string(value, size), flags, this_caller()));
 }
 
 void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
-  if (auto allowed = check_attribute(request, node, name, W_OK); !allowed) return reply_error(request, allowed.error());
-  reply_result(request, filesystem_of(request).remove_attribute(node, name, caller_of(request)));
+  if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
+  reply_result(request, this_filesystem().remove_attribute(node, name, this_caller()));
 }
 
 }  // namespace
 
 void add_changing(fuse_lowlevel_ops& ops) {
   ops.open = answered<on_open>;
-  ops.create = answered<on_create>;
+  ops.create = answered<on_create, Abandon::never>;
   ops.flush = answered<on_flush>;
-  ops.release = answered<on_release>;
-  ops.mkdir = answered<on_mkdir>;
-  ops.mknod = answered<on_mknod>;
-  ops.symlink = answered<on_symlink>;
-  ops.link = answered<on_link>;
-  ops.unlink = answered<on_unlink>;
-  ops.rmdir = answered<on_rmdir>;
-  ops.rename = answered<on_rename>;
-  ops.setattr = answered<on_setattr>;
+  ops.release = answered<on_release, Abandon::never>;
+  ops.mkdir = answered<on_mkdir, Abandon::never>;
+  ops.mknod = answered<on_mknod, Abandon::never>;
+  ops.symlink = answered<on_symlink, Abandon::never>;
+  ops.link = answered<on_link, Abandon::never>;
+  ops.unlink = answered<on_unlink, Abandon::never>;
+  ops.rmdir = answered<on_rmdir, Abandon::never>;
+  ops.rename = answered<on_rename, Abandon::never>;
+  ops.setattr = answered<on_setattr, Abandon::never>;
   ops.write = answered<on_write>;
-  ops.fsync = answered<on_fsync>;
-  ops.fsyncdir = answered<on_fsyncdir>;
-  ops.fallocate = answered<on_fallocate>;
-  ops.copy_file_range = answered<on_copy_file_range>;
-  ops.setxattr = answered<on_setxattr>;
-  ops.removexattr = answered<on_removexattr>;
+  ops.fsync = answered<on_fsync, Abandon::when_interrupted>;
+  ops.fsyncdir = answered<on_fsyncdir, Abandon::when_interrupted>;
+  ops.fallocate = answered<on_fallocate, Abandon::never>;
+  ops.copy_file_range = answered<on_copy_file_range, Abandon::when_interrupted>;
+  ops.setxattr = answered<on_setxattr, Abandon::never>;
+  ops.removexattr = answered<on_removexattr, Abandon::never>;
 }
 
 }  // namespace cframefs::fs

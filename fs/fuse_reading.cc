@@ -13,7 +13,12 @@ namespace cframefs::fs {
 namespace {
 
 void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_entry(request, filesystem_of(request).lookup(parent, name));
+  reply_entry(request, this_filesystem().lookup(parent, name));
+}
+
+/// Of a request that is answered at once.
+Filesystem& filesystem_of(fuse_req_t request) {
+  return static_cast<FuseAdapter*>(fuse_req_userdata(request))->filesystem();
 }
 
 void on_forget(fuse_req_t request, fuse_ino_t node, std::uint64_t lookups) {
@@ -29,32 +34,33 @@ void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* fo
 
 void on_getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
-  auto attributes = filesystem_of(request).attributes(node, handle);
+  auto attributes = this_filesystem().attributes(node, handle);
   if (!attributes) return reply_error(request, attributes.error());
-  if (adapter_of(request).refuses_cached_writes() && S_ISREG(attributes->status.st_mode)) {
-    fuse_reply_err(request, ENOTCONN);
+  if (this_adapter().refuses_cached_writes() && S_ISREG(attributes->status.st_mode)) {
+    reply_errno(request, ENOTCONN);
     return;
   }
-  fuse_reply_attr(request, &attributes->status, attributes->attr_timeout);
+  reply_with([&] { return fuse_reply_attr(request, &attributes->status, attributes->attr_timeout); });
 }
 
 void on_readlink(fuse_req_t request, fuse_ino_t node) {
-  auto target = filesystem_of(request).read_link(node);
+  auto target = this_filesystem().read_link(node);
   if (!target) return reply_error(request, target.error());
-  fuse_reply_readlink(request, target->c_str());
+  reply_with([&] { return fuse_reply_readlink(request, target->c_str()); });
 }
 
 void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
-  FuseAdapter& adapter = adapter_of(request);  // a request is gone once it is answered
+  FuseAdapter& adapter = this_adapter();
   auto handle = adapter.filesystem().open_directory(node);
   if (!handle) return reply_error(request, handle.error());
   info->fh = to_kernel(adapter.folders().add(std::move(*handle)));
-  if (fuse_reply_open(request, info) == -ENOENT) adapter.folders().take(from_kernel<DirectoryHandle>(info));
+  if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
+    adapter.folders().take(from_kernel<DirectoryHandle>(info));
 }
 
 void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  adapter_of(request).folders().take(from_kernel<DirectoryHandle>(info));
-  fuse_reply_err(request, 0);
+  this_adapter().folders().take(from_kernel<DirectoryHandle>(info));
+  reply_errno(request, 0);
 }
 
 unsigned mode_of(EntryKind kind) {
@@ -153,69 +159,69 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
 }
 
 void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
-  const Listing listing{filesystem_of(request), *from_kernel<DirectoryHandle>(info)};
+  const Listing listing{this_filesystem(), *from_kernel<DirectoryHandle>(info)};
   Entries entries{std::vector<char>(size), 0, {}};
   if (auto added = add_names(request, listing, offset, entries); !added) return reply_error(request, added.error());
-  fuse_reply_buf(request, entries.buffer.data(), entries.used);
+  reply_with([&] { return fuse_reply_buf(request, entries.buffer.data(), entries.used); });
 }
 
 void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
-  Filesystem& filesystem = filesystem_of(request);
+  Filesystem& filesystem = this_filesystem();
   const Listing listing{filesystem, *from_kernel<DirectoryHandle>(info)};
   Entries entries{std::vector<char>(size), 0, {}};
   if (auto added = add_entries(request, listing, node, offset, entries); !added)
     return reply_error(request, added.error());
-  if (fuse_reply_buf(request, entries.buffer.data(), entries.used) == -ENOENT) {
+  if (reply_with([&] { return fuse_reply_buf(request, entries.buffer.data(), entries.used); }) == -ENOENT) {
     for (const NodeId id : entries.entered)
       try_in_memory([&] { filesystem.forget(id, 1); });
   }
 }
 
 void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
-  Reply reply;
-  auto done =
-      filesystem_of(request).read(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), size, reply);
+  PendingRequest* const pending = PendingRequest::current();
+  Reply reply(ReadPermit([pending] { return pending->is_waited_for(); }));
+  auto done = this_filesystem().read(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), size, reply);
   if (!done) return reply_error(request, done.error());
-  fuse_reply_iov(request, reply.parts().data(), static_cast<int>(reply.parts().size()));
+  reply_with([&] { return fuse_reply_iov(request, reply.parts().data(), static_cast<int>(reply.parts().size())); });
 }
 
 void on_lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
   // The kernel asks without writing back first what we do not know of: then it is to take everything for data.
-  if (filesystem_of(request).options().writeback) {
-    fuse_reply_err(request, ENOSYS);
+  if (this_filesystem().options().writeback) {
+    reply_errno(request, ENOSYS);
     return;
   }
-  auto found = filesystem_of(request).seek(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), whence);
+  auto found = this_filesystem().seek(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), whence);
   if (!found) return reply_error(request, found.error());
-  fuse_reply_lseek(request, static_cast<off_t>(*found));
+  reply_with([&] { return fuse_reply_lseek(request, static_cast<off_t>(*found)); });
 }
 
 void on_statfs(fuse_req_t request, fuse_ino_t /*node*/) {
-  auto status = filesystem_of(request).filesystem_status();
+  auto status = this_filesystem().filesystem_status();
   if (!status) return reply_error(request, status.error());
-  fuse_reply_statfs(request, &*status);
+  reply_with([&] { return fuse_reply_statfs(request, &*status); });
 }
 
 /// getxattr(2) and listxattr(2) ask with size 0 how large the answer is.
 void reply_attribute(fuse_req_t request, const std::string& value, std::size_t size) {
   if (size == 0) {
-    fuse_reply_xattr(request, value.size());
+    reply_with([&] { return fuse_reply_xattr(request, value.size()); });
   } else if (value.size() > size) {
-    fuse_reply_err(request, ERANGE);
+    reply_errno(request, ERANGE);
   } else {
-    fuse_reply_buf(request, value.data(), value.size());
+    reply_with([&] { return fuse_reply_buf(request, value.data(), value.size()); });
   }
 }
 
 void on_getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
-  if (auto allowed = check_attribute(request, node, name, R_OK); !allowed) return reply_error(request, allowed.error());
-  auto value = filesystem_of(request).get_attribute(node, name);
+  if (auto allowed = check_attribute(node, name, R_OK); !allowed) return reply_error(request, allowed.error());
+  auto value = this_filesystem().get_attribute(node, name);
   if (!value) return reply_error(request, value.error());
   reply_attribute(request, *value, size);
 }
 
 void on_listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
-  auto names = filesystem_of(request).list_attributes(node);
+  auto names = this_filesystem().list_attributes(node);
   if (!names) return reply_error(request, names.error());
   std::string list;
   for (const std::string& name : *names)
@@ -234,8 +240,8 @@ void add_reading(fuse_lowlevel_ops& ops) {
   ops.opendir = answered<on_opendir>;
   ops.readdir = answered<on_readdir>;
   ops.readdirplus = answered<on_readdirplus>;
-  ops.releasedir = answered<on_releasedir>;
-  ops.read = answered<on_read>;
+  ops.releasedir = answered<on_releasedir, Abandon::never>;
+  ops.read = answered<on_read, Abandon::when_interrupted>;
   ops.lseek = answered<on_lseek>;
   ops.statfs = answered<on_statfs>;
   ops.getxattr = answered<on_getxattr>;

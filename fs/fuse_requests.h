@@ -15,24 +15,25 @@
 #include "fs/errno_table.h"
 #include "fs/fuse_adapter.h"
 #include "fs/no_memory.h"
+#include "fs/pending_request.h"
 
 namespace cframefs::fs {
 
-inline FuseAdapter& adapter_of(fuse_req_t request) {
-  return *static_cast<FuseAdapter*>(fuse_req_userdata(request));
+// A request is gone once it is answered, which another thread may do: what is known of it is with the thread.
+inline FuseAdapter& this_adapter() {
+  return PendingRequest::current()->adapter();
 }
-inline Filesystem& filesystem_of(fuse_req_t request) {
-  return adapter_of(request).filesystem();
+inline Filesystem& this_filesystem() {
+  return this_adapter().filesystem();
+}
+inline const Caller& this_caller() {
+  return PendingRequest::current()->caller();
 }
 
-inline Caller caller_of(fuse_req_t request) {
-  const fuse_ctx* context = fuse_req_ctx(request);
-  return {context->uid, context->gid, context->pid, context->umask};
-}
 /// Whether the caller may do that to an extended attribute of programs (attributes of other kinds have owners).
-inline codec::Result<void> check_attribute(fuse_req_t request, fuse_ino_t node, std::string_view name, int rights) {
+inline codec::Result<void> check_attribute(fuse_ino_t node, std::string_view name, int rights) {
   if (!name.starts_with("user.")) return {};
-  return filesystem_of(request).check_caller(node, caller_of(request), rights);
+  return this_filesystem().check_caller(node, this_caller(), rights);
 }
 
 template <class Handle>
@@ -48,12 +49,20 @@ inline codec::ByteView bytes_of(const char* bytes, std::size_t size) {
   return {reinterpret_cast<const std::uint8_t*>(bytes), size};
 }
 
+/// Has `reply` answer the request. If that has been done, -ENOENT: what the kernel was to count is to be undone.
+template <class Answer>
+int reply_with(const Answer& reply) {
+  return PendingRequest::current()->claim() ? reply() : -ENOENT;
+}
+inline void reply_errno(fuse_req_t request, int error) {
+  reply_with([&] { return fuse_reply_err(request, error); });
+}
 inline void reply_error(fuse_req_t request, const codec::Error& error) {
-  fuse_reply_err(request, to_errno(error));
+  reply_errno(request, to_errno(error));
 }
 template <class T>
 void reply_result(fuse_req_t request, const codec::Result<T>& result) {
-  fuse_reply_err(request, result ? 0 : to_errno(result.error()));
+  reply_errno(request, result ? 0 : to_errno(result.error()));
 }
 
 inline fuse_entry_param entry_of(const Attributes& attributes) {
@@ -67,22 +76,44 @@ inline fuse_entry_param entry_of(const Attributes& attributes) {
 /// Answers with a look-up, which the kernel forgets later; if it does not know of it (interrupted), it is undone here.
 inline void reply_entry(fuse_req_t request, const codec::Result<Attributes>& found) {
   if (!found) return reply_error(request, found.error());
-  Filesystem& filesystem = filesystem_of(request);  // a request is gone once it is answered
   const fuse_entry_param entry = entry_of(*found);
-  if (fuse_reply_entry(request, &entry) == -ENOENT) try_in_memory([&] { filesystem.forget(entry.ino, 1); });
+  if (reply_with([&] { return fuse_reply_entry(request, &entry); }) == -ENOENT)
+    try_in_memory([&] { this_filesystem().forget(entry.ino, 1); });
 }
 
-template <auto Handle>
+inline std::uint64_t handle_in(const fuse_file_info* info) {
+  return info != nullptr ? info->fh : 0;
+}
+template <class Other>
+std::uint64_t handle_in(const Other& /*argument*/) {
+  return 0;
+}
+/// The handles among the arguments of a request.
+template <class... Arguments>
+PendingRequest::Handles handles_in(const Arguments&... arguments) {
+  PendingRequest::Handles handles{};
+  std::size_t count = 0;
+  for (const std::uint64_t handle : {handle_in(arguments)...}) {
+    if (handle != 0 && count < handles.size()) handles[count++] = handle;
+  }
+  return handles;
+}
+
+template <auto Handle, Abandon kAbandon>
 struct Answered;
-template <class... Arguments, void (*Handle)(fuse_req_t, Arguments...)>
-struct Answered<Handle> {
+template <class... Arguments, void (*Handle)(fuse_req_t, Arguments...), Abandon kAbandon>
+struct Answered<Handle, kAbandon> {
   static void call(fuse_req_t request, Arguments... arguments) {
-    if (!try_in_memory([&] { Handle(request, arguments...); })) fuse_reply_err(request, ENOMEM);
+    PendingRequest& pending = *PendingRequest::current();
+    pending.take(request, kAbandon, handles_in(arguments...));
+    if (!try_in_memory([&] { Handle(request, arguments...); })) reply_errno(request, ENOMEM);
+    pending.finish();
   }
 };
-/// The handler, with ENOMEM for an answer if an allocation fails. REQUIRES: it throws before it has replied only.
-template <auto Handle>
-constexpr auto answered = &Answered<Handle>::call;
+/// The handler, with ENOMEM for an answer if an allocation fails. REQUIRES: it throws before it has replied only, and
+/// looks at the request for nothing but to reply.
+template <auto Handle, Abandon kAbandon = Abandon::when_ending>
+constexpr auto answered = &Answered<Handle, kAbandon>::call;
 
 /// Requests that only look: fs/fuse_reading.cc.
 void add_reading(fuse_lowlevel_ops& ops);

@@ -15,6 +15,7 @@
 #include <sched.h>
 
 #include "fs/fuse_requests.h"
+#include "fs/pending_request.h"
 
 namespace cframefs::fs {
 
@@ -22,6 +23,8 @@ namespace {
 
 // So long there must be no request before the thread that looks after the others sleeps.
 constexpr int kQuietLooks = 50;
+// How often the callers of requests that take long are looked at.
+constexpr std::chrono::milliseconds kExamination{20};
 
 }  // namespace
 
@@ -88,6 +91,7 @@ struct ServiceLoop::Worker {
   std::optional<pthread_t> serves;  // while it does; guarded by ServiceLoop::mutex_
   std::thread thread;               // of run() and look_after()
   Receiver receiver;
+  PendingRequest pending;
 };
 
 ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most)
@@ -139,6 +143,7 @@ void ServiceLoop::interrupt() {
 
 void ServiceLoop::work(int who) {
   Worker& worker = *workers_[static_cast<std::size_t>(who)];
+  PendingRequest::set_current(&worker.pending);
   {
     codec::MutexLock lock(mutex_);
     worker.serves = pthread_self();
@@ -220,6 +225,7 @@ void ServiceLoop::be_spare(Worker& worker, int who) {
 
 void ServiceLoop::look_after() {
   int quiet = 0;  // looks in a row
+  ServiceRoster::Time next_examination{};
   while (fuse_session_exited(session_) == 0) {
     {
       codec::MutexLock lock(mutex_);
@@ -235,6 +241,8 @@ void ServiceLoop::look_after() {
     }
     const ServiceRoster::Time now = ServiceRoster::Clock::now();
     quiet = roster_.is_busy() ? 0 : quiet + 1;
+    const bool examines = now >= next_examination;
+    if (examines) next_examination = now + kExamination;
     bool calls = lone_.ends_overdue(now);
     for (const int who : roster_.look(now)) {
       if (workers_[static_cast<std::size_t>(who)]->thread.joinable()) {
@@ -244,7 +252,9 @@ void ServiceLoop::look_after() {
       }
     }
     for (std::size_t i = 0; i < workers_.size(); ++i) {
-      if (roster_.is_overdue(static_cast<int>(i))) workers_[i]->receiver.free_idle();
+      if (!roster_.is_overdue(static_cast<int>(i))) continue;
+      workers_[i]->receiver.free_idle();
+      if (examines) workers_[i]->pending.look();
     }
     if (calls) wake_all();
   }

@@ -157,7 +157,8 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   return done;
 }
 
-codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes) {
+codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes,
+                                              ChangePermit& permit) {
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
   if (auto followed = follow(); !followed) return codec::Failure(followed.error());
   shared_.statistics.writes.fetch_add(1, std::memory_order_relaxed);
@@ -167,10 +168,12 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
   {
     codec::MutexLock lock(mutex_);
     wait_for_copy();
+    if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
     chunksize = dirty_.chunksize();
     const std::uint64_t at = place.value_or(dirty_.size());
     done = array_ ? write_array(at, bytes) : write_locked(at, bytes);
   }
+  permit.end();
   shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
   return done;
 }

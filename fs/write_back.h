@@ -33,6 +33,7 @@
 #include "codec/mutex.h"
 #include "frame/frame_writer.h"
 #include "fs/array_changes.h"
+#include "fs/change_permit.h"
 #include "fs/chunk_encoders.h"
 #include "fs/dirty_layer.h"
 #include "fs/generation.h"
@@ -131,7 +132,8 @@ class WriteBack {
   bool is_stale();
 
   /// `place`: where the bytes go; none: to the end. Returns where they went.
-  codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes);
+  codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes,
+                                     ChangePermit& permit = free_permit());
   codec::Result<void> resize(std::uint64_t size);
   /// A program has set the size that the file has already: its times move all the same.
   void touch();
