@@ -164,7 +164,7 @@ BlockCache::Lookup BlockCache::find_known(const CellKey& key) {
 
 BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep keep) {
   if (Lookup known = find_known(key); known.pin) return known;
-  return insert(shard_of(key), key, size, keep == Keep::until_served ? kMain : kProbation);
+  return insert(shard_of(key), key, size, home_of(size, keep));
 }
 
 BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t size, Keep keep) {
@@ -183,7 +183,12 @@ BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t si
       return {Pin(this, fresh.release(), true), Found::glance};
     }
   }
-  return insert(shard, key, size, keep == Keep::until_served ? kMain : kProbation);
+  return insert(shard, key, size, home_of(size, keep));
+}
+
+/// No processor's cache holds a large cell, and it would be gone between two reads of it.
+BlockCache::List BlockCache::home_of(std::size_t size, Keep keep) {
+  return keep == Keep::until_served || size > kProbationBytes / 2 ? kMain : kProbation;
 }
 
 bool BlockCache::end_glance(Pin& pin, std::size_t size) {

@@ -19,7 +19,8 @@
 // - probation: a cell of which a part was read, for the first time; a few MiB that stay warm in the processor's cache.
 // - main: a cell that was wanted again after it had left probation (its ghost was still remembered). Only these make
 //   the cache grow to its bound. So do cells of n-d arrays from the start: a reader of C-order bytes comes back to each
-//   of them once for every row that it holds, with all its neighbours in between.
+//   of them once for every row that it holds, with all its neighbours in between. And so do large cells, of which a
+//   few would push each other out of probation between two reads of the same one.
 //
 // A sequential reader, or one that jumps about in a file far larger than the cache, so turns the same warm buffers
 // over, and what is really reused is not pushed out by either.
@@ -156,6 +157,7 @@ class BlockCache {
   enum List : std::uint8_t { kSpent, kAhead, kProbation, kMain, kLists };
 
   Shard& shard_of(const CellKey& key) const;
+  static List home_of(std::size_t size, Keep keep);
   Lookup insert(Shard& shard, const CellKey& key, std::size_t size, List home);
   void give_memory(const Pin& pin, std::size_t size);
   void make_room(std::size_t size);

@@ -22,6 +22,7 @@
 #include "codec/mutex.h"
 #include "fs/dirty_layer.h"
 #include "fs/statistics.h"
+#include "fs/turns.h"
 #include "fs/worker_pool.h"
 
 namespace cframefs::fs {
@@ -46,7 +47,7 @@ struct EarlyEncoding {
 class ChunkEncoders {
  public:
   ChunkEncoders(WorkerPool& workers, unsigned helpers, Statistics& statistics)
-      : workers_(workers), helpers_(helpers), statistics_(statistics) {}
+      : workers_(workers), helpers_(helpers), statistics_(statistics), turns_(helpers + 1) {}
 
   /// The file that a chunk belongs to: an address, for comparison alone.
   using Owner = const void*;
@@ -77,6 +78,7 @@ class ChunkEncoders {
   WorkerPool& workers_;
   const unsigned helpers_;
   Statistics& statistics_;
+  Turns turns_;  // of threads that encode: commits of many files at once must not take all processors' time
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;
   codec::Condition done_;

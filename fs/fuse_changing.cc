@@ -265,7 +265,7 @@ void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
 void add_changing(fuse_lowlevel_ops& ops) {
   ops.open = answered<on_open>;
   ops.create = answered<on_create, Abandon::never>;
-  ops.flush = answered<on_flush>;
+  ops.flush = answered<on_flush, Abandon::when_interrupted>;
   ops.release = answered<on_release, Abandon::never>;
   ops.mkdir = answered<on_mkdir, Abandon::never>;
   ops.mknod = answered<on_mknod, Abandon::never>;

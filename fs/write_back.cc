@@ -25,6 +25,9 @@ constexpr std::uint64_t kStreamShare = 4;
 constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
 // A chunk with more scattered pieces than these is read and held whole.
 constexpr std::size_t kMostPieces = 64;
+// When too much is dirty, a file of which no more than this is may still take a share of the limit.
+constexpr std::uint64_t kLittleDirty = std::uint64_t{4} << 20;
+constexpr std::uint64_t kReserveShare = 8;
 
 }  // namespace
 
@@ -142,6 +145,9 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   const std::uint64_t bound = shared_.dirty_limit / 2;
   if (used() + bytes > bound / 2) shared_.wake();
   if (used() + bytes <= bound) return {};
+  // A little for each file that has little, so that its program does not wait for the commit of another one's much.
+  const std::uint64_t reserve = shared_.dirty_limit / kReserveShare;
+  if (used() + bytes <= bound + reserve && dirty_bytes() + bytes <= kLittleDirty) return {};
   const auto before = generation();
   const auto is_enough = [&] { return used() + bytes <= bound || generation() != before; };
   shared_.make_room(bound - std::min(bytes, bound));
