@@ -147,7 +147,8 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   if (used() + bytes <= bound) return {};
   // A little for each file that has little, so that its program does not wait for the commit of another one's much.
   const std::uint64_t reserve = shared_.dirty_limit / kReserveShare;
-  if (used() + bytes <= bound + reserve && dirty_bytes() + bytes <= kLittleDirty) return {};
+  const std::uint64_t little = std::min(kLittleDirty, reserve / 2);
+  if (used() + bytes <= bound + reserve && dirty_bytes() + bytes <= little) return {};
   const auto before = generation();
   const auto is_enough = [&] { return used() + bytes <= bound || generation() != before; };
   shared_.make_room(bound - std::min(bytes, bound));

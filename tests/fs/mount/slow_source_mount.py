@@ -12,7 +12,7 @@ import time
 import unittest
 
 import mounting
-from mounting import Mount
+from mounting import Mount, wait_for
 
 WAITING = (1, 2, 8, 40)
 # Far longer than any answer takes here, far shorter than a mount that stands still.
@@ -24,6 +24,20 @@ def in_time(command):
         return subprocess.run(command, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout
     except subprocess.TimeoutExpired:
         return None
+
+
+def stop(pid):
+    """Stops a process, and waits until each of its threads stands still."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def stands_still():
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/stat", encoding="utf-8") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] != "T":
+                    return False
+        return True
+
+    wait_for(stands_still, what="the daemon below to stop")
 
 
 class SlowSource(unittest.TestCase):
@@ -42,7 +56,7 @@ class SlowSource(unittest.TestCase):
             statistics = os.open(mount / ".cframefs/stats.json", os.O_RDONLY)
             held = [os.open(mount / str(number), os.O_RDONLY) for number in range(waiting)]
             readers = []
-            os.kill(below.daemon.pid, signal.SIGSTOP)
+            stop(below.daemon.pid)
             try:
                 for file in held:
                     readers.append(subprocess.Popen(["head", "-c", "1"], stdin=file, stdout=subprocess.PIPE))
