@@ -149,9 +149,9 @@ def unmount(mountpoint):
 
 class Mount:
     """A mount in the foreground, with what it says on standard error. A context manager. `before`: a program with its
-    arguments that becomes the daemon."""
+    arguments that becomes the daemon. `environment`: what the daemon has in its environment beside ours."""
 
-    def __init__(self, source, *options, mountpoint=None, flags=(), before=()):
+    def __init__(self, source, *options, mountpoint=None, flags=(), before=(), environment=None):
         self.own_folder = None
         if mountpoint is None:
             self.own_folder = tempfile.mkdtemp(prefix="cframefs-mnt-")
@@ -162,7 +162,8 @@ class Mount:
         command = [*before, CFRAMEFS, "-f", *flags]
         for option in options:
             command += ["-o", option]
-        self.daemon = subprocess.Popen(command + [str(source), self.path], stderr=self.log)
+        self.daemon = subprocess.Popen(command + [str(source), self.path], stderr=self.log,
+                                       env={**os.environ, **(environment or {})})
         _daemons.add(self.daemon.pid)
         _mountpoints.add(self.path)
         wait_for(lambda: self.serves() or self.daemon.poll() is not None, what="the mount")

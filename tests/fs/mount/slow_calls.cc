@@ -1,31 +1,91 @@
-// A library to preload into the daemon: calls of the system that take long.
+// A library to preload into the daemon: calls of the system that take long, or wait at a gate.
 //
-// SLOW_CALLS in the environment names calls and milliseconds: "second_fork=500". second_fork: what the child of a child
-// does first.
+// SLOW_CALLS in the environment names calls and milliseconds: "second_fork=500 fsync=3000". second_fork: what the child
+// of a child does first; fsync: fdatasync as well; pread; pwrite.
+//
+// GATED_CALLS names calls that wait for as long as the file exists that GATE names: "fsync pwrite". GATED_FILE: only
+// those on open files whose path holds this text. The first call that has to wait makes the file GATE + ".reached".
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace {
 
 int forks = 0;
 
-void wait_for_call(std::string_view call) {
-  const char* given = std::getenv("SLOW_CALLS");
-  const std::string_view calls = given == nullptr ? "" : given;
-  const auto at = calls.find(call);
+std::string_view given(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void take_long(const std::string& call) {
+  const std::string_view calls = given("SLOW_CALLS");
+  const auto at = calls.find(call + "=");
   if (at == std::string_view::npos) return;
-  usleep(static_cast<useconds_t>(std::strtoul(calls.data() + at + call.size(), nullptr, 10)) * 1000);
+  usleep(static_cast<useconds_t>(std::strtoul(calls.data() + at + call.size() + 1, nullptr, 10)) * 1000);
+}
+
+bool is_gated(const std::string& call, int fd) {
+  if ((" " + std::string(given("GATED_CALLS")) + " ").find(" " + call + " ") == std::string::npos) return false;
+  std::string path(4096, '\0');
+  const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
+  path.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+  return path.find(given("GATED_FILE")) != std::string::npos;
+}
+
+void wait_at_gate(const std::string& call, int fd) {
+  const std::string gate(given("GATE"));
+  if (gate.empty() || access(gate.c_str(), F_OK) != 0 || !is_gated(call, fd)) return;
+  const int reached = open((gate + ".reached").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  if (reached >= 0) close(reached);
+  while (access(gate.c_str(), F_OK) == 0)
+    usleep(1000);
+}
+
+void begin(const std::string& call, int fd) {
+  take_long(call);
+  wait_at_gate(call, fd);
+}
+
+template <class Call>
+Call next(const char* name) {
+  return reinterpret_cast<Call>(dlsym(RTLD_NEXT, name));
 }
 
 }  // namespace
 
 extern "C" pid_t fork() noexcept {
-  using Fork = pid_t (*)();
-  static const Fork real = reinterpret_cast<Fork>(dlsym(RTLD_NEXT, "fork"));
+  static const auto real = next<pid_t (*)()>("fork");
   const pid_t child = real();
-  if (child == 0 && ++forks == 2) wait_for_call("second_fork=");
+  if (child == 0 && ++forks == 2) take_long("second_fork");
   return child;
+}
+
+extern "C" int fsync(int fd) {
+  static const auto real = next<int (*)(int)>("fsync");
+  begin("fsync", fd);
+  return real(fd);
+}
+
+extern "C" int fdatasync(int fd) {
+  static const auto real = next<int (*)(int)>("fdatasync");
+  begin("fsync", fd);
+  return real(fd);
+}
+
+// With _FILE_OFFSET_BITS=64 these two are the calls pread64 and pwrite64, as in the daemon.
+extern "C" ssize_t pread(int fd, void* into, std::size_t size, off_t at) {
+  static const auto real = next<ssize_t (*)(int, void*, std::size_t, off_t)>("pread64");
+  begin("pread", fd);
+  return real(fd, into, size, at);
+}
+
+extern "C" ssize_t pwrite(int fd, const void* from, std::size_t size, off_t at) {
+  static const auto real = next<ssize_t (*)(int, const void*, std::size_t, off_t)>("pwrite64");
+  begin("pwrite", fd);
+  return real(fd, from, size, at);
 }

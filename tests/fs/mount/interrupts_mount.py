@@ -1,0 +1,60 @@
+"""A program that waits in a call ends when it is told to, while the daemon cannot finish what the call is about; what it
+has written is kept and committed. How the kernel hands signals on: waiting_calls.py."""
+
+import signal
+import tempfile
+import unittest
+
+import mounting
+import waiting_calls
+from mounting import Mount, wait_for
+from waiting_calls import ANSWER_SECONDS, DATA, WAITING, Gate, Waiting, make_source
+
+
+class Interrupts(unittest.TestCase):
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-interrupts-", dir=mounting.fast_folder())
+        self.addCleanup(work.cleanup)
+        self.work = work.name
+        self.source, self.large, before = make_source(work.name)
+        self.written = DATA + before[len(DATA) :]
+
+    def mount(self, kind, *options):
+        self.gate = Gate(self.work, *WAITING[kind][:2])
+        mount = Mount(self.source, *options, environment=self.gate.environment())
+        self.addCleanup(lambda: mount.log is not None and mount.close())
+        self.addCleanup(self.gate.open)
+        return mount
+
+    def stored(self, name):
+        return mounting.output(mounting.CFRAME, "cat", f"{self.source}/{name}.b2frame")
+
+    def ends_while_it_waits(self, kind):
+        for number in (signal.SIGKILL, signal.SIGINT):
+            with self.subTest(number=number):
+                mount = self.mount(kind, "commit_interval=1000")
+                with Waiting(kind, mount, self.gate) as waiting:
+                    waiting.program.send_signal(number)
+                    self.assertTrue(waiting.is_gone_soon(), f"still there after {ANSWER_SECONDS} s")
+                    self.assertEqual(waiting.program.returncode, -number)
+                mount.close()
+                place, stored = waiting_calls.PLACE, self.stored("large")
+                self.assertEqual(stored[:place] + stored[place + 1 :], self.large[:place] + self.large[place + 1 :])
+                if stored[place] != self.large[place]:
+                    self.assertEqual((kind, stored[place : place + 1]), ("write", b"x"))
+
+    def test_a_reader_ends(self):
+        self.ends_while_it_waits("read")
+
+    def test_what_a_killed_program_was_closing_is_committed(self):
+        mount = self.mount("close", "commit_interval=1")
+        with Waiting("close", mount, self.gate) as waiting:
+            waiting.program.kill()
+        wait_for(lambda: self.stored("target") == self.written, what="the commit")
+        mount.close()
+        self.assertEqual(self.stored("target"), self.written)
+        self.assertEqual(mount.lines(), [])
+
+
+if __name__ == "__main__":
+    mounting.main()
