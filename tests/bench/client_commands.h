@@ -1,4 +1,5 @@
-// The commands of the measuring client, by what they do: reading as programs do, walking folders, preparing.
+// The commands of the measuring client, by what they do: reading as programs do, walking folders, writing, keeping a
+// mount at work and asking it meanwhile, preparing.
 //
 // Each takes the options of the command line and returns what to print. Thread safety: one command runs at a time; it
 // may start threads of its own. Sizes are bytes, rates 10^6 bytes per second.
@@ -26,14 +27,16 @@ struct Options {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::uint64_t mebibytes = 0;
+  std::uint64_t operations = UINT64_MAX;
+  double pause = 0.02;   // seconds
+  double patience = 10;  // seconds
+  std::string source;    // behind the mount
+  std::uint64_t number = 0;
   std::string kind;
   std::optional<pid_t> server;
 };
 
 using Measurement = nlohmann::json (*)(const Options&);
-
-/// Throws errno as std::system_error.
-[[noreturn]] void fail(const std::string& doing);
 
 /// Runs `body(job)` in as many threads as there are jobs; the first exception comes out here.
 template <class Body>
@@ -70,6 +73,15 @@ nlohmann::json walk(const Options& options);
 nlohmann::json stat_all(const Options& options);
 nlohmann::json open_all(const Options& options);
 nlohmann::json notice(const Options& options);
+
+// client_latency.cc
+nlohmann::json latency(const Options& options);
+
+// client_loads.cc
+/// Never ends by itself.
+nlohmann::json load(const Options& options);
+std::vector<std::string> kinds_of_load();
+nlohmann::json small_writes(const Options& options);
 
 // client_preparing.cc
 nlohmann::json evict(const Options& options);

@@ -22,10 +22,6 @@ double seconds_of(const timeval& value) {
   return static_cast<double>(value.tv_sec) + static_cast<double>(value.tv_usec) * 1e-6;
 }
 
-[[noreturn]] void fail(const std::string& doing) {
-  throw std::system_error(errno, std::generic_category(), doing);
-}
-
 /// The number after "KEY:" in a file of such lines, 0 if there is none.
 std::uint64_t proc_field(const std::string& path, const std::string& key) {
   std::ifstream file(path);
@@ -53,6 +49,10 @@ double proc_cpu_seconds(const std::string& path) {
 }
 
 }  // namespace
+
+void fail(const std::string& doing) {
+  throw std::system_error(errno, std::generic_category(), doing);
+}
 
 double monotonic_seconds() {
   timespec now{};
@@ -143,7 +143,6 @@ std::size_t File::read_at(std::span<std::byte> buffer, std::uint64_t offset) con
 }
 
 Buffer::Buffer(std::size_t size) : size_(size) {
-  constexpr std::size_t kPage = 4096;
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage)));
   if (!memory_) throw std::bad_alloc();
   std::memset(memory_.get(), 1, size);

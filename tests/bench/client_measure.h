@@ -19,6 +19,11 @@
 
 namespace cframefs::bench {
 
+constexpr std::size_t kPage = 4096;
+
+/// Throws errno as std::system_error.
+[[noreturn]] void fail(const std::string& doing);
+
 double monotonic_seconds();
 /// User and system time of this process so far.
 double own_cpu_seconds();

@@ -111,7 +111,7 @@ nlohmann::json random_reads(const Options& options) {
     const Buffer buffer(options.block);
     std::mt19937_64 generator(options.seed * 1000 + job);
     std::uniform_int_distribution<std::uint64_t> place(0, places - 1);
-    for (double before = monotonic_seconds(); before < end;) {
+    for (double before = monotonic_seconds(); before < end && times[job].size() < options.operations;) {
       if (file.read_at(buffer.bytes(), place(generator) * options.block) != options.block)
         throw std::runtime_error("short read");
       const double after = monotonic_seconds();

@@ -4,12 +4,16 @@
 //   bench_client together FILE... [--block=128K]             each file is read in order by a thread of its own
 //   bench_client cat FILE                                    the system's cat into /dev/null
 //   bench_client mmap FILE                                   touches every page through a mapping
-//   bench_client random FILE [--block=4K] [--jobs=1] [--seconds=1] [--seed=1]
+//   bench_client random FILE [--block=4K] [--jobs=1] [--seconds=1] [--seed=1] [--operations=ALL]
 //   bench_client open FILE [--offset=0]                      open, then the first byte there
 //   bench_client walk FOLDER                                 list and stat everything beneath
 //   bench_client stat FOLDER                                 stat of what lies in a folder, its names known
 //   bench_client open-all FOLDER                             the same with open and close, of 10,000 files at most
 //   bench_client notice SHOWN BEHIND                         how long a change of a file behind the mount stays unseen
+//   bench_client small-writes FILE [--seconds=1]             100 bytes each, one after the other
+//   bench_client latency MOUNT [--seconds=1] [--pause=0.02] [--patience=10]  how long small requests wait
+//   bench_client load MOUNT --kind=KIND [--number=0] [--source=FOLDER] [--mib=8]
+//                                                            slow requests, one after the other, for ever
 //   bench_client evict FILE...                               drop the files' pages from the page cache
 //   bench_client fill FILE...                                bring the files' pages into the page cache
 //   bench_client prewarm MIB                                 touch free memory
@@ -21,20 +25,14 @@
 // costs a fault in the host, which would be charged to whoever reads first.
 //
 // Errors: one line on standard error; exit status 1 if a measurement failed, 2 for wrong usage.
-#include <cerrno>
 #include <cstdio>
 #include <string>
-#include <system_error>
 
 #include <CLI/CLI.hpp>
 
 #include "tests/bench/client_commands.h"
 
 namespace cframefs::bench {
-
-void fail(const std::string& doing) {
-  throw std::system_error(errno, std::generic_category(), doing);
-}
 
 namespace {
 
@@ -66,6 +64,18 @@ class Commands {
   Measurement& chosen_;
 };
 
+void add_load_commands(Commands& commands, Options& options) {
+  CLI::App* command = commands.add_with_paths("latency", "How long small requests wait", latency, 1);
+  command->add_option("--seconds", options.seconds)->check(CLI::PositiveNumber);
+  command->add_option("--pause", options.pause, "Seconds between two requests of a kind");
+  command->add_option("--patience", options.patience, "Seconds to wait for the last answers");
+  command = commands.add_with_paths("load", "Slow requests, one after the other", load, 1);
+  command->add_option("--kind", options.kind)->required()->check(CLI::IsMember(kinds_of_load()));
+  command->add_option("--number", options.number, "Which of the files that are there for it");
+  command->add_option("--source", options.source, "What is mounted");
+  command->add_option("--mib", options.mebibytes, "What is written before each close");
+}
+
 void add_commands(Commands& commands, Options& options) {
   CLI::App* command = commands.add_with_paths("sequential", "Read in order", sequential, 1);
   commands.take_size(command, "--block", options.block);
@@ -79,12 +89,16 @@ void add_commands(Commands& commands, Options& options) {
   commands.take_jobs(command);
   command->add_option("--seconds", options.seconds)->check(CLI::PositiveNumber);
   command->add_option("--seed", options.seed);
+  command->add_option("--operations", options.operations, "Of each job, at most");
   command = commands.add_with_paths("open", "Open and read one byte", open_and_read, 1);
   commands.take_size(command, "--offset", options.offset);
   commands.add_with_paths("walk", "List and stat everything beneath a folder", walk, 1);
   commands.add_with_paths("stat", "Stat what lies in a folder", stat_all, 1);
   commands.add_with_paths("open-all", "Open what lies in a folder", open_all, 1);
   commands.add_with_paths("notice", "Time until a change behind the mount is seen", notice, 2);
+  command = commands.add_with_paths("small-writes", "Write 100 bytes each time", small_writes, 1);
+  command->add_option("--seconds", options.seconds)->check(CLI::PositiveNumber);
+  add_load_commands(commands, options);
   commands.add_with_paths("evict", "Drop files from the page cache", evict, 0);
   commands.add_with_paths("fill", "Bring files into the page cache", fill, 0);
   commands.add("prewarm", "Touch free memory", prewarm)->add_option("mib", options.mebibytes)->required();

@@ -5,6 +5,7 @@ import xml.etree.ElementTree
 
 from bench_demands import DEMANDS
 from bench_report import Demand, Results, demand_table, picture, subject_table
+from latency_report import COLD, judge, judge_killed, latency_table, throughput_table
 
 OURS, SLOW, FAST = ("ours", "MB/s"), ("slow", "MB/s"), ("fast", "MB/s")
 
@@ -72,6 +73,50 @@ class Showing(unittest.TestCase):
     def test_every_demand_has_a_name_of_its_own(self):
         names = [demand.what for demand in DEMANDS]
         self.assertEqual(len(set(names)), len(names))
+
+
+def quantiles(median, longest, **more):
+    """Of the client, for times in ms."""
+    return {"p50_us": median * 1e3, "max_us": longest * 1e3, "count": 3, **more}
+
+
+class Latencies(unittest.TestCase):
+    def missed(self, kind, count, what, found):
+        return judge(kind, count, what, found, quantiles(1, 2), 2)["missed"]
+
+    def test_medians_are_held_against_those_of_the_idle_mount(self):
+        self.assertEqual(self.missed("block", 4, "stat", quantiles(3, 100)), [])
+        self.assertEqual(self.missed("block", 4, "stat", quantiles(4, 101)), ["median", "longest"])
+
+    def test_work_that_only_waits_leaves_less_to_wait_for(self):
+        self.assertEqual(self.missed("fsync", 4, "stat", quantiles(1, 20)), [])
+        self.assertEqual(self.missed("lock", 4, "stat", quantiles(1, 21)), ["longest"])
+
+    def test_cold_reads_have_their_share_of_the_processors(self):
+        # Five programs, two processors: 2.5 times as long, twice, and 20 ms.
+        self.assertEqual(self.missed("block", 4, COLD, quantiles(5, 25)), [])
+        self.assertEqual(self.missed("block", 4, COLD, quantiles(5, 26)), ["longest"])
+        self.assertEqual(self.missed("fsync", 4, COLD, quantiles(1, 23)), ["longest"])
+
+    def test_what_has_no_answer_is_a_miss(self):
+        self.assertEqual(self.missed("copy", 1, "stat", quantiles(1, 2, unanswered=True)), ["unanswered"])
+        self.assertEqual(self.missed("copy", 1, "stat", quantiles(1, 2, error="EIO")), ["EIO"])
+
+    def test_killed_readers_have_one_decode_begun_for_each_processor(self):
+        row = {"kind": "block", "count": 4, "gone_s": 0.5, "decoded": 2, "cpu_s": 1}
+        self.assertEqual(judge_killed(row, 2)["missed"], [])
+        self.assertEqual(judge_killed({**row, "gone_s": 0.6, "decoded": 3}, 2)["missed"], ["gone", "decodes"])
+        self.assertEqual(judge_killed({**row, "count": 1}, 2)["missed"], ["decodes"])
+
+    def test_programs_are_compared_where_other_work_disturbs_least(self):
+        lines, met = throughput_table({"MB/s": [(100, 99), (60, 100), (101, 30), (100, 98)]})
+        self.assertTrue(met)
+        self.assertIn("0.30 to 1.67", lines[2])
+        self.assertFalse(throughput_table({"MB/s": [(100, 97), (100, 97)]})[1])
+
+    def test_tables_line_up(self):
+        rows = latency_table([judge("block", 16, "stat", quantiles(400, 500), quantiles(1, 2), 2)])
+        self.assertEqual(len({len(line) for line in rows}), 1)
 
 
 if __name__ == "__main__":
