@@ -87,6 +87,18 @@ class EndStates(unittest.TestCase):
         """What the daemon has not begun when it is told to end fails, in the program that waits and in others."""
         self.in_each_state(lambda: self.mount.daemon.send_signal(signal.SIGTERM), always_done=False)
 
+    def test_a_second_sigterm_loses_nothing(self):
+        self.begin("pwrite")
+        self.gate.shut()
+        self.mount.daemon.send_signal(signal.SIGTERM)
+        self.gate.wait_until_reached()
+        self.mount.daemon.send_signal(signal.SIGTERM)
+        self.gate.open()
+        with contextlib.suppress(OSError):
+            os.close(self.not_synced)
+        self.check_ended()
+        self.check_stored("", "")
+
 
 if __name__ == "__main__":
     mounting.main()

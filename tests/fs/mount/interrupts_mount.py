@@ -1,6 +1,8 @@
 """A program that waits in a call ends when it is told to, while the daemon cannot finish what the call is about; what it
 has written is kept and committed. How the kernel hands signals on: waiting_calls.py."""
 
+import os
+import select
 import signal
 import tempfile
 import unittest
@@ -46,6 +48,21 @@ class Interrupts(unittest.TestCase):
     def test_a_reader_ends(self):
         self.ends_while_it_waits("read")
 
+    def test_an_open_ends(self):
+        self.ends_while_it_waits("open")
+
+    def test_a_writer_ends(self):
+        self.ends_while_it_waits("write")
+
+    def test_fsync_ends(self):
+        self.ends_while_it_waits("fsync")
+
+    def test_close_ends(self):
+        self.ends_while_it_waits("close")
+
+    def test_a_copy_ends(self):
+        self.ends_while_it_waits("copy")
+
     def test_what_a_killed_program_was_closing_is_committed(self):
         mount = self.mount("close", "commit_interval=1")
         with Waiting("close", mount, self.gate) as waiting:
@@ -54,6 +71,32 @@ class Interrupts(unittest.TestCase):
         mount.close()
         self.assertEqual(self.stored("target"), self.written)
         self.assertEqual(mount.lines(), [])
+
+    def is_interrupted(self, kind):
+        """Until the signal is answered the gate stays shut."""
+        mount = self.mount(kind, "commit_interval=1000")
+        with Waiting(kind, mount, self.gate, caught=True) as waiting:
+            waiting.program.send_signal(signal.SIGINT)
+            told = select.select([waiting.program.stdout], [], [], ANSWER_SECONDS)[0]
+            self.assertTrue(told, f"no answer after {ANSWER_SECONDS} s")
+            self.assertEqual(waiting.answer(), "Interrupted system call")
+        return mount
+
+    def target_is_committed_by_fsync(self, mount):
+        descriptor = os.open(mount / "target", os.O_RDWR)
+        os.fsync(descriptor)
+        self.assertEqual(self.stored("target"), self.written)
+        os.close(descriptor)
+        mount.close()
+        with Mount(self.source) as again:
+            with open(again / "target", "rb") as file:
+                self.assertEqual(file.read(), self.written)
+
+    def test_fsync_is_interrupted(self):
+        self.target_is_committed_by_fsync(self.is_interrupted("fsync"))
+
+    def test_a_copy_is_interrupted(self):
+        self.target_is_committed_by_fsync(self.is_interrupted("copy"))
 
 
 if __name__ == "__main__":
