@@ -22,8 +22,8 @@ class EndStates(unittest.TestCase):
         self.source, self.large, before = make_source(work.name)
         self.written = DATA + before[len(DATA) :]
         self.gate = Gate(work.name, *gated)
-        self.mount = Mount(self.source, "commit_interval=1000", environment=self.gate.environment())
-        self.addCleanup(lambda: self.mount.log is not None and self.mount.close())
+        self.mount = mount = Mount(self.source, "commit_interval=1000", environment=self.gate.environment())
+        self.addCleanup(lambda: mount.log is not None and mount.close())
         with open(self.mount / "acknowledged", "wb") as file:
             file.write(ACKNOWLEDGED)
         self.not_synced = os.open(self.mount / "not synced", os.O_RDWR | os.O_CREAT)

@@ -86,7 +86,8 @@ class Gate:
                 os.unlink(path)
 
     def wait_until_reached(self):
-        wait_for(lambda: os.path.exists(self.path + ".reached"), what="a call to reach the gate")
+        wait_for(lambda: os.path.exists(self.path + ".reached"),
+                 what="a call to reach the gate; is SLOW_CALLS_LIBRARY built from this source?")
 
 
 def make_source(folder):
@@ -111,17 +112,27 @@ class Waiting:
         self.gate = gate
         command = [sys.executable, "-c", PROGRAM + WAITING[kind][2], mount.path, "caught" if caught else ""]
         self.program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            self.begin(kind)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, kind):
         if self.program.stdout.readline() != "ready\n":
             raise AssertionError(f"the program that is to wait in {kind} has failed")
-        gate.shut()
+        self.gate.shut()
         self.program.stdin.write("\n")
         self.program.stdin.close()
-        gate.wait_until_reached()
+        self.gate.wait_until_reached()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         self.gate.open()
         self.program.wait(60)
         self.program.stdout.close()
