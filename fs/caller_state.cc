@@ -15,16 +15,13 @@
 namespace cframefs::fs {
 namespace {
 
-// Of linux/sched.h, which is not for programs: the thread is ending.
-constexpr std::uint64_t kExiting = 0x4;
-constexpr std::uint64_t kSignalOfExit = 0x7f;
-
-/// A file of /proc/THREAD, up to its first 4 KiB.
-class ThreadFile {
+/// /proc/THREAD/status, up to its first 4 KiB. Of the files there it is one that never waits: /proc/THREAD/stat does
+/// while the thread is in execve(2), where it closes files of ours, and would wait for us.
+class ThreadStatus {
  public:
-  ThreadFile(pid_t thread, const char* name) {
+  explicit ThreadStatus(pid_t thread) {
     std::array<char, 64> path{};
-    std::snprintf(path.data(), path.size(), "/proc/%d/%s", static_cast<int>(thread), name);
+    std::snprintf(path.data(), path.size(), "/proc/%d/status", static_cast<int>(thread));
     const int fd = open(path.data(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
     const ssize_t got = read(fd, content_.data(), content_.size());
@@ -38,9 +35,9 @@ class ThreadFile {
   std::size_t size_ = 0;
 };
 
-std::uint64_t number(std::string_view text, int base) {
+std::uint64_t signals_of(std::string_view text) {
   std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value, base);
+  std::from_chars(text.data(), text.data() + text.size(), value, 16);
   return value;
 }
 
@@ -70,37 +67,18 @@ constexpr std::uint64_t kDumping = bit_of(SIGQUIT) | bit_of(SIGABRT) | bit_of(SI
 
 CallerState caller_state(pid_t thread) {
   if (thread <= 0) return CallerState::waits;
-  const ThreadFile file(thread, "status");
+  const ThreadStatus file(thread);
   const std::string_view status = file.text();
   if (status.empty()) return kill(thread, 0) != 0 && errno == ESRCH ? CallerState::gone : CallerState::waits;
   const std::string_view state = value_of(status, "\nState:");
   if (!state.empty() && has_ended(state.front())) return CallerState::gone;
-  const auto signals = [&](std::string_view field) { return number(value_of(status, field), 16); };
+  const auto signals = [&](std::string_view field) { return signals_of(value_of(status, field)); };
   const std::uint64_t pending = signals("\nSigPnd:") | signals("\nShdPnd:");
   const std::uint64_t handled = signals("\nSigBlk:") | signals("\nSigIgn:") | signals("\nSigCgt:");
   // A signal that ends the process without a dump reaches each of its threads as SIGKILL.
   if ((pending & (bit_of(SIGKILL) | (kDumping & ~handled))) != 0) return CallerState::ending;
+  if (status.find("\nVmSize:") == std::string_view::npos) return CallerState::no_program;
   return (pending & bit_of(SIGINT)) != 0 ? CallerState::interrupted : CallerState::waits;
-}
-
-bool exits_by_signal(pid_t thread) {
-  if (thread <= 0) return false;
-  const ThreadFile file(thread, "stat");
-  // The name, in parentheses, may hold anything. Fields 3 and later follow: 9 are the flags, 52 the code of the exit.
-  std::string_view rest = file.text();
-  const std::size_t name_end = rest.rfind(')');
-  if (name_end == std::string_view::npos) return false;
-  rest.remove_prefix(name_end + 1);
-  std::uint64_t flags = 0;
-  std::uint64_t exit_code = 0;
-  for (int field = 3; field <= 52 && !rest.empty(); ++field) {
-    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" \n")));
-    const std::string_view word = rest.substr(0, rest.find_first_of(" \n"));
-    if (field == 9) flags = number(word, 10);
-    if (field == 52) exit_code = number(word, 10);
-    rest.remove_prefix(word.size());
-  }
-  return (flags & kExiting) != 0 && (exit_code & kSignalOfExit) != 0;
 }
 
 }  // namespace cframefs::fs

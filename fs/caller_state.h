@@ -14,12 +14,11 @@ enum class CallerState : std::uint8_t {
   waits,
   interrupted,  // a SIGINT is pending, which the program handles
   ending,       // a signal ends its process
+  no_program,   // it has no memory of its own: it is exiting, or a thread of the kernel
   gone          // the thread has ended
 };
 
 /// `thread`: its id, as requests have it; 0: not known.
 CallerState caller_state(pid_t thread);
-/// Whether the thread closes its files because a signal has ended its process.
-bool exits_by_signal(pid_t thread);
 
 }  // namespace cframefs::fs

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/caller_state.h"
 #include "fs/fuse_requests.h"
 
 namespace cframefs::fs {
@@ -126,10 +125,8 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
 }
 
 void on_flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  FileHandle& handle = *from_kernel<FileHandle>(info);
-  // A program that a signal ends looks at no answer. What it has written is committed when the file is released.
-  if (handle.writable && exits_by_signal(this_caller().process)) return reply_errno(request, 0);
-  reply_result(request, this_filesystem().flush(handle));
+  // If a signal ends the program meanwhile, the file is committed all the same, at the latest when it is released.
+  reply_result(request, this_filesystem().flush(*from_kernel<FileHandle>(info)));
 }
 
 void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {

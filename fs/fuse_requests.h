@@ -81,7 +81,7 @@ inline void reply_entry(fuse_req_t request, const codec::Result<Attributes>& fou
     try_in_memory([&] { this_filesystem().forget(entry.ino, 1); });
 }
 
-inline std::uint64_t handle_in(const fuse_file_info* info) {
+inline std::uint64_t handle_in(fuse_file_info* const& info) {
   return info != nullptr ? info->fh : 0;
 }
 template <class Other>

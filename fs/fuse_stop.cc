@@ -31,8 +31,9 @@ void on_interrupt(int /*signal*/) {}
 /// As libfuse does: what the caller of the program ignores stays ignored.
 void FuseStop::catch_signal(std::size_t which) {
   const int signal = kSignals[which];
-  sigaction(signal, nullptr, &before_[which]);
-  if (before_[which].sa_handler != SIG_DFL && signal != SIGUSR1) return;
+  struct sigaction before {};
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler != SIG_DFL && signal != SIGUSR1) return;
   struct sigaction action {};
   action.sa_handler = signal == SIGPIPE ? SIG_IGN : signal == SIGUSR1 ? on_interrupt : on_stop;
   caught_[which] = sigaction(signal, &action, nullptr) == 0;
@@ -72,8 +73,11 @@ void FuseStop::finish() {
   fcntl(pipe_[1], F_SETFL, 0);
   static_cast<void>(::write(pipe_[1], &kEnded, 1));
   watcher_.join();
+  // A second one must not end the daemon while it stores what programs have written.
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    if (caught_[i]) sigaction(kSignals[i], &before_[i], nullptr);
+    if (caught_[i]) sigaction(kSignals[i], &ignored, nullptr);
   }
   told = -1;
   ::close(pipe_[0]);

@@ -28,7 +28,7 @@ class FuseStop {
   FuseStop& operator=(const FuseStop&) = delete;
 
   codec::Result<void> start();
-  /// The loop has ended. The signals are again what they were.
+  /// The loop has ended. The signals that were caught are ignored from now on.
   void finish();
 
  private:
@@ -41,7 +41,6 @@ class FuseStop {
   fuse_session* const session_;
   const std::function<void()> hand_over_;
   const std::function<void()> interrupt_;
-  std::array<struct sigaction, kSignals.size()> before_{};
   std::array<bool, kSignals.size()> caught_{};
   std::array<int, 2> pipe_ = {-1, -1};
   std::thread watcher_;

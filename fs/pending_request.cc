@@ -64,7 +64,7 @@ void PendingRequest::finish() {
 bool PendingRequest::is_waited_for() const {
   if (state_.load(std::memory_order_relaxed) == State::abandoned) return false;
   const CallerState state = caller_state(caller_.process);
-  return state == CallerState::waits || state == CallerState::interrupted;
+  return state != CallerState::ending && state != CallerState::gone;
 }
 
 bool PendingRequest::is_forsaken() const {
@@ -75,6 +75,7 @@ bool PendingRequest::is_forsaken() const {
       return false;
     case CallerState::interrupted:
       return abandon_ == Abandon::when_interrupted;
+    case CallerState::no_program:  // it exits: the kernel tells so of those that a signal ends
     case CallerState::ending:
     case CallerState::gone:
       break;

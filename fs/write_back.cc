@@ -178,7 +178,7 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
     if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
     chunksize = dirty_.chunksize();
     const std::uint64_t at = place.value_or(dirty_.size());
-    done = array_ ? write_array(at, bytes) : write_locked(at, bytes);
+    done = array_ ? write_array(at, bytes) : write_locked(at, bytes, permit);
   }
   permit.end();
   shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
@@ -200,7 +200,7 @@ codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
   return {};
 }
 
-codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec::ByteView bytes) {
+codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec::ByteView bytes, ChangePermit& permit) {
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   const std::uint64_t end = capped_sum(place, bytes.size());
   if (auto fits = check_size(end); !fits) return codec::Failure(fits.error());
@@ -209,7 +209,7 @@ codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec:
     const std::uint64_t from = at % chunksize;
     const std::uint64_t step = std::min(end - at, chunksize - from);
     const auto number = static_cast<std::int64_t>(at / chunksize);
-    if (auto done = write_part(number, from, bytes.subspan(at - place, step)); !done) {
+    if (auto done = write_part(number, from, bytes.subspan(at - place, step), permit); !done) {
       return codec::Failure(done.error());
     }
     dirty_.touch(at);
@@ -221,7 +221,8 @@ codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec:
 }
 
 /// Writes what goes into one chunk: as a patch where the rest of the chunk would have to be read.
-codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) {
+codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes,
+                                          ChangePermit& permit) {
   const std::uint64_t chunksize = dirty_.chunksize();
   const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize;
   const std::uint64_t to = from + bytes.size();
@@ -232,10 +233,12 @@ codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t fro
     dirty_.grow(begin + to);
     const bool covered = patches.covers(chunksize);
     if (!covered && patches.pieces().size() <= kMostPieces) return {};
+    // What is written is there. The rest of the chunk may have to be waited for.
+    permit.end();
     auto chunk = assemble(number);
     if (!chunk) return codec::Failure(chunk.error());
     if (covered && (*chunk)->note_written(0, chunksize)) chunk_filled(*dirty_.find(number));
-    return {};
+    return permit.begin();
   }
   auto chunk = chunk_to_write(number, from, to);
   if (!chunk) return codec::Failure(chunk.error());

@@ -228,7 +228,8 @@ class WriteBack {
   codec::Result<void> check_readable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
-  codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes,
+                                            ChangePermit& permit = free_permit()) REQUIRES(mutex_);
   /// Whether there is anything to commit that is not being committed.
   bool is_dirty() const REQUIRES(mutex_) { return is_new_array_ || dirty_.differs_from(size_below()); }
   /// The file becomes the array that `bytes`, its first ones, say.
@@ -237,7 +238,8 @@ class WriteBack {
   codec::Result<std::uint64_t> write_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head)
       REQUIRES(mutex_);
-  codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes, ChangePermit& permit)
+      REQUIRES(mutex_);
   codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> assemble(std::int64_t number) REQUIRES(mutex_);
   codec::Result<void> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
