@@ -47,7 +47,8 @@ codec::Result<void> PendingRequest::begin() {
 }
 
 void PendingRequest::end() {
-  if (abandon_ != Abandon::never) state_.store(State::pending, std::memory_order_release);
+  State claimed = State::claimed;
+  if (abandon_ != Abandon::never) state_.compare_exchange_strong(claimed, State::pending);
 }
 
 void PendingRequest::finish() {

@@ -56,7 +56,10 @@ def tell(result):
 WAITING = {
     "read": ("pread", "/large", "f = file('large'); ready(); tell(libc.pread(f, room, 4096, place))"),
     "open": ("pread", "/unknown", "ready(); tell(libc.open((mount + '/unknown').encode(), os.O_RDONLY))"),
-    "write": ("pread", "/large", "f = file('large', os.O_RDWR); ready(); tell(libc.pwrite(f, b'x', 1, place))"),
+    # Many small pieces of one chunk, each a byte that is there already: the daemon puts the chunk together.
+    "write": ("pread", "/large", "f = file('large', os.O_RDWR); ready(); "
+                                 f"[os.pwrite(f, bytes([10]), {PLACE // 8 * 8 + 7} + 8 * i) for i in range(100)]; "
+                                 "tell(libc.pwrite(f, b'x', 1, place))"),
     "fsync": ("fsync", "", "f = written(); ready(); tell(libc.fsync(f))"),
     "close": ("pwrite", "/target", "f = written(); ready(); tell(libc.close(f))"),
     "copy": ("pread", "/large", "a = file('large'); b = written(); ready(); "
