@@ -55,6 +55,7 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
   const auto milliseconds = [](double seconds) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   };
+  write_back_.became_dirty = [this] { flusher_.note_dirty(); };
   write_back_.interval = milliseconds(options.commit_interval);
   write_back_.lock_patience = milliseconds(options.lock_patience);
   write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit());

@@ -9,7 +9,7 @@
 namespace cframefs::fs {
 namespace {
 
-// How often ages are looked at, at least.
+// How often ages are looked at, at least, while something is dirty.
 constexpr std::chrono::milliseconds kTick(500);
 constexpr std::chrono::milliseconds kShortestTick(10);
 // The first pause after a commit that failed; each is twice the one before. Locks are held for a short time, as a rule.
@@ -40,6 +40,13 @@ void Flusher::add(const std::shared_ptr<WriteBack>& file) {
   codec::MutexLock lock(mutex_);
   std::erase_if(entries_, [](const Entry& entry) { return entry.file.expired(); });
   entries_.push_back({file, nullptr, nullptr, {}, {}});
+}
+
+void Flusher::note_dirty() {
+  // The file is dirty already: either this sees that the thread is about to sleep, or the thread sees the file.
+  if (!sleeps_.exchange(false)) return;
+  { codec::MutexLock lock(mutex_); }
+  woken_.notify_all();
 }
 
 void Flusher::keep(const std::shared_ptr<WriteBack>& file, Attempt attempt) {
@@ -138,16 +145,41 @@ void Flusher::commit_largest(std::uint64_t most) {
   }
 }
 
-void Flusher::run() {
-  const std::chrono::milliseconds tick = std::clamp(shared_.interval / 4, kShortestTick, kTick);
-  for (;;) {
-    bool much = false;
-    {
-      codec::MutexLock lock(mutex_);
-      if (running_ && !much_) woken_.wait_for(mutex_, tick);
-      if (!running_) return;
-      much = much_;
+bool Flusher::is_any_dirty() {
+  std::vector<std::shared_ptr<WriteBack>> open;  // looked at without the lock
+  {
+    codec::MutexLock lock(mutex_);
+    open.reserve(entries_.size());
+    for (const Entry& entry : entries_) {
+      if (entry.kept) return true;
+      if (auto file = entry.file.lock()) open.push_back(std::move(file));
     }
+  }
+  return !std::all_of(open.begin(), open.end(), [](const auto& file) { return file->is_clean(); });
+}
+
+bool Flusher::pause(bool& much) {
+  // Said before the files are looked at: see note_dirty().
+  sleeps_ = true;
+  bool is_dirty = true;  // if there is no memory to look
+  try_in_memory([&] { is_dirty = is_any_dirty(); });
+  const std::chrono::milliseconds tick = std::clamp(shared_.interval / 4, kShortestTick, kTick);
+  codec::MutexLock lock(mutex_);
+  if (is_dirty) {
+    sleeps_ = false;  // it wakes in time by itself
+    if (running_ && !much_) woken_.wait_for(mutex_, tick);
+  } else {
+    while (running_ && !much_ && sleeps_)
+      woken_.wait(mutex_);
+  }
+  sleeps_ = false;
+  much = much_;
+  return running_;
+}
+
+void Flusher::run() {
+  bool much = false;
+  while (pause(much)) {
     // Without memory everything stays dirty until the next time.
     try_in_memory([&] { commit_due(); });
     if (!much) continue;

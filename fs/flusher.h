@@ -3,13 +3,15 @@
 //
 // A commit that fails (a lock that another program holds, a full disk) is tried again after a pause that grows. A file
 // that the last program has closed meanwhile is kept here with what was written to it, until that is committed, or can
-// never be, or the mount ends. No file waits for another one's locks.
+// never be, or the mount ends. No file waits for another one's locks. While nothing is dirty the thread sleeps without
+// a timeout.
 //
 // Thread safety: all members may be called at once. Lock order: `mutex_` is held over no call. Ownership: knows the
 // write-backs weakly, but for those that it keeps. Errors: the write-back keeps what could not be committed, and tells
 // the next fsync or close.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -43,6 +45,8 @@ class Flusher {
   void let_go(const std::shared_ptr<WriteBack>& file);
   /// There is much to commit.
   void wake();
+  /// A file that was clean has something to commit. May be called under the file's lock.
+  void note_dirty();
   /// Commits the largest files, from the caller's thread, until no more than `most` bytes are dirty.
   void commit_largest(std::uint64_t most);
   /// Commits what is due, as the thread does every so often. Public for tests, which turn the clock.
@@ -64,6 +68,10 @@ class Flusher {
   };
 
   void run();
+  /// Until there may be something to do. False: the thread is to end.
+  bool pause(bool& much);
+  /// Whether a file's age is to be looked at every so often.
+  bool is_any_dirty();
   std::vector<Work> files(Time now);
   std::vector<Work> due_files();
   void note(const Work& work, const codec::Result<void>& done);
@@ -73,6 +81,7 @@ class Flusher {
   codec::Condition woken_;
   bool running_ GUARDED_BY(mutex_) = false;
   bool much_ GUARDED_BY(mutex_) = false;
+  std::atomic<bool> sleeps_{false};  // or is about to, until something becomes dirty
   std::vector<Entry> entries_ GUARDED_BY(mutex_);
   std::thread thread_;
 };

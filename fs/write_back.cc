@@ -48,6 +48,11 @@ std::optional<std::chrono::steady_clock::time_point> WriteBack::oldest_dirty() {
   return oldest_;
 }
 
+bool WriteBack::is_clean() {
+  codec::MutexLock lock(mutex_);
+  return !oldest_ && !committing_;
+}
+
 std::uint64_t WriteBack::dirty_bytes() {
   codec::MutexLock lock(mutex_);
   std::uint64_t bytes = dirty_.chunks().size() * dirty_.chunksize();
@@ -108,7 +113,9 @@ codec::Result<void> WriteBack::check_readable() {
 void WriteBack::note_dirty() {
   write_time_shown_ = false;
   clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
-  if (!oldest_) oldest_ = shared_.clock();
+  if (oldest_) return;
+  oldest_ = shared_.clock();
+  shared_.became_dirty();
 }
 
 bool WriteBack::has_same_content(const frame::Identity& disk) const {

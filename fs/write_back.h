@@ -62,7 +62,8 @@ struct WriteBackShared {
   std::chrono::milliseconds interval{5000};  // bound on the age of what is not committed
   std::chrono::milliseconds lock_patience{5000};
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
-  std::atomic<bool> waits_for_lock{false};  // one program's request does so with all its patience
+  std::function<void()> became_dirty = [] {};  // called when a clean file has something to commit, under its lock
+  std::atomic<bool> waits_for_lock{false};     // one program's request does so with all its patience
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
@@ -117,6 +118,8 @@ class WriteBack {
   /// When the oldest of it was written.
   std::optional<std::chrono::steady_clock::time_point> oldest_dirty();
   std::uint64_t dirty_bytes();
+  /// Nothing waits for a commit, and none is under way that could leave something.
+  bool is_clean();
   /// The committed state.
   std::shared_ptr<const Generation> generation();
   /// The same, and the file's identity as the last committed() told it. Both stay what they are until `at` returns,
