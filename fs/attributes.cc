@@ -92,8 +92,12 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Prob
     // A program that has the file open must get errors where it was, not a clean end where there was none.
     probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
   }
-  if (node.pages.seen_by_stat(look, probe.identity, probe.size) == PageCacheState::Drop::pages)
-    drop_pages([this, id = node.id] { kernel_->forget_node(id); });
+  carry_out(node.pages.seen_by_stat(look, probe.identity, probe.size), node.id);
+  if (node.pages.is_dropping()) {
+    // Another request may have seen the change, and be about to post this.
+    carry_out(PageCacheState::Drop::pages, node.id);
+    wait_for_drop(node);
+  }
   return probe;
 }
 

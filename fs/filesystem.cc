@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <future>
 #include <thread>
 #include <utility>
 
@@ -21,8 +20,6 @@ namespace {
 constexpr std::size_t kMostDirectories = 4096;
 // How often a name is looked up again because a commit has put a new file in its place.
 constexpr int kLookupAttempts = 5;
-// How long an answer may wait until the kernel has dropped the pages of an older state.
-constexpr auto kDropPatience = std::chrono::seconds(1);
 
 /// The thread that serves a reader decodes, too: with one fewer ahead of it, two processors were measured to read a
 /// quarter faster than with as many.
@@ -107,7 +104,7 @@ void Filesystem::start(KernelCaches& kernel, const KernelReadahead& readahead) {
   // Only a kernel that forgets names without waiting for whoever is changing a folder may keep those of files.
   keeps_names_ = options_.entry_timeout.value_or(0) > 0 && kernel.forget_names();
   watcher_.start();
-  notifier_.start(1);
+  notifier_.start();
   workers_.start(ahead_threads(options_));
   workers_.post([cache = index_cache_] { cache->warm_up(); });
   route_.cache().prepare_with([this](std::function<void()> task) { workers_.post(std::move(task)); });
@@ -163,104 +160,6 @@ void Filesystem::watch(Node& folder) {
   if (root_is_file_ && folder.id == kRootNode) return;
   const auto opened = directories_.open(folder.id);
   if (opened && watcher_.watch((*opened)->fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
-}
-
-void Filesystem::changed(const Watcher::Change& change) {
-  if (change.everything) {
-    for (const NodeId id : nodes_.all()) {
-      if (const auto node = nodes_.find(id)) node->pages.lost_track();
-      kernel_->forget_node(id);
-    }
-    if (keeps_names_) kernel_->forget_names();
-    return;
-  }
-  if (change.entry && keeps_names_) kernel_->forget_names();
-  const auto folder = nodes_.find(change.folder);
-  if (folder && folder->kind == EntryKind::sparse_frame) {
-    // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
-    if (is_changed_behind(*folder)) kernel_->forget_node(change.folder);
-    return;
-  }
-  // The folder's own times have changed too; a single-file root is its folder.
-  kernel_->forget_node(change.folder);
-  if (change.name.empty()) return;
-  for (const auto& node : nodes_.at_place(change.folder, change.name)) {
-    if (node->kind == EntryKind::directory) {
-      // Names of files are asked for each time, or have just been forgotten. What the mount itself has renamed the
-      // kernel knows; it must not be told, because telling waits for whoever is changing the folder, which a daemon
-      // that is killed meanwhile never ends.
-      if (change.entry && !lies_at(*node, change)) kernel_->forget_name(change.folder, change.name);
-    } else if (is_changed_behind(*node)) {
-      kernel_->forget_node(node->id);
-    } else if (options_.attr_timeout) {
-      kernel_->forget_attributes(node->id);
-    }
-  }
-}
-
-bool Filesystem::lies_at(Node& node, const Watcher::Change& change) {
-  // Not between the disk and the table, where a rename of our own is for a moment.
-  codec::MutexLock lock(changes_);
-  const auto places = nodes_.at_place(change.folder, change.name);
-  const bool moved = std::none_of(places.begin(), places.end(), [&](const auto& at) { return at->id == node.id; });
-  if (moved) return true;
-  const auto place = nodes_.place_of(node.id);
-  if (!place) return false;
-  const auto directory = directories_.open(place->parent);
-  if (!directory) return false;
-  const auto status = files_.status_at((*directory)->fd(), place->name);
-  return status && node.is_at(*status);
-}
-
-void Filesystem::drop_pages(const std::function<void()>& forget) {
-  if (kernel_ == nullptr) return;
-  // Dropping a page waits for a read of it that is under way, which may need this very thread: hence another thread,
-  // and an end to the patience.
-  std::future<void> done;
-  // It must not be left out, or old bytes would be read.
-  until_there_is_memory([&] {
-    auto dropped = std::make_shared<std::promise<void>>();
-    done = dropped->get_future();
-    notifier_.post([forget, dropped] {
-      forget();
-      dropped->set_value();
-    });
-  });
-  done.wait_for(kDropPatience);
-}
-
-void Filesystem::carry_out(PageCacheState::Drop drop, NodeId node) {
-  if (drop == PageCacheState::Drop::pages) notifier_.post([this, node] { kernel_->forget_node(node); });
-}
-
-void Filesystem::enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening) {
-  const PageCacheState::Opened opened = handle.node->pages.opened(opening);
-  handle.counted = true;
-  handle.direct = opened.direct;
-  handle.keep_pages = opened.keep_pages;
-  handle.open_unconfirmed = !opened.keep_pages;
-}
-
-void Filesystem::confirm_open(FileHandle& handle) {
-  if (!handle.open_unconfirmed.load(std::memory_order_relaxed)) return;
-  if (handle.open_unconfirmed.exchange(false)) handle.node->pages.open_confirmed();
-}
-
-void Filesystem::leave_page_cache(FileHandle& handle) {
-  if (!handle.counted) return;
-  confirm_open(handle);
-  carry_out(handle.node->pages.closed(handle.writable), handle.node->id);
-}
-
-void Filesystem::note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length) {
-  // An append behind the mount has moved the end of the file: the kernel has put the bytes into other pages.
-  const bool moved = place != at;
-  const bool drops = length > 0 && (moved || handle.node->pages.must_drop_after_write(handle.open_unconfirmed));
-  confirm_open(handle);
-  if (!drops) return;
-  const std::uint64_t begin = std::min(at, place);
-  const std::uint64_t end = std::max(at, place) + length;
-  notifier_.post([this, id = handle.node->id, begin, end] { kernel_->forget_range(id, begin, end - begin); });
 }
 
 codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& name) {
@@ -327,9 +226,13 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags
   return open_frame(std::move(handle), flags, {});
 }
 
-codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,
+                                     bool holds_pages) {
   statistics_.reads.fetch_add(1, std::memory_order_relaxed);
   confirm_open(handle);
+  if (holds_pages && length > 0 && is_container(handle.node->kind)) {
+    reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length);
+  }
   codec::Result<void> done;
   if (handle.node->role == NodeRole::control_file) {
     if (at < handle.content.size()) {

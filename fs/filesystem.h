@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,7 +23,9 @@
 #include "fs/descriptor_reserve.h"
 #include "fs/flusher.h"
 #include "fs/held_directories.h"
+#include "fs/kernel_caches.h"
 #include "fs/node_table.h"
+#include "fs/notifier.h"
 #include "fs/open_frame.h"
 #include "fs/options.h"
 #include "fs/read_ahead.h"
@@ -88,22 +91,6 @@ struct CreatedFile {
   std::unique_ptr<FileHandle> handle;
 };
 
-/// What the kernel must be told to forget when a backing file has changed. Called from a thread of its own that holds
-/// no lock; the calls may block until requests under way are answered.
-class KernelCaches {
- public:
-  virtual ~KernelCaches() = default;
-  /// Attributes and pages of a node; of a folder nothing that could make it wait.
-  virtual void forget_node(NodeId node) = 0;
-  /// Attributes, and the pages that hold bytes [at, at + length); length: 1 or more.
-  virtual void forget_range(NodeId node, std::uint64_t /*at*/, std::uint64_t /*length*/) { forget_node(node); }
-  virtual void forget_name(NodeId parent, const std::string& name) = 0;
-  /// Attributes alone; never waits.
-  virtual void forget_attributes(NodeId /*node*/) {}
-  /// All names, of every folder; never waits. False if that cannot be had.
-  virtual bool forget_names() { return false; }
-};
-
 class Filesystem {
  public:
   Filesystem(frame::FileOps& files, const MountOptions& options);
@@ -135,7 +122,9 @@ class Filesystem {
   codec::Result<std::unique_ptr<FileHandle>> open(NodeId node, int flags = O_RDONLY);
   /// Whether the caller has rights (R_OK, W_OK) that the kernel cannot judge from what it was shown: EACCES.
   codec::Result<void> check_caller(NodeId node, const Caller& caller, int rights);
-  codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
+  /// `holds_pages`: the kernel keeps the pages of the range locked until the reply is sent.
+  codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,
+                           bool holds_pages = false);
   /// lseek(2) with SEEK_DATA or SEEK_HOLE.
   codec::Result<std::uint64_t> seek(FileHandle& handle, std::uint64_t from, int whence);
 
@@ -222,11 +211,24 @@ class Filesystem {
   /// How many directories may be held.
   static std::size_t most_directories();
   void watch(Node& folder);
+  /// Of the watcher: posts what follows from a change.
   void changed(const Watcher::Change& change);
+  /// The watcher has missed changes.
+  void lost_track();
+  /// What the name stands for has changed: the kernel forgets the name, unless the mount has changed it itself.
+  void forget_moved(const EntryPlace& place) EXCLUDES(changes_);
   /// Whether the node is on disk where the kernel knows it to be, as far as the place of the change goes.
-  bool lies_at(Node& node, const Watcher::Change& change) EXCLUDES(changes_);
-  /// Has the kernel forget pages and waits until it has, as far as that can be waited for.
-  void drop_pages(const std::function<void()>& forget);
+  bool lies_at(Node& node, const EntryPlace& place) EXCLUDES(changes_);
+  /// Posts it to the notifier, come what may: what is left out is read as old bytes.
+  void notify(Notifier::Lane lane, NodeId id, const std::string& what, const Notifier::Task& task);
+  void forget_folder(NodeId folder);
+  /// Has the kernel drop attributes and pages of a file, and not wait for those of reads under way that will look at
+  /// the file once more.
+  void drop_pages(const std::shared_ptr<Node>& node);
+  /// On a thread of the notifier.
+  void drop_around_reads(const std::shared_ptr<Node>& node);
+  /// Of an answer that shows a state of the file, while pages may be of an older one: until they are not.
+  void wait_for_drop(const Node& node);
   Attributes describe(const Node& node, const Probe& probe);
   /// A mount of one file that shows a directory with that file in it: the directory that holds the file is another one,
   /// and is neither shown nor changed.
@@ -292,7 +294,9 @@ class Filesystem {
   /// What stands in front of the items of an array is another one, if the number of rows is: the kernel must not go on
   /// showing the old one. `may_wait`: the kernel does not need an answer first.
   void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
-  std::function<void()> head_forgetter(const Node& node, const frame::FlatView& view);
+  void drop_head(const Node& node, const frame::FlatView& view);
+  /// False: the kernel may still show an old one, after `patience`.
+  bool is_head_dropped(const Node& node, std::chrono::milliseconds patience);
   codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
                                                                 const std::string& path) const;
   /// The state that copy_range() takes chunks from, with all that programs have written.
@@ -410,6 +414,8 @@ class Filesystem {
   bool is_changed_behind(Node& node);
   /// Has the kernel drop pages without waiting for it.
   void carry_out(PageCacheState::Drop drop, NodeId node);
+  /// The watcher reports a change of the file.
+  void look_into_change(const std::shared_ptr<Node>& node);
   /// A handle is opened on the state `opening.file`: decides what the answer to open(2) says of pages.
   static void enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening);
   /// A request of the handle has come: the kernel has done what the answer to its open asked for.
@@ -433,7 +439,7 @@ class Filesystem {
   std::shared_ptr<frame::IndexCache> index_cache_;
   ReadRoute route_;
   WorkerPool workers_;
-  WorkerPool notifier_;  // one thread that tells the kernel what to drop
+  Notifier notifier_;
   ReadAhead::Shared ahead_;
   bool root_is_file_ = false;
   bool read_only_ = true;

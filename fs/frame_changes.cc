@@ -161,29 +161,7 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
   const PageCacheState::Drop drop =
       what.gave_up ? node.pages.discarded() : node.pages.committed(what.before, what.after, what.own);
   carry_out(drop, node.id);
-  if (drop == PageCacheState::Drop::nothing && what.new_head) {
-    notifier_.post(head_forgetter(node, what.generation->view()));
-  }
-}
-
-std::function<void()> Filesystem::head_forgetter(const Node& node, const frame::FlatView& view) {
-  auto shared = nodes_.find(node.id);
-  if (!shared) return [] {};
-  ++shared->old_heads;
-  return [this, shared, length = view.head().size()] {
-    kernel_->forget_range(shared->id, 0, length);
-    --shared->old_heads;
-  };
-}
-
-void Filesystem::note_new_head(const Node& node, WriteBack& writer, bool may_wait) {
-  if (!writer.take_new_head()) return;
-  auto forget = head_forgetter(node, writer.generation()->view());
-  if (may_wait) {
-    drop_pages(forget);
-  } else {
-    notifier_.post(std::move(forget));
-  }
+  if (drop == PageCacheState::Drop::nothing && what.new_head) drop_head(node, what.generation->view());
 }
 
 codec::Result<FramePlace> Filesystem::place_of_frame(const Node& node) {

@@ -20,6 +20,9 @@ constexpr int kReadAttempts = 5;
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
 constexpr std::uint64_t kKernelPage = 4096;
+// How long an open waits until the kernel has dropped the header of an array that has a new one. If it has not, it is
+// told to drop all pages, and those that are written from then on, too, which costs more.
+constexpr std::chrono::milliseconds kHeadPatience{20};
 
 /// Whether no page holds bytes of two chunks.
 bool has_page_sized_chunks(const frame::FlatView& view) {
@@ -111,18 +114,17 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     return codec::Failure(generation.error());
   }
   const bool damaged = is_damaged_small(**generation);
+  const bool has_old_head = !is_head_dropped(node, kHeadPatience);
   const auto look = [&](const std::shared_ptr<const Generation>& state, const frame::Identity& identity) {
     // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
     const bool shares_pages = !has_page_sized_chunks(state->view());
-    enter_page_cache(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr});
+    enter_page_cache(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
   };
   if (writer) {
     writer->look(look);
   } else {
     look(*generation, (*generation)->identity());
   }
-  // They are told one after the other: whoever opens the array sees its new header.
-  if (node.old_heads > 0) drop_pages([] {});
   codec::MutexLock lock(handle->mutex);
   handle->generation = std::move(*generation);
   handle->ahead = std::make_unique<ReadAhead>(ahead_, !handle->direct && (flags & O_DIRECT) == 0);
@@ -239,12 +241,16 @@ codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writ
 }
 
 codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+  ReadsUnderWay::Mark& mark = reply.mark();
   if (!handle.leaves_access_time && !handle.was_read.exchange(true)) files_.note_access(handle.frame->file()->fd());
   codec::Result<std::shared_ptr<const Generation>> generation;
   for (int attempt = 1;; ++attempt) {
     // A writer keeps the states that it is read from. One that has come meanwhile may have made it impossible to open
     // the frame between two of its commits.
-    if (const auto writer = handle.frame->write_back()) return read_written(handle, *writer, at, length, reply);
+    if (const auto writer = handle.frame->write_back()) {
+      mark.close();
+      return read_written(handle, *writer, at, length, reply);
+    }
     if (attempt == 1) generation = current_generation(handle);
     if (!generation) {
       const bool keeps_changing = generation.error().kind == codec::ErrorKind::stale && attempt < kReadAttempts;
@@ -255,11 +261,13 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     const ReadRoute::Manner manner = handle.ahead->note(*generation, at, length);
     auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply, manner);
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
+    mark.close();
     auto now = current_generation(handle);
     if (now && *now == *generation) {
       if (!done && !ReadPermit::is_refusal(done.error())) handle.node->pages.note_damage();
       return done;
     }
+    mark.reopen();
     reply.clear();
     if (now && attempt == kReadAttempts) {
       codec::Failure failure = codec::stale("the file kept changing while it was read");

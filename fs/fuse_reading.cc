@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -180,7 +181,9 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
 void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
   PendingRequest* const pending = PendingRequest::current();
   Reply reply(ReadPermit([pending] { return pending->is_waited_for(); }));
-  auto done = this_filesystem().read(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), size, reply);
+  FileHandle& handle = *from_kernel<FileHandle>(info);
+  const bool holds_pages = !handle.direct && (info->flags & O_DIRECT) == 0;
+  auto done = this_filesystem().read(handle, static_cast<std::uint64_t>(offset), size, reply, holds_pages);
   if (!done) return reply_error(request, done.error());
   reply_with([&] { return fuse_reply_iov(request, reply.parts().data(), static_cast<int>(reply.parts().size())); });
 }

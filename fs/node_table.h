@@ -26,6 +26,7 @@
 #include "fs/inode_numbers.h"
 #include "fs/open_frame.h"
 #include "fs/page_cache_state.h"
+#include "fs/reads_under_way.h"
 #include "fs/source_tree.h"
 
 namespace cframefs::fs {
@@ -51,6 +52,7 @@ struct Node {
   std::atomic<bool> watched{false};  // folders: changes of what it holds are reported
   std::atomic<int> old_heads{0};     // arrays: the kernel is being told to forget the header
   PageCacheState pages;              // what the kernel may hold of the file
+  ReadsUnderWay reads;               // that the kernel holds pages of the file for
 
   /// Held while the mount itself changes the file, so that its own change is told from somebody else's. Taken before
   /// `mutex`.

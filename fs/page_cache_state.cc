@@ -1,5 +1,7 @@
 #include "fs/page_cache_state.h"
 
+#include <algorithm>
+
 namespace cframefs::fs {
 
 PageCacheState::Look PageCacheState::begin_look() const {
@@ -11,12 +13,36 @@ bool PageCacheState::counts(const Look& look) const {
   return !look.during_change && changing_ == 0 && look.changes == changes_;
 }
 
-PageCacheState::Drop PageCacheState::foreign(const frame::Identity& file) {
+void PageCacheState::adopt_foreign(const frame::Identity& file) {
   state_ = file;
   trusted_ = false;
   damaged_ = false;
   pages_ = writers_ > 0 ? Pages::racing : Pages::held;
+}
+
+PageCacheState::Drop PageCacheState::foreign(const frame::Identity& file) {
+  adopt_foreign(file);
+  return drop();
+}
+
+PageCacheState::Drop PageCacheState::drop() {
+  ++drops_;
   return Drop::pages;
+}
+
+std::uint64_t PageCacheState::drops() const {
+  codec::MutexLock lock(mutex_);
+  return drops_;
+}
+
+void PageCacheState::dropped(std::uint64_t drops) {
+  codec::MutexLock lock(mutex_);
+  dropped_ = std::max(dropped_, drops);
+}
+
+bool PageCacheState::is_dropping() const {
+  codec::MutexLock lock(mutex_);
+  return dropped_ != drops_;
 }
 
 PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
@@ -25,7 +51,9 @@ PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
   damaged_ = opening.damaged || (same && damaged_);
   Opened answer;
   answer.direct = damaged_ && opening.damage_shares_pages;
-  answer.keep_pages = same && !answer.direct;
+  // What the kernel is still being told to drop it drops itself, if it is not to keep it.
+  const bool has_old_pages = opening.has_old_head || dropped_ != drops_;
+  answer.keep_pages = same && !answer.direct && !has_old_pages;
   if (!answer.keep_pages) {
     ++unconfirmed_;
     // The kernel drops the pages while writes of other handles may be on their way.
@@ -50,7 +78,7 @@ PageCacheState::Drop PageCacheState::closed(bool wrote) {
   if (!wrote || --writers_ > 0 || pages_ != Pages::racing) return Drop::nothing;
   // No write is on its way any more: after one more drop every page is right.
   pages_ = state_ == frame::Identity{} ? Pages::unknown : Pages::held;
-  return Drop::pages;
+  return drop();
 }
 
 PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame::Identity& file, std::uint64_t size) {
@@ -58,8 +86,8 @@ PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame:
   const bool resized = told_size_ != size;
   told_size_ = size;
   if (!counts(look) || pages_ == Pages::unknown || state_ == file) return Drop::nothing;
-  const Drop drop = foreign(file);
-  return resized ? Drop::nothing : drop;
+  adopt_foreign(file);
+  return resized ? Drop::nothing : drop();
 }
 
 void PageCacheState::told_size(std::uint64_t size) {
@@ -77,13 +105,13 @@ PageCacheState::Drop PageCacheState::reported(const frame::Identity& file) {
   codec::MutexLock lock(mutex_);
   if (state_ == file && last_own_ == file) return Drop::nothing;
   // The kernel may hold attributes even if it holds no pages.
-  if (pages_ == Pages::unknown) return Drop::pages;
+  if (pages_ == Pages::unknown) return drop();
   return foreign(file);
 }
 
 void PageCacheState::lost_track() {
   codec::MutexLock lock(mutex_);
-  static_cast<void>(foreign({}));
+  adopt_foreign({});
 }
 
 void PageCacheState::begin_change() {
@@ -104,9 +132,9 @@ PageCacheState::Drop PageCacheState::end_change(const std::optional<frame::Ident
     trusted_ = true;
     return Drop::nothing;
   }
-  const Drop drop = foreign(last_own_);
+  adopt_foreign(last_own_);
   trusted_ = after.has_value();
-  return drop;
+  return drop();
 }
 
 PageCacheState::Drop PageCacheState::committed(const frame::Identity& before, const frame::Identity& after, bool own) {
@@ -114,10 +142,10 @@ PageCacheState::Drop PageCacheState::committed(const frame::Identity& before, co
   ++changes_;
   if (!own) {
     if (pages_ == Pages::unknown) return Drop::nothing;
-    const Drop drop = foreign(after);
+    adopt_foreign(after);
     trusted_ = true;  // the write-back goes on watching
     last_own_ = after;
-    return drop;
+    return drop();
   }
   last_own_ = after;
   if (pages_ == Pages::unknown || state_ != before) return Drop::nothing;
@@ -132,7 +160,7 @@ PageCacheState::Drop PageCacheState::discarded() {
   state_ = last_own_ = {};
   trusted_ = false;
   pages_ = writers_ > 0 ? Pages::racing : Pages::unknown;
-  return Drop::pages;
+  return drop();
 }
 
 void PageCacheState::renamed(const frame::Identity& before, const frame::Identity& after) {

@@ -28,7 +28,7 @@ class PageCacheState {
     held,     // pages are those of state(), with what programs have written since
     racing,   // as held, but a page may have been read before a write arrived that was on its way
   };
-  /// What the caller has the kernel drop.
+  /// What the caller has the kernel drop. Until dropped() says that it has, opens keep no pages.
   enum class Drop : std::uint8_t { nothing, pages };
 
   /// Taken before the backing file is looked at. What the look shows counts only if the mount has changed nothing
@@ -44,6 +44,7 @@ class PageCacheState {
     bool damaged = false;               // reads of this state are known to fail
     bool damage_shares_pages = false;   // a page may hold bytes of a damaged chunk and of a good one
     bool sees_foreign_changes = false;  // a write-back watches the file, so that its stamps can be trusted
+    bool has_old_head = false;          // the kernel is still being told to drop the header of an array
   };
   struct Opened {
     bool keep_pages = false;
@@ -85,6 +86,13 @@ class PageCacheState {
   /// A read of the present state has failed.
   void note_damage();
 
+  /// How many drops have been answered until now.
+  std::uint64_t drops() const;
+  /// Those that had been when drops() said so have been carried out.
+  void dropped(std::uint64_t drops);
+  /// Whether pages may be older than the state.
+  bool is_dropping() const;
+
   /// Whether the range of a write that was just made must be dropped. `unconfirmed`: open_confirmed() is still to come
   /// for the handle that wrote.
   bool must_drop_after_write(bool unconfirmed) const;
@@ -94,7 +102,9 @@ class PageCacheState {
 
  private:
   bool counts(const Look& look) const REQUIRES(mutex_);
+  void adopt_foreign(const frame::Identity& file) REQUIRES(mutex_);
   Drop foreign(const frame::Identity& file) REQUIRES(mutex_);
+  Drop drop() REQUIRES(mutex_);
 
   mutable codec::Mutex mutex_;
   Pages pages_ GUARDED_BY(mutex_) = Pages::unknown;
@@ -107,6 +117,8 @@ class PageCacheState {
   unsigned unconfirmed_ GUARDED_BY(mutex_) = 0;  // handles whose open may be about to drop pages
   unsigned changing_ GUARDED_BY(mutex_) = 0;     // changes by the mount that are under way
   std::uint64_t changes_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t drops_ GUARDED_BY(mutex_) = 0;    // answered
+  std::uint64_t dropped_ GUARDED_BY(mutex_) = 0;  // of these, carried out
 };
 
 }  // namespace cframefs::fs

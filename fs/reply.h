@@ -14,6 +14,7 @@
 #include "codec/bytes.h"
 #include "fs/block_cache.h"
 #include "fs/read_permit.h"
+#include "fs/reads_under_way.h"
 
 namespace cframefs::fs {
 
@@ -27,6 +28,8 @@ class Reply {
   Reply& operator=(const Reply&) = delete;
 
   ReadPermit& permit() { return *permit_; }
+  /// Of the read that it answers, until it is destroyed: after it has been sent.
+  ReadsUnderWay::Mark& mark() { return mark_; }
   void clear();
 
   void add_zeros(std::uint64_t length);
@@ -49,6 +52,7 @@ class Reply {
 
   ReadPermit own_permit_;  // destroyed after what it let the reply hold
   ReadPermit* const permit_ = &own_permit_;
+  ReadsUnderWay::Mark mark_;
   std::vector<iovec> parts_;
   std::vector<BlockCache::Pin> pins_;
   std::vector<Buffer> buffers_;

@@ -37,6 +37,7 @@ class PageCacheStateTest : public ::testing::Test {
     return pages_.seen_by_stat(pages_.begin_look(), file, size);
   }
   Drop read(const frame::Identity& file) { return pages_.seen_by_read(pages_.begin_look(), file); }
+  void carry_out() { pages_.dropped(pages_.drops()); }
 
   PageCacheState pages_;
 };
@@ -162,6 +163,7 @@ TEST_F(PageCacheStateTest, AChangeBehindThatTheWriteBackFollowsDropsPages) {
   open_and_confirm(state(1), true);
   EXPECT_EQ(pages_.committed(state(1), state(2), false), Drop::pages);
   EXPECT_EQ(pages_.pages(), Pages::racing);
+  carry_out();
   EXPECT_TRUE(open(state(2, false)).keep_pages);
 }
 
@@ -196,6 +198,7 @@ TEST_F(PageCacheStateTest, AChangeSeenByStatDropsPagesOnce) {
   EXPECT_EQ(stat(state(1)), Drop::nothing);
   EXPECT_EQ(stat(state(2)), Drop::pages);
   EXPECT_EQ(stat(state(2)), Drop::nothing);
+  carry_out();
   EXPECT_TRUE(open(state(2)).keep_pages);
 }
 
@@ -246,6 +249,45 @@ TEST_F(PageCacheStateTest, ARenameKeepsPages) {
   EXPECT_TRUE(open(state(2)).keep_pages) << "it was another state that was renamed";
 }
 
+// ---- drops that are not carried out yet ----
+
+TEST_F(PageCacheStateTest, AnOpenKeepsNoPagesThatAreStillToBeDropped) {
+  open_and_confirm(state(1));
+  EXPECT_EQ(stat(state(1)), Drop::nothing);
+  EXPECT_FALSE(pages_.is_dropping());
+  EXPECT_EQ(stat(state(2)), Drop::pages);
+  EXPECT_TRUE(pages_.is_dropping());
+  EXPECT_FALSE(open_and_confirm(state(2))) << "the kernel drops them itself";
+  carry_out();
+  EXPECT_FALSE(pages_.is_dropping());
+  EXPECT_TRUE(open(state(2)).keep_pages);
+}
+
+TEST_F(PageCacheStateTest, ADropThatBeganBeforeAChangeDoesNotCountForIt) {
+  open_and_confirm(state(1));
+  EXPECT_EQ(stat(state(1)), Drop::nothing);
+  EXPECT_EQ(stat(state(2)), Drop::pages);
+  const auto begun = pages_.drops();
+  EXPECT_EQ(stat(state(3)), Drop::pages);
+  pages_.dropped(begun);
+  EXPECT_TRUE(pages_.is_dropping());
+  carry_out();
+  EXPECT_FALSE(pages_.is_dropping());
+}
+
+TEST_F(PageCacheStateTest, NothingIsToBeDroppedWhereTheKernelDoesItItself) {
+  open_and_confirm(state(1));
+  EXPECT_EQ(stat(state(1), 100), Drop::nothing);
+  EXPECT_EQ(stat(state(2), 200), Drop::nothing);
+  EXPECT_FALSE(pages_.is_dropping());
+}
+
+TEST_F(PageCacheStateTest, AnOpenKeepsNoPagesWithAnOldHeader) {
+  open_and_confirm(state(1), true);
+  EXPECT_FALSE(pages_.opened({state(1), false, false, false, true, true}).keep_pages);
+  EXPECT_EQ(pages_.pages(), Pages::racing) << "a write may be on its way";
+}
+
 // ---- writes beside a drop ----
 
 TEST_F(PageCacheStateTest, EachWriteAfterAChangeBehindIsFollowedByADrop) {
@@ -267,6 +309,7 @@ TEST_F(PageCacheStateTest, TheRaceEndsWithTheLastWriter) {
   EXPECT_EQ(pages_.pages(), Pages::racing);
   EXPECT_EQ(pages_.closed(true), Drop::pages) << "the last page that raced";
   EXPECT_EQ(pages_.pages(), Pages::held);
+  carry_out();
   EXPECT_TRUE(open(state(2)).keep_pages);
 }
 

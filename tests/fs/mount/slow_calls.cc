@@ -5,6 +5,9 @@
 //
 // GATED_CALLS names calls that wait for as long as the file exists that GATE names: "fsync pwrite". GATED_FILE: only
 // those on open files whose path holds this text. The first call that has to wait makes the file GATE + ".reached".
+//
+// HELD_READ names a file: while it is there, the first read of a file whose name begins with "held" that begins between
+// its first and its third MiB waits, and says so by making the file HELD_READ + ".reached". All later ones go on.
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -29,12 +32,16 @@ void take_long(const std::string& call) {
   usleep(static_cast<useconds_t>(std::strtoul(calls.data() + at + call.size() + 1, nullptr, 10)) * 1000);
 }
 
-bool is_gated(const std::string& call, int fd) {
-  if ((" " + std::string(given("GATED_CALLS")) + " ").find(" " + call + " ") == std::string::npos) return false;
+std::string path_of(int fd) {
   std::string path(4096, '\0');
   const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
   path.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
-  return path.find(given("GATED_FILE")) != std::string::npos;
+  return path;
+}
+
+bool is_gated(const std::string& call, int fd) {
+  if ((" " + std::string(given("GATED_CALLS")) + " ").find(" " + call + " ") == std::string::npos) return false;
+  return path_of(fd).find(given("GATED_FILE")) != std::string::npos;
 }
 
 void wait_at_gate(const std::string& call, int fd) {
@@ -49,6 +56,19 @@ void wait_at_gate(const std::string& call, int fd) {
 void begin(const std::string& call, int fd) {
   take_long(call);
   wait_at_gate(call, fd);
+}
+
+void hold_read(int fd, off_t at) {
+  constexpr off_t kMiB = 1 << 20;
+  const std::string gate(given("HELD_READ"));
+  if (gate.empty() || at < kMiB || at >= 3 * kMiB || access(gate.c_str(), F_OK) != 0) return;
+  const std::string path = path_of(fd);
+  if (path.compare(path.rfind('/') + 1, 4, "held") != 0) return;
+  const int reached = open((gate + ".reached").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (reached < 0) return;
+  close(reached);
+  while (access(gate.c_str(), F_OK) == 0)
+    usleep(1000);
 }
 
 template <class Call>
@@ -81,6 +101,7 @@ extern "C" int fdatasync(int fd) {
 extern "C" ssize_t pread(int fd, void* into, std::size_t size, off_t at) {
   static const auto real = next<ssize_t (*)(int, void*, std::size_t, off_t)>("pread64");
   begin("pread", fd);
+  hold_read(fd, at);
   return real(fd, into, size, at);
 }
 
