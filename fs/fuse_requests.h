@@ -41,8 +41,12 @@ std::uint64_t to_kernel(Handle* handle) {
   return reinterpret_cast<std::uint64_t>(handle);
 }
 template <class Handle>
+Handle* from_kernel(std::uint64_t held) {
+  return reinterpret_cast<Handle*>(held);
+}
+template <class Handle>
 Handle* from_kernel(const fuse_file_info* info) {
-  return reinterpret_cast<Handle*>(info->fh);
+  return from_kernel<Handle>(info->fh);
 }
 
 inline codec::ByteView bytes_of(const char* bytes, std::size_t size) {

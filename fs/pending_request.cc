@@ -54,9 +54,9 @@ void PendingRequest::end() {
 void PendingRequest::finish() {
   if (!claim()) {
     for (const std::uint64_t handle : handles_) {
-      if (auto file = adapter_->files().let_go(reinterpret_cast<const FileHandle*>(handle)))
+      if (auto file = adapter_->files().let_go(from_kernel<FileHandle>(handle)))
         adapter_->filesystem().release(std::move(file));
-      adapter_->folders().let_go(reinterpret_cast<const DirectoryHandle*>(handle));
+      adapter_->folders().let_go(from_kernel<DirectoryHandle>(handle));
     }
   }
   state_.store(State::none);
@@ -92,8 +92,8 @@ void PendingRequest::look() {
     return;
   }
   for (const std::uint64_t handle : handles_) {
-    adapter_->files().keep(reinterpret_cast<const FileHandle*>(handle));
-    adapter_->folders().keep(reinterpret_cast<const DirectoryHandle*>(handle));
+    adapter_->files().keep(from_kernel<FileHandle>(handle));
+    adapter_->folders().keep(from_kernel<DirectoryHandle>(handle));
   }
   fuse_reply_err(request_, EINTR);
   state_.store(State::abandoned, std::memory_order_release);

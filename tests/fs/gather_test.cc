@@ -22,7 +22,8 @@ constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
 /// A route with everything it needs, and one array to read.
 struct Reader {
-  Reader(const test::FrameBuilder& frame, frame::ArrayForm form, std::uint64_t bound) : route(bound, statistics, once, 2) {
+  Reader(const test::FrameBuilder& frame, frame::ArrayForm form, std::uint64_t bound)
+      : route(bound, statistics, once, 2) {
     auto container = test::open_frame(frame.build());
     EXPECT_TRUE(container) << describe(container.error());
     auto view = frame::make_view(std::move(*container), form, true);
