@@ -142,9 +142,9 @@ void Filesystem::drop_head(const Node& node, const frame::FlatView& view) {
   if (!shared) return;
   ++shared->old_heads;
   notify(Lane::ranges, node.id, "head", [this, shared, length = view.head().size()] {
-    const int told = shared->old_heads;
+    const int heads = shared->old_heads;
     kernel_->forget_range(shared->id, 0, length);
-    shared->old_heads -= told;
+    shared->old_heads -= heads;
   });
 }
 
