@@ -332,6 +332,9 @@ TEST_F(CommitLocksTest, AChangeBehindEndsTheWaiting) {
   disk_.refused_locks = -1;
   EXPECT_EQ(overwrite("x", "newer"), EBUSY);
   folder_.write("x.b2frame", test::file_bytes(folder_.path() / "other.b2frame"));
+  // The flusher may be trying a commit just now, and look at the file after that.
+  for (int i = 0; i < 3000 && content("x") == "newer"; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(content("x"), "what another program has made of it");
   disk_.refused_locks = 0;
   for (int i = 0; i < 3000 && lost() == 0; ++i)
