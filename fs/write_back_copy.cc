@@ -53,8 +53,7 @@ codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copi
   for (codec::EncodedChunk& chunk : copied.chunks) {
     if (auto stored = writer_->store(frame::ChunkNumber{number++}, std::move(chunk)); !stored) return stored;
   }
-  return commit_counted(
-      [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
+  return commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
 }
 
 codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake) {
@@ -89,13 +88,13 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
 /// What there was when it began is what there is again, or the new state. `end`: of what was copied.
 void WriteBack::finish_copy(codec::Result<void>& done, std::uint64_t end) {
   if (done) {
-    done = adopt_commit();
+    done = adopt_state(true);
     // The frame is another one than what is known of it.
     if (!done) stale_ = true;
   } else if (done.error().kind == codec::ErrorKind::stale) {
     stale_ = true;
-  } else {
-    note_failed_change();
+  } else if (auto identity = identity_on_disk()) {
+    note_identity(*identity);
   }
   if (!done) {
     writer_->abandon();
@@ -107,8 +106,7 @@ void WriteBack::finish_copy(codec::Result<void>& done, std::uint64_t end) {
   const std::int32_t chunksize = writer_->chunksize();
   dirty_ = DirtyLayer(chunksize > 0 ? static_cast<std::uint64_t>(chunksize) : dirty_.chunksize(), size_below());
   if (done) last_touched_ = static_cast<std::int64_t>((end - 1) / dirty_.chunksize());
-  copying_ = false;
-  end_change();
+  busy_ = copying_ = false;
   copied_.notify_all();
 }
 
