@@ -163,12 +163,12 @@ void FrameWriter::moved(int dir, std::string path) {
 
 // ---- commit ----
 
-Result<void> FrameWriter::commit(Durability durability) {
-  return commit_locked(durability, false);
+Result<void> FrameWriter::commit(Durability durability, const BeforeChange& before_change) {
+  return commit_locked(durability, false, before_change);
 }
 
 Result<void> FrameWriter::compact() {
-  auto done = commit_locked(Durability::durable, true);
+  auto done = commit_locked(Durability::durable, true, nullptr);
   if (!done || !sparse_) return done;
   const auto held = lock();
   if (!held) return Failure(held.error());
@@ -180,7 +180,7 @@ FrameWriter::~FrameWriter() {
   if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->fd(), LOCK_UN));
 }
 
-Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
+Result<void> FrameWriter::commit_locked(Durability durability, bool anew, const BeforeChange& before_change) {
   if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
   if (has_changes() || anew) {
     if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
@@ -190,6 +190,9 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew) {
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
     if (anew && !held->is_exclusive()) return codec::io_error(EBUSY, "compact beside other programs");
+    if (before_change) {
+      if (auto allowed = before_change(); !allowed) return allowed;
+    }
     // A new file would take the frame away from others that have it open for writing.
     const bool may_compact = std::exchange(may_compact_, may_compact_ && held->is_exclusive());
     auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -117,9 +118,12 @@ class FrameWriter {
   /// more. REQUIRES: it has a name and is contiguous.
   Result<void> give_place_to(Beside& next);
 
+  /// Called by commit() with the locks held, after its look at the frame and before it changes anything; an error ends
+  /// the commit.
+  using BeforeChange = std::function<Result<void>()>;
   /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
   /// makes earlier ordered commits so.
-  Result<void> commit(Durability durability);
+  Result<void> commit(Durability durability, const BeforeChange& before_change = nullptr);
   /// From now on a lock that another program holds is waited for so long. `past_frame`: and then the frame's own lock
   /// is done without, as at the end of a mount; the side-car's is not.
   void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
@@ -153,7 +157,7 @@ class FrameWriter {
   Result<void> load(int frame);
   int entry_dir() const;
   std::string entry_name() const;
-  Result<void> commit_locked(Durability durability, bool anew);
+  Result<void> commit_locked(Durability durability, bool anew, const BeforeChange& before_change);
   Result<AdvisoryLock> lock();
   Result<void> check_unchanged() const;
   Result<void> check_header() const;

@@ -128,13 +128,18 @@ bool WriteBack::has_same_content(const frame::Identity& disk) const {
 codec::Result<void> WriteBack::follow() {
   {
     codec::MutexLock lock(mutex_);
-    if (busy_ || stale_) return check_usable();
+    if (stale_ || may_change_file()) return check_usable();
     auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
     if (*disk == identity_) return {};
     if (has_same_content(*disk)) {
       note_identity(*disk);
       return {};
+    }
+    if (busy_) {
+      // What is being committed lies over a state that is gone.
+      stale_ = true;
+      return check_usable();
     }
   }
   return reload();
@@ -534,7 +539,7 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       // States that we have left are still there; only somebody else can have written over what was read.
       codec::MutexLock lock(mutex_);
       if (foreign_states_ == foreign_states) {
-        if (busy_ || generation_ != generation) return done;
+        if (may_change_file() || generation_ != generation) return done;
         auto disk = identity_on_disk();
         if (!disk || has_same_content(*disk)) return done;
       }

@@ -210,6 +210,17 @@ class WriteBack {
     std::uint64_t length = 0;
     const std::uint8_t* bytes = nullptr;  // of `held`
   };
+  /// Whether what is under way while busy_ has begun to change the file.
+  ///
+  ///   possibly --begin_commit()--> not_yet --begin_change()--> known_file or foreign_file --end_change()--> possibly
+  ///                                   ^                                      |
+  ///                                   +------ a part of it is adopted -------+
+  enum class Changing : std::uint8_t {
+    possibly,      // what does not begin with begin_commit() does not tell
+    not_yet,       // chunks are encoded, a lock is waited for: a change of the file is another program's
+    known_file,    // of the state that was known: the file's new stamps are the commit's
+    foreign_file,  // of another one: another program has changed the file, and its header is as it was
+  };
   /// What a commit works on: taken under mutex_, then its own.
   struct Batch {
     DirtyLayer layer;
@@ -227,6 +238,8 @@ class WriteBack {
   codec::Result<bool> change_size(std::uint64_t size);
   void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
+  /// Whether the file's stamps may be moving because of what is under way here.
+  bool may_change_file() const REQUIRES(mutex_) { return busy_ && changing_ != Changing::not_yet; }
   /// Whether what was there before somebody else's change still is.
   codec::Result<void> check_readable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
@@ -255,6 +268,8 @@ class WriteBack {
   DirtyLayer::Chunk new_chunk(std::uint64_t size) const;
 
   codec::Result<bool> begin_commit(Extent extent);
+  /// The writer is about to change the file for the commit that begin_commit() has begun.
+  codec::Result<void> begin_change();
   codec::Result<void> write_out();
   codec::Result<void> choose_parameters();
   codec::Result<void> remake(const frame::NewFrame& wanted);
@@ -292,6 +307,11 @@ class WriteBack {
   void count_dead_bytes(std::uint64_t dead);
   codec::Result<void> finish_commit(codec::Result<void> done);
   codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
+  /// The state that a commit has left.
+  codec::Result<void> adopt_commit() REQUIRES(mutex_);
+  /// A commit that failed may have moved the file's stamps: the content is what it was.
+  void note_failed_change() REQUIRES(mutex_);
+  void end_change() REQUIRES(mutex_);
   /// The content is what it was, but the file is another one to stat(2).
   void note_identity(const frame::Identity& disk) REQUIRES(mutex_);
   void refresh_identity(bool was_right) REQUIRES(mutex_);
@@ -319,7 +339,8 @@ class WriteBack {
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
   std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
-  bool busy_ GUARDED_BY(mutex_) = false;     // a commit, or another change of our own, is under way
+  bool busy_ GUARDED_BY(mutex_) = false;  // a commit, or another change of our own, is under way
+  Changing changing_ GUARDED_BY(mutex_) = Changing::possibly;
   bool copying_ GUARDED_BY(mutex_) = false;  // store_copied() is at work: what programs write has to wait
   codec::Condition copied_;
   std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// The disk's side of a write-back: committing. Opening the frame and following what others do to it is
-// write_back_open.cc.
+// The disk's side of a write-back: committing what programs have written. Other changes of the frame are
+// write_back_changes.cc; opening it and following what other programs do to it is write_back_open.cc.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "frame/frame_beside.h"
-#include "frame/live_copy.h"
 #include "fs/log.h"
 #include "fs/no_memory.h"
 #include "fs/write_back.h"
@@ -16,10 +15,6 @@
 namespace cframefs::fs {
 namespace {
 
-// Dead bytes below this are not worth a new file, nor are they below half of what is alive.
-constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
-// In frames of more chunks the dead bytes are not counted, for which each chunk's header is read.
-constexpr std::int64_t kMostCounted = 4096;
 // Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
 // dirty. While the disk has these, the next ones are encoded.
 constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
@@ -67,7 +62,17 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   commits_new_array_ = std::exchange(is_new_array_, false);
   committing_ = std::move(layer);
   busy_ = true;
+  changing_ = Changing::not_yet;
   return true;
+}
+
+codec::Result<void> WriteBack::begin_change() {
+  codec::MutexLock lock(mutex_);
+  if (auto usable = check_usable(); !usable) return usable;
+  const auto disk = identity_on_disk();
+  if (!disk) return codec::Failure(disk.error());
+  changing_ = has_same_content(*disk) ? Changing::known_file : Changing::foreign_file;
+  return {};
 }
 
 /// Leaves in dirty_ what is not to be committed yet.
@@ -137,7 +142,10 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
     auto done = or_no_memory([&] {
       auto written = write_out();
       if (!written) return written;
-      return commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : writer_->commit(durability); });
+      return commit_counted([&] {
+        return beside_ ? put_new_array_in_place(durability)
+                       : writer_->commit(durability, [this] { return begin_change(); });
+      });
     });
     if (done) stamp_last_write();
     beside_.reset();
@@ -334,11 +342,14 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
     if (!done || ++stored % most != 0) return done;  // what is left at the end goes with the others
-    done = commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
+    done = commit_counted(
+        [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
     if (!done) return done;
     partly_ = true;
     codec::MutexLock lock(mutex_);
-    return adopt_state(true);
+    done = adopt_commit();
+    if (done) changing_ = Changing::not_yet;
+    return done;
   };
   return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
 }
@@ -382,7 +393,7 @@ bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
   const bool was_new_array = std::exchange(commits_new_array_, false);
-  if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_state(true); });
+  if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_commit(); });
   if (!done) {
     is_new_array_ = was_new_array && !partly_;
     writer_->abandon();
@@ -394,15 +405,16 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       if (error.sys != EBUSY) shared_.once.error(error);
     });
     // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
-    if (partly_ && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_state(true));
+    const bool is_adopted = &generation_->container() == writer_->container().get();
+    if (partly_ && !is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
     const auto disk = identity_on_disk();
     // Nothing was written before what could not be read: if the file is another one now, that was why.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
     stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
     if (read_other) {
       error = check_usable().error();
-    } else if (!stale_ && disk) {
-      note_identity(*disk);
+    } else if (!stale_) {
+      note_failed_change();
     }
     DirtyLayer all = std::move(*committing_);
     const auto make = [this](std::uint64_t size) { return new_chunk(size); };
@@ -412,7 +424,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     oldest_ = committing_since_;
   }
   committing_.reset();
-  busy_ = false;
+  end_change();
   copied_.notify_all();
   if (!done || !early_parameters_) return done;
   // Filled before anybody knew how to encode them.
@@ -422,122 +434,20 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   return done;
 }
 
-codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change) {
-  const std::lock_guard commits(commit_mutex_);
-  {
-    codec::MutexLock lock(mutex_);
-    if (auto usable = check_usable(); !usable) return usable;
-    busy_ = true;
-  }
-  writer_->abandon();
-  auto done = change(*writer_);
-  if (done) {
-    done = waiting(Wait::lock,
-                   [this] { return commit_counted([this] { return writer_->commit(frame::Durability::ordered); }); });
-  }
-  codec::MutexLock lock(mutex_);
-  if (done) done = adopt_state(true);
-  if (!done) {
-    writer_->abandon();
-    if (done.error().kind == codec::ErrorKind::stale) {
-      stale_ = true;
-    } else if (auto identity = identity_on_disk()) {
-      note_identity(*identity);
-    }
-  }
+codec::Result<void> WriteBack::adopt_commit() {
+  return adopt_state(changing_ != Changing::foreign_file);
+}
+
+void WriteBack::note_failed_change() {
+  // Before it began to change the file, and if the file was not the one that was known, what the stamps are now tells
+  // of another program.
+  if (changing_ != Changing::known_file) return;
+  if (auto disk = identity_on_disk()) note_identity(*disk);
+}
+
+void WriteBack::end_change() {
   busy_ = false;
-  choose_ = nullptr;  // a frame made anew would lose them
-  return done;
-}
-
-std::uint64_t WriteBack::dead_bytes() const {
-  const std::uint64_t known = writer_->dead_bytes();
-  const std::shared_ptr<const frame::Container> frame = writer_->container();
-  if (frame->chunk_count() > kMostCounted) return known;
-  // Earlier writers have left some, too.
-  std::uint64_t alive = 0;
-  for (std::int64_t number = 0; number < frame->chunk_count(); ++number) {
-    const auto place = frame->place(frame::ChunkNumber{number});
-    if (!place) return known;
-    if (place->special != codec::SpecialValue::none) continue;
-    const auto stored = frame::stored_length(*place);
-    if (!stored) return known;
-    alive += *stored;
-  }
-  const std::uint64_t section = writer_->parameters().cbytes;
-  return std::max(known, section - std::min(section, alive));
-}
-
-void WriteBack::tidy() {
-  const std::lock_guard commits(commit_mutex_);
-  const std::uint64_t length = writer_->parameters().frame_length;
-  const std::uint64_t dead = has_committed_ ? std::min(dead_bytes(), length) : 0;
-  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_) return;
-  {
-    codec::MutexLock lock(mutex_);
-    if (stale_ || committing_) return;
-    busy_ = true;
-  }
-  auto done = or_no_memory([this] { return commit_counted([this] { return writer_->compact(); }); });
-  codec::MutexLock lock(mutex_);
-  if (done) done = adopt_state(true);
-  if (!done) {
-    if (auto identity = identity_on_disk()) note_identity(*identity);
-    codec::Error error = done.error();
-    if (error.path.empty()) error.path = place_.path;
-    if (error.sys != EBUSY) shared_.once.error(error);
-  }
-  busy_ = false;
-}
-
-codec::Result<void> WriteBack::change_file(const std::function<codec::Result<void>()>& change) {
-  const std::lock_guard commits(commit_mutex_);
-  bool was_right = false;
-  {
-    codec::MutexLock lock(mutex_);
-    auto disk = identity_on_disk();
-    was_right = disk && *disk == identity_;
-    busy_ = true;
-  }
-  auto done = change();
-  codec::MutexLock lock(mutex_);
-  refresh_identity(was_right);
-  busy_ = false;
-  return done;
-}
-
-void WriteBack::note_identity(const frame::Identity& disk) {
-  const frame::Identity before = std::exchange(identity_, disk);
-  committed_(Committed{generation_, file_, before, identity_, true});
-}
-
-void WriteBack::refresh_identity(bool was_right) {
-  auto disk = identity_on_disk();
-  if (was_right && disk) note_identity(*disk);
-}
-
-WriteBack::Pause::Pause(std::shared_ptr<WriteBack> file) : file_(std::move(file)), commits_(file_->commit_mutex_) {
-  codec::MutexLock lock(file_->mutex_);
-  auto disk = file_->identity_on_disk();
-  was_right_ = disk && *disk == file_->identity_;
-  file_->busy_ = true;
-}
-
-WriteBack::Pause::~Pause() {
-  codec::MutexLock lock(file_->mutex_);
-  file_->refresh_identity(was_right_);
-  file_->busy_ = false;
-}
-
-void WriteBack::Pause::moved(FramePlace place) {
-  file_->place_ = std::move(place);
-  file_->writer_->moved(file_->place_.folder->fd(), file_->place_.name);
-}
-
-void WriteBack::Pause::unlinked() {
-  file_->writer_->unlinked();
-  file_->has_name_ = false;
-  file_->named_ = false;
+  changing_ = Changing::possibly;
 }
 
 }  // namespace cframefs::fs

@@ -53,7 +53,8 @@ codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copi
   for (codec::EncodedChunk& chunk : copied.chunks) {
     if (auto stored = writer_->store(frame::ChunkNumber{number++}, std::move(chunk)); !stored) return stored;
   }
-  return commit_counted([this] { return writer_->commit(frame::Durability::ordered); });
+  return commit_counted(
+      [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
 }
 
 codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake) {
@@ -88,13 +89,13 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
 /// What there was when it began is what there is again, or the new state. `end`: of what was copied.
 void WriteBack::finish_copy(codec::Result<void>& done, std::uint64_t end) {
   if (done) {
-    done = adopt_state(true);
+    done = adopt_commit();
     // The frame is another one than what is known of it.
     if (!done) stale_ = true;
   } else if (done.error().kind == codec::ErrorKind::stale) {
     stale_ = true;
-  } else if (auto identity = identity_on_disk()) {
-    note_identity(*identity);
+  } else {
+    note_failed_change();
   }
   if (!done) {
     writer_->abandon();
@@ -106,7 +107,8 @@ void WriteBack::finish_copy(codec::Result<void>& done, std::uint64_t end) {
   const std::int32_t chunksize = writer_->chunksize();
   dirty_ = DirtyLayer(chunksize > 0 ? static_cast<std::uint64_t>(chunksize) : dirty_.chunksize(), size_below());
   if (done) last_touched_ = static_cast<std::int64_t>((end - 1) / dirty_.chunksize());
-  busy_ = copying_ = false;
+  copying_ = false;
+  end_change();
   copied_.notify_all();
 }
 

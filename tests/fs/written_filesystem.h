@@ -96,6 +96,7 @@ class BrokenDisk final : public test::ForwardingFiles {
     ++locks_tried;
     if (operation != LOCK_UN && refused_locks != 0) {
       if (refused_locks > 0) --refused_locks;
+      if (at_refused_lock) at_refused_lock();
       return false;
     }
     return ForwardingFiles::try_lock(fd, operation);
@@ -106,7 +107,8 @@ class BrokenDisk final : public test::ForwardingFiles {
   }
   std::atomic<int> flush_error{0};  // what the filesystem tells at close alone
   std::atomic<int> flushes{0};
-  std::atomic<int> refused_locks{0};  // as if other programs held them; negative: all
+  std::atomic<int> refused_locks{0};      // as if other programs held them; negative: all
+  std::function<void()> at_refused_lock;  // in the thread that asks for it
   std::atomic<int> locks_tried{0};
   std::function<void()> after_status;  // for calls of `asking`, which sets it
   const std::thread::id asking = std::this_thread::get_id();
