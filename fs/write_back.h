@@ -268,7 +268,7 @@ class WriteBack {
   DirtyLayer::Chunk new_chunk(std::uint64_t size) const;
 
   codec::Result<bool> begin_commit(Extent extent);
-  /// The writer is about to change the file for the commit that begin_commit() has begun.
+  /// The file, or its times, are about to be changed for what is under way. Without effect if they have been.
   codec::Result<void> begin_change();
   codec::Result<void> write_out();
   codec::Result<void> choose_parameters();

@@ -68,6 +68,7 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
 
 codec::Result<void> WriteBack::begin_change() {
   codec::MutexLock lock(mutex_);
+  if (changing_ == Changing::known_file || changing_ == Changing::foreign_file) return {};
   if (auto usable = check_usable(); !usable) return usable;
   const auto disk = identity_on_disk();
   if (!disk) return codec::Failure(disk.error());
@@ -166,6 +167,8 @@ void WriteBack::stamp_last_write() {
   const std::int64_t age =
       (now.tv_sec - batch_write_.tv_sec) * std::int64_t{1'000'000'000} + now.tv_nsec - batch_write_.tv_nsec;
   if (!batch_time_shown_ && age >= 0 && age < kFreshWriteNs) return;
+  // The last part of a commit may have had nothing left to change.
+  if (auto begun = begin_change(); !begun) return;
   // Only the owner may set times; for others the commit's own time has to do.
   static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
 }
