@@ -93,8 +93,9 @@ class BrokenDisk final : public test::ForwardingFiles {
     return status;
   }
   codec::Result<bool> try_lock(int fd, int operation) override {
+    if (operation == LOCK_UN) return ForwardingFiles::try_lock(fd, operation);
     ++locks_tried;
-    if (operation != LOCK_UN && refused_locks != 0) {
+    if (refused_locks != 0) {
       if (refused_locks > 0) --refused_locks;
       if (at_refused_lock) at_refused_lock();
       return false;
