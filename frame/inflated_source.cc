@@ -16,6 +16,8 @@ using codec::Failure;
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr std::uint64_t kFirstSpacing = 4;  // pieces between restart points
 constexpr std::size_t kMostPoints = 128;    // of one stream
+// A walk over more pieces than these takes turns with others, so many pieces at a time.
+constexpr std::uint64_t kPiecesOfATurn = 16;
 // zlib's state and its window.
 constexpr std::size_t kPointBytes = (std::size_t{32} << 10) + (std::size_t{8} << 10);
 constexpr std::size_t kInputBytes = std::size_t{16} << 10;
@@ -186,7 +188,13 @@ Result<InflateMemory::Piece> InflatedSource::inflate_piece(std::uint64_t piece) 
   if (!cursor_) cursor_ = Inflater::at_begin();
   if (!cursor_) return codec::io_error(ENOMEM, "inflate");
   auto plain = std::make_shared<std::vector<std::uint8_t>>();
-  for (;;) {
+  const bool takes_turns = piece - cursor_piece_ > kPiecesOfATurn;
+  codec::Turns::Turn turn;
+  for (std::uint64_t walked = 0;; ++walked) {
+    if (takes_turns && walked % kPiecesOfATurn == 0) {
+      turn = codec::Turns::Turn();  // to whichever stream waits
+      turn = memory_->walks().take();
+    }
     const bool wanted = cursor_piece_ == piece;
     plain->resize(piece_size(cursor_piece_));
     if (auto done = step(*plain); !done) {

@@ -13,16 +13,19 @@
 // Errors: corruption of the stream, on what lies behind the damage; io passes through.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "codec/mutex.h"
+#include "codec/turns.h"
 #include "frame/byte_source.h"
 #include "frame/recent_map.h"
 
@@ -45,6 +48,8 @@ class InflateMemory {
   /// Room for a restart point, to be given back.
   bool take_room(std::size_t bytes);
   void give_room(std::size_t bytes) { room_.fetch_add(bytes, std::memory_order_relaxed); }
+  /// Of long walks: as many at once as there are processors, so that they leave time for everything else.
+  codec::Turns& walks() { return walks_; }
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;
@@ -55,6 +60,7 @@ class InflateMemory {
   std::atomic<std::size_t> room_;
   std::atomic<std::uint64_t> next_stream_{0};
   RecentMap<Key, Piece, Hash> pieces_;
+  codec::Turns walks_{std::max(1U, std::thread::hardware_concurrency())};
 };
 
 class InflatedSource final : public ByteSource {

@@ -21,7 +21,9 @@ struct BlockCache::Cell : intrusive::list_base_hook<>, intrusive::unordered_set_
   List home = kProbation;  // where it goes when nobody holds it
   List list = kLists;      // where it is; kLists: in none
   std::optional<codec::Error> error;
+  std::uint64_t released = 0;  // when it came into its list; of the shard's clock
 
+  bool is_large() const;
   std::atomic<std::uint64_t> served{0};  // bytes
 };
 
@@ -30,6 +32,9 @@ namespace {
 // Small enough for the processor's own cache.
 constexpr std::uint64_t kSpentBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kProbationBytes = std::uint64_t{8} << 20;
+constexpr std::size_t kLargeCell = kProbationBytes / 2;
+// Small cells that large ones do not evict: so much, or an eighth of the cache.
+constexpr std::uint64_t kSparedBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
 // Cells that have left probation and are remembered, for each shard.
 constexpr std::size_t kGhosts = 4096;
@@ -44,6 +49,10 @@ std::size_t hash_key(const CellKey& key) {
 }
 
 }  // namespace
+
+bool BlockCache::Cell::is_large() const {
+  return buffer.bytes().size() > kLargeCell;
+}
 
 struct BlockCache::Shard {
   struct KeyOf {
@@ -72,13 +81,14 @@ struct BlockCache::Shard {
     if (cell.pins++ == 0) {
       // A spent one that is wanted again after all starts anew.
       if (cell.list == kSpent) cell.served.store(0, std::memory_order_relaxed);
-      if (cell.list == kAhead) cell.home = kProbation;
+      if (cell.list == kAhead) cell.home = cell.is_large() ? kLarge : kProbation;
       remove(cell, list_bytes);
     }
     return cell.state == Cell::State::ready;
   }
   void append(Cell& cell, List list, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
     cell.list = list;
+    cell.released = ++clock;
     lists[list].push_back(cell);
     list_bytes[list].fetch_add(cell.buffer.capacity(), std::memory_order_relaxed);
   }
@@ -115,6 +125,7 @@ struct BlockCache::Shard {
   std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
   Table table GUARDED_BY(mutex);
   std::array<intrusive::list<Cell>, kLists> lists GUARDED_BY(mutex);  // least recently used first
+  std::uint64_t clock GUARDED_BY(mutex) = 0;                          // counts what comes into a list
   std::vector<Ghost> ghosts GUARDED_BY(mutex);                        // in the slot that the hash itself names
 };
 
@@ -133,7 +144,7 @@ codec::ByteSpan BlockCache::Pin::bytes() const {
 BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics)
     : bound_(bound), pool_(pool), statistics_(statistics) {
   pool_.on_shortage([this] {
-    while (evict_one() || evict(kAhead)) {
+    while (evict_one(0) || evict(kMain, kLarge) || evict(kProbation) || evict(kAhead)) {
     }
   });
   for (auto& shard : shards_)
@@ -186,9 +197,10 @@ BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t si
   return insert(shard, key, size, home_of(size, keep));
 }
 
-/// No processor's cache holds a large cell, and it would be gone between two reads of it.
 BlockCache::List BlockCache::home_of(std::size_t size, Keep keep) {
-  return keep == Keep::until_served || size > kProbationBytes / 2 ? kMain : kProbation;
+  // No processor's cache holds a large cell, and it would be gone between two reads of it.
+  if (size > kLargeCell) return kLarge;
+  return keep == Keep::until_served ? kMain : kProbation;
 }
 
 bool BlockCache::end_glance(Pin& pin, std::size_t size) {
@@ -211,7 +223,7 @@ BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size, K
     codec::MutexLock lock(shard.mutex);
     if (shard.table.find(key) != shard.table.end()) return {};
   }
-  Lookup inserted = insert(shard, key, size, keep == Keep::until_served ? kMain : kAhead);
+  Lookup inserted = insert(shard, key, size, keep == Keep::until_served ? home_of(size, keep) : kAhead);
   return inserted.found == Found::load ? std::move(inserted.pin) : Pin();
 }
 
@@ -240,6 +252,12 @@ void BlockCache::give_memory(const Pin& pin, std::size_t size) {
   make_room(size);
   pin.cell_->buffer = pool_.get(size);
   bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
+  if (pin.cell_->is_large()) large_bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
+}
+
+void BlockCache::forget_bytes(const Cell& cell) {
+  bytes_.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
+  if (cell.is_large()) large_bytes_.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
 }
 
 void BlockCache::publish(const Pin& pin) {
@@ -293,7 +311,7 @@ void BlockCache::unpin(Cell* cell, bool loads) {
       shard.append(*cell, is_spent ? kSpent : cell->home, list_bytes_);
     }
   }
-  if (dead) bytes_.fetch_sub(dead->buffer.capacity(), std::memory_order_relaxed);
+  if (dead) forget_bytes(*dead);
   keep_lists_small();
   // Pinned cells may have pushed the cache over its bound.
   if (bytes_.load(std::memory_order_relaxed) > bound_) make_room(0);
@@ -310,7 +328,7 @@ void BlockCache::make_room(std::size_t size) {
         size != 0 && fresh == 0 ? std::min<std::uint64_t>(BufferPool::capacity_for(size), idle) : 0;
     if (idle > reusable) {
       pool_.trim(idle - std::min(total - bound_, idle - reusable));
-    } else if (!evict_one()) {
+    } else if (!evict_one(size > kLargeCell ? size : 0)) {
       return;
     }
   }
@@ -351,27 +369,41 @@ void BlockCache::keep_lists_small() {
   }
 }
 
-bool BlockCache::evict(List list) {
+bool BlockCache::evict(List list, std::optional<List> other) {
   for (std::size_t tried = 0; tried < kShards; ++tried) {
     Shard& shard = *shards_[next_victim_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
     std::unique_ptr<Cell> victim;
     {
       codec::MutexLock lock(shard.mutex);
-      if (shard.lists[list].empty()) continue;
-      victim.reset(&shard.lists[list].front());
+      List from = list;
+      if (other && !shard.lists[*other].empty()) {
+        const bool is_older =
+            shard.lists[list].empty() || shard.lists[*other].front().released < shard.lists[list].front().released;
+        if (is_older) from = *other;
+      }
+      if (shard.lists[from].empty()) continue;
+      victim.reset(&shard.lists[from].front());
       shard.remove(*victim, list_bytes_);
       shard.table.erase(shard.table.iterator_to(*victim));
-      if (list == kProbation) shard.leave_ghost(victim->key);
+      if (from == kProbation) shard.leave_ghost(victim->key);
     }
-    bytes_.fetch_sub(victim->buffer.capacity(), std::memory_order_relaxed);
+    forget_bytes(*victim);
     statistics_.evictions.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
   return false;
 }
 
-bool BlockCache::evict_one() {
-  return evict(kSpent) || evict(kMain) || evict(kProbation);
+bool BlockCache::spares_small_cells(std::uint64_t coming) const {
+  const std::uint64_t spared = std::min(bound_ / 8, kSparedBytes);
+  const bool is_little = list_bytes(kMain) + list_bytes(kProbation) <= spared;
+  return is_little && large_bytes_.load(std::memory_order_relaxed) + coming + spared > bound_;
+}
+
+bool BlockCache::evict_one(std::uint64_t coming) {
+  if (evict(kSpent)) return true;
+  if (spares_small_cells(coming)) return evict(kLarge);
+  return evict(kMain, kLarge) || evict(kProbation);
 }
 
 }  // namespace cframefs::fs

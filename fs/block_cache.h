@@ -19,20 +19,22 @@
 // - probation: a cell of which a part was read, for the first time; a few MiB that stay warm in the processor's cache.
 // - main: a cell that was wanted again after it had left probation (its ghost was still remembered). Only these make
 //   the cache grow to its bound. So do cells of n-d arrays from the start: a reader of C-order bytes comes back to each
-//   of them once for every row that it holds, with all its neighbours in between. And so do large cells, of which a
-//   few would push each other out of probation between two reads of the same one.
+//   of them once for every row that it holds, with all its neighbours in between.
+// - large: cells of more than 4 MiB, of which a few would push each other out of probation between two reads of the
+//   same one. They share the bound with `main`, and the least recently used cell of both is evicted first. A few MiB of
+//   small cells stay whatever large ones need: a cell larger than the bound would else evict everything for nothing.
 //
 // A sequential reader, or one that jumps about in a file far larger than the cache, so turns the same warm buffers
 // over, and what is really reused is not pushed out by either.
 //
 // Invariants, guarded by the shard's mutex:
-//   1. a cell is in one of the four lists if and only if it is ready and nobody holds a Pin on it; only such cells are
+//   1. a cell is in one of the five lists if and only if it is ready and nobody holds a Pin on it; only such cells are
 //      evicted, of each list the least recently used first
 //   2. a loading cell is pinned by its loader, so it is never evicted and its memory never moves
 //   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction; list_bytes_ that of each list's
-//   cells
+//   cells; large_bytes_ that of large cells, pinned or not
 // The bound covers cells and the pool's idle buffers together. It is exceeded only by cells that are pinned, which are
-// at most one request or one decode-ahead task for each thread.
+// at most one request or one decode-ahead task for each thread, and beside large ones by the small cells that stay.
 //
 // Lock order: one shard at a time, then the pool's. No lock is held while decoding.
 // Thread safety: internally synchronised. Ownership: a Pin keeps its cell; Pins must not outlive the cache.
@@ -154,7 +156,7 @@ class BlockCache {
  private:
   static constexpr std::size_t kShards = 16;
   /// The lists of evictable cells.
-  enum List : std::uint8_t { kSpent, kAhead, kProbation, kMain, kLists };
+  enum List : std::uint8_t { kSpent, kAhead, kProbation, kMain, kLarge, kLists };
 
   Shard& shard_of(const CellKey& key) const;
   static List home_of(std::size_t size, Keep keep);
@@ -162,8 +164,13 @@ class BlockCache {
   void give_memory(const Pin& pin, std::size_t size);
   void make_room(std::size_t size);
   void prepare(std::size_t size);
-  bool evict(List list);
-  bool evict_one();
+  /// Whether a cell of the list was there to be evicted. With kMain and kLarge given, the older one of both.
+  bool evict(List list, std::optional<List> other = std::nullopt);
+  /// `coming`: bytes of large cells that room is made for.
+  bool evict_one(std::uint64_t coming);
+  /// Whether large cells alone are evicted: no room is made by what small ones hold.
+  bool spares_small_cells(std::uint64_t coming) const;
+  void forget_bytes(const Cell& cell);
   void keep_lists_small();
   void unpin(Cell* cell, bool loads);
   std::uint64_t list_bytes(List list) const { return list_bytes_[list].load(std::memory_order_relaxed); }
@@ -172,6 +179,7 @@ class BlockCache {
   BufferPool& pool_;
   Statistics& statistics_;
   std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> large_bytes_{0};
   std::array<std::atomic<std::uint64_t>, kLists> list_bytes_{};
   std::atomic<std::uint32_t> next_victim_shard_{0};
   std::function<void(std::function<void()>)> post_;

@@ -53,7 +53,7 @@ struct ChunkEncoders::Work {
 };
 
 ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& parameters, codec::ByteView plain) {
-  const Turns::Turn turn = turns_.take();
+  const codec::Turns::Turn turn = turns_.take();
   const codec::EncodeContextPool::Lease context = contexts_.acquire();
   Encoded encoded = codec::encode_chunk(*context, parameters, plain);
   statistics_.chunks_encoded.fetch_add(1, std::memory_order_relaxed);

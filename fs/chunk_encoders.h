@@ -20,9 +20,9 @@
 
 #include "codec/chunk_encoder.h"
 #include "codec/mutex.h"
+#include "codec/turns.h"
 #include "fs/dirty_layer.h"
 #include "fs/statistics.h"
-#include "fs/turns.h"
 #include "fs/worker_pool.h"
 
 namespace cframefs::fs {
@@ -78,7 +78,7 @@ class ChunkEncoders {
   WorkerPool& workers_;
   const unsigned helpers_;
   Statistics& statistics_;
-  Turns turns_;  // of threads that encode: commits of many files at once must not take all processors' time
+  codec::Turns turns_;  // of threads that encode: commits of many files at once must not take all processors' time
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;
   codec::Condition done_;

@@ -35,6 +35,14 @@ codec::Result<void> Filesystem::list(DirectoryHandle& handle) {
   return {};
 }
 
+bool Filesystem::is_large(const DirectoryHandle& handle) {
+  constexpr std::size_t kManyEntries = 1000;
+  constexpr off_t kManyBytes = off_t{20} * kManyEntries;  // as directories of tmpfs count them; others take more
+  if (handle.is_listed || !handle.directory) return handle.entries.size() >= kManyEntries;
+  const auto status = files_.status(handle.directory->fd());
+  return status && status->st_size >= kManyBytes;
+}
+
 std::uint64_t Filesystem::shown_inode(const DirectoryHandle& handle, const StoredEntry& entry) {
   // A commit may have given it another inode than programs know.
   for (const auto& node : nodes_.at_place(handle.node->id, entry.name)) {

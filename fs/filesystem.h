@@ -112,6 +112,8 @@ class Filesystem {
   codec::Result<std::unique_ptr<DirectoryHandle>> open_directory(NodeId node);
   /// Reads the entries of now.
   codec::Result<void> list(DirectoryHandle& handle) REQUIRES(handle.mutex);
+  /// Whether the directory has so many entries that to list it takes long; a guess before list() has read them.
+  bool is_large(const DirectoryHandle& handle) REQUIRES(handle.mutex);
   /// The inode number of an entry, as its attributes show it.
   std::uint64_t shown_inode(const DirectoryHandle& handle, const StoredEntry& entry);
   static std::uint64_t shown_inode(const Node& node);

@@ -1,5 +1,6 @@
 #include "fs/fuse_adapter.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -128,7 +129,7 @@ codec::Failure mount_failure(const std::string& mountpoint) {
 }  // namespace
 
 FuseAdapter::FuseAdapter(Filesystem& filesystem, std::function<void()> ready)
-    : filesystem_(filesystem), ready_(std::move(ready)) {}
+    : filesystem_(filesystem), ready_(std::move(ready)), listings_(std::max(1U, std::thread::hardware_concurrency())) {}
 
 FuseAdapter::~FuseAdapter() {
   if (session_ != nullptr) fuse_session_destroy(session_);

@@ -14,6 +14,7 @@
 
 #include "codec/error.h"
 #include "codec/mutex.h"
+#include "codec/turns.h"
 #include "fs/filesystem.h"
 #include "fs/open_handles.h"
 
@@ -55,6 +56,9 @@ class FuseAdapter final : public KernelCaches {
   Filesystem& filesystem() { return filesystem_; }
   OpenHandles<FileHandle>& files() { return files_; }
   OpenHandles<DirectoryHandle>& folders() { return folders_; }
+  /// Of requests for entries of large directories: as many at once as there are processors, so that a crowd of them
+  /// leaves time for everything else.
+  codec::Turns& listings() { return listings_; }
   /// What the kernel can do is known. `protocol`: the minor number of the one it speaks.
   void ready(std::uint32_t protocol);
   /// Whether what is written through handles that cannot read should pass the kernel's page cache by: such writes are
@@ -83,6 +87,7 @@ class FuseAdapter final : public KernelCaches {
   std::atomic<bool> refuses_cached_writes_{false};
   OpenHandles<FileHandle> files_;
   OpenHandles<DirectoryHandle> folders_;
+  codec::Turns listings_;
   codec::Mutex mutex_;
   codec::Condition told_;
   bool ended_ GUARDED_BY(mutex_) = false;

@@ -95,6 +95,15 @@ struct Listing {
     return i == 1 ? filesystem.parent_inode(directory)
                   : filesystem.shown_inode(directory, directory.entries[i - 2].stored);
   }
+  /// An empty turn for a small directory, and if the caller is gone.
+  codec::Turns::Turn take_turn() const {
+    {
+      codec::MutexLock lock(directory.mutex);
+      if (!filesystem.is_large(directory)) return {};
+    }
+    PendingRequest* const pending = PendingRequest::current();
+    return this_adapter().listings().take([pending] { return pending->is_waited_for(); });
+  }
   std::size_t size() const REQUIRES(directory.mutex) { return directory.entries.size() + 2; }
   const char* name(std::size_t i) const REQUIRES(directory.mutex) {
     return i == 0 ? "." : i == 1 ? ".." : directory.entries[i - 2].shown.c_str();
@@ -161,6 +170,7 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
 
 void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
   const Listing listing{this_filesystem(), *from_kernel<DirectoryHandle>(info)};
+  const codec::Turns::Turn turn = listing.take_turn();
   Entries entries{std::vector<char>(size), 0, {}};
   if (auto added = add_names(request, listing, offset, entries); !added) return reply_error(request, added.error());
   reply_with([&] { return fuse_reply_buf(request, entries.buffer.data(), entries.used); });
@@ -169,6 +179,7 @@ void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t
 void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
   Filesystem& filesystem = this_filesystem();
   const Listing listing{filesystem, *from_kernel<DirectoryHandle>(info)};
+  const codec::Turns::Turn turn = listing.take_turn();
   Entries entries{std::vector<char>(size), 0, {}};
   if (auto added = add_entries(request, listing, node, offset, entries); !added)
     return reply_error(request, added.error());

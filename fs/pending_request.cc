@@ -29,6 +29,7 @@ void PendingRequest::take(fuse_req* request, Abandon abandon, const Handles& han
   caller_ = {context->uid, context->gid, context->pid, context->umask};
   abandon_ = abandon;
   handles_ = handles;
+  asked_at_ = Clock::now();
   state_.store(abandon == Abandon::never ? State::claimed : State::pending, std::memory_order_release);
 }
 
@@ -62,8 +63,11 @@ void PendingRequest::finish() {
   state_.store(State::none);
 }
 
-bool PendingRequest::is_waited_for() const {
+bool PendingRequest::is_waited_for() {
   if (state_.load(std::memory_order_relaxed) == State::abandoned) return false;
+  const Clock::time_point now = Clock::now();
+  if (now - asked_at_ < kAskPause) return true;
+  asked_at_ = now;
   const CallerState state = caller_state(caller_.process);
   return state != CallerState::ending && state != CallerState::gone;
 }

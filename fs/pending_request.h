@@ -17,6 +17,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include <sys/types.h>
@@ -57,14 +58,18 @@ class PendingRequest final : public ChangePermit {
   /// Of the request, also when it is gone.
   FuseAdapter& adapter() const { return *adapter_; }
   const Caller& caller() const { return caller_; }
-  /// Whether the caller still is there: asks the system.
-  bool is_waited_for() const;
+  /// Whether the caller still is there. Asks the system, but no more often than every kAskPause, and not at all about a
+  /// request that is younger: that costs more than to decode a small block.
+  bool is_waited_for();
 
   /// Answers the request if its caller no longer waits.
   void look();
 
  private:
+  using Clock = std::chrono::steady_clock;
   enum class State : std::uint8_t { none, pending, examined, claimed, abandoned };
+
+  static constexpr std::chrono::milliseconds kAskPause{2};
 
   bool is_forsaken() const;
 
@@ -75,6 +80,7 @@ class PendingRequest final : public ChangePermit {
   Caller caller_{};
   Abandon abandon_ = Abandon::never;
   Handles handles_{};
+  Clock::time_point asked_at_{};  // when it was last known that the caller is there; of the thread that answers
 };
 
 }  // namespace cframefs::fs

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "codec/error.h"
-#include "fs/turns.h"
+#include "codec/turns.h"
 
 namespace cframefs::fs {
 
@@ -33,7 +33,7 @@ class ReadPermit {
   /// Whether an error says that a read is no longer wanted, and nothing of the file.
   static bool is_refusal(const codec::Error& error) { return error.kind == codec::ErrorKind::io && error.sys == EINTR; }
   /// Takes a turn unless the read has one already, of these turns or of others.
-  codec::Result<void> enter(Turns& turns) {
+  codec::Result<void> enter(codec::Turns& turns) {
     if (!is_wanted()) return codec::io_error(EINTR, "read");
     if (!needs_turn_ || turn_) return {};
     turn_ = turns.take([this] { return is_wanted(); });
@@ -43,7 +43,7 @@ class ReadPermit {
  private:
   std::function<bool()> is_wanted_;
   bool needs_turn_ = true;
-  Turns::Turn turn_;
+  codec::Turns::Turn turn_;
 };
 
 }  // namespace cframefs::fs

@@ -34,7 +34,7 @@ ReadRoute::ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog&
       small_turns_(std::size_t{kSmallReads} * decoders),
       large_turns_(decoders, [this] { return cache_.pinned_bytes() <= std::max(cache_.bound() / 2, kLeastPinned); }) {}
 
-Turns& ReadRoute::turns_for(std::uint64_t cell_bytes) {
+codec::Turns& ReadRoute::turns_for(std::uint64_t cell_bytes) {
   return cell_bytes > kLargeCell ? large_turns_ : small_turns_;
 }
 

@@ -67,7 +67,7 @@ class ReadRoute {
   struct Gathering;
   class TileCells;
 
-  Turns& turns_for(std::uint64_t cell_bytes);
+  codec::Turns& turns_for(std::uint64_t cell_bytes);
   codec::Result<void> read_piece(const Generation& generation, const frame::Piece& piece, Manner manner, Reply& reply);
   codec::Result<void> read_cells(const Generation& generation, const frame::ChunkReader& reader,
                                  const frame::Piece& piece, Manner manner, Reply& reply);
@@ -118,8 +118,8 @@ class ReadRoute {
   BlockCache cache_;
   codec::ContextPool contexts_;
   ByteBudget budget_;
-  Turns small_turns_;
-  Turns large_turns_;
+  codec::Turns small_turns_;
+  codec::Turns large_turns_;
 };
 
 }  // namespace cframefs::fs

@@ -186,6 +186,55 @@ TEST_F(BlockCacheTest, TheBoundHoldsWhateverIsWanted) {
   }
 }
 
+TEST_F(BlockCacheTest, ACellLargerThanTheBoundLeavesAFewSmallOnes) {
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t i = 0; i < 64; ++i)
+      touch(i);
+  }
+  for (std::int64_t chunk = 1; chunk < 4; ++chunk) {
+    BlockCache::Lookup huge = cache_.find({1, chunk, 0}, 2 * kBound);
+    ASSERT_EQ(huge.found, Found::load);
+    for (std::uint32_t i = 0; i < 64; ++i)
+      EXPECT_EQ(touch(i), Found::ready) << i;
+    cache_.publish(huge.pin);
+    // What comes besides is not kept for long.
+    for (std::uint32_t i = 1000; i < 3000; ++i) {
+      touch(i);
+      ASSERT_LE(cache_.bytes(), 2 * kBound + (std::uint64_t{8} << 20) + kCell);
+    }
+    for (int round = 0; round < 3; ++round) {
+      for (std::uint32_t i = 0; i < 64; ++i)
+        touch(i);
+    }
+  }
+  EXPECT_LE(cache_.bytes(), kBound);
+}
+
+TEST_F(BlockCacheTest, OfSmallAndLargeCellsTheLeastRecentlyUsedGo) {
+  constexpr std::size_t kLarge = std::size_t{5} << 20;
+  const auto touch_large = [&](std::int64_t chunk) {
+    const BlockCache::Lookup lookup = cache_.find({1, chunk, 0}, kLarge);
+    if (lookup.found == Found::load) cache_.publish(lookup.pin);
+    return lookup.found;
+  };
+  for (std::int64_t chunk = 1; chunk < 60; ++chunk) {
+    touch_large(chunk);
+    for (std::uint32_t i = 0; i < 64; ++i)
+      touch(i);
+    ASSERT_LE(cache_.bytes() + pool_.idle_bytes(), kBound);
+  }
+  for (std::uint32_t i = 0; i < 64; ++i)
+    EXPECT_EQ(touch(i), Found::ready) << i;
+  EXPECT_EQ(touch_large(2), Found::load);
+  // Small ones that are wanted again and again, as many as there is room for, push out large ones that are not.
+  for (int round = 0; round < 4; ++round) {
+    for (std::uint32_t i = 0; i < 900; ++i)
+      touch(i);
+  }
+  EXPECT_EQ(touch(5), Found::ready);
+  EXPECT_EQ(touch_large(59), Found::load);
+}
+
 TEST_F(BlockCacheTest, BuffersOfTheHighestTideAreGivenBack) {
   std::vector<Buffer> buffers;
   for (int i = 0; i < 100; ++i)

@@ -1,4 +1,4 @@
-#include "fs/turns.h"
+#include "codec/turns.h"
 
 #include <atomic>
 #include <thread>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cframefs::fs {
+namespace cframefs::codec {
 namespace {
 
 void wait_until_waited_for(const Turns& turns) {
@@ -59,6 +59,18 @@ TEST(Turns, OneThatIsNoLongerWantedLeavesTheLine) {
   EXPECT_TRUE(second_has_turn);
 }
 
+TEST(Turns, ATurnThatBecomesFreeIsNotTakenByOneThatIsNoLongerWanted) {
+  Turns turns(1);
+  Turns::Turn taken = turns.take();
+  std::atomic<bool> is_wanted{true};
+  std::thread waiting([&] { EXPECT_FALSE(turns.take([&] { return is_wanted.load(); })); });
+  wait_until_waited_for(turns);
+  is_wanted = false;
+  taken = Turns::Turn();
+  waiting.join();
+  EXPECT_TRUE(turns.take());
+}
+
 TEST(Turns, WithoutRoomOneAtATime) {
   std::atomic<bool> has_room{false};
   Turns turns(3, [&] { return has_room.load(); });
@@ -80,4 +92,4 @@ TEST(Turns, WithoutRoomOneAtATime) {
 }
 
 }  // namespace
-}  // namespace cframefs::fs
+}  // namespace cframefs::codec

@@ -19,7 +19,7 @@
 
 #include "codec/mutex.h"
 
-namespace cframefs::fs {
+namespace cframefs::codec {
 
 class Turns {
  public:
@@ -51,12 +51,11 @@ class Turns {
   /// Waits for a turn. `is_wanted` is asked every now and then meanwhile; an empty turn if it no longer is.
   template <class Wanted>
   Turn take(const Wanted& is_wanted) {
-    codec::MutexLock lock(mutex_);
+    MutexLock lock(mutex_);
     const auto place = line_.insert(line_.end(), char{});
     while (line_.begin() != place || !is_free()) {
       const bool waits_for_room = has_room_ != nullptr && line_.begin() == place;
       changed_.wait_for(mutex_, waits_for_room ? kRoomPause : kWantedPause);
-      if (line_.begin() == place && is_free()) break;
       if (is_wanted()) continue;
       line_.erase(place);
       changed_.notify_all();
@@ -72,7 +71,7 @@ class Turns {
   }
   /// Whether a thread waits for a turn.
   bool is_waited_for() const {
-    codec::MutexLock lock(mutex_);
+    MutexLock lock(mutex_);
     return !line_.empty();
   }
 
@@ -87,7 +86,7 @@ class Turns {
   void give_back() {
     bool is_waited_for = false;
     {
-      codec::MutexLock lock(mutex_);
+      MutexLock lock(mutex_);
       --taken_;
       is_waited_for = !line_.empty();
     }
@@ -96,10 +95,10 @@ class Turns {
 
   const std::size_t most_;
   const std::function<bool()> has_room_;
-  mutable codec::Mutex mutex_;
-  codec::Condition changed_;
+  mutable Mutex mutex_;
+  Condition changed_;
   std::list<char> line_ GUARDED_BY(mutex_);  // a place for each thread that waits
   std::size_t taken_ GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace cframefs::fs
+}  // namespace cframefs::codec
