@@ -325,7 +325,8 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
   return {};
 }
 
-/// Steps 2 and 3: chunks, index and trailer behind the frame's end. `next.header` is ready to be written afterwards.
+/// Steps 2 and 3 of commit-protocol.md section 2: chunks, index and trailer behind the frame's end. `next.header` is
+/// ready to be written afterwards.
 Result<void> FrameWriter::write_behind(Next& next) {
   const std::uint64_t section = header_.size();
   TailWriter out(files_, file_->fd(), FileOffset{parameters().frame_length});
@@ -407,7 +408,7 @@ Result<void> FrameWriter::append_and_switch() {
   return {};
 }
 
-/// Step 5: one write, inside one sector.
+/// Step 5 of commit-protocol.md section 2: one write, inside one sector.
 Result<void> FrameWriter::switch_to(const Next& next) {
   const std::size_t end = switch_end(header_, next.header);
   const ByteView fields = ByteView(next.header).first(end).subspan(kSwitchBegin);

@@ -3,9 +3,9 @@
 //
 // What store(), resize() and the metalayer calls are told is held in memory (pending_bytes() tells how much). commit()
 // writes it behind the frame's end, where no reader looks, then switches to it with one write of the header's fields
-// (DESIGN section 5). Nothing that the header reaches is overwritten before that. What cannot be switched to so (the
-// last chunk goes, the header's length changes) becomes a new file beside, renamed over the old one. Of a sparse frame,
-// chunks become files of new numbers, and the new index takes the place of the old one so.
+// (frame/doc/commit-protocol.md section 1). Nothing that the header reaches is overwritten before that. What cannot be
+// switched to so (the last chunk goes, the header's length changes) becomes a new file beside, renamed over the old
+// one. Of a sparse frame, chunks become files of new numbers, and the new index takes the place of the old one so.
 //
 // States: after a failed sync nothing is known of what is on disk, so every later commit() fails until the frame is
 // opened again. After any other error what is pending is still pending, the disk holds the committed state, and

@@ -68,7 +68,7 @@ struct Io {
   Input* in = nullptr;            // null: there is nothing to read
 };
 
-/// DESIGN: what the exit status of every program says. `interrupted` never leaves the process as a status: main ends by
+/// What the exit status of every program says. `interrupted` never leaves the process as a status: main ends by
 /// the signal itself.
 enum ExitStatus : int { done = 0, data_at_fault = 1, call_at_fault = 2, system_at_fault = 3, interrupted = 130 };
 
