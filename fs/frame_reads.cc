@@ -100,7 +100,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     handle->writable = true;
     handle->append = (flags & O_APPEND) != 0;
     if ((flags & O_TRUNC) != 0) {
-      if (auto cut = writer->resize(0); !cut) {
+      if (auto cut = writer->resize(0, changer(*handle)); !cut) {
         release(std::move(handle));
         return codec::Failure(cut.error());
       }

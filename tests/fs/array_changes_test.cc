@@ -1,8 +1,12 @@
 // Arrays that are written through the filesystem object, against a model that is nothing but the items in C order:
 // what is read back before, during and after a commit, how the chunks on disk hold it, and what is refused.
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <future>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -339,6 +343,107 @@ TEST_F(ArrayChangesTest, AnArrayWithoutRowsThatIsOnlyEmptiedStaysAndThatIsTold) 
   ASSERT_TRUE(write(*handle, 0, same));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content_now(), same);
+}
+
+/// The kernel tells of the last close some time after it: the next program may have emptied the array by then.
+TEST_F(ArrayChangesTest, AWriterThatLeavesTakesNothingFromTheNextOne) {
+  start_with(frame::ArrayForm::npy, ArraySpec{{}, {}, {}, 8, "<f8"}, test::varied_items(8));
+  std::string text;
+  for (unsigned round = 0; round < 100; ++round) {
+    auto last = open(name_, O_WRONLY);
+    std::atomic<bool> may_leave{false};
+    std::thread leaving([&] {
+      while (!may_leave)
+        std::this_thread::yield();
+      filesystem_->release(std::move(last));
+    });
+    // In the middle of the open.
+    disk_.at_status = [&] { may_leave = true; };
+    auto handle = open(name_, O_WRONLY | O_TRUNC);
+    disk_.at_status = nullptr;
+    text = npy_file(round % 2 == 0 ? "<f4" : "<f8", round % 2 == 0 ? 4 : 8, {}, static_cast<std::uint8_t>(round));
+    const auto written = write(*handle, 0, text);
+    leaving.join();
+    ASSERT_TRUE(written) << written.error().reason << ", round " << round;
+    ASSERT_TRUE(close(std::move(handle)));
+  }
+  EXPECT_EQ(content_now(), text);
+}
+
+TEST_F(ArrayChangesTest, WhatOneProgramIsAboutToCompleteIsNoFailureOfAnother) {
+  start_plain(frame::ArrayForm::npy);
+  auto other = open(name_);
+  auto appending = open(name_, O_RDWR | O_APPEND);
+  ASSERT_TRUE(write(*appending, 0, std::string(row() / 2, 'a')));
+  EXPECT_TRUE(filesystem_->sync(*other, false));
+  EXPECT_EQ(errno_of(filesystem_->sync(*appending, false)), EINVAL);
+  ASSERT_TRUE(write(*other, head_, "b"));
+  EXPECT_TRUE(close(std::move(other)));
+  ASSERT_TRUE(write(*appending, 0, std::string(row() / 2, 'a')));
+  EXPECT_TRUE(close(std::move(appending)));
+  write_model(model_.size(), Bytes(row(), 'a'));
+  model_[0] = 'b';
+  EXPECT_EQ(content_now(), expected());
+
+  start_with(frame::ArrayForm::npy, ArraySpec{{}, {}, {}, 8, "<f8"}, test::varied_items(8));
+  other = open(name_);
+  auto emptying = open(name_, O_RDWR | O_TRUNC);
+  EXPECT_TRUE(close(std::move(other)));
+  EXPECT_EQ(errno_of(filesystem_->flush(*emptying)), EINVAL);
+  const std::string text = npy_file("<f4", 4, {5}, 3);
+  ASSERT_TRUE(write(*emptying, 0, text));
+  EXPECT_TRUE(close(std::move(emptying)));
+  EXPECT_EQ(content_now(), text);
+}
+
+TEST_F(ArrayChangesTest, AnArrayWithoutRowsIsNotEmptiedByItsName) {
+  start_with(frame::ArrayForm::npy, ArraySpec{{}, {}, {}, 8, "<f8"}, test::varied_items(8));
+  AttributeChanges empty;
+  empty.size = 0;
+  const auto found = filesystem_->lookup(kRootNode, name_);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(errno_of(filesystem_->change_attributes(found->node, nullptr, empty)), EINVAL);
+  EXPECT_EQ(content_now(), expected());
+}
+
+/// The kernel writes its pages by several requests at once.
+TEST_F(ArrayChangesTest, PagesOfANewArrayMayComeBeforeItsHeader) {
+  options_.writeback = true;
+  constexpr std::size_t kPart = std::size_t{1} << 20;
+  const std::string text = npy_file("<f8", 8, {300, 900}, 7);
+  const auto write_pages = [&](FileHandle& handle, std::size_t at) {
+    const std::string part = text.substr(at, kPart);
+    return filesystem_->write(handle, at,
+                              codec::ByteView(reinterpret_cast<const std::uint8_t*>(part.data()), part.size()), true);
+  };
+  const std::vector<ArraySpec> before = {
+      {{}, {}, {}, 8, "<f8"}, {{3, 0}, {1, 1}, {1, 1}, 8, "<i8"}, {{7, 6}, {3, 4}, {2, 3}, 4, "<i4"}};
+  for (const ArraySpec& spec : before) {
+    start_with(frame::ArrayForm::npy, spec, test::varied_items(spec.nbytes()));
+    auto handle = open(name_, O_RDWR | O_TRUNC);
+    auto second = std::async(std::launch::async, [&] { return write_pages(*handle, kPart); });
+    auto third = std::async(std::launch::async, [&] { return write_pages(*handle, 2 * kPart); });
+    second.wait_for(std::chrono::milliseconds(50));
+    const auto first = write_pages(*handle, 0);
+    ASSERT_TRUE(first) << spec.shape.size() << ": " << first.error().reason;
+    EXPECT_TRUE(second.get());
+    EXPECT_TRUE(third.get());
+    EXPECT_TRUE(filesystem_->flush(*handle));
+    EXPECT_TRUE(read(*handle, 0, text.size()) == text);
+    filesystem_->release(std::move(handle));
+  }
+}
+
+TEST_F(ArrayChangesTest, PagesOfAnEmptiedArrayNeedNoHeader) {
+  options_.writeback = true;
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_, O_RDWR | O_TRUNC);
+  resize_model(0);
+  write_model(0, Bytes(2 * row(), 'x'));
+  const Bytes rows(2 * row(), 'x');
+  EXPECT_TRUE(filesystem_->write(*handle, head_, rows, true));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
 }
 
 TEST_F(ArrayChangesTest, ArraysWithoutRowsAreOverwrittenOnly) {

@@ -20,6 +20,7 @@
 #include "codec/mutex.h"
 #include "fs/errno_table.h"
 #include "fs/filesystem.h"
+#include "tests/fs/gate.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -87,6 +88,14 @@ class BrokenDisk final : public test::ForwardingFiles {
     asked_to_write += length;
     ForwardingFiles::write_out_soon(fd, at, length);
   }
+  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+    if (Gate* gate = read_gate) gate->pass();
+    return ForwardingFiles::pread(fd, into, at);
+  }
+  codec::Result<struct stat> status(int fd) override {
+    if (at_status && asking == std::this_thread::get_id()) at_status();
+    return ForwardingFiles::status(fd);
+  }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
     auto status = ForwardingFiles::status_at(dir, path);
     if (after_status && asking == std::this_thread::get_id()) after_status();
@@ -106,12 +115,14 @@ class BrokenDisk final : public test::ForwardingFiles {
     ++flushes;
     return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(fd);
   }
+  std::atomic<Gate*> read_gate{nullptr};
   std::atomic<int> flush_error{0};  // what the filesystem tells at close alone
   std::atomic<int> flushes{0};
   std::atomic<int> refused_locks{0};      // as if other programs held them; negative: all
   std::function<void()> at_refused_lock;  // in the thread that asks for it
   std::atomic<int> locks_tried{0};
-  std::function<void()> after_status;  // for calls of `asking`, which sets it
+  std::function<void()> at_status;     // for calls of `asking`, which sets it
+  std::function<void()> after_status;  // the same
   const std::thread::id asking = std::this_thread::get_id();
   std::atomic<int> write_error{0};
   std::atomic<int> writes_left{-1};  // then the disk is full; negative: it never is

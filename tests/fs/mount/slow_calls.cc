@@ -6,8 +6,11 @@
 // GATED_CALLS names calls that wait for as long as the file exists that GATE names: "fsync pwrite". GATED_FILE: only
 // those on open files whose path holds this text. The first call that has to wait makes the file GATE + ".reached".
 //
+// ABORTED_READS: the end of a mount, which read(2) tells by ENODEV, is told as to a thread that was about to take a request.
+//
 // HELD_READ names a file: while it is there, the first read of a file whose name begins with "held" that begins between
 // its first and its third MiB waits, and says so by making the file HELD_READ + ".reached". All later ones go on.
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -83,6 +86,13 @@ extern "C" pid_t fork() noexcept {
   const pid_t child = real();
   if (child == 0 && ++forks == 2) take_long("second_fork");
   return child;
+}
+
+extern "C" ssize_t read(int fd, void* into, std::size_t size) {
+  static const auto real = next<ssize_t (*)(int, void*, std::size_t)>("read");
+  const ssize_t got = real(fd, into, size);
+  if (got < 0 && errno == ENODEV && !given("ABORTED_READS").empty()) errno = ECONNABORTED;
+  return got;
 }
 
 extern "C" int fsync(int fd) {
