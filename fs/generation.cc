@@ -12,8 +12,24 @@ constexpr std::uint64_t kCellBytes = std::uint64_t{64} << 10;
 }  // namespace
 
 Generation::Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view,
-                       std::string path)
-    : id_(id), identity_(identity), view_(std::move(view)), path_(std::move(path)), readers_(kReaderBytes) {}
+                       std::string path, std::shared_ptr<const frame::ReadRecord> record)
+    : id_(id),
+      identity_(identity),
+      view_(std::move(view)),
+      path_(std::move(path)),
+      record_(std::move(record)),
+      readers_(kReaderBytes) {}
+
+std::shared_ptr<const Generation> Generation::with_identity(const frame::Identity& identity) const {
+  return std::make_shared<const Generation>(id_, identity, view_, path_, record_);
+}
+
+bool Generation::has_same_content(const frame::Identity& now) const {
+  frame::Identity same = now;
+  same.mtime_ns = identity_.mtime_ns;
+  same.ctime_ns = identity_.ctime_ns;
+  return same == identity_ && record_ && record_->is_unchanged();
+}
 
 codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(frame::ChunkNumber chunk) const {
   if (auto kept = readers_.find(chunk.value)) return *kept;

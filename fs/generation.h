@@ -1,8 +1,9 @@
 // One state of one frame, opened and ready to be read: what a file handle reads from.
 //
 // Handles that find the backing file unchanged share a generation; when it changes, the next one gets a new number, so
-// cells of an older state are never served for a newer one. Thread safety: immutable but for the synchronised memory of
-// chunk readers. Ownership: shared by handles and decode-ahead tasks.
+// cells of an older state are never served for a newer one; unless nothing but its times is found to have changed.
+// Thread safety: immutable but for the synchronised memory of chunk readers. Ownership: shared by handles and
+// decode-ahead tasks.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,20 @@
 
 #include "frame/chunk_reader.h"
 #include "frame/flat_view.h"
+#include "frame/read_record.h"
 #include "frame/recent_map.h"
 
 namespace cframefs::fs {
 
 class Generation {
  public:
-  Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path);
+  /// `record`: of what has been read of the file; may be null.
+  Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path,
+             std::shared_ptr<const frame::ReadRecord> record = nullptr);
+  /// The same state, whose file has other times now.
+  std::shared_ptr<const Generation> with_identity(const frame::Identity& identity) const;
+  /// Whether the file, which has other times now, is what it was as far as anything is known of it.
+  bool has_same_content(const frame::Identity& now) const;
 
   std::uint64_t id() const { return id_; }
   const frame::Identity& identity() const { return identity_; }
@@ -40,6 +48,7 @@ class Generation {
   const frame::Identity identity_;
   const std::shared_ptr<const frame::FlatView> view_;
   const std::string path_;
+  const std::shared_ptr<const frame::ReadRecord> record_;
   mutable frame::RecentMap<std::int64_t, Reader> readers_;
 };
 
