@@ -1,6 +1,5 @@
 // Arrays that are written through the filesystem object, against a model that is nothing but the items in C order:
 // what is read back before, during and after a commit, how the chunks on disk hold it, and what is refused.
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <future>
@@ -343,31 +342,6 @@ TEST_F(ArrayChangesTest, AnArrayWithoutRowsThatIsOnlyEmptiedStaysAndThatIsTold) 
   ASSERT_TRUE(write(*handle, 0, same));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content_now(), same);
-}
-
-/// The kernel tells of the last close some time after it: the next program may have emptied the array by then.
-TEST_F(ArrayChangesTest, AWriterThatLeavesTakesNothingFromTheNextOne) {
-  start_with(frame::ArrayForm::npy, ArraySpec{{}, {}, {}, 8, "<f8"}, test::varied_items(8));
-  std::string text;
-  for (unsigned round = 0; round < 100; ++round) {
-    auto last = open(name_, O_WRONLY);
-    std::atomic<bool> may_leave{false};
-    std::thread leaving([&] {
-      while (!may_leave)
-        std::this_thread::yield();
-      filesystem_->release(std::move(last));
-    });
-    // In the middle of the open.
-    disk_.at_status = [&] { may_leave = true; };
-    auto handle = open(name_, O_WRONLY | O_TRUNC);
-    disk_.at_status = nullptr;
-    text = npy_file(round % 2 == 0 ? "<f4" : "<f8", round % 2 == 0 ? 4 : 8, {}, static_cast<std::uint8_t>(round));
-    const auto written = write(*handle, 0, text);
-    leaving.join();
-    ASSERT_TRUE(written) << written.error().reason << ", round " << round;
-    ASSERT_TRUE(close(std::move(handle)));
-  }
-  EXPECT_EQ(content_now(), text);
 }
 
 TEST_F(ArrayChangesTest, WhatOneProgramIsAboutToCompleteIsNoFailureOfAnother) {

@@ -92,10 +92,6 @@ class BrokenDisk final : public test::ForwardingFiles {
     if (Gate* gate = read_gate) gate->pass();
     return ForwardingFiles::pread(fd, into, at);
   }
-  codec::Result<struct stat> status(int fd) override {
-    if (at_status && asking == std::this_thread::get_id()) at_status();
-    return ForwardingFiles::status(fd);
-  }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
     auto status = ForwardingFiles::status_at(dir, path);
     if (after_status && asking == std::this_thread::get_id()) after_status();
@@ -121,8 +117,7 @@ class BrokenDisk final : public test::ForwardingFiles {
   std::atomic<int> refused_locks{0};      // as if other programs held them; negative: all
   std::function<void()> at_refused_lock;  // in the thread that asks for it
   std::atomic<int> locks_tried{0};
-  std::function<void()> at_status;     // for calls of `asking`, which sets it
-  std::function<void()> after_status;  // the same
+  std::function<void()> after_status;  // for calls of `asking`, which sets it
   const std::thread::id asking = std::this_thread::get_id();
   std::atomic<int> write_error{0};
   std::atomic<int> writes_left{-1};  // then the disk is full; negative: it never is
