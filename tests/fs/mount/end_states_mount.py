@@ -45,7 +45,7 @@ class EndStates(unittest.TestCase):
         self.assertEqual(self.stored("not synced"), NOT_SYNCED)
         if kind == "copy":
             self.assertIn(self.stored("target"), [self.large] if answer == "done" else [self.large, self.written])
-        elif kind in ("fsync", "close"):
+        elif kind in ("fsync", "close", "locked"):
             self.assertEqual(self.stored("target"), self.written)
         elif kind == "write" and answer == "done":
             self.assertEqual(self.stored("large")[PLACE : PLACE + 1], b"x")
