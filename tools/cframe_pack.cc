@@ -1,7 +1,7 @@
 // cframe pack: a frame of any file's bytes.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,12 +11,15 @@
 
 #include "codec/names.h"
 #include "frame/frame_choice.h"
+#include "frame/npy_file.h"
+#include "frame/suffixes.h"
 #include "tools/cframe.h"
+#include "tools/cframe_convert.h"
 #include "tools/flat_stream.h"
 #include "tools/frame_packer.h"
 #include "tools/frame_wishes.h"
-#include "tools/new_file.h"
 #include "tools/progress.h"
+#include "tools/result_file.h"
 #include "tools/sizes.h"
 #include "tools/tuner.h"
 
@@ -28,7 +31,10 @@ using codec::Result;
 
 constexpr std::size_t kTunePiece = std::size_t{512} << 10;
 constexpr std::size_t kTunePieces = 4;
-constexpr mode_t kDefaultMode = 0666;
+// Pieces of which the size of items is judged: so many are looked at, until there is a sample's worth of them.
+constexpr std::size_t kTypicalPiece = (std::size_t{32} << 10) / frame::kItemsAlign * frame::kItemsAlign;
+constexpr std::size_t kTypicalPieces = 16;
+constexpr std::size_t kMostPeeked = std::size_t{32} << 20;  // of a stream, behind zeros
 
 struct PackOptions {
   std::string in;
@@ -44,9 +50,12 @@ class Source final : public Input {
  public:
   static Result<Source> open(const std::string& path, Io& io) {
     Source source;
-    source.name_ = path == "-" ? "standard input" : path;
-    if (path == "-") {
+    const bool is_stream = path == kStandardStream;
+    source.name_ = is_stream ? "standard input" : path;
+    source.path_ = path;
+    if (is_stream) {
       if (io.in == nullptr) return codec::invalid("there is no standard input");
+      source.path_ = io.in->path();
       source.input_ = io.in;
       return source;
     }
@@ -56,7 +65,8 @@ class Source final : public Input {
     const auto status = frame::system_files().status(*fd);
     if (!status) return codec::Failure(status.error());
     if (S_ISDIR(status->st_mode)) return codec::invalid("is a folder");
-    source.mode_ = status->st_mode & 0777;
+    if (S_ISREG(status->st_mode)) source.traits_ = FileTraits::of(*status);
+    source.traits_.mode = status->st_mode & 0777;
     if (S_ISREG(status->st_mode)) source.size_ = static_cast<std::uint64_t>(status->st_size);
     source.owned_ = std::make_unique<DescriptorInput>(*fd, io.stop);
     source.input_ = source.owned_.get();
@@ -65,7 +75,9 @@ class Source final : public Input {
 
   /// Of a regular file.
   std::optional<std::uint64_t> size() const { return size_; }
-  mode_t mode() const { return mode_; }
+  /// Of a file, also where it is standard input; empty for a stream.
+  std::string path() const override { return path_; }
+  const FileTraits& traits() const { return traits_; }
 
   /// The first `length` bytes, or all there are. They are read again by read().
   Result<codec::ByteView> peek(std::size_t length) {
@@ -100,6 +112,24 @@ class Source final : public Input {
     };
   }
 
+  /// What the size of items is judged by: the header of a .npy file and what follows it; else pieces from all over a
+  /// regular file but those of one value, or of a stream the first data that is not zeros.
+  Result<std::vector<std::uint8_t>> typical() {
+    for (std::size_t length = frame::kSampleBytes;; length *= 4) {
+      const auto head = peek(length);
+      if (!head) return codec::Failure(head.error());
+      const bool is_scattered = !frame::has_npy_magic(*head) && size_.value_or(0) > 4 * frame::kSampleBytes;
+      if (is_scattered) return typical_pieces();
+      const auto tail = head->last(std::min(head->size(), frame::kSampleBytes));
+      const bool zeros = std::all_of(tail.begin(), tail.end(), [](std::uint8_t byte) { return byte == 0; });
+      if (!zeros || head->size() < length || length >= kMostPeeked) {
+        const std::size_t behind_zeros = head->size() > frame::kSampleBytes ? head->size() - tail.size() : 0;
+        const auto data = head->subspan(behind_zeros / frame::kItemsAlign * frame::kItemsAlign);
+        return std::vector<std::uint8_t>(data.begin(), data.end());
+      }
+    }
+  }
+
   /// Pieces from all over a regular file, or of the beginning of a stream.
   Result<std::vector<std::vector<std::uint8_t>>> samples() {
     std::vector<std::vector<std::uint8_t>> pieces;
@@ -126,6 +156,20 @@ class Source final : public Input {
   }
 
  private:
+  Result<std::vector<std::uint8_t>> typical_pieces() const {
+    std::vector<std::uint8_t> all;
+    for (std::size_t i = 0; i < kTypicalPieces && all.size() < frame::kSampleBytes; ++i) {
+      std::vector<std::uint8_t> piece(kTypicalPiece);
+      const std::uint64_t at = *size_ / kTypicalPieces * i / frame::kItemsAlign * frame::kItemsAlign;
+      const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
+      if (!got) return codec::Failure(got.error());
+      piece.resize(*got / frame::kItemsAlign * frame::kItemsAlign);
+      const bool one_value = std::adjacent_find(piece.begin(), piece.end(), std::not_equal_to<>()) == piece.end();
+      if (!one_value) all.insert(all.end(), piece.begin(), piece.end());
+    }
+    return all;
+  }
+
   Result<std::size_t> read_on(codec::ByteSpan into) {
     auto got = input_->read(into);
     if (!got) got.error().path = name_;
@@ -133,11 +177,12 @@ class Source final : public Input {
   }
 
   std::string name_;
+  std::string path_;
   std::unique_ptr<frame::Descriptor> file_;
   std::unique_ptr<DescriptorInput> owned_;
   Input* input_ = nullptr;
   std::optional<std::uint64_t> size_;
-  mode_t mode_ = kDefaultMode;
+  FileTraits traits_;
   std::vector<std::uint8_t> head_;
   std::size_t taken_ = 0;
 };
@@ -162,9 +207,18 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
   const FrameWishes& wishes = options.wishes;
   const auto chunksize = static_cast<std::int64_t>(wishes.chunksize);
   codec::EncodeParameters encode = wishes.parameters();
+  std::vector<std::uint8_t> typical;
+  if (encode.typesize == 0) {
+    auto found = source.typical();
+    if (!found) return codec::Failure(found.error());
+    typical = std::move(*found);
+    encode.typesize = frame::choose_typesize(context, encode, typical);
+  }
   if (options.tune) {
-    const auto samples = source.samples();
+    auto samples = source.samples();
     if (!samples) return codec::Failure(samples.error());
+    // The size of items is tried on the first one, with each filter anew.
+    if (!typical.empty()) samples->insert(samples->begin(), std::move(typical));
     if (!samples->empty()) {
       const auto tuned = tune(context, wishes, *samples);
       if (!tuned) return codec::Failure(tuned.error());
@@ -175,16 +229,21 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
                    ratio_text(tuned->ratio, 1) + " on samples)\n");
     }
   }
-  const auto head = source.peek(encode.typesize == 0 ? frame::kSampleBytes : 0);
-  if (!head) return codec::Failure(head.error());
-  return frame::choose_frame(context, encode, chunksize, *head);
+  return frame::choose_frame(context, encode, chunksize, {});
 }
 
 int run_pack(const PackOptions& options, Io& io) {
+  // Every reader takes a file of this name for an array.
+  if (options.out.ends_with(frame::kArraySuffix)) {
+    if (!options.tune) return pack_array(options.in, options.out, options.wishes, options.force, options.workers, io);
+    return report(
+        io, codec::invalid("--tune is for frames; an array is made as --codec, --clevel and --filter say").value());
+  }
   if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
   auto source = Source::open(options.in, io);
   if (!source) return report_failure(io, source.error(), options.in);
-  auto file = NewFile::create(frame::system_files(), options.out, options.force, source->mode());
+  if (auto apart = check_apart(source->path(), options.out); !apart) return report(io, apart.error());
+  auto file = ResultFile::create(options.out, options.force, source->traits(), io);
   if (!file) return report_failure(io, file.error(), options.out);
   const auto frame = choose(options, *source, io);
   if (!frame) return report_failure(io, frame.error(), options.in);
@@ -208,7 +267,7 @@ int run_pack(const PackOptions& options, Io& io) {
 SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
   app.add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
-  app.add_option("OUT", options->out, "Frame to make")->required()->type_name("");
+  app.add_option("OUT", options->out, "Frame to make, or - for standard output")->required()->type_name("");
   add_frame_options(app, options->wishes);
   app.add_flag("--tune", options->tune, "Try settings on samples and take the best; those given stay");
   app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
