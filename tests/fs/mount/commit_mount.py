@@ -72,6 +72,22 @@ class Commits(unittest.TestCase):
                 self.assertGreaterEqual(last, accepted, (name, option))
                 os.unlink(path)
 
+    def test_a_frame_that_is_put_anew_shares_its_inode_number_with_no_other_file(self):
+        with self.mount() as mount:
+            for number in range(8):
+                # A commit that takes the last chunk away makes a new file.
+                with open(mount / "x", "wb") as frame:
+                    frame.write(os.urandom(50_000))
+                os.truncate(mount / "x", 0)
+                with open(mount / f"new-{number}", "wb") as new:
+                    new.write(b"new")
+                # Looked up or not: what readdir tells is what stat tells.
+                with os.scandir(mount.path) as entries:
+                    told = {entry.name: entry.inode() for entry in entries}
+                shown = {name: os.lstat(mount / name).st_ino for name in os.listdir(mount.path)}
+                self.assertEqual(len(set(shown.values())), number + 2, shown)
+                self.assertEqual(told, shown)
+
     def test_a_line_that_a_lock_keeps_from_the_disk_waits(self):
         mount = self.mount("commit_interval=1")
         with open(mount / "x", "w", encoding="ascii") as file:
