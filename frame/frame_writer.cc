@@ -460,7 +460,7 @@ Result<void> FrameWriter::make_new_file() {
   }
   if (folder_ && durable) {
     // The names of the new chunk files, before an index that refers to them.
-    if (auto synced = files_.sync(folder_->fd(), false); !synced) {
+    if (auto synced = sync_directory(files_, folder_->fd()); !synced) {
       failed_ = true;
       return synced;
     }

@@ -9,6 +9,7 @@
 
 #include "codec/chunk_header.h"
 #include "frame/live_copy.h"
+#include "frame/replacement_file.h"
 #include "frame/sparse_frame.h"
 
 namespace cframefs::frame {
@@ -113,7 +114,9 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   written_.push_back(number);
   // Root writes for the frame's owner; another user's files are that user's.
   if (::geteuid() == 0 && (user_ != 0 || group_ != ::getegid())) {
-    if (auto given = files_.change_owner(file.fd(), user_, group_); !given) return given;
+    const auto given = files_.change_owner(file.fd(), user_, group_);
+    // As for the index: where owners cannot be given, files are whose the filesystem says.
+    if (!given && !is_refused_change(given.error())) return given;
   }
   if (auto put = files_.pwrite(file.fd(), bytes, FileOffset{0}); !put) return put;
   auto synced = files_.sync(file.fd(), false);
