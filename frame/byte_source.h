@@ -24,6 +24,10 @@ struct Identity {
   /// could bear the same stamp.
   bool settled = false;
 
+  /// A file that has settled no more than this, and bears a stamp without fractions of a second, may be changed again
+  /// and again while all that stat(2) tells stays the same. With finer stamps a change is seen a moment late at most.
+  bool may_hide_changes() const { return !settled && is_coarse(); }
+
   /// As far as the stamps tell; says nothing of `settled`.
   bool operator==(const Identity& other) const {
     return device == other.device && inode == other.inode && size == other.size && mtime_ns == other.mtime_ns &&
@@ -31,7 +35,9 @@ struct Identity {
   }
   /// What was learnt at the time of this identity holds at the time of `now`, too. False once, for a file that was
   /// looked at so soon after a change that a second change would not have shown.
-  bool is_still(const Identity& now) const { return *this == now && (settled || !now.settled); }
+  bool is_still(const Identity& now) const { return *this == now && (settled || (!now.settled && !now.is_coarse())); }
+  /// The clock that stamps the file goes by seconds, as far as this stamp tells.
+  bool is_coarse() const { return ctime_ns % 1'000'000'000 == 0; }
 
   /// `status` has just been asked for.
   static Identity of(const struct stat& status);

@@ -247,7 +247,8 @@ class Filesystem {
   void note_metalayer_damage(const frame::Container& container, const std::string& path);
   /// This state of the file was found damaged, and that was logged, when it was looked at.
   static bool is_known_damaged(Node& node, const frame::Identity& identity);
-  codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle);
+  enum class Look : std::uint8_t { first, after_read };
+  codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle, Look kind = Look::first);
   /// A node and the state of its file.
   struct Watched {
     std::shared_ptr<Node> node;
@@ -373,7 +374,8 @@ class Filesystem {
   codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
       REQUIRES(changes_);
   void move_lock(const Entry& from, const Entry& to);
-  std::string temporary_name();
+  /// `suffix`: that of the name which the file is to get, for the source may be a mount that goes by it.
+  std::string temporary_name(std::string_view suffix = {});
   codec::Result<struct stat> create_plain(const HeldDirectory& folder, const std::string& name, mode_t mode);
   using FindFile = std::function<codec::Result<SharedFile>()>;
   using ChangeFile = std::function<codec::Result<void>(int fd)>;

@@ -173,7 +173,7 @@ codec::Result<FramePlace> Filesystem::place_of_frame(const Node& node) {
 }
 
 codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& folder, const std::string& name, mode_t mode) {
-  const std::string temporary = temporary_name();
+  const std::string temporary = temporary_name(NameRules::suffix_of(name));
   constexpr mode_t kRights = 0777;
   auto fd = files_.create_at(folder->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());

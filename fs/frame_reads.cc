@@ -209,7 +209,7 @@ void Filesystem::note_metalayer_damage(const frame::Container& container, const 
   }
 }
 
-codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(FileHandle& handle) {
+codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(FileHandle& handle, Look kind) {
   std::shared_ptr<const Generation> generation;
   {
     codec::MutexLock lock(handle.mutex);
@@ -219,7 +219,9 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   const PageCacheState::Look look = handle.node->pages.begin_look();
   auto identity = tree_.identity(file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
-  if (generation->identity().is_still(*identity)) return generation;
+  // A file that may be changed without another stamp is opened anew for each read, but is the same after it.
+  const bool is_same = kind == Look::after_read && generation->identity() == *identity && !identity->settled;
+  if (is_same || generation->identity().is_still(*identity)) return generation;
   auto fresh = generation_of(*handle.node, file);
   if (!fresh) return fresh;
   statistics_.generations.fetch_add(1, std::memory_order_relaxed);
@@ -262,7 +264,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply, manner);
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
     mark.close();
-    auto now = current_generation(handle);
+    auto now = current_generation(handle, Look::after_read);
     if (now && *now == *generation) {
       if (!done && !ReadPermit::is_refusal(done.error())) handle.node->pages.note_damage();
       return done;

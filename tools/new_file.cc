@@ -17,8 +17,6 @@ namespace {
 
 constexpr int kAttempts = 100;  // at a name that no file has
 
-/// In a mount of ours, which keeps the other prefix for itself.
-constexpr const char* kPrefixInMounts = ".cframe-part.";
 constexpr std::size_t kLongestSuffix = 16;
 
 /// A mount stores a file by its suffix; under a temporary name it has to be stored as under its own.
@@ -77,15 +75,10 @@ Result<void> NewFile::check_place() const {
 }
 
 Result<void> NewFile::make_temporary(mode_t mode) {
-  auto made = make_temporary(frame::kTemporaryPrefix, {}, mode);
-  if (made || made.error().sys != EPERM) return made;
-  return make_temporary(kPrefixInMounts, suffix_of(name_), mode);
-}
-
-Result<void> NewFile::make_temporary(const std::string& prefix, const std::string& suffix, mode_t mode) {
+  const std::string suffix = suffix_of(name_);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     // Short, because the name itself may be as long as names can be.
-    temporary_ = prefix + std::to_string(::getpid()) + "." + std::to_string(attempt) + suffix;
+    temporary_ = frame::kTemporaryPrefix + std::to_string(::getpid()) + "." + std::to_string(attempt) + suffix;
     const auto fd = files_->create_at(folder_.fd(), temporary_, O_RDWR | O_EXCL, mode);
     if (fd) {
       file_ = frame::Descriptor(*files_, *fd);
@@ -109,7 +102,7 @@ Result<void> NewFile::publish() {
   if (done) done = take_place();
   if (!done) return at_path(done.error(), path_);
   file_.reset();
-  if (auto synced = files_->sync(folder_.fd(), false); !synced) return at_path(synced.error(), path_);
+  if (auto synced = frame::sync_directory(*files_, folder_.fd()); !synced) return at_path(synced.error(), path_);
   return {};
 }
 

@@ -33,7 +33,6 @@ class NewFile {
   codec::Result<void> open_folder();
   codec::Result<void> check_place() const;
   codec::Result<void> make_temporary(mode_t mode);
-  codec::Result<void> make_temporary(const std::string& prefix, const std::string& suffix, mode_t mode);
   codec::Result<void> take_place();
   codec::Failure refused(const char* why) const;
 
