@@ -140,7 +140,7 @@ class WrittenFilesystem : public ::testing::Test {
   void TearDown() override { stop(); }
 
   void start() {
-    filesystem_ = std::make_unique<Filesystem>(disk_, options_);
+    filesystem_ = std::make_unique<Filesystem>(*files_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
     filesystem_->start(kernel_, kernel_readahead_);
   }
@@ -227,6 +227,7 @@ class WrittenFilesystem : public ::testing::Test {
 
   test::TempDir folder_;
   BrokenDisk disk_;
+  frame::FileOps* files_ = &disk_;
   CountingKernel kernel_;
   KernelReadahead kernel_readahead_;
   MountOptions options_;
