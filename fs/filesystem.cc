@@ -43,9 +43,9 @@ std::uint64_t default_dirty_limit() {
 Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
     : files_(files),
       options_(options),
+      route_(options.cache_size.value_or(default_cache_size()), statistics_, once_, ahead_threads(options) + 1),
       tree_(files, options),
       index_cache_(std::make_shared<frame::IndexCache>()),
-      route_(options.cache_size.value_or(default_cache_size()), statistics_, once_, ahead_threads(options) + 1),
       ahead_(route_, workers_, options.readahead, ahead_threads(options) + 1),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
       encoders_(workers_, ahead_threads(options), statistics_) {

@@ -435,11 +435,11 @@ class Filesystem {
   const DescriptorReserve reserve_;
   Statistics statistics_;
   OnceLog once_;
+  ReadRoute route_;  // before all that may hold a generation
   SourceTree tree_;
   NodeTable nodes_;
   HeldDirectories directories_{files_, nodes_};
   std::shared_ptr<frame::IndexCache> index_cache_;
-  ReadRoute route_;
   WorkerPool workers_;
   Notifier notifier_;
   ReadAhead::Shared ahead_;

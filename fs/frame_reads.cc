@@ -185,7 +185,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (view && steady) {
       note_metalayer_damage((*view)->container(), path);
       return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                std::move(*view), path);
+                                                std::move(*view), path, route_.cache());
     }
     // A frame that another process is appending to cannot be opened between two of its writes.
     const bool settled = steady && !changed_just_now(*after);

@@ -12,8 +12,13 @@ constexpr std::uint64_t kCellBytes = std::uint64_t{64} << 10;
 }  // namespace
 
 Generation::Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view,
-                       std::string path)
-    : id_(id), identity_(identity), view_(std::move(view)), path_(std::move(path)), readers_(kReaderBytes) {}
+                       std::string path, BlockCache& cache)
+    : id_(id),
+      identity_(identity),
+      view_(std::move(view)),
+      path_(std::move(path)),
+      cache_(cache),
+      readers_(kReaderBytes) {}
 
 codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(frame::ChunkNumber chunk) const {
   if (auto kept = readers_.find(chunk.value)) return *kept;

@@ -1,8 +1,9 @@
 // One state of one frame, opened and ready to be read: what a file handle reads from.
 //
 // Handles that find the backing file unchanged share a generation; when it changes, the next one gets a new number, so
-// cells of an older state are never served for a newer one. Thread safety: immutable but for the synchronised memory of
-// chunk readers. Ownership: shared by handles and decode-ahead tasks.
+// cells of an older state are never served for a newer one; they leave the cache with the generation. Thread safety:
+// immutable but for the synchronised memory of chunk readers. Ownership: shared by handles and decode-ahead tasks; the
+// cache must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,18 @@
 #include "frame/chunk_reader.h"
 #include "frame/flat_view.h"
 #include "frame/recent_map.h"
+#include "fs/block_cache.h"
 
 namespace cframefs::fs {
 
 class Generation {
  public:
-  Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path);
+  /// `cache`: what holds cells of it.
+  Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path,
+             BlockCache& cache);
+  ~Generation() { cache_.drop(id_); }
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
 
   std::uint64_t id() const { return id_; }
   const frame::Identity& identity() const { return identity_; }
@@ -40,6 +47,7 @@ class Generation {
   const frame::Identity identity_;
   const std::shared_ptr<const frame::FlatView> view_;
   const std::string path_;
+  BlockCache& cache_;
   mutable frame::RecentMap<std::int64_t, Reader> readers_;
 };
 
