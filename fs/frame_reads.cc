@@ -222,7 +222,9 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   if (generation->identity().is_still(*identity)) return generation;
   auto fresh = generation_of(*handle.node, file);
   if (!fresh) return fresh;
-  statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  // One that was looked at within the stamp that it has still is opened once more, changed or not.
+  if (generation->identity() != *identity && !handle.node->pages.is_own(*identity))
+    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
   // serves are locked until it answers.
   carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);
