@@ -161,12 +161,14 @@ BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statis
     while (evict_one(0) || evict(kMain, kLarge) || evict(kProbation) || evict(kAhead)) {
     }
   });
+  pool_.bound_idle([this] { return bound_ - std::min(bound_, bytes()); });
   for (auto& shard : shards_)
     shard = std::make_unique<Shard>();
 }
 
 BlockCache::~BlockCache() {
   pool_.on_shortage(nullptr);
+  pool_.bound_idle(nullptr);
   for (auto& shard : shards_) {
     codec::MutexLock lock(shard->mutex);
     for (auto& list : shard->lists)

@@ -1,5 +1,6 @@
 #include "fs/buffer_pool.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -115,9 +116,10 @@ void BufferPool::put(std::uint8_t* data, std::size_t capacity) noexcept {
 }
 
 void BufferPool::keep(std::uint8_t* data, std::size_t capacity) {
+  const std::uint64_t most = room_ ? std::min<std::uint64_t>(room_(), kMostIdle) : kMostIdle;
   {
     codec::MutexLock lock(mutex_);
-    if (idle_bytes_ + capacity <= kMostIdle) {
+    if (idle_bytes_ + capacity <= most) {
       auto known = idle_.try_emplace(capacity).first;
       try {
         known->second.push_back(data);

@@ -432,6 +432,7 @@ class Filesystem {
 
   frame::FileOps& files_;
   const MountOptions options_;
+  const std::uint64_t memory_;  // bytes that may be used, when the mount began
   const DescriptorReserve reserve_;
   Statistics statistics_;
   OnceLog once_;

@@ -266,6 +266,19 @@ TEST_F(BlockCacheTest, BuffersOfTheHighestTideAreGivenBack) {
   EXPECT_GE(pool_.idle_bytes(), std::size_t{31} << 20);
 }
 
+TEST_F(BlockCacheTest, WhatLiesIdleIsUnderTheBoundOfWhatIsHeld) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 32; ++i)
+    buffers.push_back(pool_.get(1 << 20));
+  std::vector<BlockCache::Lookup> held;
+  for (std::uint32_t i = 0; i < (kBound - (std::uint64_t{3} << 20)) / kCell; ++i)
+    held.push_back(cache_.find({1, 0, i}, kCell));
+  // Of other threads, which ask for no cell.
+  buffers.clear();
+  EXPECT_EQ(pool_.idle_bytes(), std::size_t{3} << 20);
+  EXPECT_EQ(cache_.bytes() + pool_.idle_bytes(), kBound);
+}
+
 TEST_F(BlockCacheTest, ManyThreadsDecodeEachCellOnceWhileItIsHeld) {
   constexpr std::uint32_t kCells = 64;
   std::vector<std::atomic<int>> loads(kCells);

@@ -1,7 +1,15 @@
 // What a filesystem holds in memory is bounded, and is given back when it is of no more use.
+#include <fstream>
 #include <string>
 
+#include <unistd.h>
+
 #include "tests/fs/written_filesystem.h"
+
+extern "C" {
+void __asan_init() __attribute__((weak));
+void __tsan_init() __attribute__((weak));
+}
 
 namespace cframefs::fs {
 namespace {
@@ -34,6 +42,41 @@ TEST_F(MemoryBounds, BlocksOfStatesThatAreGoneLeaveTheCache) {
     filesystem_->release(std::move(reader));
   }
   EXPECT_EQ(cache.bytes(), 0U);
+}
+
+/// Of this process.
+std::uint64_t resident_bytes() {
+  std::ifstream status("/proc/self/statm");
+  std::uint64_t pages = 0;
+  status >> pages >> pages;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(MemoryBounds, WhatNamesTookIsGivenBackWhenTheKernelForgetsThem) {
+  if (&__asan_init != nullptr || &__tsan_init != nullptr) GTEST_SKIP() << "resident memory is that of the sanitizer";
+  constexpr int kNames = 30'000;
+  ASSERT_EQ(mkdir((folder_.path() / "names").c_str(), 0755), 0);
+  for (int i = 0; i < kNames; ++i)
+    ASSERT_EQ(mknod((folder_.path() / "names" / std::to_string(i)).c_str(), S_IFIFO | 0600, 0), 0);
+  const auto names = filesystem_->lookup(kRootNode, "names");
+  ASSERT_TRUE(names);
+  const std::uint64_t before = resident_bytes();
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < kNames; ++i) {
+    const auto found = filesystem_->lookup(names->node, std::to_string(i));
+    ASSERT_TRUE(found);
+    nodes.push_back(found->node);
+  }
+  const std::uint64_t most = resident_bytes() - before;
+  EXPECT_GE(most, kNames * sizeof(Node));
+  // Every thousandth stays: what lies between them is given back all the same.
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (i % 1000 != 0) filesystem_->forget(nodes[i], 1);
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (resident_bytes() > before + most / 4 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_LE(resident_bytes(), before + most / 4) << "of " << most;
 }
 
 }  // namespace
