@@ -67,9 +67,7 @@ Buffer BufferPool::get(std::size_t size) {
   }
   std::uint8_t* data = allocate(capacity);
   if (data == nullptr) {
-    // What is kept only because it may be wanted again goes first.
-    if (on_shortage_) on_shortage_();
-    trim(0);
+    relieve();
     data = allocate(capacity);
   }
   if (data == nullptr) throw std::bad_alloc();
@@ -80,6 +78,12 @@ void BufferPool::prepare(std::size_t size) {
   const std::size_t capacity = capacity_for(size);
   // Who needs it asks again if there is none.
   if (std::uint8_t* data = allocate(capacity)) put(data, capacity);
+}
+
+/// What is kept only because it may be wanted again goes.
+void BufferPool::relieve() {
+  if (on_shortage_) on_shortage_();
+  trim(0);
 }
 
 std::size_t BufferPool::idle_bytes() const {

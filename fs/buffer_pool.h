@@ -80,6 +80,8 @@ class BufferPool {
   static std::size_t capacity_for(std::size_t size);
   /// What get(size) would have to ask of the system: 0 if a buffer lies idle.
   std::size_t fresh_bytes(std::size_t size) const;
+  /// The system has no memory: has buffers let go, and gives those that lie idle back.
+  void relieve();
   /// Bytes held by buffers that nobody uses.
   std::size_t idle_bytes() const;
   /// Gives idle buffers back to the system, largest first, until at most `keep` bytes are idle.

@@ -186,5 +186,27 @@ class Memory(unittest.TestCase):
         self.assertLessEqual(taken["peak"], taken["bound"], json.dumps(taken))
 
 
+class Requests(unittest.TestCase):
+    def test_requests_wait_while_there_is_no_memory_to_receive_them(self):
+        with tempfile.TemporaryDirectory(prefix="cframefs-memory-") as work:
+            source, gate = pathlib.Path(work, "source"), pathlib.Path(work, "gate")
+            source.mkdir()
+            environment = {"LD_PRELOAD": os.environ["SLOW_CALLS_LIBRARY"], "NO_MEMORY": str(gate)}
+            with Mount(source, environment=environment) as mount:
+                with open(mount / "file", "wb", buffering=0) as file:
+                    file.write(b"not committed yet")
+                    gate.touch()
+                    asker = threading.Thread(target=lambda: [os.statvfs(mount.path) for _ in range(100)])
+                    asker.start()
+                    mounting.wait_for(pathlib.Path(f"{gate}.reached").exists, what="a request that cannot be received")
+                    gate.unlink()
+                    asker.join()
+                    self.assertTrue(mount.is_alive())
+                with open(mount / "file", "rb") as file:
+                    self.assertEqual(file.read(), b"not committed yet")
+                # Of libfuse.
+                self.assertEqual(set(mount.lines()), {"fuse: reading device: Cannot allocate memory"})
+
+
 if __name__ == "__main__":
     mounting.main()
