@@ -6,6 +6,7 @@
 // cache must outlive it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,7 +23,7 @@ class Generation {
   /// `cache`: what holds cells of it.
   Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path,
              BlockCache& cache);
-  ~Generation() { cache_.drop(id_); }
+  ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
@@ -33,7 +34,8 @@ class Generation {
   /// Of the backing file, beneath the source, for messages.
   const std::string& path() const { return path_; }
 
-  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it.
+  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it. All
+  /// generations share a bound on what they keep.
   codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(frame::ChunkNumber chunk) const;
 
   /// Has the disk begin to read the chunks that hold these bytes, if they lie one behind the other in the file. They
@@ -43,6 +45,7 @@ class Generation {
  private:
   using Reader = std::shared_ptr<const frame::ChunkReader>;
 
+  static std::atomic<std::size_t> count_;  // of those that there are
   const std::uint64_t id_;
   const frame::Identity identity_;
   const std::shared_ptr<const frame::FlatView> view_;

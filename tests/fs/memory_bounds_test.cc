@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "tests/fs/written_filesystem.h"
+#include "tests/support/frame_builder.h"
+#include "tests/support/reading.h"
 
 extern "C" {
 void __asan_init() __attribute__((weak));
@@ -42,6 +44,41 @@ TEST_F(MemoryBounds, BlocksOfStatesThatAreGoneLeaveTheCache) {
     filesystem_->release(std::move(reader));
   }
   EXPECT_EQ(cache.bytes(), 0U);
+}
+
+TEST_F(MemoryBounds, WhatIsKnownOfChunksIsBoundedForAllFilesTogether) {
+  constexpr std::int64_t kChunks = 2048;
+  constexpr std::uint64_t kGenerations = 128;
+  const test::Bytes plain(kChunks * 16, 7);
+  auto container = test::open_frame(test::plain_frame(plain, 16).build());
+  ASSERT_TRUE(container);
+  auto view = frame::make_view(std::move(*container), frame::ArrayForm::flat, true);
+  ASSERT_TRUE(view);
+  std::vector<std::shared_ptr<const Generation>> generations;
+  for (std::uint64_t id = 1; id <= kGenerations; ++id) {
+    generations.push_back(
+        std::make_shared<const Generation>(id, frame::Identity{}, *view, "f", filesystem_->route().cache()));
+  }
+  std::vector<std::weak_ptr<const frame::ChunkReader>> readers;
+  for (const auto& generation : generations) {
+    for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
+      const auto reader = generation->reader(frame::ChunkNumber{chunk});
+      ASSERT_TRUE(reader);
+      readers.push_back(*reader);
+    }
+    // What was looked at last is still there.
+    EXPECT_FALSE(readers.back().expired());
+  }
+  std::size_t all = 0;
+  std::size_t kept = 0;
+  for (const auto& weak : readers) {
+    const auto reader = weak.lock();
+    all += sizeof(frame::ChunkReader);
+    if (reader) kept += reader->footprint();
+  }
+  EXPECT_GT(all, std::size_t{32} << 20);
+  EXPECT_LE(kept, std::size_t{16} << 20);
+  EXPECT_GE(kept, std::size_t{12} << 20);
 }
 
 /// Of this process.
