@@ -70,7 +70,8 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Prob
   }
   const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
   const bool unsettled = writer && writer->is_committing();
-  if (changed && !unsettled && !node.pages.is_own(probe.identity))
+  // What is made and removed in a directory changes it, too.
+  if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
     statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
     // What programs have written counts, whatever of it is on disk. The write-back tells the kernel of changes behind

@@ -434,14 +434,15 @@ class Filesystem {
 
   frame::FileOps& files_;
   const MountOptions options_;
+  const std::uint64_t memory_;  // bytes that may be used, when the mount began
   const DescriptorReserve reserve_;
   Statistics statistics_;
   OnceLog once_;
+  ReadRoute route_;  // before all that may hold a generation
   SourceTree tree_;
   NodeTable nodes_;
   HeldDirectories directories_{files_, nodes_};
   std::shared_ptr<frame::IndexCache> index_cache_;
-  ReadRoute route_;
   WorkerPool workers_;
   Notifier notifier_;
   ReadAhead::Shared ahead_;

@@ -185,7 +185,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (view && steady) {
       note_metalayer_damage((*view)->container(), path);
       return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                std::move(*view), path);
+                                                std::move(*view), path, route_.cache());
     }
     // A frame that another process is appending to cannot be opened between two of its writes.
     const bool settled = steady && !changed_just_now(*after);
@@ -224,7 +224,9 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   if (is_same || generation->identity().is_still(*identity)) return generation;
   auto fresh = generation_of(*handle.node, file);
   if (!fresh) return fresh;
-  statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  // One that was looked at within the stamp that it has still is opened once more, changed or not.
+  if (generation->identity() != *identity && !handle.node->pages.is_own(*identity))
+    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
   // serves are locked until it answers.
   carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);

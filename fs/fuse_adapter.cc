@@ -166,7 +166,8 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
   // A single thread is asked for to debug.
-  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads);
+  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads,
+                   [this] { filesystem_.route().pool().relieve(); });
   FuseStop stop(
       session_, [this] { take_pages(); }, [&loop] { loop.interrupt(); });
   if (auto started = stop.start(); !started) return started;

@@ -6,21 +6,39 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::size_t kReaderBytes = std::size_t{512} << 10;  // memory of kept chunk readers, for each generation
+// Memory of kept chunk readers: for each generation, and for all, as far as that leaves each a few.
+constexpr std::size_t kReaderBytes = std::size_t{512} << 10;
+constexpr std::size_t kAllReaderBytes = std::size_t{16} << 20;
+constexpr std::size_t kFewReaderBytes = std::size_t{4} << 10;
 constexpr std::uint64_t kCellBytes = std::uint64_t{64} << 10;
 
 }  // namespace
 
+std::atomic<std::size_t> Generation::count_{0};
+
 Generation::Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view,
-                       std::string path)
-    : id_(id), identity_(identity), view_(std::move(view)), path_(std::move(path)), readers_(kReaderBytes) {}
+                       std::string path, BlockCache& cache)
+    : id_(id),
+      identity_(identity),
+      view_(std::move(view)),
+      path_(std::move(path)),
+      cache_(cache),
+      readers_(kReaderBytes) {
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Generation::~Generation() {
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  cache_.drop(id_);
+}
 
 codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(frame::ChunkNumber chunk) const {
   if (auto kept = readers_.find(chunk.value)) return *kept;
   auto opened = frame::ChunkReader::open(container(), chunk);
   if (!opened) return opened;
   const std::size_t charge = (*opened)->footprint();
-  return readers_.insert(chunk.value, std::move(*opened), charge);
+  const std::size_t share = kAllReaderBytes / count_.load(std::memory_order_relaxed);
+  return readers_.insert(chunk.value, std::move(*opened), charge, std::max(share, kFewReaderBytes));
 }
 
 void Generation::read_soon(frame::FlatOffset at, std::uint64_t length) const {

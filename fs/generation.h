@@ -1,10 +1,12 @@
 // One state of one frame, opened and ready to be read: what a file handle reads from.
 //
 // Handles that find the backing file unchanged share a generation; when it changes, the next one gets a new number, so
-// cells of an older state are never served for a newer one. Thread safety: immutable but for the synchronised memory of
-// chunk readers. Ownership: shared by handles and decode-ahead tasks.
+// cells of an older state are never served for a newer one; they leave the cache with the generation. Thread safety:
+// immutable but for the synchronised memory of chunk readers. Ownership: shared by handles and decode-ahead tasks; the
+// cache must outlive it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,12 +14,18 @@
 #include "frame/chunk_reader.h"
 #include "frame/flat_view.h"
 #include "frame/recent_map.h"
+#include "fs/block_cache.h"
 
 namespace cframefs::fs {
 
 class Generation {
  public:
-  Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path);
+  /// `cache`: what holds cells of it.
+  Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path,
+             BlockCache& cache);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
 
   std::uint64_t id() const { return id_; }
   const frame::Identity& identity() const { return identity_; }
@@ -26,7 +34,8 @@ class Generation {
   /// Of the backing file, beneath the source, for messages.
   const std::string& path() const { return path_; }
 
-  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it.
+  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it. All
+  /// generations share a bound on what they keep.
   codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(frame::ChunkNumber chunk) const;
 
   /// Has the disk begin to read the chunks that hold these bytes, if they lie one behind the other in the file. They
@@ -36,10 +45,12 @@ class Generation {
  private:
   using Reader = std::shared_ptr<const frame::ChunkReader>;
 
+  static std::atomic<std::size_t> count_;  // of those that there are
   const std::uint64_t id_;
   const frame::Identity identity_;
   const std::shared_ptr<const frame::FlatView> view_;
   const std::string path_;
+  BlockCache& cache_;
   mutable frame::RecentMap<std::int64_t, Reader> readers_;
 };
 

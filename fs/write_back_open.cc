@@ -95,8 +95,8 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   identity_ = *identity;
   auto view = shared_.view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
-  auto generation =
-      std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
+  auto generation = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view),
+                                                       place_.path, shared_.route.cache());
   auto array = ArrayChanges::of(*generation);
   if (!array) return codec::Failure(array.error());
   if (!is_new_array_) array_ = std::move(*array);
