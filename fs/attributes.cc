@@ -116,11 +116,10 @@ Attributes Filesystem::describe(const Node& node, const Probe& probe) {
   attributes.attr_timeout = is_watched_folder ? options_.attr_timeout.value_or(kFolderTimeout) : 0;
   if (name_watched && (is_folder || keeps_names_.load(std::memory_order_relaxed)))
     attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
-  attributes.status.st_ino = nodes_.numbers().shown(probe.status.st_dev, probe.status.st_ino);
+  attributes.status.st_ino = shown_inode(node);
   if (is_made_up_root(node)) {
     show_made_up_root(attributes.status);
   } else if (is_container(probe.kind)) {
-    attributes.status.st_ino = shown_inode(node);
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
     attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
     attributes.status.st_size = static_cast<off_t>(probe.size);

@@ -48,7 +48,7 @@ std::uint64_t Filesystem::shown_inode(const DirectoryHandle& handle, const Store
   for (const auto& node : nodes_.at_place(handle.node->id, entry.name)) {
     if (node->kind == entry.kind) return shown_inode(*node);
   }
-  const std::uint64_t inode = nodes_.numbers().shown(handle.node->device, entry.inode);
+  const std::uint64_t inode = nodes_.number_for(handle.node->device, entry.inode);
   return is_container(entry.kind) ? inode | InodeNumbers::kView : inode;
 }
 

@@ -18,8 +18,21 @@ std::uint64_t InodeNumbers::shown(std::uint64_t device, std::uint64_t inode) {
     const std::uint64_t place = devices_.try_emplace(device, devices_.size()).first->second;
     if (place < kTablePlace) return kForeign | place << kPlaceShift | inode;
   }
-  const std::uint64_t number = others_.try_emplace(File{device, inode}, others_.size()).first->second;
-  return kForeign | kTablePlace << kPlaceShift | number;
+  const auto [other, is_new] = others_.try_emplace(File{device, inode}, next_other_);
+  if (is_new) ++next_other_;
+  return kForeign | kTablePlace << kPlaceShift | other->second;
+}
+
+std::uint64_t InodeNumbers::substitute(std::uint64_t device, std::uint64_t inode) {
+  codec::MutexLock lock(mutex_);
+  const auto [other, is_new] = others_.try_emplace(File{device, inode}, next_other_);
+  if (is_new) ++next_other_;
+  return kForeign | kTablePlace << kPlaceShift | other->second;
+}
+
+std::uint64_t InodeNumbers::fresh() {
+  codec::MutexLock lock(mutex_);
+  return kForeign | kTablePlace << kPlaceShift | next_other_++;
 }
 
 }  // namespace cframefs::fs

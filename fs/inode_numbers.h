@@ -3,7 +3,9 @@
 //
 // The numbers of the source's own filesystem stay as they are. Those of another one get its place in the order of
 // appearance as higher bits. What does not fit into that is numbered by a table. A number stays for the life of the
-// mount; two bits (61 and 62) of what is shown are taken, and bit 62 is never set here.
+// mount, unless it is still shown for another file: a commit may put a new file in the place of a frame, whose nodes
+// keep the number of the old one while the filesystem below gives that to the next file. NodeTable looks. Two bits (61
+// and 62) of what is shown are taken, and bit 62 is never set here.
 //
 // Thread safety: all members, after set_home(). Numbers of the home filesystem take no lock.
 #pragma once
@@ -25,6 +27,10 @@ class InodeNumbers {
   /// The filesystem whose numbers stay. Once, before others are asked for.
   void set_home(std::uint64_t device) { home_ = device; }
   std::uint64_t shown(std::uint64_t device, std::uint64_t inode);
+  /// Another number for a file whose own one is still shown for a file that has left it.
+  std::uint64_t substitute(std::uint64_t device, std::uint64_t inode);
+  /// A number that no file has.
+  std::uint64_t fresh();
 
  private:
   using File = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
@@ -32,7 +38,8 @@ class InodeNumbers {
   std::uint64_t home_ = 0;
   codec::Mutex mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> devices_ GUARDED_BY(mutex_);  // in the order of appearance, from 0
-  std::map<File, std::uint64_t> others_ GUARDED_BY(mutex_);                      // what does not fit
+  std::uint64_t next_other_ GUARDED_BY(mutex_) = 0;
+  std::map<File, std::uint64_t> others_ GUARDED_BY(mutex_);  // what does not fit, and substitutes
 };
 
 }  // namespace cframefs::fs

@@ -51,12 +51,25 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
   return place.node;
 }
 
+std::uint64_t NodeTable::free_number(std::uint64_t device, std::uint64_t inode) {
+  std::uint64_t number = numbers_.shown(device, inode);
+  if (kept_numbers_.contains(number)) number = numbers_.substitute(device, inode);
+  while (kept_numbers_.contains(number))
+    number = numbers_.fresh();
+  return number;
+}
+
+std::uint64_t NodeTable::number_for(std::uint64_t device, std::uint64_t inode) {
+  codec::MutexLock lock(mutex_);
+  return free_number(device, inode);
+}
+
 /// All of it, or nothing if there is no memory.
 std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const EntryPlace& at, const Probe& probe) {
   const NodeId id = next_;
   auto node = std::make_shared<Node>(id, std::get<NodeRole>(key), probe.kind);
   node->device = probe.status.st_dev;
-  node->shown_inode = numbers_.shown(probe.status.st_dev, probe.entry_inode);
+  node->shown_inode = free_number(probe.status.st_dev, probe.entry_inode);
   node->inode = probe.entry_inode;
   const auto placed = by_place_.emplace(std::pair(at.folder, at.name), id);
   try {
@@ -102,6 +115,8 @@ bool NodeTable::forget(NodeId id, std::uint64_t lookups) {
   }
   unplace(place, id);
   forget_key(id);
+  if (const auto kept = kept_numbers_.find(place.node->shown_inode); kept != kept_numbers_.end() && kept->second == id)
+    kept_numbers_.erase(kept);
   last = std::move(place.node);
   places_.erase(found);
   return true;
@@ -217,6 +232,8 @@ void NodeTable::rekey(const Node& node, std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
   auto found = places_.find(node.id);
   if (found == places_.end()) return;
+  // What may fail for want of memory comes first.
+  kept_numbers_.try_emplace(node.shown_inode, node.id);
   forget_key(node.id);
   found->second.node->inode.store(inode, std::memory_order_relaxed);
   by_key_[key_of(node)] = node.id;

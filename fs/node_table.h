@@ -108,6 +108,8 @@ class NodeTable {
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
   void set_root(std::shared_ptr<Node> node);
   InodeNumbers& numbers() { return numbers_; }
+  /// The inode number to be shown for a file that has no node.
+  std::uint64_t number_for(std::uint64_t device, std::uint64_t inode);
 
   /// What lay at `from` lies at `to` now; what lay there has no place any more.
   void move(const EntryPlace& from, const EntryPlace& to);
@@ -128,6 +130,7 @@ class NodeTable {
   };
 
   static Key key_of(const Node& node);
+  std::uint64_t free_number(std::uint64_t device, std::uint64_t inode) REQUIRES(mutex_);
   std::shared_ptr<Node> enter_new(const Key& key, const EntryPlace& at, const Probe& probe) REQUIRES(mutex_);
   void unplace(const Place& place, NodeId id) REQUIRES(mutex_);
   void place_at(NodeId id, const EntryPlace& to) REQUIRES(mutex_);
@@ -137,6 +140,8 @@ class NodeTable {
 
   InodeNumbers numbers_;
   mutable codec::Mutex mutex_;
+  // Numbers of nodes that rekey() has moved to other inodes: shown for these, though they may belong to others on disk.
+  std::unordered_map<std::uint64_t, NodeId> kept_numbers_ GUARDED_BY(mutex_);
   NodeId next_ GUARDED_BY(mutex_) = kRootNode + 1;
   std::size_t most_ GUARDED_BY(mutex_) = 0;  // nodes, since take_shrunk() was true
   std::unordered_map<NodeId, Place> places_ GUARDED_BY(mutex_);

@@ -72,6 +72,21 @@ class Commits(unittest.TestCase):
                 self.assertGreaterEqual(last, accepted, (name, option))
                 os.unlink(path)
 
+    def test_a_frame_that_is_put_anew_shares_its_inode_number_with_no_other_file(self):
+        with self.mount() as mount:
+            frame = os.open(mount / "x", os.O_CREAT | os.O_RDWR)
+            self.addCleanup(os.close, frame)
+            for number in range(8):
+                os.ftruncate(frame, 0)
+                os.pwrite(frame, os.urandom(50_000), 0)
+                os.fsync(frame)
+                (mount / f"new-{number}").write_bytes(b"new")
+                # Looked up or not: what readdir tells is what stat tells.
+                told = {entry.name: entry.inode() for entry in os.scandir(mount)}
+                shown = {name: os.lstat(mount / name).st_ino for name in os.listdir(mount)}
+                self.assertEqual(len(set(shown.values())), number + 2, shown)
+                self.assertEqual(told, shown)
+
     def test_a_line_that_a_lock_keeps_from_the_disk_waits(self):
         mount = self.mount("commit_interval=1")
         with open(mount / "x", "w", encoding="ascii") as file:
