@@ -43,6 +43,7 @@ ParseBudget ParseBudget::asked(std::uint64_t stored) {
 }
 
 codec::Result<void> ParseBudget::take_memory(std::uint64_t bytes, std::string_view thing) {
+  exceeded_ = exceeded_ || bytes > memory_;
   if (bytes > memory_) return too_much(thing, "memory", bytes, memory_);
   memory_ -= bytes;
   taken_ += bytes;
@@ -56,6 +57,7 @@ void ParseBudget::release_memory(std::uint64_t bytes) {
 }
 
 codec::Result<void> ParseBudget::spend_work(std::uint64_t bytes, std::string_view thing) {
+  exceeded_ = exceeded_ || bytes > work_;
   if (bytes > work_) return too_much(thing, "work", bytes, work_);
   work_ -= bytes;
   return {};

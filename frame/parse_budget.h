@@ -38,6 +38,8 @@ class ParseBudget {
   std::uint64_t memory_left() const { return memory_; }
   std::uint64_t memory_taken() const { return taken_; }
   std::uint64_t work_left() const { return work_; }
+  /// Something was refused.
+  bool is_exceeded() const { return exceeded_; }
 
  private:
   ParseBudget(std::uint64_t memory, std::uint64_t work) : memory_(memory), work_(work) {}
@@ -45,6 +47,7 @@ class ParseBudget {
   std::uint64_t memory_;
   std::uint64_t work_;
   std::uint64_t taken_ = 0;
+  bool exceeded_ = false;
 };
 
 /// What a file takes on disk, holes not counted; its length on filesystems that do not tell.

@@ -9,12 +9,12 @@
 namespace cframefs::frame {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBudgetMiB = std::uint64_t{1} << 20;
 
 TEST(ParseBudget, AFewBytesAllowAtMost64MiB) {
   for (const ParseBudget& budget : {ParseBudget::unasked(1), ParseBudget::asked(1)}) {
-    EXPECT_GE(budget.memory_left(), 16 * kMiB);
-    EXPECT_LE(budget.memory_left(), 64 * kMiB);
+    EXPECT_GE(budget.memory_left(), 16 * kBudgetMiB);
+    EXPECT_LE(budget.memory_left(), 64 * kBudgetMiB);
   }
 }
 
@@ -22,7 +22,7 @@ TEST(ParseBudget, ItGrowsLinearlyAndDoesNotWrap) {
   const auto grown = [](std::uint64_t stored) {
     return ParseBudget::unasked(stored).memory_left() - ParseBudget::unasked(0).memory_left();
   };
-  EXPECT_EQ(grown(2000 * kMiB), 2 * grown(1000 * kMiB));
+  EXPECT_EQ(grown(2000 * kBudgetMiB), 2 * grown(1000 * kBudgetMiB));
   EXPECT_EQ(ParseBudget::asked(std::numeric_limits<std::uint64_t>::max()).memory_left(),
             std::numeric_limits<std::uint64_t>::max());
 }
