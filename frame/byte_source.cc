@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "frame/parse_budget.h"
+
 namespace cframefs::frame {
 
 namespace {
@@ -38,6 +40,10 @@ class FileSource final : public ByteSource {
       : files_(files), file_(std::move(file)), begin_(begin), size_(size) {}
 
   std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override {
+    const auto status = files_.status(file_->fd());
+    return status ? std::min(size_, stored_bytes(*status)) : size_;
+  }
   FileOffset place() const override { return begin_; }
 
   void read_soon(FileOffset at, std::uint64_t length) const override {

@@ -48,6 +48,8 @@ class ByteSource {
   virtual ~ByteSource() = default;
   /// Bytes that can be read, from 0.
   virtual std::uint64_t size() const = 0;
+  /// What is stored of them on disk: of a file with holes, or of a compressed member, less than size().
+  virtual std::uint64_t stored() const { return size(); }
   /// All of `into`, or an error.
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
   /// Has the disk begin to read what stands there, as far as there is such a thing.

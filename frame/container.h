@@ -72,9 +72,19 @@ struct ChunkSpan {
   std::uint32_t nbytes = 0;
 };
 
+class ParseBudget;
+
 struct Metalayer {
   std::string name;
   std::vector<std::uint8_t> content;  // variable-length metalayers: decompressed
+};
+
+/// A metalayer of fixed length, in the header.
+struct MetalayerPlace {
+  std::string name;
+  FileOffset offset;                                                // of its content
+  std::uint64_t length = 0;                                         // of its content
+  std::optional<std::vector<std::uint8_t>> content = std::nullopt;  // set where it is short
 };
 
 class Container {
@@ -96,7 +106,11 @@ class Container {
   virtual const codec::ChunkEnvironment& environment() const = 0;
 
   /// Fixed metalayers in stored order.
-  virtual const std::vector<Metalayer>& metalayers() const = 0;
+  virtual const std::vector<MetalayerPlace>& metalayer_places() const;
+  /// The content of one of them. unsupported: it is longer than what the file stores justifies.
+  virtual Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const;
+  /// All of them with their contents.
+  Result<std::vector<Metalayer>> metalayers() const;
   /// Set if not all of them could be read. The chunks can be all the same, but what the metalayers said about them
   /// (that they are tiles of an array) may be among what is lost.
   virtual const std::optional<Error>& metalayer_damage() const { return no_damage(); }
@@ -106,8 +120,14 @@ class Container {
   virtual std::vector<std::string> vlmetalayer_names() const = 0;
   /// Set if not all of these names could be read.
   virtual const std::optional<Error>& vlmetalayer_damage() const { return no_damage(); }
+  /// Length of the plain content of one, which is not decompressed; invalid if there is no such name.
+  virtual Result<std::uint64_t> vlmetalayer_length(const std::string& name) const;
   /// Plain content of one; invalid if there is no such name.
   virtual Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const = 0;
+  /// Whether the content of one can be decoded, without keeping it. unsupported: that would cost more than `budget`.
+  virtual Result<void> check_vlmetalayer(const std::string& name, ParseBudget& budget) const;
+  /// What the container takes on disk, as far as it lies in one file.
+  virtual std::uint64_t stored_bytes() const { return parameters().frame_length; }
 
  protected:
   static const std::optional<Error>& no_damage() {

@@ -67,10 +67,12 @@ Result<void> read_index(Windows& windows, FrameParts& parts, std::shared_ptr<Ind
 }
 
 /// Empty where the frame is no array.
-std::vector<std::int32_t> blockshape_of(const std::vector<Metalayer>& layers) {
-  for (const Metalayer& layer : layers) {
-    if (layer.name != "b2nd" && layer.name != "caterva") continue;
-    if (auto array = parse_array_layer(layer.content)) return std::move(array->blockshape);
+std::vector<std::int32_t> blockshape_of(const FrameParts& parts) {
+  for (const MetalayerPlace& layer : parts.metalayers.layers) {
+    if ((layer.name != "b2nd" && layer.name != "caterva") || layer.length > kMostArrayLayer) continue;
+    const auto content = read_metalayer(*parts.source, layer);
+    if (!content) continue;
+    if (auto array = parse_array_layer(*content)) return std::move(array->blockshape);
   }
   return {};
 }
@@ -93,9 +95,9 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   parts.header = std::move(*header);
 
   const FrameParameters& parameters = parts.header.parameters;
-  const auto whole = windows.get(FileOffset{0}, static_cast<std::size_t>(parameters.header_length));
-  if (!whole) return Failure(whole.error());
-  parts.metalayers = parse_metalayers(*whole);
+  auto metalayers = read_metalayers(windows, parameters.header_length);
+  if (!metalayers) return Failure(metalayers.error());
+  parts.metalayers = std::move(*metalayers);
 
   const std::uint64_t tail = std::min<std::uint64_t>(kWindow, parameters.frame_length - parameters.header_length);
   const FileOffset tail_at{parameters.frame_length - tail};
@@ -117,7 +119,7 @@ FrameContainer::FrameContainer(FrameParts parts)
     : parts_(std::move(parts)),
       environment_{.frame_typesize = parts_.header.parameters.typesize,
                    .old_bitshuffle = parts_.old_bitshuffle,
-                   .blockshape = blockshape_of(parts_.metalayers.layers)} {}
+                   .blockshape = blockshape_of(parts_)} {}
 
 Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
   ChunkPlace place;
@@ -213,17 +215,53 @@ std::vector<std::string> FrameContainer::vlmetalayer_names() const {
   return names;
 }
 
-Result<std::vector<std::uint8_t>> FrameContainer::vlmetalayer(const std::string& name) const {
+Result<std::vector<std::uint8_t>> FrameContainer::metalayer(const MetalayerPlace& place) const {
+  auto content = read_metalayer(*parts_.source, place);
+  if (!content) return at_place(*parts_.source, place.offset, content.error());
+  return content;
+}
+
+Result<VlmetaChunk> FrameContainer::vlmetalayer_chunk(const std::string& name) const {
   const MetalayerMap& map = parts_.trailer.map;
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&name](const MapEntry& entry) { return entry.name == name; });
-  if (found == map.entries.end()) {
+  const MapEntry* entry = map.find(name);
+  if (entry == nullptr) {
     if (map.damage) return Failure(*map.damage);
     return codec::invalid("there is no variable-length metalayer '" + name + "'");
   }
-  auto content = read_vlmetalayer(*parts_.source, parts_.trailer, *found);
-  if (!content) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, content.error());
+  auto chunk = find_vlmetalayer(*parts_.source, parts_.trailer, *entry);
+  if (!chunk) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
+  return chunk;
+}
+
+Result<std::uint64_t> FrameContainer::vlmetalayer_length(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  return chunk->nbytes();
+}
+
+Result<std::vector<std::uint8_t>> FrameContainer::vlmetalayer(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto content = read_vlmetalayer(*parts_.source, *chunk);
+  if (!content) return at_place(*parts_.source, chunk->offset, content.error());
   return content;
+}
+
+Result<std::vector<std::uint8_t>> FrameContainer::stored_vlmetalayer(const std::string& name,
+                                                                     ParseBudget& budget) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto stored = read_stored_vlmetalayer(*parts_.source, *chunk, budget);
+  if (!stored) return at_place(*parts_.source, chunk->offset, stored.error());
+  return stored;
+}
+
+Result<void> FrameContainer::check_vlmetalayer(const std::string& name, ParseBudget& budget) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto done = frame::check_vlmetalayer(*parts_.source, *chunk, budget);
+  if (!done) return at_place(*parts_.source, chunk->offset, done.error());
+  return done;
 }
 
 // ---- sizes of chunks that differ in size ----

@@ -12,6 +12,7 @@
 #include "frame/frame_writer-inl.h"
 #include "frame/live_copy.h"
 #include "frame/open.h"
+#include "frame/parse_budget.h"
 #include "frame/patched_source.h"
 #include "frame/replacement_file.h"
 #include "frame/sparse_frame.h"
@@ -118,6 +119,10 @@ Result<void> FrameWriter::load(int frame) {
   const auto status = files_.status(file_->fd());
   if (!status) return Failure(status.error());
   is_blank_ = status->st_size == 0;
+  // Both are held and written again, the trailer twice where a metalayer changes.
+  ParseBudget budget = ParseBudget::asked(container_->stored_bytes());
+  const std::uint64_t held = 2 * (parameters().header_length + container_->trailer().length);
+  if (auto fits = budget.take_memory(held, "header and trailer"); !fits) return fits;
   auto header = is_blank_ ? Result<Bytes>(blank_frame())
                           : read_bytes(files_, file_->fd(), FileOffset{0}, parameters().header_length);
   if (!header) return Failure(header.error());

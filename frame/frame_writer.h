@@ -103,11 +103,13 @@ class FrameWriter {
 
   /// Metalayers have names of 1 to 31 bytes; at most 16 of each kind.
   Result<void> set_vlmetalayer(const std::string& name, ByteView content);
+  /// The same of a content that is a chunk already, which the caller has checked.
+  Result<void> set_stored_vlmetalayer(const std::string& name, std::vector<std::uint8_t> chunk);
   Result<void> remove_vlmetalayer(const std::string& name);
   Result<void> set_metalayer(const std::string& name, ByteView content);
 
-  /// Puts another empty frame in the place of this one, whole or not at all. Forgets what is pending. REQUIRES: it is
-  /// empty and has a name. stale, as in commit(): it is not empty any more.
+  /// Puts another empty frame in the place of this one, whole or not at all, with the metalayers of this one. Forgets
+  /// what is pending. REQUIRES: it is empty and has a name. stale, as in commit(): it is not empty any more.
   Result<void> replace_empty(const NewFrame& wanted);
 
   /// A frame that is being written beside this one, to take its place whole. No other program commits to this one
@@ -166,6 +168,8 @@ class FrameWriter {
   bool needs_new_file() const;
   bool metalayers_need_new_file() const;
   Result<std::vector<Metalayer>> stored_vlmetalayers() const;
+  Result<void> change_vlmetalayers(const std::function<Result<void>(std::vector<Metalayer>&)>& change);
+  Result<NewFrame> with_all_metalayers(NewFrame wanted) const;
   Result<std::vector<std::uint8_t>> next_trailer() const;
   std::vector<std::uint8_t> next_header() const;
   bool next_has_vlmetalayers() const;

@@ -4,6 +4,7 @@
 
 #include "frame/frame_layout.h"
 #include "frame/live_copy.h"
+#include "frame/trailer.h"
 
 namespace cframefs::frame {
 namespace {
@@ -57,8 +58,11 @@ Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
   }
   std::vector<Metalayer> stored;
   for (const Metalayer& layer : vlmetalayers) {
-    if (layer.content.size() > codec::kMaxChunkBytes)
-      return codec::invalid("a metalayer of more than a chunk can hold");
+    if (layer.content.size() > kMostVlmetalayer) {
+      return codec::invalid("variable-length metalayer '" + layer.name + "' of " +
+                            std::to_string(layer.content.size()) + " bytes, where at most " +
+                            std::to_string(kMostVlmetalayer) + " are read");
+    }
     stored.push_back({layer.name, metalayer_chunk(layer.content)});
     if (auto fits = check_metalayer_room(stored); !fits) return fits;
   }

@@ -18,6 +18,7 @@
 #include "frame/frame_image.h"
 #include "frame/legacy_frame.h"
 #include "frame/legacy_header.h"
+#include "frame/parse_budget.h"
 #include "frame/sparse_frame.h"
 #include "frame/suffixes.h"
 
@@ -134,6 +135,10 @@ class BorrowedFile final : public ByteSource {
   BorrowedFile(FileOps& files, int fd, FileOffset begin, std::uint64_t size)
       : files_(files), fd_(fd), begin_(begin), size_(size) {}
   std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override {
+    const auto status = files_.status(fd_);
+    return status ? std::min(size_, stored_bytes(*status)) : size_;
+  }
   FileOffset place() const override { return begin_; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the file ends too early");

@@ -43,6 +43,15 @@ class RecentMap {
     return value;
   }
 
+  /// Puts `value` in the place of what there is of this key.
+  void replace(const Key& key, Value value, std::size_t charge) {
+    {
+      codec::MutexLock lock(mutex_);
+      if (auto found = entries_.find(key); found != entries_.end()) drop(found->second);
+    }
+    insert(key, std::move(value), charge);
+  }
+
  private:
   struct Entry {
     Key key;

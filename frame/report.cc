@@ -61,7 +61,7 @@ nlohmann::json summary_json(const Container& container) {
   }
   json["chunks"] = container.chunk_count();
   json["metalayers"] = nlohmann::json::array();
-  for (const Metalayer& layer : container.metalayers())
+  for (const MetalayerPlace& layer : container.metalayer_places())
     json["metalayers"].push_back(as_text(layer.name));
   json["vlmetalayers"] = nlohmann::json::array();
   for (const std::string& name : container.vlmetalayer_names())

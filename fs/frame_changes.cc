@@ -316,10 +316,10 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
       for (const std::string& known : container->vlmetalayer_names())
         exists = exists || known == layer;
     } else {
-      for (const frame::Metalayer& known : container->metalayers()) {
+      for (const frame::MetalayerPlace& known : container->metalayer_places()) {
         if (known.name != layer) continue;
         exists = true;
-        length = known.content.size();
+        length = known.length;
       }
     }
     if (exists && (flags & XATTR_CREATE) != 0) return codec::io_error(EEXIST, "setxattr");

@@ -116,8 +116,10 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
   if (!plan) return codec::Failure(plan.error());
   frame::NewFrame wanted = array.new_frame(encode_, array.rows_at(batch.layer.size()));
   const auto& before = *writer_->container();
-  for (const frame::Metalayer& layer : before.metalayers()) {
-    if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(layer);
+  auto layers = before.metalayers();
+  if (!layers) return codec::Failure(layers.error());
+  for (frame::Metalayer& layer : *layers) {
+    if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(std::move(layer));
   }
   auto beside = writer_->make_beside(wanted);
   if (!beside) return codec::Failure(beside.error());

@@ -41,7 +41,6 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
     if (!stale_) note_failed_change();
   }
   end_change();
-  choose_ = nullptr;  // a frame made anew would lose them
   return done;
 }
 

@@ -66,13 +66,11 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   }
   const frame::FrameParameters& parameters = (*writer)->parameters();
   if ((*writer)->chunksize() <= 0 && !choose_) {
-    if (!(*writer)->container()->vlmetalayer_names().empty()) return codec::unsupported("no size of chunks");
     auto array = frame::ArrayRows::of(*(*writer)->container());
     if (!array) return codec::Failure(array.error());
     const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
-    choose_ = [encode = frame::encode_parameters(parameters), chunksize,
-               layers = (*writer)->container()->metalayers()](codec::ByteView) {
-      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), layers};
+    choose_ = [encode = frame::encode_parameters(parameters), chunksize](codec::ByteView) {
+      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), {}};
     };
   }
   writer_ = std::move(*writer);

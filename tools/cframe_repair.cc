@@ -11,6 +11,7 @@
 #include "codec/decode_context.h"
 #include "frame/chunk_reader.h"
 #include "frame/live_copy.h"
+#include "frame/parse_budget.h"
 #include "frame/salvage.h"
 #include "tools/cframe.h"
 #include "tools/frame_changes.h"
@@ -67,10 +68,9 @@ class Saver {
         if (auto done = to_.commit(frame::Durability::ordered); !done) return done;
       }
     }
+    frame::ParseBudget budget = frame::ParseBudget::asked(from_.stored_bytes());
     for (const std::string& name : from_.vlmetalayer_names()) {
-      const auto content = from_.vlmetalayer(name);
-      auto set = content ? to_.set_vlmetalayer(name, *content) : Result<void>(tl::unexpected(content.error()));
-      if (!set) lose(set.error());
+      if (auto set = save_metalayer(name, budget); !set) lose(set.error());
     }
     return to_.commit(frame::Durability::durable);
   }
@@ -81,6 +81,13 @@ class Saver {
   void lose(const codec::Error& error) {
     ++lost_;
     report(io_, with_path(error, path_));
+  }
+
+  Result<void> save_metalayer(const std::string& name, frame::ParseBudget& budget) {
+    if (auto good = from_.check_vlmetalayer(name, budget); !good) return good;
+    auto chunk = from_.stored_vlmetalayer(name, budget);
+    if (!chunk) return tl::unexpected(chunk.error());
+    return to_.set_stored_vlmetalayer(name, std::move(*chunk));
   }
 
   Result<void> save(std::int64_t chunk) {
@@ -148,7 +155,9 @@ class OutputFile {
     frame::NewFrame like;
     like.encode = frame::encode_parameters(from.parameters());
     like.chunksize = from.parameters().chunksize;
-    like.metalayers = from.metalayers();
+    auto layers = from.metalayers();
+    if (!layers) return tl::unexpected(layers.error());
+    like.metalayers = std::move(*layers);
     return files_.pwrite(file.fd(), frame::empty_frame(like), {});
   }
   void keep() { kept_ = true; }

@@ -6,6 +6,7 @@
 
 #include "frame/array_view.h"
 #include "frame/chunk_reader.h"
+#include "frame/parse_budget.h"
 #include "tools/cframe.h"
 #include "tools/chunk_blocks.h"
 
@@ -154,9 +155,10 @@ void FrameChecker::run(BlockDecoder& decoder, const Task& task) {
   File& file = *task.file;
   if (task.metalayers) {
     if (const auto& damage = file.container->vlmetalayer_damage()) file.note(*damage, std::nullopt);
+    auto budget = frame::ParseBudget::asked(file.container->stored_bytes());
     for (const auto& name : file.container->vlmetalayer_names()) {
-      if (const auto content = file.container->vlmetalayer(name); !content) {
-        Error error = content.error();
+      if (const auto checked = file.container->check_vlmetalayer(name, budget); !checked) {
+        Error error = checked.error();
         error.reason = "variable-length metalayer '" + name + "': " + error.reason;
         file.note(std::move(error), std::nullopt);
       }

@@ -15,8 +15,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kMostDecoded = std::size_t{1} << 20;
-
 /// JSON has no binary strings: they become text or hexadecimal digits.
 void replace_binary(json& value) {
   if (value.is_binary()) {
@@ -29,21 +27,23 @@ void replace_binary(json& value) {
   }
 }
 
-std::optional<json> msgpack_json(ByteView content) {
-  auto value = frame::parse_msgpack(content);
-  if (value) replace_binary(*value);
-  return value;
-}
-
 }  // namespace
 
-json metalayer_json(ByteView content) {
+json omitted_json(std::uint64_t length) {
+  return {{"bytes", length}, {"encoding", "omitted"}};
+}
+
+json metalayer_json(ByteView content, frame::ParseBudget& budget) {
+  if (content.size() > kMostShownContent) return omitted_json(content.size());
   json shown = {{"bytes", content.size()}};
-  if (content.size() > kMostDecoded) {
-    shown["encoding"] = "omitted";
-  } else if (auto value = msgpack_json(content)) {
+  auto value = frame::parse_msgpack(content, budget);
+  // As digits, and once more where it is printed.
+  const bool fits = value && (*value || budget.take_memory(4 * content.size(), "metalayer"));
+  if (!fits) return omitted_json(content.size());
+  if (*value) {
+    replace_binary(**value);
     shown["encoding"] = "msgpack";
-    shown["value"] = std::move(*value);
+    shown["value"] = std::move(**value);
   } else if (frame::is_plain_text(content)) {
     shown["encoding"] = "text";
     shown["value"] = std::string(content.begin(), content.end());

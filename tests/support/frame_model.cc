@@ -86,7 +86,9 @@ Result<FrameModel> read_model(const frame::Container& container) {
     model.plain.insert(model.plain.end(), plain->begin(), plain->end());
   }
   if (container.metalayer_damage()) return codec::Failure(*container.metalayer_damage());
-  for (const frame::Metalayer& layer : container.metalayers())
+  const auto layers = container.metalayers();
+  if (!layers) return codec::Failure(layers.error());
+  for (const frame::Metalayer& layer : *layers)
     model.metalayers[layer.name] = layer.content;
   if (container.vlmetalayer_damage()) return codec::Failure(*container.vlmetalayer_damage());
   for (const std::string& name : container.vlmetalayer_names()) {
