@@ -80,10 +80,11 @@ class Commits(unittest.TestCase):
                 os.ftruncate(frame, 0)
                 os.pwrite(frame, os.urandom(50_000), 0)
                 os.fsync(frame)
-                (mount / f"new-{number}").write_bytes(b"new")
+                with open(mount / f"new-{number}", "wb") as new:
+                    new.write(b"new")
                 # Looked up or not: what readdir tells is what stat tells.
-                told = {entry.name: entry.inode() for entry in os.scandir(mount)}
-                shown = {name: os.lstat(mount / name).st_ino for name in os.listdir(mount)}
+                told = {entry.name: entry.inode() for entry in os.scandir(mount.path)}
+                shown = {name: os.lstat(mount / name).st_ino for name in os.listdir(mount.path)}
                 self.assertEqual(len(set(shown.values())), number + 2, shown)
                 self.assertEqual(told, shown)
 
