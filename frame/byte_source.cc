@@ -1,7 +1,8 @@
 #include "frame/byte_source.h"
 
 #include <algorithm>
-#include <ctime>
+
+#include "frame/elapsed.h"
 
 #include "frame/parse_budget.h"
 
@@ -20,11 +21,9 @@ std::int64_t nanoseconds(const struct timespec& time) {
 constexpr std::int64_t kTickNs = 100'000'000;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-bool has_settled(std::int64_t changed_ns) {
-  struct timespec now {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  const std::int64_t age = nanoseconds(now) - changed_ns;
-  const std::int64_t step = changed_ns % kSecondNs == 0 ? 2 * kSecondNs : kTickNs;
+bool has_settled(const struct timespec& changed) {
+  const std::int64_t age = age_ns(changed);
+  const std::int64_t step = changed.tv_nsec == 0 ? 2 * kSecondNs : kTickNs;
   // A stamp of the future is none that a change of now would get.
   return age > step || age < -step;
 }
@@ -90,9 +89,10 @@ Identity Identity::of(const struct stat& status) {
   identity.device = status.st_dev;
   identity.inode = status.st_ino;
   identity.size = static_cast<std::uint64_t>(status.st_size);
+  identity.modified = status.st_mtim;
   identity.mtime_ns = nanoseconds(status.st_mtim);
   identity.ctime_ns = nanoseconds(status.st_ctim);
-  identity.settled = has_settled(identity.ctime_ns);
+  identity.settled = has_settled(status.st_ctim);
   return identity;
 }
 

@@ -20,6 +20,7 @@ struct Identity {
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
   std::int64_t ctime_ns = 0;
+  struct timespec modified {};  // mtime_ns, which has wrapped for times centuries away
   /// The clock that stamps files had moved on since the last change when this was taken. Otherwise one more change
   /// could bear the same stamp.
   bool settled = false;

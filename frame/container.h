@@ -74,6 +74,24 @@ struct ChunkSpan {
 
 class ParseBudget;
 
+/// Chunks of which the index says the same, and which have the same plain length.
+struct ChunkRun {
+  ChunkNumber first;
+  std::int64_t count = 1;
+  std::int64_t step = 1;  // from one of them to the next
+  std::int64_t same = 0;  // if it is `alike`: runs of the same number are of the same chunks
+  bool alike = false;
+  const Error* damage = nullptr;  // the index does not tell what they are; valid until the next call
+};
+
+/// All chunks of a range, each in one run. The order of the runs is that of their first chunks.
+class ChunkRuns {
+ public:
+  virtual ~ChunkRuns() = default;
+  /// False: there are no more. Errors: io.
+  virtual Result<bool> next(ChunkRun& run) = 0;
+};
+
 struct Metalayer {
   std::string name;
   std::vector<std::uint8_t> content;  // variable-length metalayers: decompressed
@@ -102,6 +120,13 @@ class Container {
   /// The first chunk at or after `from` that is (`hole`) or is not (`!hole`) zeros by the index alone: special zeros or
   /// uninitialised. chunk_count() if there is none.
   virtual Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const = 0;
+
+  /// The chunks [begin, end): by what the index says of them, so that what is said of very many costs no more than what
+  /// is said of one. REQUIRES: 0 <= begin <= end <= chunk_count(); the container outlives what is returned.
+  virtual std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const;
+
+  /// Chunks whose index entries are decoded together: runs() of less than these decodes more than it is asked for.
+  virtual std::int64_t chunks_decoded_together() const { return 1; }
 
   virtual const codec::ChunkEnvironment& environment() const = 0;
 

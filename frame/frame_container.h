@@ -47,6 +47,8 @@ class FrameContainer : public Container {
   Result<ChunkPlace> place(ChunkNumber chunk) const override;
   Result<ChunkSpan> locate(FlatOffset at) const override;
   Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override;
+  std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const override;
+  std::int64_t chunks_decoded_together() const override;
   const codec::ChunkEnvironment& environment() const override { return environment_; }
   const std::vector<MetalayerPlace>& metalayer_places() const override { return parts_.metalayers.layers; }
   Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const override;
@@ -89,12 +91,15 @@ class FrameContainer : public Container {
   Result<ChunkPlace> place_of_entry(std::int64_t entry) const;
   Result<std::shared_ptr<const ChunkTable>> chunk_table() const;
   Result<ChunkTable> measure_chunks() const;
-  Result<std::optional<std::int32_t>> measure(std::int64_t chunk, HeaderScan& scan) const;
+  Result<std::optional<ChunkTable::Sizes>> measure(ChunkRuns& runs, HeaderScan& scan) const;
+  Result<std::optional<std::int32_t>> measure_entry(std::int64_t entry, HeaderScan& scan) const;
+  std::uint64_t most_runs() const;
 
   const FrameParts parts_;
   const codec::ChunkEnvironment environment_;
   mutable std::mutex table_mutex_;
   mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
+  mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why there is none
 };
 
 }  // namespace cframefs::frame

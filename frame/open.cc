@@ -14,6 +14,7 @@
 #include "frame/bloscpack.h"
 #include "frame/bloscpack_header.h"
 #include "frame/cframe.h"
+#include "frame/elapsed.h"
 #include "frame/frame_header.h"
 #include "frame/frame_image.h"
 #include "frame/legacy_frame.h"
@@ -30,16 +31,14 @@ using codec::corrupt;
 using codec::Failure;
 
 /// A file that was written within this time may be in the middle of being written.
-constexpr std::chrono::nanoseconds kRecent = std::chrono::seconds(1);
+constexpr std::int64_t kRecentNs = 1'000'000'000;
 /// The reference library's writer overwrites the index before the header follows; readers wait that out.
 constexpr int kTries = 20;
 constexpr std::chrono::milliseconds kPause(1);
 constexpr int kLockTries = 1000;
 
 bool changed_recently(const struct stat& status) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto changed = std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
-  return now - changed < kRecent;
+  return age_ns(status.st_mtim) < kRecentNs;
 }
 
 struct FixedHeader {

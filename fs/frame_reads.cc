@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "frame/elapsed.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
@@ -32,9 +33,7 @@ bool has_page_sized_chunks(const frame::FlatView& view) {
 }
 
 bool changed_just_now(const frame::Identity& identity) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  return now_ns - identity.mtime_ns < 2'000'000'000;
+  return frame::age_ns(identity.modified) < 2'000'000'000;
 }
 
 }  // namespace
@@ -192,8 +191,10 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (attempt == kOpenAttempts || settled) {
       codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
       if (error.path.empty()) error.path = path;
-      // What keeps changing is no damage: the caller looks again.
-      if (error.kind != codec::ErrorKind::stale && !is_known_damaged(node, *after)) once_.error(error);
+      // What keeps changing is no damage: the caller looks again. Between two writes of a program that appends, a frame
+      // looks damaged and is not: that is not logged before the state has lasted.
+      const bool lasts = steady && after->settled;
+      if (error.kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *after)) once_.error(error);
       return codec::Failure(std::move(error));
     }
     std::this_thread::sleep_for(kOpenPause);

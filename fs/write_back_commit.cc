@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "frame/elapsed.h"
 #include "frame/frame_beside.h"
 #include "fs/log.h"
 #include "fs/no_memory.h"
@@ -164,8 +165,7 @@ void WriteBack::stamp_last_write() {
   // Right after a write of which no program has seen the time, the commit's own time is as good, and costs nothing.
   struct timespec now {};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  const std::int64_t age =
-      (now.tv_sec - batch_write_.tv_sec) * std::int64_t{1'000'000'000} + now.tv_nsec - batch_write_.tv_nsec;
+  const std::int64_t age = frame::elapsed_ns(batch_write_, now);
   if (!batch_time_shown_ && age >= 0 && age < kFreshWriteNs) return;
   // The last part of a commit may have had nothing left to change.
   if (auto begun = begin_change(); !begun) return;

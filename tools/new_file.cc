@@ -33,8 +33,9 @@ Failure at_path(codec::Error error, const std::string& path) {
 
 }  // namespace
 
-Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode) {
-  NewFile made(files, path, replace);
+Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode,
+                                const char* remedy) {
+  NewFile made(files, path, replace, remedy);
   auto ready = made.open_folder();
   if (ready) ready = made.check_place();
   if (ready) ready = made.make_temporary(mode);
@@ -46,7 +47,7 @@ NewFile::~NewFile() {
   if (file_.is_open()) static_cast<void>(files_->remove_at(folder_.fd(), temporary_, false));
 }
 
-Failure NewFile::refused(const char* why) const {
+Failure NewFile::refused(const std::string& why) const {
   codec::Error error{codec::ErrorKind::invalid, 0, why};
   error.path = path_;
   return Failure(std::move(error));
@@ -70,7 +71,7 @@ Result<void> NewFile::check_place() const {
     return Failure(there.error());
   }
   if (!S_ISREG(there->st_mode)) return refused("is there already, and no regular file");
-  if (!replace_) return refused("is there already; --force replaces it");
+  if (!replace_) return refused(std::string("is there already") + remedy_);
   return {};
 }
 
@@ -93,7 +94,7 @@ Result<void> NewFile::take_place() {
   const int folder = folder_.fd();
   if (replace_) return files_->rename_at(folder, temporary_, folder, name_, 0);
   auto named = frame::give_free_name(*files_, folder, temporary_, name_);
-  if (!named && named.error().sys == EEXIST) return refused("is there already; --force replaces it");
+  if (!named && named.error().sys == EEXIST) return refused(std::string("is there already") + remedy_);
   return named;
 }
 
