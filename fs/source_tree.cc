@@ -282,7 +282,7 @@ codec::Result<Probe> SourceTree::probe_container(int directory, const std::strin
     if (!tells_of_the_file(summary.error())) return of(summary.error(), name);
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
-    const std::string what = "neither a frame nor a Bloscpack file nor a chunk";
+    const std::string what(frame::kNoContainer);
     probe.damage = codec::corrupt(is_single_file() ? what : what + ", in spite of its name").value();
   } else {
     probe.size = summary->nbytes;
