@@ -225,9 +225,11 @@ class SystemFiles final : public FileOps {
   }
 
   Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    // A file without a name is asked for by O_TMPFILE alone.
+    const int create = (flags & O_TMPFILE) == O_TMPFILE ? 0 : O_CREAT;
     return with_parent<int>(dir, path, "create", [&](int folder, const char* name) -> Result<int> {
       const int fd =
-          uninterrupted([&] { return ::openat(folder, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode); });
+          uninterrupted([&] { return ::openat(folder, name, flags | create | O_NOFOLLOW | O_CLOEXEC, mode); });
       if (fd < 0) return io_error(errno, "create");
       return fd;
     });

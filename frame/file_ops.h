@@ -80,7 +80,8 @@ class FileOps {
 
   // From here on: what changes something.
 
-  /// As open_at(), with O_CREAT. `flags`: O_EXCL makes an existing file EEXIST.
+  /// As open_at(), with O_CREAT. `flags`: O_EXCL makes an existing file EEXIST; with O_TMPFILE it is a file without a
+  /// name in the directory `path`.
   virtual Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) = 0;
   /// All of `from`, or an error after which any part of it may have been written.
   virtual Result<void> pwrite(int fd, ByteView from, FileOffset at) = 0;

@@ -194,7 +194,7 @@ Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteS
   if (has_bloscpack_magic(first)) return open_bloscpack(std::move(source));
   auto chunk = open_bare_chunk(std::move(source), begin.value == 0);
   if (chunk || chunk.error().kind == ErrorKind::io) return chunk;
-  return corrupt("the magic of a frame or of Bloscpack is missing, and it is no chunk: " + chunk.error().reason);
+  return corrupt(std::string(kNoContainer) + " (" + chunk.error().reason + ")");
 }
 
 Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_ptr<const Descriptor> file,

@@ -6,11 +6,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "frame/container.h"
 #include "frame/index_cache.h"
 
 namespace cframefs::frame {
+
+/// How the reason begins why a file is not opened that nothing tells to be a container.
+inline constexpr std::string_view kNoContainer = "neither a frame nor a Bloscpack file nor a chunk";
 
 /// What a file or folder holds, told from its first bytes (or, for a folder, from its chunks.b2frame).
 enum class ContainerKind : std::uint8_t { none, cframe, sframe, legacy, bloscpack, chunk };

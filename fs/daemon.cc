@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -207,10 +208,17 @@ void raise_descriptor_limit() {
   static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
 }
 
+/// Those that would end the mount where no user asks for it: a terminal that goes, a signal that has no meaning here.
+void ignore_signals() {
+  for (const int signal : {SIGHUP, SIGUSR2})
+    std::signal(signal, SIG_IGN);
+}
+
 }  // namespace
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
   fill_standard_streams();
+  ignore_signals();
   // The umask of the program that creates something counts, which the kernel tells, not that of the daemon.
   umask(0);
   give_large_blocks_back();

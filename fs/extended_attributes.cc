@@ -4,6 +4,9 @@
 //   user.blosc2.info          JSON, as `cframe info --json` starts
 //   user.blosc2.meta.NAME     fixed metalayer, its raw content
 //   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from frame/store_files.h
+//
+// Listed are the variable-length metalayers alone. Programs that copy attributes (cp, rsync, tar) set each that is listed
+// on the copy: what tells how this file is stored would be refused there, or be wrong.
 #include <cerrno>
 #include <string_view>
 
@@ -16,6 +19,7 @@
 namespace cframefs::fs {
 namespace {
 
+constexpr std::string_view kOurs = "user.blosc2.";
 constexpr std::string_view kInfo = "user.blosc2.info";
 
 codec::Failure no_attribute() {
@@ -44,19 +48,15 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   auto names = files_.list_attributes((*file)->fd());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
   if (!is_container(node->kind)) return names;
+  // The backing file's own of such names are out of reach.
+  std::erase_if(*names, [](const std::string& name) { return name.starts_with(kOurs); });
   auto generation = generation_for_attributes(*node);
   if (!generation) return names;  // damaged: the file's own attributes are all there is
-  names->emplace_back(kInfo);
-  // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the
-  // list.
-  const auto add = [&names](std::string_view prefix, const std::string& layer) {
-    if (layer.find('\0') == std::string::npos) names->push_back(std::string(prefix) + layer);
-  };
-  const frame::Container& container = (*generation)->container();
-  for (const frame::MetalayerPlace& layer : container.metalayer_places())
-    add(frame::kMetaAttribute, layer.name);
-  for (const std::string& name : container.vlmetalayer_names())
-    add(frame::kVlmetaAttribute, name);
+  for (const std::string& layer : (*generation)->container().vlmetalayer_names()) {
+    // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the
+    // list.
+    if (layer.find('\0') == std::string::npos) names->push_back(std::string(frame::kVlmetaAttribute) + layer);
+  }
   return names;
 }
 
@@ -64,7 +64,7 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node || node->role != NodeRole::stored || is_made_up_root(*node)) return no_attribute();
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
-  if (!is_container(node->kind) || !name.starts_with("user.blosc2.")) {
+  if (!is_container(node->kind) || !name.starts_with(kOurs)) {
     auto file = file_with_attribute(*node, name);
     if (!file) return codec::Failure(file.error());
     return files_.get_attribute((*file)->fd(), name);

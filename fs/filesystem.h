@@ -336,7 +336,7 @@ class Filesystem {
   /// The length of what a link shows. `stored`: of its target.
   std::uint64_t shown_link_size(Node& node, std::uint64_t stored) EXCLUDES(names_);
   /// The directory that a path leads to from `folder`, as far as the source goes; one name after the other.
-  codec::Result<HeldDirectory> walk(NodeId folder, const std::string& path);
+  codec::Result<HeldDirectory> walk(NodeId folder, std::string path);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<void> read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at, std::size_t length,

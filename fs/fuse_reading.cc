@@ -69,6 +69,7 @@ unsigned mode_of(EntryKind kind) {
     case EntryKind::directory:
       return S_IFDIR;
     case EntryKind::symlink:
+    case EntryKind::frame_link:
       return S_IFLNK;
     case EntryKind::plain:
     case EntryKind::frame:

@@ -1,7 +1,7 @@
 // Ends a session when a signal asks for it, but not before the kernel has handed over what programs have written: what
 // lies in its pages alone (shared maps; anything with writeback=on) would be lost with the mount.
 //
-// SIGTERM, SIGINT and SIGHUP are caught where nobody ignores them. They only wake a thread, which calls `hand_over`
+// SIGTERM and SIGINT are caught where the caller of the program does not ignore them. They only wake a thread, which calls `hand_over`
 // while the session goes on serving, and then ends the session: `interrupt` is called until finish(). Thread safety:
 // start() and finish() by the thread that runs the session's loop; one object at a time in a process, for signal
 // handlers are the process's. Ownership: borrows the session. Errors: io.
@@ -36,7 +36,7 @@ class FuseStop {
   void watch();
 
   // SIGUSR1 interrupts those who serve where they wait; it is caught whatever the caller made of it.
-  static constexpr std::array<int, 5> kSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE};
+  static constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGPIPE};
 
   fuse_session* const session_;
   const std::function<void()> hand_over_;

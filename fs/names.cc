@@ -88,7 +88,7 @@ std::string NameRules::short_name_of(const std::string& name, EntryKind kind) co
 }
 
 std::string NameRules::short_name(const StoredEntry& entry) const {
-  return is_container(entry.kind) ? short_name_of(entry.name, entry.kind) : entry.name;
+  return is_shortened(entry.kind) ? short_name_of(entry.name, entry.kind) : entry.name;
 }
 
 std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries, bool folds_case) const {
@@ -171,7 +171,7 @@ codec::Result<StoredEntry> NameRules::owner_among(const std::string& shown, cons
     auto candidate_kind = kind_of(candidate.name);
     if (!candidate_kind) return codec::Failure(candidate_kind.error());
     candidate.kind = *candidate_kind;
-    if (is_container(candidate.kind) && short_name(candidate) == shown) return candidate;
+    if (is_shortened(candidate.kind) && short_name(candidate) == shown) return candidate;
   }
   return StoredEntry{};
 }
@@ -194,6 +194,14 @@ std::string NameRules::renamed_container(const StoredEntry& stored, const std::s
   }
   // Known by its content alone: it needs no suffix, unless its new name would lose one.
   return on_disk(suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix));
+}
+
+bool NameRules::shortens_link(std::string_view name, std::string_view target) const {
+  const std::string_view suffix = suffix_of(name);
+  const std::string_view target_suffix = suffix_of(target.substr(target.rfind('/') + 1));
+  if (names_ == Names::keep || suffix.empty() || target_suffix.empty()) return false;
+  if (suffix == kPackSuffix || target_suffix == kPackSuffix) return false;
+  return replacement_of(suffix, EntryKind::frame) == replacement_of(target_suffix, EntryKind::frame);
 }
 
 std::string NameRules::stored_target(const std::string& target) const {

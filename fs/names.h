@@ -30,6 +30,7 @@ enum class EntryKind : std::uint8_t {
   directory,
   plain,  // a file passed through as it is
   symlink,
+  frame_link,    // a symbolic link that is named as a container and leads to a name of such a one in the source
   other,         // a device, socket or pipe
   frame,         // a file that holds a container of any kind, shown as its plain bytes
   sparse_frame,  // a folder that is a sparse frame, shown as one file of its plain bytes
@@ -38,6 +39,11 @@ enum class EntryKind : std::uint8_t {
 
 inline bool is_container(EntryKind kind) {
   return kind == EntryKind::frame || kind == EntryKind::sparse_frame || kind == EntryKind::packed_array;
+}
+
+/// What shows without its suffix.
+inline bool is_shortened(EntryKind kind) {
+  return is_container(kind) || kind == EntryKind::frame_link;
 }
 
 struct StoredEntry {
@@ -79,6 +85,9 @@ class NameRules {
   /// The name on disk that a container called `stored` takes when it is renamed to `shown`; empty if no name that keeps
   /// its suffix shows as that.
   std::string renamed_container(const StoredEntry& stored, const std::string& shown) const;
+  /// Whether a link of this name with this target can be a frame_link: both would lose their suffix in the same way.
+  /// Links to Bloscpack files, whose content decides what they show as, keep their names.
+  bool shortens_link(std::string_view name, std::string_view target) const;
   /// What to store so that shown_target() gives `target`.
   std::string stored_target(const std::string& target) const;
 

@@ -96,9 +96,10 @@ codec::Result<Attributes> Filesystem::make_symlink(NodeId parent, const std::str
   codec::MutexLock lock(changes_);
   auto folder = folder_for_new(parent, name);
   if (!folder) return codec::Failure(folder.error());
-  const std::string stored = tree_.rules().stored_target(target);
-  auto done =
-      as_caller(caller, 0, [&] { return files_.make_symlink_at(stored, (*folder)->fd(), NameRules::on_disk(name)); });
+  const bool inside = tree_.place_in_source((*folder)->fd(), target).has_value();
+  const std::string stored = inside ? tree_.rules().stored_target(target) : target;
+  const std::string stored_name = NameRules::on_disk(tree_.link_name((*folder)->fd(), name, stored));
+  auto done = as_caller(caller, 0, [&] { return files_.make_symlink_at(stored, (*folder)->fd(), stored_name); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
@@ -261,9 +262,13 @@ codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& fr
   if (!replaced) {
     if (auto can = folder_for_new(to_parent, to_name); !can) return codec::Failure(can.error());
   }
-  const std::string stored = is_container(from->kind)
-                                 ? tree_.rules().renamed_container({from->place.name, from->kind}, to_name)
-                                 : NameRules::on_disk(to_name);
+  std::string stored = NameRules::on_disk(to_name);
+  if (is_shortened(from->kind)) {
+    stored = tree_.rules().renamed_container({from->place.name, from->kind}, to_name);
+  } else if (from->kind == EntryKind::symlink) {
+    const auto target = tree_.target_of(from->fd(), from->name());
+    if (target) stored = NameRules::on_disk(tree_.link_name((*to_folder)->fd(), to_name, *target));
+  }
   if (stored.empty()) return refused(EXDEV, "rename", to_name);
   const Entry to{{to_parent, stored}, *to_folder, from->kind};
   if (replaced && replaced->place == from->place) return {};
@@ -347,7 +352,7 @@ void Filesystem::move_lock(const Entry& from, const Entry& to) {
 
 codec::Result<void> Filesystem::exchange(const Entry& one, const Entry& other) {
   const auto suffix = [this](const Entry& entry) {
-    return is_container(entry.kind) ? tree_.rules().suffix_of(entry.place.name) : std::string_view();
+    return is_shortened(entry.kind) ? tree_.rules().suffix_of(entry.place.name) : std::string_view();
   };
   // Two kinds of names on disk cannot change places in one step.
   if (is_container(one.kind) != is_container(other.kind) || suffix(one) != suffix(other)) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -178,6 +179,7 @@ codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::s
 
 codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string& name, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
+  if (kind == EntryKind::symlink) return link_kind(directory, name);
   if (!may_be_container(name)) return kind;
   if (kind == EntryKind::directory) {
     const auto is_sparse = has_index(directory, name);
@@ -233,7 +235,8 @@ codec::Result<Probe> SourceTree::probe_entry(int directory, const std::string& n
   if (!kind) return of(kind.error(), name);
 
   Probe probe;
-  probe.kind = *kind;
+  // That a link leads to a frame is a matter of its name alone.
+  probe.kind = *kind == EntryKind::frame_link ? EntryKind::symlink : *kind;
   probe.status = *status;
   probe.entry_inode = status->st_ino;
   if (*kind == EntryKind::sparse_frame) {
@@ -285,7 +288,7 @@ codec::Result<Probe> SourceTree::probe_container(int directory, const std::strin
     if (!tells_of_the_file(summary.error())) return of(summary.error(), name);
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
-    const std::string what = "neither a frame nor a Bloscpack file nor a chunk";
+    const std::string what(frame::kNoContainer);
     probe.damage = codec::corrupt(is_single_file() ? what : what + ", in spite of its name").value();
   } else {
     probe.size = summary->nbytes;
@@ -375,6 +378,48 @@ codec::Result<frame::Identity> SourceTree::identity(int fd, EntryKind kind) cons
   return frame::Identity::of(*status);
 }
 
+codec::Result<std::string> SourceTree::target_of(int directory, const std::string& name) const {
+  auto fd = files_.open_at(directory, name, O_PATH | O_NOFOLLOW);
+  if (!fd) return codec::Failure(fd.error());
+  return files_.read_link(frame::Descriptor(files_, *fd).fd());
+}
+
+/// Where an open directory lies now; empty if it cannot be told.
+std::string SourceTree::path_of(int fd) const {
+  const auto link = files_.open_named("/proc/self/fd/" + std::to_string(fd), O_PATH | O_NOFOLLOW);
+  if (!link) return {};
+  const auto path = files_.read_link(frame::Descriptor(files_, *link).fd());
+  return path ? *path : std::string();
+}
+
+/// By the text alone: a link does not change its name when what it leads to comes or goes.
+std::optional<std::string> SourceTree::place_in_source(int directory, const std::string& target) const {
+  const std::filesystem::path root = path_of(root_->fd());
+  std::filesystem::path place = target;
+  if (place.is_relative()) place = std::filesystem::path(path_of(directory)) / place;
+  place = place.lexically_normal();
+  // The source may have been given by way of a link, as the target is.
+  for (const std::filesystem::path& top : {root, std::filesystem::path(options_.source).lexically_normal()}) {
+    if (!top.is_absolute()) continue;
+    const std::string inner = place.lexically_relative(top).string();
+    if (!inner.empty() && inner != "." && inner != ".." && !inner.starts_with("../")) return inner;
+  }
+  return std::nullopt;
+}
+
+EntryKind SourceTree::link_kind(int directory, const std::string& name) const {
+  if (is_single_file() || !rules_.has_container_suffix(name)) return EntryKind::symlink;
+  const auto target = target_of(directory, name);
+  const bool shortened =
+      target && rules_.shortens_link(name, *target) && place_in_source(directory, *target).has_value();
+  return shortened ? EntryKind::frame_link : EntryKind::symlink;
+}
+
+std::string SourceTree::link_name(int directory, const std::string& shown, const std::string& target) const {
+  const bool shortened = rules_.shortens_link(shown, target) && place_in_source(directory, target).has_value();
+  return shortened ? rules_.new_name(shown) : shown;
+}
+
 /// Not every container shows without its suffix, and not everything with a container's suffix is one.
 std::string SourceTree::shown_target(const std::string& target, const NameRules::KindOf& kind_of_neighbour) const {
   const std::size_t slash = target.rfind('/');
@@ -382,8 +427,10 @@ std::string SourceTree::shown_target(const std::string& target, const NameRules:
   const std::string name = target.substr(before.size());
   if (target.starts_with('/') || !rules_.has_container_suffix(name)) return target;
   const auto kind = kind_of_neighbour(name);
+  // What is not there is shown as it will be when it is made; what lies outside of the source, as it is.
+  if (!kind && !is_missing(kind.error())) return target;
   if (!kind || *kind == EntryKind::none) return rules_.shown_target(target);
-  if (!is_container(*kind)) return target;
+  if (!is_shortened(*kind)) return target;
   std::string short_name = rules_.short_name_of(name, *kind);
   const auto owner = rules_.owner_of(short_name, kind_of_neighbour);
   return owner && owner->name == name ? before + short_name : target;

@@ -65,6 +65,12 @@ class SourceTree {
                                                                      int flags = O_RDONLY) const;
   /// The identity by which changes of the open container are noticed.
   codec::Result<frame::Identity> identity(int fd, EntryKind kind) const;
+  /// What a link holds.
+  codec::Result<std::string> target_of(int directory, const std::string& name) const;
+  /// Where the target of a link in `directory` leads by its text, beneath the source and without ".."; none: elsewhere.
+  std::optional<std::string> place_in_source(int directory, const std::string& target) const;
+  /// The name on disk of a link that shows as `shown`.
+  std::string link_name(int directory, const std::string& shown, const std::string& target) const;
   /// What a link shows that holds `target`. `kind_of_neighbour`: tells of a name in the directory that the target's
   /// last name lies in.
   std::string shown_target(const std::string& target, const NameRules::KindOf& kind_of_neighbour) const;
@@ -75,6 +81,8 @@ class SourceTree {
   const std::shared_ptr<const frame::Descriptor>& root() const { return root_; }
 
  private:
+  EntryKind link_kind(int directory, const std::string& name) const;
+  std::string path_of(int fd) const;
   codec::Result<EntryKind> kind_from(int directory, const std::string& name, mode_t mode) const;
   bool may_be_container(const std::string& name) const;
   codec::Result<int> open_to_look(int directory, const std::string& name) const;

@@ -12,6 +12,12 @@
 
 namespace cframefs::fs {
 
+namespace {
+
+constexpr int kMostLinks = 40;  // on the way to one file, as the kernel has it
+
+}  // namespace
+
 codec::Result<std::string> Filesystem::read_link(NodeId id) {
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return codec::stale("the kernel asked for a link that it had forgotten");
@@ -40,9 +46,10 @@ std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
   return shown_target(nodes_.parent_of(node.id), *target).size();
 }
 
-codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, const std::string& path) {
+codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, std::string path) {
   auto at = directories_.open(folder);
   std::vector<HeldDirectory> below;  // on the way down from `folder`
+  int links = 0;
   for (std::size_t begin = 0; at && begin < path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     const std::string name = path.substr(begin, end - begin);
@@ -50,6 +57,14 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, const std::string& 
     if (name.empty() || name == ".") continue;
     if (name != "..") {
       auto next = tree_.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+      const auto target = next ? codec::Result<std::string>() : tree_.target_of((*at)->fd(), name);
+      if (!next && target && ++links <= kMostLinks) {
+        // An absolute one leads outside, or to where no caller of the mount is sent.
+        if (target->starts_with('/')) return codec::io_error(EXDEV, "lookup");
+        path = *target + "/" + path.substr(std::min(begin, path.size()));
+        begin = 0;
+        continue;
+      }
       below.push_back(std::move(*at));
       at = std::move(next);
     } else if (!below.empty()) {
@@ -64,10 +79,19 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, const std::string& 
 }
 
 std::string Filesystem::shown_target(NodeId folder, const std::string& target) {
-  const std::size_t slash = target.rfind('/');
+  std::string relative = target;
+  if (target.starts_with('/')) {
+    // It names a file of the source: in the mount, the same file decoded.
+    const auto place = tree_.place_in_source(tree_.root()->fd(), target);
+    if (!place) return target;
+    relative = *place;
+    for (NodeId at = folder; at != kRootNode && at != 0; at = nodes_.parent_of(at))
+      relative.insert(0, "../");
+  }
+  const std::size_t slash = relative.rfind('/');
   codec::Result<HeldDirectory> directory;
-  return tree_.shown_target(target, [&](const std::string& name) -> codec::Result<EntryKind> {
-    if (directory && !*directory) directory = walk(folder, slash == std::string::npos ? "" : target.substr(0, slash));
+  return tree_.shown_target(relative, [&](const std::string& name) -> codec::Result<EntryKind> {
+    if (directory && !*directory) directory = walk(folder, slash == std::string::npos ? "" : relative.substr(0, slash));
     if (!directory) return codec::Failure(directory.error());
     return tree_.kind_of((*directory)->fd(), name);
   });

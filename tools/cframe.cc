@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
-#include <fcntl.h>
-#include <sys/stat.h>
 
+#include "frame/sparse_frame.h"
+#include "frame/suffixes.h"
+#include "tools/array_stream.h"
 #include "tools/sizes.h"
 #include "tools/store_paths.h"
 #include "tools/version.h"
@@ -101,26 +104,55 @@ void add_array_form_option(CLI::App& app, frame::ArrayForm& into) {
       ->type_name("npy|flat|chunks");
 }
 
-codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset) {
-  auto opened =
-      frame::open_path(files_for(path), path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset});
-  if (!opened) return codec::Failure(with_path(opened.error(), path));
-  return opened;
+codec::Result<void> check_no_folder(const std::string& path, const std::string& name) {
+  std::error_code ignored;
+  // What is named as a frame is a damaged one.
+  if (!frame::container_suffix(path).empty() || !std::filesystem::is_directory(path, ignored)) return {};
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    // Chunks without an index are what is left of a sparse frame.
+    if (entry.path().filename() == frame::kSparseIndexName || entry.path().extension() == ".chunk") return {};
+  }
+  codec::Failure refused = codec::invalid("is a folder and no sparse frame; of subcommands verify alone takes folders");
+  refused.value().path = name;
+  return refused;
+}
+
+codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFile& input, std::uint64_t offset,
+                                                                  bool old_bitshuffle) {
+  const std::string& path = input.path();
+  auto opened = frame::open_path(files_for(path), path, std::make_shared<frame::IndexCache>(),
+                                 frame::FileOffset{offset}, old_bitshuffle);
+  if (opened) return opened;
+  if (auto fine = check_no_folder(path, input.name()); !fine) return codec::Failure(fine.error());
+  if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {
+    codec::Failure refused = codec::invalid("is a store of " + std::to_string(leaves->size()) +
+                                            " members; give one of them: " + input.name() + "/" + leaves->front().path);
+    refused.value().path = input.name();
+    return refused;
+  }
+  return codec::Failure(with_path(opened.error(), input.name()));
+}
+
+int write_out(const frame::FlatView& view, frame::FlatOffset begin, std::uint64_t length, unsigned workers,
+              const std::string& name, Io& io) {
+  bool output_failed = false;
+  const Sink sink = [&](codec::ByteView bytes) {
+    auto written = io.out.write(bytes);
+    output_failed = !written;
+    return written;
+  };
+  const auto streamed = stream_view(view, begin, length, workers == 0 ? available_workers() : workers, sink, io.stop);
+  if (io.stop.load()) return interrupted;
+  if (streamed) return done;
+  codec::Error error = streamed.error();
+  // The reader has seen enough.
+  if (output_failed && error.sys == EPIPE) return done;
+  return report(io, with_path(std::move(error), output_failed ? "standard output" : name));
 }
 
 codec::Error with_path(codec::Error error, const std::string& path) {
   if (error.path.empty()) error.path = path;
   return error;
-}
-
-codec::Result<mode_t> mode_of(const std::string& path) {
-  frame::FileOps& files = files_for(path);
-  const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!fd) return codec::Failure(fd.error());
-  const frame::Descriptor file(files, *fd);
-  const auto status = files.status(file.fd());
-  if (!status) return codec::Failure(status.error());
-  return status->st_mode & 0666;
 }
 
 ExitStatus emit(Io& io, const std::string& text) {

@@ -17,6 +17,7 @@
 #include "frame/array_view.h"
 #include "frame/open.h"
 #include "frame/text.h"
+#include "tools/input_file.h"
 #include "tools/io.h"
 
 // <CLI/CLI.hpp> takes seconds to compile: only what declares options includes it.
@@ -53,14 +54,21 @@ CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64
 /// Declares --b2nd: what an array is written as.
 void add_array_form_option(CLI::App& app, frame::ArrayForm& into);
 
-/// Opens the container at `path`, with the path in every error.
-codec::Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& path, std::uint64_t offset);
+/// Opens a container, with its name in every error. invalid: a directory or a store, which commands that read one frame
+/// do not take.
+codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFile& input, std::uint64_t offset,
+                                                                  bool old_bitshuffle = false);
+
+/// invalid if `path` is a directory that is no sparse frame, and is not named as one. `name`: what the message calls
+/// it.
+codec::Result<void> check_no_folder(const std::string& path, const std::string& name);
+
+/// Writes a part of a view to standard output. Returns the exit status. `name`: of what is read.
+int write_out(const frame::FlatView& view, frame::FlatOffset begin, std::uint64_t length, unsigned workers,
+              const std::string& name, Io& io);
 
 /// The error with the path of the file that it is about, unless it names one.
 codec::Error with_path(codec::Error error, const std::string& path);
-
-/// Who may read the files that a container lies in may read its plain bytes.
-codec::Result<mode_t> mode_of(const std::string& path);
 
 /// Prints a result. Its loss is the system's fault, unless the reader has gone.
 ExitStatus emit(Io& io, const std::string& text);

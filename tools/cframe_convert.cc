@@ -1,4 +1,6 @@
 // cframe convert: a current frame of a container of any format, and .npy files to n-d arrays and back.
+#include "tools/cframe_convert.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -16,13 +18,12 @@
 #include "frame/numpy_pack.h"
 #include "tools/array_input.h"
 #include "tools/array_stream.h"
-#include "tools/cframe.h"
 #include "tools/container_input.h"
 #include "tools/flat_stream.h"
 #include "tools/frame_packer.h"
 #include "tools/frame_wishes.h"
-#include "tools/new_file.h"
 #include "tools/progress.h"
+#include "tools/result_file.h"
 #include "tools/store_paths.h"
 #include "tools/turned_input.h"
 
@@ -37,7 +38,8 @@ constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
 
 struct ConvertOptions {
-  std::string in;
+  std::string in;       // as messages call it
+  std::string in_path;  // where it is opened
   std::string out;
   std::uint64_t frame_offset = 0;
   bool old_bitshuffle = false;
@@ -235,8 +237,8 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
 
 /// Of a .npy file; nullopt if IN is none.
 Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
-  frame::FileOps& files = files_for(options.in);
-  const auto fd = files.open_named(options.in, O_RDONLY | O_NONBLOCK);
+  frame::FileOps& files = files_for(options.in_path);
+  const auto fd = files.open_named(options.in_path, O_RDONLY | O_NONBLOCK);
   if (!fd) return Failure(fd.error());
   frame::Descriptor file(files, *fd);
   const auto status = files.status(file.fd());
@@ -250,7 +252,7 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   if (!frame::has_npy_magic(head)) return std::optional<Plan>();
   const auto npy = frame::parse_npy_file(head);
   if (!npy) return Failure(npy.error());
-  if (!options.out.ends_with(".b2nd")) {
+  if (!options.out.ends_with(".b2nd") && options.out != kStandardStream) {
     return codec::invalid("a .npy file becomes a .b2nd; pack makes a frame of any file's bytes");
   }
   if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
@@ -263,8 +265,8 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   return std::optional<Plan>(std::move(*plan));
 }
 
-int copy_frame(const ConvertOptions& options, const Plan& plan, mode_t mode, Io& io) {
-  auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
+int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits& like, Io& io) {
+  auto file = ResultFile::create(options.out, options.force, like, io);
   if (!file) return report_failure(io, file.error(), options.out);
   frame::NewFrameFile frame(frame::system_files(), file->fd(), plan.frame);
   if (auto taken = frame.take_chunks(*plan.as_is); !taken) return report_failure(io, taken.error(), options.in);
@@ -273,10 +275,10 @@ int copy_frame(const ConvertOptions& options, const Plan& plan, mode_t mode, Io&
   return done;
 }
 
-int make_frame(const ConvertOptions& options, Plan& plan, mode_t mode, Io& io) {
-  if (plan.as_is) return copy_frame(options, plan, mode, io);
+int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like, Io& io) {
+  if (plan.as_is) return copy_frame(options, plan, like, io);
   if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
-  auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
+  auto file = ResultFile::create(options.out, options.force, like, io);
   if (!file) return report_failure(io, file.error(), options.out);
   Progress progress(io, "converting", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) { progress.update(packed.nbytes, plan.nbytes); };
@@ -294,13 +296,14 @@ int make_frame(const ConvertOptions& options, Plan& plan, mode_t mode, Io& io) {
 }
 
 /// A .npy file of an array.
-int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Container> container, mode_t mode, Io& io) {
+int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Container> container, const FileTraits& like,
+             Io& io) {
   const auto view = frame::make_view(std::move(container), frame::ArrayForm::npy, options.in.ends_with(".b2nd"));
   if (!view) return report_failure(io, view.error(), options.in);
   if ((*view)->head().empty()) {
     return report_failure(io, codec::invalid("no array, which a .npy file must be").value(), options.in);
   }
-  auto file = NewFile::create(frame::system_files(), options.out, options.force, mode);
+  auto file = ResultFile::create(options.out, options.force, like, io);
   if (!file) return report_failure(io, file.error(), options.out);
   Progress progress(io, "converting", Progress::Unit::bytes);
   std::uint64_t at = 0;
@@ -320,28 +323,54 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
   return done;
 }
 
-int run_convert(const ConvertOptions& options, Io& io) {
+/// `npy_only`: nothing else is to become an array.
+int run_convert(ConvertOptions options, bool npy_only, Io& io) {
   if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
-  const auto mode = mode_of(options.in);
-  if (!mode) return report_failure(io, mode.error(), options.in);
+  const bool is_stream = options.in == kStandardStream;
+  const auto input = InputFile::open(options.in, io);
+  if (!input) return report_failure(io, input.error(), options.in);
+  options.in = input->name();
+  options.in_path = input->path();
+  if (auto apart = check_apart(options.in_path, options.out); !apart) return report(io, apart.error());
+  auto traits = traits_of(options.in_path);
+  if (!traits) return report_failure(io, traits.error(), options.in);
+  if (is_stream) *traits = FileTraits();
   auto npy = plan_npy(options);
   if (!npy) return report_failure(io, npy.error(), options.in);
-  if (*npy) return make_frame(options, **npy, *mode, io);
-  auto container = frame::open_path(files_for(options.in), options.in, std::make_shared<frame::IndexCache>(),
-                                    frame::FileOffset{options.frame_offset}, options.old_bitshuffle);
+  if (*npy) return make_frame(options, **npy, *traits, io);
+  if (npy_only) {
+    const codec::Failure refused = codec::invalid("no .npy file, and a .b2nd file must be an array");
+    return report(io, with_path(refused.value(), options.in));
+  }
+  auto container = open_frame(*input, options.frame_offset, options.old_bitshuffle);
   if (!container) return report_failure(io, container.error(), options.in);
-  if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *mode, io);
+  if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *traits, io);
   auto plan = plan_container(options, *container);
   if (!plan) return report_failure(io, plan.error(), options.in);
-  return make_frame(options, *plan, *mode, io);
+  return make_frame(options, *plan, *traits, io);
 }
 
 }  // namespace
 
+int pack_array(const std::string& in, const std::string& out, const FrameWishes& wishes, bool force, unsigned workers,
+               Io& io) {
+  ConvertOptions options;
+  options.in = in;
+  options.out = out;
+  options.wishes = wishes;
+  options.force = force;
+  options.workers = workers;
+  return run_convert(options, true, io);
+}
+
 SubcommandRun declare_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
-  app.add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file")->required()->type_name("");
-  app.add_option("OUT", options->out, "Frame, .b2nd or .npy file to make")->required()->type_name("");
+  app.add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file, or - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_option("OUT", options->out, "Frame, .b2nd or .npy file to make, or - for standard output")
+      ->required()
+      ->type_name("");
   add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
   app.add_flag("--old-bits", options->old_bitshuffle, "IN is of 2.0.0-beta.3 or beta.4, not of beta.5");
   add_frame_options(app, options->wishes);
@@ -349,7 +378,7 @@ SubcommandRun declare_convert(CLI::App& app) {
   app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  return [options](Io& io) { return run_convert(*options, io); };
+  return [options](Io& io) { return run_convert(*options, false, io); };
 }
 
 }  // namespace cframefs::tools

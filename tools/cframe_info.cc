@@ -132,8 +132,11 @@ struct Findings {
   std::optional<codec::Error> damage;
 };
 
-codec::Result<Findings> look_into(const InfoOptions& options, const std::string& file, Io& io) {
-  const auto opened = open_frame(file, options.offset);
+codec::Result<Findings> look_into(const InfoOptions& options, const std::string& argument, Io& io) {
+  const auto input = InputFile::open(argument, io);
+  if (!input) return tl::unexpected(input.error());
+  const std::string& file = input->name();
+  const auto opened = open_frame(*input, options.offset);
   if (!opened) return tl::unexpected(opened.error());
   const frame::Container& container = **opened;
   Progress progress(io, "reading chunk headers", Progress::Unit::items);
@@ -146,7 +149,7 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
   json& info = found.info;
   info["path"] = file;
   info["offset"] = options.offset;
-  info["file_bytes"] = stored_bytes(file);
+  info["file_bytes"] = stored_bytes(input->path());
   add_header_fields(info, container.parameters());
   info["special_chunks"] = {
       {"zeros", scan->zeros}, {"nan", scan->nan}, {"uninitialised", scan->uninitialised}, {"repeated", scan->repeated}};
@@ -301,33 +304,33 @@ std::string human_text(const json& info) {
 
 int run_info(const InfoOptions& options, Io& io) {
   int status = done;
-  json all = json::array();
   for (const auto& file : options.files) {
     const auto found = look_into(options, file, io);
     if (io.stop.load()) return interrupted;
+    // One object on one line for each file, however many there are.
+    const json shown = found ? found->info : json{{"path", file}, {"error", codec::describe(found.error())}};
+    if (options.as_json) {
+      status = std::max<int>(status, emit(io, dump(shown, -1) + "\n"));
+    } else if (found) {
+      status = std::max<int>(status, emit(io, human_text(shown)));
+    }
     if (!found) {
       status = std::max<int>(status, report(io, found.error()));
-      if (options.as_json) all.push_back({{"path", file}, {"error", codec::describe(found.error())}});
-      continue;
+    } else if (found->damage) {
+      status = std::max<int>(status, report(io, *found->damage));
     }
-    if (options.as_json) {
-      all.push_back(found->info);
-    } else {
-      status = std::max<int>(status, emit(io, human_text(found->info)));
-    }
-    if (found->damage) status = std::max<int>(status, report(io, *found->damage));
   }
-  // One file gives one object, several give a list.
-  if (!options.as_json) return status;
-  return std::max<int>(status, emit(io, dump(options.files.size() == 1 ? all[0] : all, 2) + "\n"));
+  return status;
 }
 
 }  // namespace
 
 SubcommandRun declare_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  app.add_option("FILE", options->files, "Frames, or folders of sparse frames")->required()->type_name("");
-  app.add_flag("--json", options->as_json, "As JSON: one object, or a list for several files");
+  app.add_option("FILE", options->files, "Frames, folders of sparse frames, or - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_flag("--json", options->as_json, "As JSON: for each file one object on one line");
   app.add_flag("--all", options->all, "Read the header of every chunk, not just of the first 10000 stored ones");
   add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
   return [options](Io& io) { return run_info(*options, io); };

@@ -11,9 +11,12 @@
 namespace {
 
 std::atomic<bool> stop_requested = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+std::atomic<int> stop_signal = SIGINT;  // the one that asked for it
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "a signal handler sets them");
 
-void request_stop(int /*signal*/) {
+void request_stop(int signal) {
+  stop_signal.store(signal);
   stop_requested.store(true);
 }
 
@@ -23,12 +26,17 @@ void catch_signals() {
   sigemptyset(&action.sa_mask);
   // Interrupted writes return (no SA_RESTART), and a second Ctrl-C ends the program at once.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  // A reader that has gone shows as EPIPE.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    sigaction(signal, nullptr, &before);
+    // What the caller ignores stays ignored: nohup, background jobs of a shell.
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
+  // A reader that has gone shows as EPIPE, a file that grows beyond RLIMIT_FSIZE as EFBIG.
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   sigaction(SIGPIPE, &action, nullptr);
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 }  // namespace
@@ -39,12 +47,12 @@ int main(int argc, char** argv) {
   DescriptorOutput out(STDOUT_FILENO, stop_requested);
   DescriptorOutput err(STDERR_FILENO, stop_requested);
   DescriptorInput in(STDIN_FILENO, stop_requested);
-  Io io{out, err, isatty(STDERR_FILENO) == 1, stop_requested, &in};
+  Io io{out, err, isatty(STDERR_FILENO) == 1, stop_requested, &in, isatty(STDOUT_FILENO) == 1};
   const int status = cframe_main({argv + 1, argv + argc}, io);
   if (status == interrupted) {
-    // The shell that started us wants to see that Ctrl-C ended it.
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
+    // The shell that started us wants to see which signal ended it.
+    std::signal(stop_signal.load(), SIG_DFL);
+    std::raise(stop_signal.load());
   }
   return status;
 }

@@ -1,6 +1,5 @@
 // cframe pack: a frame of any file's bytes.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -11,12 +10,14 @@
 
 #include "codec/names.h"
 #include "frame/frame_choice.h"
+#include "frame/suffixes.h"
 #include "tools/cframe.h"
+#include "tools/cframe_convert.h"
 #include "tools/flat_stream.h"
 #include "tools/frame_packer.h"
 #include "tools/frame_wishes.h"
-#include "tools/new_file.h"
 #include "tools/progress.h"
+#include "tools/result_file.h"
 #include "tools/sizes.h"
 #include "tools/tuner.h"
 
@@ -28,7 +29,6 @@ using codec::Result;
 
 constexpr std::size_t kTunePiece = std::size_t{512} << 10;
 constexpr std::size_t kTunePieces = 4;
-constexpr mode_t kDefaultMode = 0666;
 
 struct PackOptions {
   std::string in;
@@ -44,9 +44,12 @@ class Source final : public Input {
  public:
   static Result<Source> open(const std::string& path, Io& io) {
     Source source;
-    source.name_ = path == "-" ? "standard input" : path;
-    if (path == "-") {
+    const bool is_stream = path == kStandardStream;
+    source.name_ = is_stream ? "standard input" : path;
+    source.path_ = path;
+    if (is_stream) {
       if (io.in == nullptr) return codec::invalid("there is no standard input");
+      source.path_ = io.in->path();
       source.input_ = io.in;
       return source;
     }
@@ -56,7 +59,8 @@ class Source final : public Input {
     const auto status = frame::system_files().status(*fd);
     if (!status) return codec::Failure(status.error());
     if (S_ISDIR(status->st_mode)) return codec::invalid("is a folder");
-    source.mode_ = status->st_mode & 0777;
+    if (S_ISREG(status->st_mode)) source.traits_ = FileTraits::of(*status);
+    source.traits_.mode = status->st_mode & 0777;
     if (S_ISREG(status->st_mode)) source.size_ = static_cast<std::uint64_t>(status->st_size);
     source.owned_ = std::make_unique<DescriptorInput>(*fd, io.stop);
     source.input_ = source.owned_.get();
@@ -65,7 +69,9 @@ class Source final : public Input {
 
   /// Of a regular file.
   std::optional<std::uint64_t> size() const { return size_; }
-  mode_t mode() const { return mode_; }
+  /// Of a file, also where it is standard input; empty for a stream.
+  std::string path() const override { return path_; }
+  const FileTraits& traits() const { return traits_; }
 
   /// The first `length` bytes, or all there are. They are read again by read().
   Result<codec::ByteView> peek(std::size_t length) {
@@ -133,11 +139,12 @@ class Source final : public Input {
   }
 
   std::string name_;
+  std::string path_;
   std::unique_ptr<frame::Descriptor> file_;
   std::unique_ptr<DescriptorInput> owned_;
   Input* input_ = nullptr;
   std::optional<std::uint64_t> size_;
-  mode_t mode_ = kDefaultMode;
+  FileTraits traits_;
   std::vector<std::uint8_t> head_;
   std::size_t taken_ = 0;
 };
@@ -181,10 +188,17 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
 }
 
 int run_pack(const PackOptions& options, Io& io) {
+  // Every reader takes a file of this name for an array.
+  if (options.out.ends_with(frame::kArraySuffix)) {
+    if (!options.tune) return pack_array(options.in, options.out, options.wishes, options.force, options.workers, io);
+    return report(
+        io, codec::invalid("--tune is for frames; an array is made as --codec, --clevel and --filter say").value());
+  }
   if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
   auto source = Source::open(options.in, io);
   if (!source) return report_failure(io, source.error(), options.in);
-  auto file = NewFile::create(frame::system_files(), options.out, options.force, source->mode());
+  if (auto apart = check_apart(source->path(), options.out); !apart) return report(io, apart.error());
+  auto file = ResultFile::create(options.out, options.force, source->traits(), io);
   if (!file) return report_failure(io, file.error(), options.out);
   const auto frame = choose(options, *source, io);
   if (!frame) return report_failure(io, frame.error(), options.in);
@@ -208,7 +222,7 @@ int run_pack(const PackOptions& options, Io& io) {
 SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
   app.add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
-  app.add_option("OUT", options->out, "Frame to make")->required()->type_name("");
+  app.add_option("OUT", options->out, "Frame to make, or - for standard output")->required()->type_name("");
   add_frame_options(app, options->wishes);
   app.add_flag("--tune", options->tune, "Try settings on samples and take the best; those given stay");
   app.add_flag("-f,--force", options->force, "Replace OUT if it is there");

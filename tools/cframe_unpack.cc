@@ -9,8 +9,8 @@
 #include "frame/array_view.h"
 #include "tools/array_stream.h"
 #include "tools/cframe.h"
-#include "tools/new_file.h"
 #include "tools/progress.h"
+#include "tools/result_file.h"
 
 namespace cframefs::tools {
 
@@ -100,18 +100,25 @@ class Unpacker {
 };
 
 int run_unpack(const UnpackOptions& options, Io& io) {
-  auto container = open_frame(options.in, options.frame_offset);
-  if (!container) return report_failure(io, container.error(), options.in);
+  const auto input = InputFile::open(options.in, io);
+  if (!input) return report_failure(io, input.error(), options.in);
+  auto container = open_frame(*input, options.frame_offset);
+  if (!container) return report_failure(io, container.error(), input->name());
   const auto view = frame::make_view(std::move(*container), options.b2nd, options.in.ends_with(".b2nd"));
-  if (!view) return report_failure(io, view.error(), options.in);
-  const auto mode = mode_of(options.in);
-  if (!mode) return report_failure(io, mode.error(), options.in);
-  auto file = NewFile::create(frame::system_files(), options.out, options.force, *mode);
+  if (!view) return report_failure(io, view.error(), input->name());
+  if (options.out == kStandardStream) {
+    return write_out(**view, FlatOffset{0}, (*view)->size(), options.workers, input->name(), io);
+  }
+  if (auto apart = check_apart(input->path(), options.out); !apart) return report(io, apart.error());
+  const auto traits = traits_of(input->path());
+  if (!traits) return report_failure(io, traits.error(), input->name());
+  const bool is_stream = options.in == kStandardStream;
+  auto file = ResultFile::create(options.out, options.force, is_stream ? FileTraits() : *traits, io);
   if (!file) return report_failure(io, file.error(), options.out);
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
   Unpacker unpacker(**view, file->fd(), workers, io);
   if (auto unpacked = unpacker.run(); !unpacked) {
-    return report_failure(io, unpacked.error(), unpacker.write_failed() ? options.out : options.in);
+    return report_failure(io, unpacked.error(), unpacker.write_failed() ? options.out : input->name());
   }
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
   return done;
@@ -121,8 +128,10 @@ int run_unpack(const UnpackOptions& options, Io& io) {
 
 SubcommandRun declare_unpack(CLI::App& app) {
   auto options = std::make_shared<UnpackOptions>();
-  app.add_option("IN", options->in, "Frame, or folder of a sparse frame")->required()->type_name("");
-  app.add_option("OUT", options->out, "File to make")->required()->type_name("");
+  app.add_option("IN", options->in, "Frame, or folder of a sparse frame, or - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_option("OUT", options->out, "File to make, or - for standard output")->required()->type_name("");
   add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
   add_array_form_option(app, options->b2nd);
   app.add_flag("-f,--force", options->force, "Replace OUT if it is there");

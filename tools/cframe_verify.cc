@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "frame/suffixes.h"
 #include "tools/cframe.h"
 #include "tools/flat_stream.h"
 #include "tools/frame_checker.h"
@@ -33,12 +35,17 @@ struct VerifyOptions {
 const char* verdict(const CheckReport& report) {
   bool unsupported = false;
   bool refused = false;
+  bool is_none = report.kind.empty() && frame::container_suffix(report.path).empty();
   for (const Error& error : report.errors) {
     unsupported |= error.kind == ErrorKind::unsupported;
     refused |= error.kind == ErrorKind::io;
+    is_none &= error.reason.starts_with(frame::kNoContainer);
   }
   if (report.errors.empty()) return "ok";
-  return refused ? "failed" : unsupported ? "unsupported" : "damaged";
+  if (refused) return "failed";
+  if (unsupported) return "unsupported";
+  // Neither the name that was given nor the content says that it is one.
+  return is_none ? "no frame" : "damaged";
 }
 
 json error_json(const Error& error) {
@@ -124,8 +131,42 @@ class Reporter {
   ExitStatus status_ = done;
 };
 
-int run_verify(const VerifyOptions& options, Io& io) {
+/// Standard input is read from another file, which no message names.
+class StreamName {
+ public:
+  /// Puts the file that is read in the place of "-".
+  codec::Result<void> resolve(std::vector<std::string>& files, Io& io) {
+    for (std::string& file : files) {
+      if (file != kStandardStream) continue;
+      if (!input_) {
+        auto opened = InputFile::open(file, io);
+        if (!opened) return tl::unexpected(opened.error());
+        input_ = std::move(*opened);
+      }
+      file = input_->path();
+    }
+    return {};
+  }
+  CheckReport restore(CheckReport report) const {
+    if (!input_ || report.path != input_->path()) return report;
+    for (Error& error : report.errors)
+      error.path = input_->name();
+    report.path = input_->name();
+    return report;
+  }
+
+ private:
+  std::optional<InputFile> input_;
+};
+
+int run_verify(VerifyOptions options, Io& io) {
+  StreamName stream;
+  if (auto resolved = stream.resolve(options.files, io); !resolved) return report_failure(io, resolved.error(), "");
   const FoundFrames found = find_frames(options.files);
+  if (found.frames.empty() && found.errors.empty()) {
+    return report(io, with_path(codec::invalid("no frames in it: what frames are is told by their suffix").value(),
+                                options.files.front()));
+  }
   const std::uint64_t total =
       std::accumulate(found.frames.begin(), found.frames.end(), std::uint64_t{0},
                       [](std::uint64_t sum, const FrameFile& file) { return sum + file.stored_bytes; });
@@ -140,7 +181,7 @@ int run_verify(const VerifyOptions& options, Io& io) {
   running = &checker;
   const auto deliver = [&] {
     for (const auto& report : checker.take_reports())
-      reporter.take(report);
+      reporter.take(stream.restore(report));
   };
   for (const FrameFile& file : found.frames) {
     if (io.stop.load()) break;
@@ -163,7 +204,7 @@ int run_verify(const VerifyOptions& options, Io& io) {
 SubcommandRun declare_verify(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
   app.add_option("FILE", options->files,
-                 "Frames, folders of sparse frames, stores, or folders to be searched for frames")
+                 "Frames, folders of sparse frames, stores, folders to be searched for frames, or - for standard input")
       ->required()
       ->type_name("");
   app.add_flag("--json", options->as_json, "Report as JSON");

@@ -18,6 +18,10 @@ constexpr double kMostSeconds = 1e6;
 }  // namespace
 
 codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
+  if (path == kStandardStream) {
+    return codec::invalid("standard input cannot be changed: name a file, ./- if that is its name");
+  }
+  if (auto fine = check_no_folder(path, path); !fine) return tl::unexpected(fine.error());
   frame::FileOps& files = frame::system_files();
   const auto fd = files.open_named(path, O_PATH);
   if (!fd) return tl::unexpected(with_path(fd.error(), path));

@@ -105,7 +105,7 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
   file->report.path = input.path;
   file->stored_bytes = input.stored_bytes;
   files_.push_back(file);
-  auto container = open_frame(input.path, offset);
+  auto container = open_frame(InputFile(input.path), offset);
   if (container) {
     file->container = *container;
     const auto& parameters = (*container)->parameters();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace cframefs::tools {
@@ -49,6 +50,12 @@ codec::Result<std::size_t> DescriptorInput::read(codec::ByteSpan into) {
     }
   }
   return done;
+}
+
+std::string DescriptorInput::path() const {
+  struct stat status {};
+  const bool is_file = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+  return is_file && ::lseek(fd_, 0, SEEK_CUR) == 0 ? "/proc/self/fd/" + std::to_string(fd_) : std::string();
 }
 
 codec::Result<void> StringOutput::write(codec::ByteView bytes) {

@@ -47,6 +47,8 @@ class Input {
   /// Fills `into`, but at the end, and returns how many bytes there were; or kind io: EINTR when the program was told
   /// to stop.
   virtual codec::Result<std::size_t> read(codec::ByteSpan into) = 0;
+  /// What opens the same bytes as a file; empty where they come in order only, or some were read already.
+  virtual std::string path() const { return {}; }
 };
 
 /// Reads a descriptor from where it stands; the caller keeps it open.
@@ -54,6 +56,7 @@ class DescriptorInput final : public Input {
  public:
   DescriptorInput(int fd, const std::atomic<bool>& stop) : fd_(fd), stop_(stop) {}
   codec::Result<std::size_t> read(codec::ByteSpan into) override;
+  std::string path() const override;
 
  private:
   const int fd_;
@@ -66,6 +69,7 @@ struct Io {
   bool err_is_terminal = false;
   const std::atomic<bool>& stop;  // set by Ctrl-C: end soon and cleanly
   Input* in = nullptr;            // null: there is nothing to read
+  bool out_is_terminal = false;
 };
 
 /// What the exit status of every program says. `interrupted` never leaves the process as a status: main ends by

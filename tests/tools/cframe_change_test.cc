@@ -228,8 +228,9 @@ TEST_F(CframeChange, MetalayersAreListedReadSetAndRemoved) {
   EXPECT_EQ(run_cframe({"get-meta", path()}).out, "notes\n");
   EXPECT_EQ(run_cframe({"get-meta", "--fixed", path()}).out, "units\n");
   EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "changed"}).status, tools::done);
-  EXPECT_EQ(run_cframe({"get-meta", path(), "notes"}).out, "changed");
-  EXPECT_EQ(run_cframe({"set-meta", "--fixed", path(), "units", "km"}).status, tools::done);
+  EXPECT_EQ(run_cframe({"get-meta", path(), "notes"}).out, "changed\n");
+  EXPECT_EQ(run_cframe({"get-meta", "--raw", path(), "notes"}).out, std::string("\xa7") + "changed");
+  EXPECT_EQ(run_cframe({"set-meta", "--fixed", "--type", "raw", path(), "units", "km"}).status, tools::done);
   EXPECT_EQ(run_cframe({"get-meta", "--fixed", path(), "units"}).out, "km");
   EXPECT_EQ(nlohmann::json::parse(run_cframe({"get-meta", "--json", "--fixed", path(), "units"}).out)["value"], "km");
   temp_.write("content", pattern(5000, 1));
@@ -245,6 +246,9 @@ TEST_F(CframeChange, MetalayersAreListedReadSetAndRemoved) {
 TEST_F(CframeChange, MetalayerCallsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(run_cframe({"get-meta", path(), "gone"}).status, tools::call_at_fault);
   EXPECT_EQ(run_cframe({"set-meta", path(), "notes"}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "{", "--type", "json"}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "\xff"}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"get-meta", path(), "notes", "--raw", "--json"}).status, tools::call_at_fault);
   EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "x", "--remove"}).status, tools::call_at_fault);
   EXPECT_EQ(run_cframe({"set-meta", path(), "units", "--fixed", "--remove"}).status, tools::call_at_fault);
   EXPECT_EQ(run_cframe({"set-meta", path(), std::string(40, 'n'), "x"}).status, tools::call_at_fault);

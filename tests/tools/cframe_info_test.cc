@@ -1,6 +1,7 @@
 // cframe info against the manifest of the golden frames.
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -158,11 +159,14 @@ TEST(CframeInfo, PrintsTextForPeople) {
   }
 }
 
-TEST(CframeInfo, GivesAListForSeveralFilesAndGoesOnAfterABadOne) {
+TEST(CframeInfo, GivesALineForEachFileAndGoesOnAfterABadOne) {
   const Ran ran = run_cframe({"info", "--json", golden_cframe("large/zstd.b2frame"), golden_cframe("MANIFEST.tsv"),
                               golden_cframe("large/lz4.b2frame")});
   EXPECT_EQ(ran.status, tools::data_at_fault);
-  const json list = json::parse(ran.out);
+  std::vector<json> list;
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);)
+    list.push_back(json::parse(line));
   ASSERT_EQ(list.size(), 3U);
   EXPECT_EQ(list[0]["codec"], "zstd");
   EXPECT_TRUE(list[1].contains("error"));

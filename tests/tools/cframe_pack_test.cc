@@ -165,9 +165,9 @@ TEST_F(CframePack, WhatIsThereStaysUnlessForced) {
   expect_unpacks_to(measurements(1000));
 
   EXPECT_EQ(run_cframe({"unpack", path("x.b2frame"), path("in")}).status, tools::call_at_fault);
-  // A file may be packed onto itself: it is replaced when the frame is whole.
-  EXPECT_EQ(run_cframe({"pack", "-f", path("in"), path("in")}).status, tools::done);
-  EXPECT_EQ(run_cframe({"unpack", "-f", path("in"), path("in")}).status, tools::done);
+  // Nothing replaces what it is made of.
+  EXPECT_EQ(run_cframe({"pack", "-f", path("in"), path("in")}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"unpack", "-f", path("x.b2frame"), path("x.b2frame")}).status, tools::call_at_fault);
   EXPECT_TRUE(file_bytes(path("in")) == measurements(1000));
   EXPECT_EQ(entries(dir_), 3U);
 }

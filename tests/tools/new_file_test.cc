@@ -1,9 +1,13 @@
 // A new file takes its place when it is whole, and only then, whatever fails.
 #include "tools/new_file.h"
 
+#include <array>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include "frame/replacement_file.h"
 #include "tests/support/forwarding_files.h"
@@ -14,19 +18,28 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Fails one kind of call.
+/// Fails one kind of call; has files without a name, or not, as NFS and FUSE.
 class FailingFiles final : public ForwardingFiles {
  public:
-  enum class Call { none, create, sync_file, sync_folder, rename, rename_without_replacing };
-  explicit FailingFiles(Call failing) : failing_(failing) {}
+  enum class Call { none, create, sync_file, set_times, sync_folder, link, rename, rename_without_replacing };
+  explicit FailingFiles(Call failing, bool unnamed = true) : failing_(failing), unnamed_(unnamed) {}
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
     if (failing_ == Call::create) return codec::io_error(EDQUOT, "create");
+    if (!unnamed_ && (flags & O_TMPFILE) == O_TMPFILE) return codec::io_error(EOPNOTSUPP, "create");
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
   codec::Result<void> sync(int fd, bool data_only) override {
     const bool folder = S_ISDIR(status(fd)->st_mode);
     if (failing_ == (folder ? Call::sync_folder : Call::sync_file)) return codec::io_error(EIO, "fsync");
     return ForwardingFiles::sync(fd, data_only);
+  }
+  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    if (failing_ == Call::set_times) return codec::io_error(EPERM, "utimens");
+    return ForwardingFiles::set_times(fd, times);
+  }
+  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+    if (failing_ == Call::link) return codec::io_error(EPERM, "link");
+    return ForwardingFiles::link_at(fd, to_dir, to);
   }
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override {
@@ -38,6 +51,7 @@ class FailingFiles final : public ForwardingFiles {
 
  private:
   const Call failing_;
+  const bool unnamed_;
 };
 
 using Call = FailingFiles::Call;
@@ -49,6 +63,7 @@ class NewFileTest : public testing::Test {
   codec::Result<void> make(frame::FileOps& files, bool replace, const Bytes& content) {
     auto file = tools::NewFile::create(files, place(), replace, 0600);
     if (!file) return codec::Failure(file.error());
+    file->keep_times({timespec{5, 0}, timespec{kTime, 0}});
     EXPECT_TRUE(files.pwrite(file->fd(), content, frame::FileOffset{0}));
     return file->publish();
   }
@@ -56,49 +71,64 @@ class NewFileTest : public testing::Test {
     return static_cast<std::size_t>(
         std::distance(std::filesystem::directory_iterator(dir_.path()), std::filesystem::directory_iterator()));
   }
+  static constexpr time_t kTime = 978'307'200;  // 2001
   TempDir dir_;
 };
 
 TEST_F(NewFileTest, AppearsWhenPublished) {
-  {
-    auto file = tools::NewFile::create(frame::system_files(), place(), false, 0600);
-    ASSERT_TRUE(file);
-    EXPECT_FALSE(std::filesystem::exists(place()));
+  for (const bool unnamed : {true, false}) {
+    FailingFiles files(Call::none, unnamed);
+    std::filesystem::remove(place());
+    {
+      auto file = tools::NewFile::create(files, place(), false, 0600);
+      ASSERT_TRUE(file);
+      EXPECT_FALSE(std::filesystem::exists(place()));
+      EXPECT_EQ(entries(), unnamed ? 0U : 1U);
+    }
+    EXPECT_EQ(entries(), 0U);
+    EXPECT_TRUE(make(files, false, {1, 2}));
+    EXPECT_EQ(file_bytes(place()), (Bytes{1, 2}));
+    EXPECT_EQ(make(files, false, {3}).error().kind, codec::ErrorKind::invalid);
+    EXPECT_EQ(file_bytes(place()), (Bytes{1, 2}));
+    EXPECT_TRUE(make(files, true, {3}));
+    EXPECT_EQ(file_bytes(place()), (Bytes{3}));
     EXPECT_EQ(entries(), 1U);
+    struct stat status = {};
+    ASSERT_EQ(::stat(place().c_str(), &status), 0);
+    EXPECT_EQ(status.st_mtim.tv_sec, kTime);
+    EXPECT_EQ(status.st_mode & 0777, 0600U);
   }
-  EXPECT_EQ(entries(), 0U);
-  EXPECT_TRUE(make(frame::system_files(), false, {1, 2}));
-  EXPECT_EQ(file_bytes(place()), (Bytes{1, 2}));
-  EXPECT_EQ(make(frame::system_files(), false, {3}).error().kind, codec::ErrorKind::invalid);
-  EXPECT_EQ(file_bytes(place()), (Bytes{1, 2}));
-  EXPECT_TRUE(make(frame::system_files(), true, {3}));
-  EXPECT_EQ(file_bytes(place()), (Bytes{3}));
-  EXPECT_EQ(entries(), 1U);
 }
 
 TEST_F(NewFileTest, DoesNotReplaceWhatCameMeanwhile) {
-  for (const Call call : {Call::none, Call::rename_without_replacing}) {
-    std::filesystem::remove(place());
-    FailingFiles files(call);
-    auto file = tools::NewFile::create(files, place(), false, 0600);
-    ASSERT_TRUE(file);
-    dir_.write("x", Bytes{7});
-    EXPECT_EQ(file->publish().error().kind, codec::ErrorKind::invalid);
-    EXPECT_EQ(file_bytes(place()), (Bytes{7}));
+  for (const bool unnamed : {true, false}) {
+    for (const Call call : {Call::none, Call::rename_without_replacing}) {
+      std::filesystem::remove(place());
+      FailingFiles files(call, unnamed);
+      auto file = tools::NewFile::create(files, place(), false, 0600);
+      ASSERT_TRUE(file);
+      dir_.write("x", Bytes{7});
+      EXPECT_EQ(file->publish().error().kind, codec::ErrorKind::invalid);
+      EXPECT_EQ(file_bytes(place()), (Bytes{7}));
+    }
   }
   EXPECT_EQ(entries(), 1U);
 }
 
 TEST_F(NewFileTest, WhereRenamingKnowsNoFlags) {
-  FailingFiles files(Call::rename_without_replacing);
+  FailingFiles files(Call::rename_without_replacing, false);
   EXPECT_TRUE(make(files, false, {4}));
   EXPECT_EQ(file_bytes(place()), (Bytes{4}));
 }
 
 TEST_F(NewFileTest, EveryFailureLeavesTheOldFile) {
   dir_.write("x", Bytes{5});
-  for (const Call call : {Call::create, Call::sync_file, Call::rename}) {
-    FailingFiles files(call);
+  const std::vector<std::pair<Call, bool>> cases = {
+      {Call::create, true},     {Call::create, false},   {Call::sync_file, true},
+      {Call::sync_file, false}, {Call::set_times, true}, {Call::set_times, false},
+      {Call::link, true},       {Call::rename, true},    {Call::rename, false}};
+  for (const auto& [call, unnamed] : cases) {
+    FailingFiles files(call, unnamed);
     const auto made = make(files, true, {6});
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().kind, codec::ErrorKind::io);
@@ -117,6 +147,7 @@ TEST_F(NewFileTest, EveryFailureLeavesTheOldFile) {
 class NamesMade final : public ForwardingFiles {
  public:
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    if ((flags & O_TMPFILE) == O_TMPFILE) return codec::io_error(EOPNOTSUPP, "create");
     made = path;
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
@@ -144,13 +175,48 @@ TEST_F(NewFileTest, TheTemporaryNameHasTheSuffixOfTheName) {
 }
 
 TEST_F(NewFileTest, TwoAtOnceDoNotMeet) {
-  auto one = tools::NewFile::create(frame::system_files(), place(), true, 0600);
-  auto two = tools::NewFile::create(frame::system_files(), place(), true, 0600);
-  ASSERT_TRUE(one && two);
-  EXPECT_EQ(entries(), 2U);
-  EXPECT_TRUE(one->publish());
-  EXPECT_TRUE(two->publish());
+  for (const bool unnamed : {true, false}) {
+    FailingFiles files(Call::none, unnamed);
+    std::filesystem::remove(place());
+    auto one = tools::NewFile::create(files, place(), true, 0600);
+    auto two = tools::NewFile::create(files, place(), true, 0600);
+    ASSERT_TRUE(one && two);
+    EXPECT_EQ(entries(), unnamed ? 0U : 2U);
+    EXPECT_TRUE(one->publish());
+    EXPECT_TRUE(two->publish());
+    EXPECT_EQ(entries(), 1U);
+  }
+}
+
+TEST_F(NewFileTest, WhatAKilledProgramHasLeftIsRemovedByTheNext) {
+  FailingFiles files(Call::none, false);
+  const std::string left = dir_.write(".cframefs-tmp.pack.0", Bytes{1}).string();
+  const std::array<struct timespec, 2> old = {timespec{kTime, 0}, timespec{kTime, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, left.c_str(), old.data(), 0), 0);
+  EXPECT_TRUE(make(files, false, {2}));
   EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(NewFileTest, WhatMayBeInUseStays) {
+  FailingFiles files(Call::none, false);
+  const std::string left = dir_.write(".cframefs-tmp.pack.0", Bytes{1}).string();
+  // It was written just now.
+  EXPECT_TRUE(make(files, true, {2}));
+  EXPECT_EQ(file_bytes(left), (Bytes{1}));
+  // It is old, and locked.
+  const std::array<struct timespec, 2> old = {timespec{kTime, 0}, timespec{kTime, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, left.c_str(), old.data(), 0), 0);
+  const auto fd = files.open_named(left, O_RDONLY);
+  ASSERT_TRUE(fd && files.try_lock(*fd, LOCK_EX));
+  EXPECT_TRUE(make(files, true, {3}));
+  EXPECT_EQ(file_bytes(left), (Bytes{1}));
+  files.close(*fd);
+  // No file of ours: a link, a directory.
+  std::filesystem::remove(left);
+  std::filesystem::create_symlink("x", left);
+  EXPECT_TRUE(make(files, true, {4}));
+  EXPECT_TRUE(std::filesystem::is_symlink(left));
+  EXPECT_EQ(file_bytes(place()), (Bytes{4}));
 }
 
 TEST_F(NewFileTest, NamesAsLongAsNamesCanBe) {

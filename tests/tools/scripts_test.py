@@ -132,6 +132,54 @@ class MountHelper(Folder):
         self.assertNotEqual(self.mount('a').returncode, 0)
         self.assertNotEqual(self.mount('a', 'm', '-x').returncode, 0)
 
+    def test_finds_the_program_when_called_by_a_link(self):
+        program = self.write('prefix/bin/cframefs', '#!/bin/sh\nprintf "%s\\n" here "$@"\n')
+        program.chmod(0o755)
+        helper = self.folder / 'prefix/sbin/mount.cframefs'
+        helper.parent.mkdir()
+        shutil.copy(TOOLS / 'mount.cframefs', helper)
+        (self.folder / 'link').symlink_to(helper)
+        ran = run([self.folder / 'link', 'a', 'm'])
+        self.assertEqual(ran.stdout.splitlines(), ['here', '--', 'a', 'm'])
+
+
+class InstallMountHelper(Folder):
+    """What `meson install` runs, in a root of its own."""
+
+    def install(self, prefix, directory='sbin', **environment):
+        (self.folder / 'root' / prefix.lstrip('/') / directory.lstrip('/')).mkdir(parents=True, exist_ok=True)
+        ran = run([TOOLS / 'install_mount_helper', directory],
+                  env={**os.environ, 'MESON_INSTALL_PREFIX': prefix, 'DESTDIR': str(self.folder / 'root'), **environment})
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stdout
+
+    def links(self):
+        paths = [pathlib.Path(folder) / name for folder, _, names in os.walk(self.folder / 'root') for name in names]
+        return {str(path.relative_to(self.folder / 'root')): os.readlink(path) for path in paths if path.is_symlink()}
+
+    def test_another_prefix_is_linked_from_where_mount_looks(self):
+        looked_in = 'usr/sbin' if os.path.islink('/sbin') else 'sbin'
+        for prefix in ('/usr/local', '/opt/x', '/usr/local'):
+            self.install(prefix)
+            self.assertEqual(self.links(), {looked_in + '/mount.cframefs': prefix + '/sbin/mount.cframefs'})
+
+    def test_a_helper_in_its_place_needs_no_link(self):
+        self.assertEqual(self.install('/usr'), '')
+        self.assertEqual(self.links(), {})
+
+    def test_what_is_there_stays_and_the_user_is_told(self):
+        for place in ('sbin', 'usr/sbin'):
+            self.write('root/' + place + '/mount.cframefs', 'of a package')
+        self.assertIn('ln -s /usr/local/sbin/mount.cframefs /sbin/mount.cframefs', self.install('/usr/local'))
+        self.assertEqual((self.folder / 'root/usr/sbin/mount.cframefs').read_text(encoding='utf-8'), 'of a package')
+
+    def test_a_directory_of_another_user_is_not_run_by_root(self):
+        someone = self.write('programs/id', '#!/bin/sh\necho 54321\n')
+        someone.chmod(0o755)
+        said = self.install('/home/user/.local', PATH=f"{someone.parent}:{os.environ['PATH']}")
+        self.assertIn('belongs to another user', said)
+        self.assertEqual(self.links(), {})
+
 
 if __name__ == '__main__':
     os.environ['LC_ALL'] = 'C'

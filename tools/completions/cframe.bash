@@ -28,6 +28,10 @@ _cframe() {
       mapfile -t COMPREPLY < <(compgen -W 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -- "$cur")
       return
       ;;
+    --type)
+      mapfile -t COMPREPLY < <(compgen -W 'text json bytes raw' -- "$cur")
+      return
+      ;;
     --b2nd)
       mapfile -t COMPREPLY < <(compgen -W 'npy flat chunks' -- "$cur")
       return
@@ -44,8 +48,8 @@ _cframe() {
     unpack) options='--help --frame-offset --b2nd --force --workers' ;;
     compact) options='--help --quiet --wait' ;;
     repair) options='--help --quiet --wait' ;;
-    get-meta) options='--help --fixed --json --offset' ;;
-    set-meta) options='--help --from --remove --fixed --wait' ;;
+    get-meta) options='--help --fixed --json --raw --offset' ;;
+    set-meta) options='--help --from --type --remove --fixed --wait' ;;
     convert) options='--help --frame-offset --old-bits --codec --clevel --filter --typesize --chunksize --blocksize --force --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then

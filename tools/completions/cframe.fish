@@ -35,10 +35,12 @@ complete -c cframe -n '__fish_seen_subcommand_from repair' -s q -l quiet -d 'Pri
 complete -c cframe -n '__fish_seen_subcommand_from repair' -x -l wait -d 'How long to wait for a lock'
 
 complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l fixed -d 'Of the fixed metalayers'
-complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l json -d 'Decoded, as JSON'
+complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l json -d 'Decoded, as JSON that says how it is stored'
+complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l raw -d 'As it is stored, not decoded'
 complete -c cframe -n '__fish_seen_subcommand_from get-meta' -x -l offset -d 'Where the frame starts inside the file'
 
-complete -c cframe -n '__fish_seen_subcommand_from set-meta' -r -l from -d 'Take the content from a file'
+complete -c cframe -n '__fish_seen_subcommand_from set-meta' -r -l from -d 'Take the value from a file'
+complete -c cframe -n '__fish_seen_subcommand_from set-meta' -x -l type -a 'text json bytes raw' -d 'What the value is stored as'
 complete -c cframe -n '__fish_seen_subcommand_from set-meta' -l remove -d 'Remove it'
 complete -c cframe -n '__fish_seen_subcommand_from set-meta' -l fixed -d 'A fixed metalayer'
 complete -c cframe -n '__fish_seen_subcommand_from set-meta' -x -l wait -d 'How long to wait for a lock'

@@ -126,7 +126,7 @@ class LegacyMount(unittest.TestCase):
         self.assertEqual(os.getxattr(frame, "user.blosc2.meta.rose"), b"\x93\x01\x02\x03")
         self.assertEqual(len(os.getxattr(frame, "user.blosc2.vlmeta.usermeta")), 300)
         pack = self.mount / "bp-meta-small-nocomp"
-        self.assertEqual(os.listxattr(pack), ["user.blosc2.info", "user.blosc2.vlmeta.metadata"])
+        self.assertEqual(os.listxattr(pack), ["user.blosc2.vlmeta.metadata"])
         self.assertEqual(os.getxattr(pack, "user.blosc2.vlmeta.metadata"), b'{"a":1}')
         formats = {
             name: json.loads(os.getxattr(self.mount / name, "user.blosc2.info"))["format"]

@@ -8,6 +8,9 @@ import unittest
 import mounting
 from mounting import Mount, output, run
 
+HEADER = "{'descr': '<f8', 'fortran_order': False, 'shape': (500,), }"
+NPY = b"\x93NUMPY\x01\x00\x76\x00" + HEADER.ljust(117).encode() + b"\n" + bytes(i % 251 for i in range(4000))
+
 
 class ToolsAndMounts(unittest.TestCase):
     def setUp(self):
@@ -79,6 +82,92 @@ class ToolsAndMounts(unittest.TestCase):
                 os.close(descriptor)
                 self.assertEqual(self.read(mount / name), expected)
             self.assertEqual(output(mounting.CFRAME, "cat", f"{self.source}/{name}.b2frame"), expected)
+
+    def attributes(self, path):
+        return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith("user.")}
+
+    def test_programs_that_copy_attributes_succeed_in_all_directions(self):
+        disk = self.work + "/disk"
+        with Mount(self.source) as mount:
+            for folder in (disk, mount / "in", mount / "back"):
+                os.mkdir(folder)
+            stored = self.source + "/in/x.b2frame"
+            os.rename(self.work + "/x.b2frame", stored)
+            # A name of ours as an attribute of the backing file: what the mount says of the frame hides it.
+            os.setxattr(stored, "user.blosc2.info", b"of another time")
+            os.setxattr(mount / "in/x", "user.mine", b"own")
+            os.setxattr(mount / "in/x", "user.blosc2.vlmeta.notes", b"\xa4text")
+            with open(self.work + "/a.npy", "wb") as file:
+                file.write(NPY)
+            output(mounting.CFRAME, "convert", self.work + "/a.npy", self.source + "/in/a.b2nd")
+            expected = {"x": {"user.mine": b"own", "user.blosc2.vlmeta.notes": b"\xa4text"}, "a.npy": {}}
+            for name in expected:
+                self.assertEqual(self.attributes(mount / "in/" + name), expected[name])
+                self.assertIn(b'"nbytes"', os.getxattr(mount / "in/" + name, "user.blosc2.info"))
+            self.assertTrue(os.getxattr(mount / "in/a.npy", "user.blosc2.meta.b2nd"))
+            archive = self.work + "/archive.tar"
+            for number, copy in enumerate((
+                lambda source, target: output("cp", "-a", source + "/.", target),
+                lambda source, target: output("cp", "--preserve=all", "-r", source + "/.", target),
+                lambda source, target: output("rsync", "-aX", source + "/", target + "/"),
+                lambda source, target: (output("tar", "--xattrs", "-cf", archive, "-C", source, "."),
+                                        output("tar", "--xattrs", "--xattrs-include=*", "-xf", archive, "-C", target)),
+            )):
+                targets = [f"{disk}/{number}", mount / f"back/from-disk-{number}", mount / f"back/from-mount-{number}"]
+                for source, target in zip((mount / "in", targets[0], mount / "in"), targets):
+                    with self.subTest(number=number, source=source, target=target):
+                        os.mkdir(target)
+                        copied = copy(source, target)
+                        for name, content in (("x", self.content), ("a.npy", NPY)):
+                            self.assertEqual(self.read(f"{target}/{name}"), content)
+                            self.assertEqual(self.attributes(f"{target}/{name}"), expected[name])
+            os.rename(disk + "/0/x", self.work + "/moved")
+            output("mv", self.work + "/moved", mount / "moved")
+            self.assertEqual(self.attributes(mount / "moved"), expected["x"])
+        layer = output(mounting.CFRAME, "get-meta", self.source + "/moved.b2frame", "notes")
+        self.assertEqual(layer, b"text\n")
+
+    def test_what_cframe_makes_in_a_mount_keeps_its_time(self):
+        os.utime(self.work + "/data", (978_307_200, 978_307_200))
+        with Mount(self.source) as mount:
+            output(mounting.CFRAME, "pack", self.work + "/data", mount / "y.b2frame")
+            output(mounting.CFRAME, "pack", self.work + "/data", self.source + "/z.b2frame")
+            output(mounting.CFRAME, "unpack", self.source + "/z.b2frame", mount / "out")
+            for name in ("y.b2frame", "z", "out"):
+                self.assertEqual(os.stat(mount / name).st_mtime, 978_307_200, name)
+        for name in ("y.b2frame.b2frame", "out.b2frame"):
+            self.assertEqual(os.stat(f"{self.source}/{name}").st_mtime, 978_307_200, name)
+
+    def test_a_frame_is_made_in_a_mount_of_what_another_one_shows(self):
+        """Which, stored, would be the file that is read."""
+        with Mount(self.source) as mount:
+            output(mounting.CFRAME, "unpack", self.work + "/x.b2frame", mount / "x")
+            refused = run(mounting.CFRAME, "pack", "--force", mount / "x", mount / "x")
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertEqual(self.read(mount / "x"), self.content)
+
+    def test_a_killed_run_leaves_nothing_that_the_mount_shows(self):
+        with Mount(self.source) as mount:
+            for target in (self.source + "/big.b2frame", mount / "big.b2frame"):
+                program = subprocess.Popen([mounting.CFRAME, "pack", "--workers", "1", "/dev/urandom", target],
+                                           stderr=subprocess.DEVNULL)
+                mounting.wait_for(lambda: any("tmp" in name or "deleted" in name or "part" in name
+                                              for name in self.open_files(program.pid)), what="the temporary file")
+                program.kill()
+                program.wait()
+            self.assertEqual([name for name in os.listdir(mount.path) if not name.startswith(".")], [])
+            left = os.listdir(self.source)
+            for name in left:
+                os.utime(f"{self.source}/{name}", (978_307_200, 978_307_200))
+            output(mounting.CFRAME, "pack", self.work + "/data", mount / "big.b2frame")
+            self.assertEqual(os.listdir(self.source), ["big.b2frame.b2frame"], f"left by the killed ones: {left}")
+
+    @staticmethod
+    def open_files(pid):
+        try:
+            return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            return []
 
 
 if __name__ == "__main__":

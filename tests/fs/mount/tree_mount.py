@@ -285,5 +285,106 @@ class Tree(unittest.TestCase):
             os.close(kept)
 
 
+class LinksToFrames(unittest.TestCase):
+    """A link to a frame shows under the short name and leads to the decoded file. What leads out of the source stays."""
+
+    CONTENT = b"".join(b"line %d\n" % i for i in range(5000))
+
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
+        self.addCleanup(work.cleanup)
+        self.source, self.mountpoint = work.name + "/source", work.name + "/mnt"
+        self.outside = work.name + "/outside"
+        for folder in (self.source, self.mountpoint, self.outside, self.source + "/sub", self.source + "/sub/deep"):
+            os.mkdir(folder)
+        plain = os.path.dirname(self.source) + "/plain"
+        with open(plain, "wb") as file:
+            file.write(self.CONTENT)
+        for frame in (self.source + "/z.b2frame", self.outside + "/o.b2frame"):
+            mounting.output(mounting.CFRAME, "pack", plain, frame)
+
+    def link(self, target, name):
+        os.symlink(target, f"{self.source}/{name}")
+
+    def read(self, path):
+        with open(path, "rb") as file:
+            return file.read()
+
+    def test_links_within_the_source_lead_to_the_decoded_file(self):
+        self.link("z.b2frame", "in.b2frame")
+        self.link("in.b2frame", "twice.b2f")
+        self.link("z.b2frame", "named")
+        self.link("../../z.b2frame", "sub/deep/up.b2frame")
+        self.link(self.source + "/z.b2frame", "absolute.b2frame")
+        self.link(self.source + "/z.b2frame", "sub/deep/absolute.b2frame")
+        self.link("sub", "folder")
+        self.link("folder/deep/../../z.b2frame", "sub/through.b2frame")
+        self.link(self.source + "/sub", "sub/absolute-folder")
+        shown = {"in": "z", "twice": "in", "named": "z", "sub/deep/up": "../../z", "absolute": "z",
+                 "sub/deep/absolute": "../../z"}
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            for name, target in shown.items():
+                with self.subTest(name=name):
+                    self.assertEqual(os.readlink(mount / name), target)
+                    self.assertEqual(os.lstat(mount / name).st_size, len(target))
+                    self.assertEqual(self.read(mount / name), self.CONTENT)
+            self.assertEqual(sorted(os.listdir(mount.path)), ["absolute", "folder", "in", "named", "sub", "twice", "z"])
+            self.assertEqual(os.readlink(mount / "sub/absolute-folder"), "../sub")
+            self.assertFalse(os.path.lexists(mount / "in.b2frame"))
+
+    def test_links_out_of_the_source_are_left_as_they_are(self):
+        self.link("../outside/o.b2frame", "relative.b2frame")
+        self.link(self.outside + "/o.b2frame", "absolute.b2frame")
+        self.link("../../outside/o.b2frame", "sub/relative.b2frame")
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            for name in ("relative.b2frame", "absolute.b2frame", "sub/relative.b2frame"):
+                self.assertEqual(os.readlink(mount / name), os.readlink(f"{self.source}/{name}"))
+            self.assertEqual(self.read(mount / "absolute.b2frame"), self.read(self.outside + "/o.b2frame"))
+
+    def test_names_of_links_are_taken_once_and_kept_while_targets_come_and_go(self):
+        self.link("z.b2frame", "both.b2frame")
+        with open(self.source + "/both", "wb") as file:
+            file.write(b"plain")
+        self.link("later.b2frame", "waits.b2frame")
+        self.link("z.b2frame", "array.b2nd")
+        self.link("both", "other.b2frame")
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            self.assertEqual(sorted(os.listdir(mount.path)),
+                             ["array.b2nd", "both", "both.b2frame", "other.b2frame", "sub", "waits", "z"])
+            self.assertEqual(self.read(mount / "both"), b"plain")
+            self.assertEqual(self.read(mount / "both.b2frame"), self.CONTENT)
+            self.assertFalse(os.path.exists(mount / "waits"))
+            with open(mount / "later", "wb") as file:
+                file.write(b"later")
+            self.assertEqual(self.read(mount / "waits"), b"later")
+            mounting.output("rm", "-r", mount / "later", mount / "waits")
+
+    def test_links_are_made_renamed_and_removed_by_the_names_that_show(self):
+        self.link("z.b2frame", "in.b2frame")
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            os.rename(mount / "in", mount / "out")
+            self.assertEqual(os.readlink(self.source + "/out.b2frame"), "z.b2frame")
+            os.rename(mount / "out", mount / "out.b2frame")
+            self.assertEqual(os.readlink(mount / "out.b2frame"), "z")
+            os.symlink("z", mount / "made")
+            os.symlink("z", mount / "made.b2frame")
+            os.symlink("z.b2frame", mount / "odd.b2frame")
+            self.assertEqual(sorted(os.listdir(mount.path)), ["made", "made.b2frame", "odd.b2frame", "out.b2frame", "sub", "z"])
+            for name, target in (("made", "z"), ("made.b2frame", "z"), ("odd.b2frame", "z.b2frame"), ("out.b2frame", "z")):
+                self.assertEqual(os.readlink(mount / name), target)
+            os.rename(mount / "made", mount / "there.b2frame")
+            self.assertEqual(os.readlink(mount / "there.b2frame"), "z")
+            for name in ("made.b2frame", "odd.b2frame", "out.b2frame", "there.b2frame"):
+                os.unlink(mount / name)
+            self.assertEqual(sorted(os.listdir(self.source)), ["sub", "z.b2frame"])
+
+    def test_with_names_kept_links_are_kept(self):
+        self.link("z.b2frame", "in.b2frame")
+        with Mount(self.source, "names=keep", mountpoint=self.mountpoint) as mount:
+            self.assertEqual(os.readlink(mount / "in.b2frame"), "z.b2frame")
+            self.assertEqual(self.read(mount / "in.b2frame"), self.CONTENT)
+
+
+
 if __name__ == "__main__":
     mounting.main()
