@@ -182,7 +182,12 @@ Result<void> FrameWriter::compact() {
 }
 
 FrameWriter::~FrameWriter() {
+  stop_staying_open();
+}
+
+void FrameWriter::stop_staying_open() {
   if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->fd(), LOCK_UN));
+  options_.stays_open = false;
 }
 
 Result<void> FrameWriter::commit_locked(Durability durability, bool anew, const BeforeChange& before_change) {

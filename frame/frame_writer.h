@@ -53,7 +53,7 @@ struct WriterOptions {
   std::chrono::milliseconds lock_patience{5000};
   /// No other program may have the frame open for writing, or hold a lock on it: for what makes a new file of it.
   bool alone = false;
-  /// Until the writer is destroyed it holds a lock that keeps writers out that want to be alone.
+  /// Until stop_staying_open() it holds a lock that keeps writers out that want to be alone.
   bool stays_open = false;
   /// Where one writer after another opens the same sparse frame: so that the later one lets the states be that are
   /// read since the earlier one's time. Null: it does not know of these.
@@ -129,6 +129,8 @@ class FrameWriter {
   /// From now on a lock that another program holds is waited for so long. `past_frame`: and then the frame's own lock
   /// is done without, as at the end of a mount; the side-car's is not.
   void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
+  /// Lets go of the lock of WriterOptions::stays_open.
+  void stop_staying_open();
   /// Forgets what is pending.
   void abandon();
   /// A sync failed: every commit fails until the frame is opened again.

@@ -199,12 +199,13 @@ Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteS
 
 Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_ptr<const Descriptor> file,
                                                    std::shared_ptr<IndexCache> index_cache, FileOffset begin,
-                                                   bool old_bitshuffle) {
+                                                   bool old_bitshuffle, const std::shared_ptr<ReadRecord>& record) {
   return open_steady(files, file->fd(), begin,
                      [&](const struct stat& status) -> Result<std::shared_ptr<const Container>> {
                        if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
-                       return open_source(file_source(files, file, begin, bytes_from(status, begin)), index_cache,
-                                          begin, old_bitshuffle);
+                       auto source = file_source(files, file, begin, bytes_from(status, begin));
+                       if (record) source = record->watch(std::move(source));
+                       return open_source(std::move(source), index_cache, begin, old_bitshuffle);
                      });
 }
 
@@ -260,12 +261,13 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
 
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin,
-                                                        bool old_bitshuffle) {
+                                                        bool old_bitshuffle,
+                                                        const std::shared_ptr<ReadRecord>& record) {
   const auto status = files.status(file->fd());
   if (!status) return Failure(status.error());
   if (!index_cache) index_cache = std::make_shared<IndexCache>();
   if (S_ISREG(status->st_mode)) {
-    return open_file(files, std::move(file), std::move(index_cache), begin, old_bitshuffle);
+    return open_file(files, std::move(file), std::move(index_cache), begin, old_bitshuffle, record);
   }
   if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a folder");
   if (begin.value != 0) return codec::invalid("a sparse frame begins at no offset");

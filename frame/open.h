@@ -10,6 +10,7 @@
 
 #include "frame/container.h"
 #include "frame/index_cache.h"
+#include "frame/read_record.h"
 
 namespace cframefs::frame {
 
@@ -35,10 +36,11 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
 /// empty frame; summarise() knows nothing of it, for only its name says that it is one (is_frame_name()). `begin`:
 /// where the frame starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not
 /// touched. `old_bitshuffle`: a frame that one of 2.0.0-beta.3 to beta.5 wrote, which nothing in it tells apart, is of
-/// beta.3 or beta.4.
+/// beta.3 or beta.4. `record`: of what is read of a file, from the beginning on; may be null.
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
-                                                        bool old_bitshuffle = false);
+                                                        bool old_bitshuffle = false,
+                                                        const std::shared_ptr<ReadRecord>& record = nullptr);
 
 /// The same by path, for programs that do not look again at what they have read. Of a sparse frame it keeps writers
 /// from removing files of the state that it opens; where that is not possible, reads of another state are stale. A file

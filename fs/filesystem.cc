@@ -108,7 +108,8 @@ void Filesystem::stop() {
   watcher_.stop();
   notifier_.stop();
   flusher_.stop();
-  flusher_.commit_all([this](WriteBack& file, const codec::Error& reason) { drop_rest(file, reason); });
+  flusher_.commit_all(
+      [this](WriteBack& file, const codec::Error& reason) { drop_rest(file, reason, [] { return true; }); });
   workers_.stop();
 }
 

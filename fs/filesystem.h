@@ -280,17 +280,19 @@ class Filesystem {
                                                           const NewFile& made) EXCLUDES(changes_);
   /// One writer less; with the last one everything is committed. What cannot be committed yet waits in the flusher, and
   /// programs see it as before.
-  void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame) EXCLUDES(leaving_);
+  void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame);
   /// A commit of what waits went so: it goes on waiting or is let go.
-  void waited(NodeId node, OpenFrame& frame, bool was_told, const codec::Result<void>& done) EXCLUDES(leaving_);
+  void waited(NodeId node, OpenFrame& frame, bool was_told, const codec::Result<void>& done);
   /// Whether what a write-back holds that no program writes through any more waits for a commit. Else it ends, and what
   /// it holds is dropped.
   bool waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done)
-      REQUIRES(leaving_);
-  /// What it holds can never be committed.
-  void drop_rest(WriteBack& writer, const codec::Error& reason);
+      REQUIRES(frame.leaving);
+  /// What it holds can never be committed. False: nothing was dropped, for it `may` not be: WriteBack::discard().
+  bool drop_rest(WriteBack& writer, const codec::Error& reason, const std::function<bool()>& may);
   /// start_writing(), `work`, a commit, stop_writing().
-  codec::Result<void> write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work);
+  using Work = std::function<codec::Result<void>(WriteBack&)>;
+  codec::Result<void> write_for_once(Node& node, const Work& work);
+  WriteBack::Changer changer(const FileHandle& handle) const;
   /// The same place in the words of a write-back.
   FramePlace frame_place(const HeldDirectory& directory, const EntryPlace& place) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
@@ -450,8 +452,6 @@ class Filesystem {
   bool read_only_ = true;
   /// Held by whatever makes, renames or removes entries; taken before any node's mutexes.
   codec::Mutex changes_;
-  /// Held while it is decided what becomes of a write-back that its last writer leaves. Taken before those of layers.
-  codec::Mutex leaving_;
   /// Names on disk and the places of nodes agree: held for changing while an entry is renamed or removed in both, and
   /// for looking by whoever takes from one what it uses with the other. Taken after changes_, the mutexes of commits
   /// and Node::change_mutex, before the others of nodes and layers.

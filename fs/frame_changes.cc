@@ -89,7 +89,7 @@ void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& fra
   // Its error was told to close(2), unless programs have mapped the file and written after that.
   const auto done = writer->commit(frame::Durability::ordered);
   if (done && frame->is_last_writer()) try_in_memory([&] { writer->tidy(); });
-  codec::MutexLock lock(leaving_);
+  codec::MutexLock lock(frame->leaving);
   frame->leave_writers();
   if (frame->has_writers() || !waits_or_ends(node, *frame, *writer, done)) return;
   if (!done) {
@@ -105,7 +105,7 @@ void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& fra
 void Filesystem::waited(NodeId node, OpenFrame& frame, bool was_told, const codec::Result<void>& done) {
   const std::shared_ptr<WriteBack> writer = frame.write_back();
   if (!writer) return;
-  codec::MutexLock lock(leaving_);
+  codec::MutexLock lock(frame.leaving);
   // With a new writer it waits no longer: that one's close decides.
   if (!frame.has_writers() && waits_or_ends(node, frame, *writer, done)) return;
   if (done && was_told) log_warning(writer->generation()->path() + ": what waited to be committed is committed");
@@ -117,23 +117,28 @@ bool Filesystem::waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer,
   const bool is_missed = done || writer.uncommitted().has_name;
   if (whole && is_missed && writer.is_waiting()) return true;
   if (!done || !whole) {
-    drop_rest(writer, done ? whole.error() : done.error());
+    // A program may have begun to write meanwhile: what it has written is its own matter.
+    const auto is_left = [&frame] { return !frame.has_writers(); };
+    if (!drop_rest(writer, done ? whole.error() : done.error(), is_left)) return false;
     // What programs see from here on is the disk's state, and the kernel holds pages of what was dropped.
     if (const auto known = nodes_.find(node)) carry_out(known->pages.discarded(), node);
   }
-  frame.end_writing();
+  if (frame.end_writing()) writer.close();
   return false;
 }
 
-void Filesystem::drop_rest(WriteBack& writer, const codec::Error& reason) {
+bool Filesystem::drop_rest(WriteBack& writer, const codec::Error& reason, const std::function<bool()>& may) {
   const auto rest = writer.uncommitted();
-  if (!writer.discard() || !rest.has_name) return;
+  const auto dropped = writer.discard(may);
+  if (!dropped) return false;
+  if (!*dropped || !rest.has_name) return true;
   statistics_.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
   log_error(writer.generation()->path() + ": " + std::to_string(rest.bytes) +
             " bytes that were written are lost: " + reason.reason);
+  return true;
 }
 
-codec::Result<void> Filesystem::write_for_once(Node& node, const std::function<codec::Result<void>(WriteBack&)>& work) {
+codec::Result<void> Filesystem::write_for_once(Node& node, const Work& work) {
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
   auto writer = start_writing(node, *frame, {});
@@ -141,8 +146,10 @@ codec::Result<void> Filesystem::write_for_once(Node& node, const std::function<c
   const bool was_clean = !(*writer)->is_waiting();
   auto done = work(**writer);
   if (done) done = (*writer)->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
+  // Nothing that comes later completes it.
+  if (done && (*frame)->is_last_writer()) done = (*writer)->check_whole(&work);
   // What is answered with an error has not been done, and is not to be done later.
-  if (!done && was_clean && (*frame)->is_last_writer()) static_cast<void>((*writer)->discard());
+  if (!done && was_clean) static_cast<void>((*writer)->discard([&frame] { return (*frame)->is_last_writer(); }));
   stop_writing(node.id, *frame);
   return done;
 }
@@ -253,6 +260,11 @@ void Filesystem::take_back(const NewEntry& entry) {
   static_cast<void>(files_.remove_at(entry.directory->fd(), entry.name, false));
 }
 
+/// Whose change it is that comes through a handle. The kernel writes its own pages through any that there is.
+WriteBack::Changer Filesystem::changer(const FileHandle& handle) const {
+  return options_.writeback ? nullptr : &handle;
+}
+
 codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
                                       ChangePermit& permit) {
   if (!handle.writable) return codec::io_error(EBADF, "write");
@@ -262,7 +274,8 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
     return write_plain(handle, at, bytes, append);
   }
   const auto writer = handle.frame->write_back();
-  auto place = writer->write(append ? std::nullopt : std::optional(at), bytes, permit);
+  if (from_page_cache) writer->wait_for_head(at);
+  auto place = writer->write(append ? std::nullopt : std::optional(at), bytes, permit, changer(handle));
   if (!place) return codec::Failure(place.error());
   note_written(handle, at, *place, bytes.size());
   // A page that is written in part stays locked until this is answered; the header may share it with the first rows.
@@ -284,7 +297,7 @@ codec::Result<void> Filesystem::flush(FileHandle& handle) {
   if (!handle.frame) return handle.file ? files_.flush(handle.file->fd()) : codec::Result<void>();
   const auto writer = handle.frame->write_back();
   auto done = writer->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
-  if (done) done = writer->check_whole();
+  if (done) done = writer->check_whole(changer(handle));
   return done ? files_.flush(handle.frame->file()->fd()) : done;
 }
 
@@ -298,7 +311,7 @@ codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
   if (!handle.frame) return {};
   if (const auto writer = handle.frame->write_back()) {
     auto done = writer->commit(frame::Durability::durable, WriteBack::Extent::all, WriteBack::Wait::lock);
-    return done ? writer->check_whole() : done;
+    return done ? writer->check_whole(changer(handle)) : done;
   }
   return files_.sync(handle.frame->file()->fd(), data_only);
 }

@@ -99,7 +99,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     handle->writable = true;
     handle->append = (flags & O_APPEND) != 0;
     if ((flags & O_TRUNC) != 0) {
-      if (auto cut = writer->resize(0); !cut) {
+      if (auto cut = writer->resize(0, changer(*handle)); !cut) {
         release(std::move(handle));
         return codec::Failure(cut.error());
       }
@@ -141,11 +141,20 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_of(
     Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
   auto identity = tree_.identity(file->fd(), node.kind);
   if (!identity) return codec::Failure(identity.error());
+  std::shared_ptr<const Generation> last;
   {
     codec::MutexLock lock(node.mutex);
-    if (auto current = node.current.lock();
-        current && current->identity().settled && current->identity() == *identity) {
-      return current;
+    last = node.current.lock();
+    if (last && last->identity().settled && last->identity() == *identity) return last;
+  }
+  // Its times alone may be others: then what has been decoded of it counts, which may have taken long.
+  if (last && last->has_same_content(*identity)) {
+    const auto after = tree_.identity(file->fd(), node.kind);
+    if (after && *after == *identity) {
+      auto same = last->with_identity(*identity);
+      codec::MutexLock lock(node.mutex);
+      node.current = same;
+      return same;
     }
   }
   auto opened = open_generation(node, file);
@@ -175,7 +184,9 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
   for (int attempt = 1;; ++attempt) {
     auto before = tree_.identity(file->fd(), node.kind);
     if (!before) return codec::Failure(before.error());
-    auto container = frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle);
+    const auto record = std::make_shared<frame::ReadRecord>();
+    auto container =
+        frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle, record);
     auto view = container ? view_of(std::move(*container), path)
                           : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
     auto after = tree_.identity(file->fd(), node.kind);
@@ -184,7 +195,7 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (view && steady) {
       note_metalayer_damage((*view)->container(), path);
       return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                std::move(*view), path, route_.cache());
+                                                std::move(*view), path, route_.cache(), record);
     }
     // A frame that another process is appending to cannot be opened between two of its writes.
     const bool settled = steady && !changed_just_now(*after);
@@ -268,7 +279,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
     mark.close();
     auto now = current_generation(handle, Look::after_read);
-    if (now && *now == *generation) {
+    if (now && (*now)->id() == (*generation)->id()) {
       if (!done && !ReadPermit::is_refusal(done.error())) handle.node->pages.note_damage();
       return done;
     }

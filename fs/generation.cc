@@ -17,19 +17,41 @@ constexpr std::uint64_t kCellBytes = std::uint64_t{64} << 10;
 std::atomic<std::size_t> Generation::count_{0};
 
 Generation::Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view,
-                       std::string path, BlockCache& cache)
+                       std::string path, BlockCache& cache, std::shared_ptr<const frame::ReadRecord> record)
     : id_(id),
       identity_(identity),
       view_(std::move(view)),
       path_(std::move(path)),
-      cache_(cache),
+      record_(std::move(record)),
+      cells_(std::make_shared<const Cells>(cache, id)),
+      readers_(kReaderBytes) {
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Generation::Generation(const Generation& same, const frame::Identity& identity)
+    : id_(same.id_),
+      identity_(identity),
+      view_(same.view_),
+      path_(same.path_),
+      record_(same.record_),
+      cells_(same.cells_),
       readers_(kReaderBytes) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Generation::~Generation() {
   count_.fetch_sub(1, std::memory_order_relaxed);
-  cache_.drop(id_);
+}
+
+std::shared_ptr<const Generation> Generation::with_identity(const frame::Identity& identity) const {
+  return std::shared_ptr<const Generation>(new Generation(*this, identity));
+}
+
+bool Generation::has_same_content(const frame::Identity& now) const {
+  frame::Identity same = now;
+  same.mtime_ns = identity_.mtime_ns;
+  same.ctime_ns = identity_.ctime_ns;
+  return same == identity_ && record_ && record_->is_unchanged();
 }
 
 codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(frame::ChunkNumber chunk) const {

@@ -68,15 +68,19 @@ class OpenFrame {
     codec::MutexLock lock(mutex_);
     --writers_;
   }
-  /// Lets go of the write-back. REQUIRES: there is no writer.
-  void end_writing() {
+  /// Lets go of the write-back, unless there is a writer. Returns whether it did.
+  bool end_writing() {
     std::shared_ptr<WriteBack> write_back;  // both destroyed without the lock
     std::shared_ptr<const void> pin;
     codec::MutexLock lock(mutex_);
-    if (writers_ > 0) return;
+    if (writers_ > 0) return false;
     write_back_.swap(write_back);
     pin_.swap(pin);
+    return true;
   }
+
+  /// Held while it is decided what becomes of a write-back that its last writer leaves. Taken before those of layers.
+  codec::Mutex leaving;
 
  private:
   mutable codec::Mutex mutex_;

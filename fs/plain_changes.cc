@@ -138,11 +138,12 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::ui
   if (is_container(node.kind)) {
     const auto writer = handle != nullptr && handle->writable ? handle->frame->write_back() : nullptr;
     if (writer) {
-      auto done = writer->resize(size);
+      auto done = writer->resize(size, changer(*handle));
       if (done) note_new_head(node, *writer, true);
       return done;
     }
-    return write_for_once(node, [size](WriteBack& file) { return file.resize(size); });
+    const Work work = [size, &work](WriteBack& file) { return file.resize(size, &work); };
+    return write_for_once(node, work);
   }
   std::shared_ptr<const frame::Descriptor> file;
   if (handle != nullptr && handle->writable) {

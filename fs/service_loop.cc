@@ -196,7 +196,8 @@ bool ServiceLoop::take_and_answer(Worker& worker, int who, bool waited) {
     std::this_thread::sleep_for(kShortage);
     return true;
   }
-  if (got < 0) failed_ = -got;
+  // What a request becomes that was about to be taken when the last program left the mount: an end like any other.
+  if (got < 0 && got != -ECONNABORTED) failed_ = -got;
   if (got <= 0) return false;
   const LoneServer::Time taken_at = LoneServer::Clock::now();
   roster_.took(who, taken_at);

@@ -177,7 +177,7 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
 }
 
 codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes,
-                                              ChangePermit& permit) {
+                                              ChangePermit& permit, Changer by) {
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
   if (auto followed = follow(); !followed) return codec::Failure(followed.error());
   shared_.statistics.writes.fetch_add(1, std::memory_order_relaxed);
@@ -190,7 +190,10 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
     if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
     chunksize = dirty_.chunksize();
     const std::uint64_t at = place.value_or(dirty_.size());
+    const std::uint64_t before = dirty_.size();
     done = array_ ? write_array(at, bytes) : write_locked(at, bytes, permit);
+    // A write that completes what another one has begun leaves nothing to be told.
+    if (array_ && (dirty_.size() != before || capped_sum(at, bytes.size()) >= before)) changed_by_ = by;
   }
   permit.end();
   shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
@@ -317,21 +320,23 @@ void WriteBack::note_times(const struct timespec& modified) {
   }
 }
 
-codec::Result<void> WriteBack::resize(std::uint64_t size) {
+codec::Result<void> WriteBack::resize(std::uint64_t size, Changer by) {
   if (auto followed = follow(); !followed) return followed;
-  auto changed = change_size(size);
+  auto changed = change_size(size, by);
   if (!changed) return codec::Failure(changed.error());
   if (!*changed) touch();
   return {};
 }
 
-codec::Result<bool> WriteBack::change_size(std::uint64_t size) {
+codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
   codec::MutexLock lock(mutex_);
   wait_for_copy();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   const std::uint64_t before = dirty_.size();
   if (array_) {
     const auto allowed = array_->check_resize(size, before);
+    changed_by_ = by;
+    awaits_head_ = size == 0 && array_->head_bytes() > 0;
     if (!allowed && size == 0 && array_->head_bytes() > 0) {
       // What makes another array of it comes next, or nothing does.
       awaits_array_ = true;
@@ -550,9 +555,10 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
   }
 }
 
-bool WriteBack::discard() {
+std::optional<bool> WriteBack::discard(const std::function<bool()>& may) {
   const std::lock_guard commits(commit_mutex_);
   codec::MutexLock lock(mutex_);
+  if (!may()) return std::nullopt;
   const bool had = is_dirty();
   forget_new_array();
   dirty_ = DirtyLayer(dirty_.chunksize(), size_below());

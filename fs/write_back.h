@@ -134,16 +134,23 @@ class WriteBack {
   /// Whether somebody else has changed the frame under what was written and not committed.
   bool is_stale();
 
-  /// `place`: where the bytes go; none: to the end. Returns where they went.
+  /// Tells apart what programs change by, a handle; null: it is not known.
+  using Changer = const void*;
+  /// `place`: where the bytes go; none: to the end. Returns where they went. `by`: as that of check_whole().
   codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes,
-                                     ChangePermit& permit = free_permit());
-  codec::Result<void> resize(std::uint64_t size);
+                                     ChangePermit& permit = free_permit(), Changer by = nullptr);
+  /// Before a write that the kernel makes of its pages, in any order: if an array was emptied, its new header has to
+  /// come before what lies behind it.
+  void wait_for_head(std::uint64_t at);
+  /// `by`: as that of check_whole().
+  codec::Result<void> resize(std::uint64_t size, Changer by = nullptr);
   /// A program has set the size that the file has already: its times move all the same.
   void touch();
   /// A program has set the time of modification, as utimensat(2): a later commit of what was written before keeps it.
   void note_times(const struct timespec& modified);
-  /// Whether everything that is written can be committed. invalid: the last row of an array is not whole.
-  codec::Result<void> check_whole();
+  /// Whether everything that is written can be committed. invalid: the last row of an array is not whole. `by`: and
+  /// that was left so by this one, or by one that is not known. What others are about to complete is no failure of its.
+  codec::Result<void> check_whole(Changer by = nullptr);
   /// The header in front has changed since programs read it; told once.
   bool take_new_head();
   /// fallocate(2).
@@ -182,8 +189,11 @@ class WriteBack {
   void tidy();
   /// Makes a change of the mount's own to the file that leaves its content alone (mode, owner, times).
   codec::Result<void> change_file(const std::function<codec::Result<void>()>& change);
-  /// Forgets what is not committed. True if there was something.
-  bool discard();
+  /// Forgets what is not committed, and answers whether there was something; unless it `may` not be, which is asked
+  /// when no program can change anything. So what a program that comes meanwhile has written stays.
+  std::optional<bool> discard(const std::function<bool()>& may);
+  /// No program writes through this any more: other programs are told so at once, however long it is kept.
+  void close();
 
   /// Holds commits off while the frame's name is changed.
   class Pause {
@@ -235,7 +245,7 @@ class WriteBack {
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
   /// False: the file has that size already, or what was written is taken back by it and nothing is left to commit.
-  codec::Result<bool> change_size(std::uint64_t size);
+  codec::Result<bool> change_size(std::uint64_t size, Changer by);
   void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
   /// Whether the file's stamps may be moving because of what is under way here.
@@ -252,6 +262,8 @@ class WriteBack {
   codec::Result<void> begin_new_array(codec::ByteView bytes) REQUIRES(mutex_);
   void forget_new_array() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<std::uint64_t> write_array_part(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
+  void stop_awaiting_head() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head)
       REQUIRES(mutex_);
   codec::Result<void> write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes, ChangePermit& permit)
@@ -348,7 +360,10 @@ class WriteBack {
   bool is_new_array_ GUARDED_BY(mutex_) = false;          // dirty_ is another array than the layer below
   bool commits_new_array_ GUARDED_BY(mutex_) = false;     // committing_ is another one than generation_
   bool awaits_array_ GUARDED_BY(mutex_) = false;  // one that cannot be emptied was, and its items are still there
-  bool head_was_read_ GUARDED_BY(mutex_) = true;  // since it was last told to be new
+  bool awaits_head_ GUARDED_BY(mutex_) = false;   // an array was emptied, and nothing was written to it since
+  codec::Condition head_came_;
+  Changer changed_by_ GUARDED_BY(mutex_) = nullptr;  // the last change of an array's size, or of its last row
+  bool head_was_read_ GUARDED_BY(mutex_) = true;     // since it was last told to be new
   bool new_head_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);

@@ -8,8 +8,34 @@
 #include "fs/write_back.h"
 
 namespace cframefs::fs {
+namespace {
+
+// How long a write of the kernel's waits for the header of the array that it belongs to.
+constexpr std::chrono::milliseconds kHeadPatience{1000};
+
+}  // namespace
+
+void WriteBack::wait_for_head(std::uint64_t at) {
+  if (at == 0) return;
+  const auto until = std::chrono::steady_clock::now() + kHeadPatience;
+  codec::MutexLock lock(mutex_);
+  while (awaits_head_ && std::chrono::steady_clock::now() < until)
+    head_came_.wait_for(mutex_, kHeadPatience);
+  // There is none: what comes is rows of the array that was emptied.
+  stop_awaiting_head();
+}
+
+void WriteBack::stop_awaiting_head() {
+  if (std::exchange(awaits_head_, false)) head_came_.notify_all();
+}
 
 codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::ByteView bytes) {
+  const auto written = write_array_part(at, bytes);
+  stop_awaiting_head();
+  return written;
+}
+
+codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec::ByteView bytes) {
   auto head = array_->check_write(at, bytes, dirty_.size());
   if (!head && at == 0 && bytes.size() >= frame::kNpyMagic.size()) {
     // Another array. It goes over no layer of the one before.
@@ -61,6 +87,7 @@ codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
 /// What is dirty is dropped.
 void WriteBack::forget_new_array() {
   awaits_array_ = false;
+  stop_awaiting_head();
   if (!std::exchange(is_new_array_, false)) return;
   // It was an array before, and its state was adopted.
   auto before = ArrayChanges::of(*generation_);
@@ -77,8 +104,9 @@ bool WriteBack::take_new_head() {
   return std::exchange(new_head_, false);
 }
 
-codec::Result<void> WriteBack::check_whole() {
+codec::Result<void> WriteBack::check_whole(Changer by) {
   codec::MutexLock lock(mutex_);
+  if (by != nullptr && changed_by_ != nullptr && by != changed_by_) return {};
   if (awaits_array_) return codec::invalid("an array of this shape has no rows to be cut off");
   if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
   return codec::invalid("the last row of the array is not whole");

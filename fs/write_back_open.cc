@@ -78,6 +78,11 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   return {};
 }
 
+void WriteBack::close() {
+  const std::lock_guard commits(commit_mutex_);
+  writer_->stop_staying_open();
+}
+
 codec::Result<frame::Identity> WriteBack::identity_on_disk() const {
   auto status = shared_.files.status(file_->fd());
   if (!status) return codec::Failure(status.error());

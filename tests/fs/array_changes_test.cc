@@ -1,8 +1,11 @@
 // Arrays that are written through the filesystem object, against a model that is nothing but the items in C order:
 // what is read back before, during and after a commit, how the chunks on disk hold it, and what is refused.
 #include <cerrno>
+#include <chrono>
+#include <future>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -32,11 +35,7 @@ class ArrayChangesTest : public WrittenFilesystem {
     options_.b2nd = form;
     spec_ = spec;
     model_ = items;
-    const Bytes frame = test::array_frame(spec, items).build();
-    FILE* file = std::fopen((folder_.path() / "x.b2nd").c_str(), "wb");
-    ASSERT_NE(file, nullptr);
-    ASSERT_EQ(std::fwrite(frame.data(), 1, frame.size(), file), frame.size());
-    std::fclose(file);
+    folder_.write("x.b2nd", test::array_frame(spec, items).build());
     start();
     name_ = form == frame::ArrayForm::npy ? "x.npy" : "x";
     head_ = head().size();
@@ -333,12 +332,82 @@ TEST_F(ArrayChangesTest, AnArrayWithoutRowsThatIsOnlyEmptiedStaysAndThatIsTold) 
   const std::string before = content_now();
   auto handle = open(name_, O_RDWR | O_TRUNC);
   EXPECT_EQ(errno_of(close(std::move(handle))), EINVAL);
+  AttributeChanges empty;
+  empty.size = 0;
+  EXPECT_EQ(errno_of(filesystem_->change_attributes(filesystem_->lookup(kRootNode, name_)->node, nullptr, empty)),
+            EINVAL);
   EXPECT_EQ(content_now(), before);
   const std::string same = npy_file("<f8", 8, {}, 9);
   handle = open(name_, O_RDWR | O_TRUNC);
   ASSERT_TRUE(write(*handle, 0, same));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content_now(), same);
+}
+
+TEST_F(ArrayChangesTest, WhatOneProgramIsAboutToCompleteIsNoFailureOfAnother) {
+  start_plain(frame::ArrayForm::npy);
+  auto other = open(name_);
+  auto appending = open(name_, O_RDWR | O_APPEND);
+  ASSERT_TRUE(write(*appending, 0, std::string(row() / 2, 'a')));
+  EXPECT_TRUE(filesystem_->sync(*other, false));
+  EXPECT_EQ(errno_of(filesystem_->sync(*appending, false)), EINVAL);
+  ASSERT_TRUE(write(*other, head_, "b"));
+  EXPECT_TRUE(close(std::move(other)));
+  ASSERT_TRUE(write(*appending, 0, std::string(row() / 2, 'a')));
+  EXPECT_TRUE(close(std::move(appending)));
+  write_model(model_.size(), Bytes(row(), 'a'));
+  model_[0] = 'b';
+  EXPECT_EQ(content_now(), expected());
+
+  start_with(frame::ArrayForm::npy, ArraySpec{{}, {}, {}, 8, "<f8"}, test::varied_items(8));
+  other = open(name_);
+  auto emptying = open(name_, O_RDWR | O_TRUNC);
+  EXPECT_TRUE(close(std::move(other)));
+  EXPECT_EQ(errno_of(filesystem_->flush(*emptying)), EINVAL);
+  const std::string text = npy_file("<f4", 4, {5}, 3);
+  ASSERT_TRUE(write(*emptying, 0, text));
+  EXPECT_TRUE(close(std::move(emptying)));
+  EXPECT_EQ(content_now(), text);
+}
+
+/// The kernel writes its pages by several requests at once.
+TEST_F(ArrayChangesTest, PagesOfANewArrayMayComeBeforeItsHeader) {
+  options_.writeback = true;
+  constexpr std::size_t kPart = std::size_t{1} << 20;
+  const std::string text = npy_file("<f8", 8, {300, 900}, 7);
+  const auto write_pages = [&](FileHandle& handle, std::size_t at) {
+    const Bytes part(text.begin() + static_cast<std::ptrdiff_t>(at),
+                     text.begin() + static_cast<std::ptrdiff_t>(std::min(at + kPart, text.size())));
+    return filesystem_->write(handle, at, part, true);
+  };
+  const std::vector<ArraySpec> before = {
+      {{}, {}, {}, 8, "<f8"}, {{3, 0}, {1, 1}, {1, 1}, 8, "<i8"}, {{7, 6}, {3, 4}, {2, 3}, 4, "<i4"}};
+  for (const ArraySpec& spec : before) {
+    start_with(frame::ArrayForm::npy, spec, test::varied_items(spec.nbytes()));
+    auto handle = open(name_, O_RDWR | O_TRUNC);
+    auto second = std::async(std::launch::async, [&] { return write_pages(*handle, kPart); });
+    auto third = std::async(std::launch::async, [&] { return write_pages(*handle, 2 * kPart); });
+    second.wait_for(std::chrono::milliseconds(50));
+    const auto first = write_pages(*handle, 0);
+    ASSERT_TRUE(first) << spec.shape.size() << ": " << first.error().reason;
+    EXPECT_TRUE(second.get());
+    EXPECT_TRUE(third.get());
+    EXPECT_TRUE(filesystem_->flush(*handle));
+    EXPECT_TRUE(read(*handle, 0, text.size()) == text);
+    filesystem_->release(std::move(handle));
+  }
+}
+
+TEST_F(ArrayChangesTest, PagesOfAnEmptiedArrayNeedNoHeader) {
+  options_.writeback = true;
+  start_plain(frame::ArrayForm::npy);
+  auto handle = open(name_, O_RDWR | O_TRUNC);
+  resize_model(0);
+  write_model(0, Bytes(2 * row(), 'x'));
+  const Bytes rows(2 * row(), 'x');
+  EXPECT_TRUE(filesystem_->write(*handle, head_, rows, true));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content_now(), expected());
 }
 
 TEST_F(ArrayChangesTest, ArraysWithoutRowsAreOverwrittenOnly) {
@@ -365,10 +434,7 @@ TEST_F(ArrayChangesTest, AnEmptyArrayGrows) {
     if (chunksize != 96) frame.chunksize = chunksize;
     spec_ = spec;
     options_.b2nd = frame::ArrayForm::npy;
-    const Bytes image = frame.build();
-    FILE* file = std::fopen((folder_.path() / "x.b2nd").c_str(), "wb");
-    ASSERT_EQ(std::fwrite(image.data(), 1, image.size(), file), image.size());
-    std::fclose(file);
+    folder_.write("x.b2nd", frame.build());
     start();
     name_ = "x.npy";
     model_.clear();

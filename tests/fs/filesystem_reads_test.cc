@@ -1,8 +1,10 @@
 // What the mount shows of odd files: read through the filesystem object, without a mount.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -277,6 +279,77 @@ TEST_F(FilesystemReads, WhatLooksDamagedIsLoggedOnceItsStateHasLasted) {
   disk_.keeps_changing = false;
   let_settle("x");
   EXPECT_NE(said().find("x.b2frame"), std::string::npos);
+}
+
+class ReadsOfAFileThatIsTouched : public FilesystemReads {
+ protected:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+
+  /// What is decoded for a read of the only block, in the middle of which `change` is made, and for two later ones.
+  std::uint64_t decoded_for(const std::function<void(const char* path)>& change) {
+    remount();
+    let_settle("x");
+    auto handle = open("x", O_RDONLY);
+    Gate gate;
+    std::string got;
+    disk_.read_gate = &gate;
+    std::thread reading([&] { got = read(*handle, 0, kBytes); });
+    {
+      const OpensAtEnd opens(gate);
+      gate.wait_for(1);
+      disk_.read_gate = nullptr;
+      change((folder_.path() / "x.b2frame").c_str());
+    }
+    reading.join();
+    EXPECT_TRUE(got == text_);
+    EXPECT_TRUE(read(*handle, 0, kBytes) == text_);
+    let_settle("x");
+    EXPECT_TRUE(read(*handle, 0, kBytes) == text_);
+    filesystem_->release(std::move(handle));
+    return filesystem_->statistics().blocks_decoded;
+  }
+
+  std::string text_;
+};
+
+TEST_F(ReadsOfAFileThatIsTouched, DecodeWhatIsTheSameOnce) {
+  options_.chunksize = kBytes;
+  options_.blocksize = kBytes;
+  remount();
+  for (int i = 0; text_.size() < kBytes; ++i)
+    text_ += std::to_string(i) + " ";
+  text_.resize(kBytes);
+  auto handle = create("x");
+  ASSERT_TRUE(write(*handle, 0, text_));
+  ASSERT_TRUE(close(std::move(handle)));
+  const std::uint64_t once = decoded_for([](const char*) {});
+  EXPECT_GT(once, 0U);
+  EXPECT_EQ(decoded_for([](const char* path) { utimensat(AT_FDCWD, path, nullptr, 0); }), once);
+  EXPECT_EQ(decoded_for([](const char* path) { chmod(path, 0640); }), once);
+  const std::string other = (folder_.path() / "other").string();
+  EXPECT_EQ(decoded_for([&other](const char* path) { EXPECT_EQ(link(path, other.c_str()), 0); }), once);
+}
+
+TEST_F(FilesystemReads, ChangesInPlaceAreSeenWhateverTheTimesAndTheHeaderAre) {
+  const std::string before(3 * 4096, 'a');
+  frame_on_disk("x.b2frame", before);
+  const std::string path = (folder_.path() / "x.b2frame").string();
+  const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
+  let_settle("x");
+  auto handle = open("x", O_RDONLY);
+  EXPECT_EQ(read(*handle), before);
+  const Bytes bytes = test::file_bytes(path);
+  const auto chunk = std::search_n(bytes.begin(), bytes.end(), 4096, 'a') - bytes.begin();
+  // As a program does that keeps the times of what it writes to.
+  const int fd = ::open(path.c_str(), O_WRONLY);
+  ASSERT_EQ(pwrite(fd, "b", 1, chunk + 100), 1);
+  ::close(fd);
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
+  std::string after = before;
+  after[100] = 'b';
+  EXPECT_EQ(read(*handle), after);
+  filesystem_->release(std::move(handle));
 }
 
 TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {

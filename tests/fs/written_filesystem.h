@@ -20,6 +20,7 @@
 #include "codec/mutex.h"
 #include "fs/errno_table.h"
 #include "fs/filesystem.h"
+#include "tests/fs/gate.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -87,6 +88,10 @@ class BrokenDisk final : public test::ForwardingFiles {
     asked_to_write += length;
     ForwardingFiles::write_out_soon(fd, at, length);
   }
+  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+    if (Gate* gate = read_gate) gate->pass();
+    return ForwardingFiles::pread(fd, into, at);
+  }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
     auto status = changing(ForwardingFiles::status_at(dir, path));
     if (after_status && asking == std::this_thread::get_id()) after_status();
@@ -109,6 +114,7 @@ class BrokenDisk final : public test::ForwardingFiles {
   }
   std::atomic<bool> keeps_changing{false};  // every file, as far as its stamps tell
   std::atomic<int> flush_error{0};          // what the filesystem tells at close alone
+  std::atomic<Gate*> read_gate{nullptr};
   std::atomic<int> flushes{0};
   std::atomic<int> refused_locks{0};      // as if other programs held them; negative: all
   std::function<void()> at_refused_lock;  // in the thread that asks for it

@@ -16,13 +16,13 @@ NOT_SYNCED = b"written, neither synced nor closed\n" * 3000
 
 
 class EndStates(unittest.TestCase):
-    def begin(self, *gated):
+    def begin(self, *gated, **environment):
         work = tempfile.TemporaryDirectory(prefix="cframefs-end-states-", dir=mounting.fast_folder())
         self.addCleanup(work.cleanup)
         self.source, self.large, before = make_source(work.name)
         self.written = DATA + before[len(DATA) :]
         self.gate = Gate(work.name, *gated)
-        self.mount = mount = Mount(self.source, "commit_interval=1000", environment=self.gate.environment())
+        self.mount = mount = Mount(self.source, "commit_interval=1000", environment={**self.gate.environment(), **environment})
         self.addCleanup(lambda: mount.log is not None and mount.close())
         with open(self.mount / "acknowledged", "wb") as file:
             file.write(ACKNOWLEDGED)
@@ -45,7 +45,7 @@ class EndStates(unittest.TestCase):
         self.assertEqual(self.stored("not synced"), NOT_SYNCED)
         if kind == "copy":
             self.assertIn(self.stored("target"), [self.large] if answer == "done" else [self.large, self.written])
-        elif kind in ("fsync", "close"):
+        elif kind in ("fsync", "close", "locked"):
             self.assertEqual(self.stored("target"), self.written)
         elif kind == "write" and answer == "done":
             self.assertEqual(self.stored("large")[PLACE : PLACE + 1], b"x")
@@ -82,6 +82,14 @@ class EndStates(unittest.TestCase):
             self.assertFalse(is_mounted(self.mount.path))
 
         self.in_each_state(detach)
+
+    def test_a_request_that_the_end_cuts_off_is_no_failure(self):
+        """The kernel aborts one that a thread is just taking, as a RELEASE that the end of the last program has caused."""
+        self.begin("pwrite", ABORTED_READS="1")
+        self.assertEqual(run("fusermount3", "-u", "-z", self.mount.path).returncode, 0)
+        os.close(self.not_synced)
+        self.check_ended()
+        self.check_stored("", "")
 
     def test_sigterm_loses_nothing(self):
         """What the daemon has not begun when it is told to end fails, in the program that waits and in others."""

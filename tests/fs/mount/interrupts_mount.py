@@ -60,6 +60,15 @@ class Interrupts(unittest.TestCase):
     def test_close_ends(self):
         self.ends_while_it_waits("close")
 
+    def test_a_close_that_waits_for_a_lock_ends(self):
+        self.ends_while_it_waits("locked")
+
+    def test_a_listing_ends(self):
+        self.ends_while_it_waits("list")
+
+    def test_statfs_ends(self):
+        self.ends_while_it_waits("statfs")
+
     def test_a_copy_ends(self):
         self.ends_while_it_waits("copy")
 

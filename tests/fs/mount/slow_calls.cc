@@ -1,10 +1,13 @@
 // A library to preload into the daemon: calls of the system that take long, or wait at a gate.
 //
 // SLOW_CALLS in the environment names calls and milliseconds: "second_fork=500 fsync=3000". second_fork: what the child
-// of a child does first; fsync: fdatasync as well; pread; pwrite.
+// of a child does first; fsync: fdatasync as well; pread; pwrite; flock; list: of a directory; statfs.
 //
 // GATED_CALLS names calls that wait for as long as the file exists that GATE names: "fsync pwrite". GATED_FILE: only
 // those on open files whose path holds this text. The first call that has to wait makes the file GATE + ".reached".
+//
+// ABORTED_READS: the end of a mount, which read(2) tells by ENODEV, is told as to a thread that was about to take a
+// request.
 //
 // HELD_READ names a file: while it is there, the first read of a file whose name begins with "held" that begins between
 // its first and its third MiB waits, and says so by making the file HELD_READ + ".reached". All later ones go on.
@@ -16,8 +19,11 @@
 #include <string>
 #include <string_view>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace {
@@ -98,7 +104,9 @@ extern "C" ssize_t read(int fd, void* into, std::size_t size) {
     errno = ENOMEM;
     return -1;
   }
-  return real(fd, into, size);
+  const ssize_t got = real(fd, into, size);
+  if (got < 0 && errno == ENODEV && !given("ABORTED_READS").empty()) errno = ECONNABORTED;
+  return got;
 }
 
 extern "C" int fsync(int fd) {
@@ -113,12 +121,30 @@ extern "C" int fdatasync(int fd) {
   return real(fd);
 }
 
-// With _FILE_OFFSET_BITS=64 these two are the calls pread64 and pwrite64, as in the daemon.
+// With _FILE_OFFSET_BITS=64 these are the calls pread64, fstatvfs64 and pwrite64, as in the daemon.
 extern "C" ssize_t pread(int fd, void* into, std::size_t size, off_t at) {
   static const auto real = next<ssize_t (*)(int, void*, std::size_t, off_t)>("pread64");
   begin("pread", fd);
   hold_read(fd, at);
   return real(fd, into, size, at);
+}
+
+extern "C" int flock(int fd, int operation) {
+  static const auto real = next<int (*)(int, int)>("flock");
+  begin("flock", fd);
+  return real(fd, operation);
+}
+
+extern "C" DIR* fdopendir(int fd) {
+  static const auto real = next<DIR* (*)(int)>("fdopendir");
+  begin("list", fd);
+  return real(fd);
+}
+
+extern "C" int fstatvfs(int fd, struct statvfs* status) {
+  static const auto real = next<int (*)(int, struct statvfs*)>("fstatvfs64");
+  begin("statfs", fd);
+  return real(fd, status);
 }
 
 extern "C" ssize_t pwrite(int fd, const void* from, std::size_t size, off_t at) {

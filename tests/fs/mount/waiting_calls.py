@@ -62,6 +62,10 @@ WAITING = {
                                  "tell(libc.pwrite(f, b'x', 1, place))"),
     "fsync": ("fsync", "", "f = written(); ready(); tell(libc.fsync(f))"),
     "close": ("pwrite", "/target", "f = written(); ready(); tell(libc.close(f))"),
+    # Another program's lock, as far as the daemon can tell.
+    "locked": ("flock", "/target", "f = written(); ready(); tell(libc.close(f))"),
+    "list": ("list", "/folder", "ready(); tell(len(os.listdir(mount + '/folder')))"),
+    "statfs": ("statfs", "", "ready(); os.statvfs(mount); tell(0)"),
     "copy": ("pread", "/large", "a = file('large'); b = written(); ready(); "
                                 "tell(libc.copy_file_range(a, None, b, None, 8 << 20, 0))"),
 }
@@ -97,7 +101,7 @@ def make_source(folder):
     """A source with frames that programs wait for: `large`; `unknown`, which no program has looked at; `target`, which is
     written and copied to. Answers what lies in the first and in the last."""
     source, plain = os.path.join(folder, "source"), os.path.join(folder, "plain")
-    os.mkdir(source)
+    os.makedirs(source + "/folder")
     large = b"".join(b"%07d\n" % number for number in range(MIB // 8)) * 8
     for name, content in (("large", large), ("unknown", large), ("target", b"before\n" * 100000)):
         with open(plain, "wb") as file:

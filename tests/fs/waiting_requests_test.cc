@@ -1,0 +1,272 @@
+// Requests that wait for the disk, for a lock of another program or for one another keep no other request waiting: with
+// up to 64 of them at a gate, all that is asked of other files is answered while the gate is shut.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "fs/filesystem.h"
+#include "tests/fs/gate.h"
+#include "tests/fs/written_filesystem.h"
+#include "tests/support/forwarding_files.h"
+#include "tests/support/frame_builder.h"
+#include "tests/support/temp_dir.h"
+
+namespace cframefs::fs {
+namespace {
+
+enum class Call : std::uint8_t { none, sync, write, read, lock, list };
+
+/// Calls that concern files or directories called "slow..." wait at a gate.
+class GatedFiles final : public test::ForwardingFiles {
+ public:
+  codec::Result<void> sync(int fd, bool data_only) override {
+    pass(Call::sync, fd);
+    return ForwardingFiles::sync(fd, data_only);
+  }
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+    pass(Call::write, fd);
+    return ForwardingFiles::pwrite(fd, from, at);
+  }
+  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+    pass(Call::read, fd);
+    return ForwardingFiles::pread(fd, into, at);
+  }
+  codec::Result<bool> try_lock(int fd, int operation) override {
+    pass(Call::lock, fd);
+    return ForwardingFiles::try_lock(fd, operation);
+  }
+  codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override {
+    pass(Call::list, dir_fd);
+    return ForwardingFiles::list(dir_fd);
+  }
+
+  std::atomic<Call> held{Call::none};
+  Gate gate;
+
+ private:
+  void pass(Call call, int fd) {
+    if (held != call) return;
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    std::string path(4096, '\0');
+    const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
+    path.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+    if (path.find("/slow") != std::string::npos) gate.pass();
+  }
+};
+
+using Request = std::function<bool()>;
+
+/// How a number of requests that are to wait comes about.
+struct Kind {
+  const char* name;
+  Call call;
+  bool all_at_gate;  // else one is, and the others wait for that
+};
+
+constexpr Kind kKinds[] = {
+    {"Sync", Call::sync, true},           {"CommitAtClose", Call::write, true}, {"ReadOfOneBlock", Call::read, false},
+    {"SyncOfOneFile", Call::sync, false}, {"LockedFrame", Call::lock, true},    {"Copy", Call::read, true},
+    {"FirstOpen", Call::read, true},      {"Listing", Call::list, true}};
+constexpr unsigned kCounts[] = {1, 4, 16, 64};
+// Far longer than any answer takes. The gate stays shut until then.
+constexpr std::chrono::seconds kPatience(30);
+
+class WaitingRequests : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    options_.source = folder_.path();
+    options_.commit_interval = 1000;
+    options_.lock_patience = 600;
+    std::filesystem::create_directory(folder_.path() / "twenty");
+    for (int i = 0; i < 20; ++i)
+      folder_.write("twenty/" + std::to_string(i), frame_bytes());
+    for (std::size_t i = 0; i < std::size(kCounts); ++i)
+      folder_.write("cold" + std::to_string(i) + ".b2frame", frame_bytes());
+    folder_.write("warm.b2frame", frame_bytes());
+    folder_.write("other.b2frame", frame_bytes());
+    for (unsigned i = 0; i < kCounts[std::size(kCounts) - 1]; ++i) {
+      folder_.write("slow" + std::to_string(i) + ".b2frame", frame_bytes());
+      folder_.write("copy" + std::to_string(i) + ".b2frame", frame_bytes());
+      std::filesystem::create_directory(folder_.path() / ("slow-folder" + std::to_string(i)));
+    }
+    start();
+  }
+  void TearDown() override {
+    files_.gate.open();
+    stop();
+  }
+  void start() {
+    filesystem_ = std::make_unique<Filesystem>(files_, options_);
+    ASSERT_TRUE(filesystem_->open_source(false));
+    filesystem_->start(kernel_);
+    warm_ = open("warm", O_RDONLY);
+    EXPECT_EQ(read(*warm_), text());
+    other_ = open("other", O_RDWR);
+  }
+  void stop() {
+    for (auto* handle : {&warm_, &other_}) {
+      if (*handle) filesystem_->release(std::move(*handle));
+    }
+    for (auto& handle : handles_)
+      filesystem_->release(std::move(handle));
+    handles_.clear();
+    filesystem_->stop();
+    filesystem_.reset();
+  }
+
+  static std::string text() { return std::string(3 * 4096, 't'); }
+  static std::vector<std::uint8_t> frame_bytes() {
+    const std::string plain = text();
+    return test::plain_frame(std::vector<std::uint8_t>(plain.begin(), plain.end()), 4096).build();
+  }
+  NodeId node(const std::string& name, NodeId parent = kRootNode) {
+    const auto found = filesystem_->lookup(parent, name);
+    EXPECT_TRUE(found) << name;
+    return found ? found->node : 0;
+  }
+  std::unique_ptr<FileHandle> open(const std::string& name, int flags) {
+    auto handle = filesystem_->open(node(name), flags);
+    EXPECT_TRUE(handle) << handle.error().reason;
+    return handle ? std::move(*handle) : nullptr;
+  }
+  FileHandle& keep(std::unique_ptr<FileHandle> handle) {
+    handles_.push_back(std::move(handle));
+    return *handles_.back();
+  }
+  std::string read(FileHandle& handle, std::size_t length = 1 << 20) {
+    Reply reply;
+    if (!filesystem_->read(handle, 0, length, reply)) return "";
+    std::string bytes(reply.size(), '\0');
+    reply.copy_to(reinterpret_cast<std::uint8_t*>(bytes.data()));
+    return bytes;
+  }
+  bool write(FileHandle& handle, const std::string& bytes) {
+    return filesystem_->write(handle, 0, std::vector<std::uint8_t>(bytes.begin(), bytes.end()), false).has_value();
+  }
+  FileHandle& dirty(const std::string& name) {
+    FileHandle& handle = keep(open(name, O_RDWR));
+    EXPECT_TRUE(write(handle, "not committed"));
+    return handle;
+  }
+
+  /// What waits at the gate; all that comes before it is done.
+  Request slow_request(unsigned number) {
+    const std::string name = "slow" + std::to_string(number);
+    const std::string kind = GetParam().name;
+    if (kind == "Sync") return [this, &file = dirty(name)] { return filesystem_->sync(file, false).has_value(); };
+    if (kind == "SyncOfOneFile") {
+      return [this, &file = number == 0 ? dirty("slow0") : *handles_.front()] {
+        return filesystem_->sync(file, false).has_value();
+      };
+    }
+    if (kind == "CommitAtClose" || kind == "LockedFrame")
+      return [this, &file = dirty(name)] { return filesystem_->flush(file).has_value(); };
+    if (kind == "ReadOfOneBlock")
+      return [this, &file = keep(open("slow0", O_RDONLY))] { return read(file, 4096) == text().substr(0, 4096); };
+    if (kind == "Copy") {
+      FileHandle& from = keep(open(name, O_RDONLY));
+      FileHandle& to = keep(open("copy" + std::to_string(number), O_RDWR));
+      return [this, &from, &to] { return filesystem_->copy_range(from, 0, to, 0, text().size()).has_value(); };
+    }
+    if (kind == "FirstOpen") {
+      return [this, number = node(name)] {
+        auto handle = filesystem_->open(number);
+        if (!handle) return false;
+        filesystem_->release(std::move(*handle));
+        return true;
+      };
+    }
+    return [this, number = node("slow-folder" + std::to_string(number))] { return lists(number, 0); };
+  }
+  bool lists(NodeId folder, std::size_t entries) {
+    auto handle = filesystem_->open_directory(folder);
+    if (!handle) return false;
+    codec::MutexLock lock((*handle)->mutex);
+    return filesystem_->list(**handle).has_value() && (*handle)->entries.size() >= entries;
+  }
+
+  /// Each is answered while the gate is shut.
+  void check_others(unsigned round) {
+    const std::vector<std::pair<const char*, Request>> others = {
+        {"stat", [&] { return filesystem_->attributes(warm_->node->id, nullptr).has_value(); }},
+        {"lookup", [&] { return filesystem_->lookup(kRootNode, "other").has_value(); }},
+        {"lookup of no file", [&] { return !filesystem_->lookup(kRootNode, "missing"); }},
+        {"statfs", [&] { return filesystem_->filesystem_status().has_value(); }},
+        {"readdir of 20", [&] { return lists(node("twenty"), 20); }},
+        {"warm read", [&] { return read(*warm_) == text(); }},
+        {"write of 10 bytes", [&] { return write(*other_, "0123456789"); }},
+        {"cold read",
+         [&] {
+           auto handle = open("cold" + std::to_string(round), O_RDONLY);
+           const bool is_right = read(*handle, 4096) == text().substr(0, 4096);
+           filesystem_->release(std::move(handle));
+           return is_right;
+         }},
+        {"create, write, close, rename, remove", [&] { return changes_names(); }}};
+    for (const auto& [name, request] : others) {
+      auto answer = std::async(std::launch::async, request);
+      const bool answered = answer.wait_for(kPatience) == std::future_status::ready;
+      EXPECT_TRUE(answered) << name << " waits";
+      if (!answered) files_.gate.open();
+      EXPECT_TRUE(answer.get()) << name;
+    }
+  }
+  bool changes_names() {
+    auto made = filesystem_->create(kRootNode, "new", O_RDWR | O_CREAT, 0644, {});
+    if (!made || !write(*made->handle, "text") || !filesystem_->flush(*made->handle)) return false;
+    filesystem_->release(std::move(made->handle));
+    return filesystem_->rename(kRootNode, "new", kRootNode, "newer", 0).has_value() &&
+           filesystem_->remove(kRootNode, "newer", false).has_value();
+  }
+
+  test::TempDir folder_;
+  GatedFiles files_;
+  CountingKernel kernel_;
+  MountOptions options_;
+  std::unique_ptr<Filesystem> filesystem_;
+  std::unique_ptr<FileHandle> warm_;
+  std::unique_ptr<FileHandle> other_;
+  std::vector<std::unique_ptr<FileHandle>> handles_;
+};
+
+TEST_P(WaitingRequests, KeepNoOtherRequestWaiting) {
+  for (unsigned round = 0; round < std::size(kCounts); ++round) {
+    SCOPED_TRACE(kCounts[round]);
+    std::vector<Request> slow;
+    for (unsigned i = 0; i < kCounts[round]; ++i)
+      slow.push_back(slow_request(i));
+    files_.gate.shut();
+    files_.held = GetParam().call;
+    std::vector<std::future<bool>> answers;
+    {
+      const OpensAtEnd opens(files_.gate);
+      for (const Request& request : slow)
+        answers.push_back(std::async(std::launch::async, request));
+      files_.gate.wait_for(GetParam().all_at_gate ? kCounts[round] : 1);
+      check_others(round);
+      for (auto& answer : answers)
+        EXPECT_EQ(answer.wait_for(std::chrono::seconds(0)), std::future_status::timeout) << "it was not slow";
+    }
+    for (auto& answer : answers)
+      EXPECT_TRUE(answer.get());
+    files_.held = Call::none;
+    stop();
+    start();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, WaitingRequests, testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+}  // namespace
+}  // namespace cframefs::fs
