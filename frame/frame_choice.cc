@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "frame/npy_file.h"
+
 namespace cframefs::frame {
 namespace {
 
@@ -13,8 +15,25 @@ constexpr std::int64_t kChunksize = std::int64_t{1} << 20;
 constexpr std::array<std::int32_t, 9> kTypesizes{1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr double kGain = 0.97;
 
+constexpr std::uint64_t kMostTypesize = 255;  // that chunk headers can say
+
 // Fewer items than this say nothing.
 constexpr std::size_t kFewestItems = 32;
+
+/// What a .npy file says of itself; 0 for any other data.
+std::int32_t typesize_by_header(ByteView sample) {
+  if (!has_npy_magic(sample)) return 0;
+  const auto npy = parse_npy_file(sample);
+  const bool fits = npy && npy->type.itemsize >= 1 && npy->type.itemsize <= kMostTypesize;
+  return fits ? static_cast<std::int32_t>(npy->type.itemsize) : 0;
+}
+
+/// What is worth looking at: zeros in front of the data suit items of any size.
+ByteView without_leading_zeros(ByteView sample) {
+  const auto first = std::find_if(sample.begin(), sample.end(), [](std::uint8_t byte) { return byte != 0; });
+  const auto zeros = static_cast<std::size_t>(first - sample.begin());
+  return sample.subspan(zeros / kItemsAlign * kItemsAlign);
+}
 
 }  // namespace
 
@@ -27,10 +46,12 @@ std::int32_t choose_typesize(codec::EncodeContext& context, const codec::EncodeP
   trial.blocksize = 0;
   trial.split_mode = 0;
   trial.use_dict = false;
+  if (const std::int32_t told = typesize_by_header(sample); told > 0) return told;
+  const ByteView data = without_leading_zeros(sample);
+  const ByteView items = data.first(std::min(data.size(), kSampleBytes));
   std::int32_t best = 1;
   double shortest = std::numeric_limits<double>::max();
   for (const std::int32_t typesize : kTypesizes) {
-    const ByteView items = sample.first(std::min(sample.size(), kSampleBytes));
     if (items.size() < kFewestItems * static_cast<std::size_t>(typesize)) continue;
     trial.typesize = typesize;
     const auto chunk = codec::encode_chunk(context, trial, items);

@@ -11,11 +11,15 @@
 
 namespace cframefs::frame {
 
-/// How much of the first data is worth looking at.
+/// How much data is worth looking at.
 inline constexpr std::size_t kSampleBytes = std::size_t{128} << 10;
 
-/// The size of the items that `sample` seems to be made of: the one that it gets shortest with under these filters, or
-/// 1 if none makes much of a difference. `parameters.typesize` is not looked at.
+/// Items of each size that is tried begin at multiples of this: pieces that are joined to a sample should, too.
+inline constexpr std::size_t kItemsAlign = 48;
+
+/// The size of the items that `sample` seems to be made of: what the header of a .npy file says; else the one that the
+/// data behind zeros in front gets shortest with under these filters, or 1 if none makes much of a difference. Looks at
+/// kSampleBytes. `parameters.typesize` is not looked at.
 std::int32_t choose_typesize(codec::EncodeContext& context, const codec::EncodeParameters& parameters, ByteView sample);
 
 /// A multiple of the typesize near `wanted`, or near 1 MiB if that is 0. REQUIRES: typesize > 0, both at most

@@ -1,6 +1,7 @@
 // cframe pack: a frame of any file's bytes.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "codec/names.h"
 #include "frame/frame_choice.h"
+#include "frame/npy_file.h"
 #include "frame/suffixes.h"
 #include "tools/cframe.h"
 #include "tools/cframe_convert.h"
@@ -29,6 +31,10 @@ using codec::Result;
 
 constexpr std::size_t kTunePiece = std::size_t{512} << 10;
 constexpr std::size_t kTunePieces = 4;
+// Pieces of which the size of items is judged: so many are looked at, until there is a sample's worth of them.
+constexpr std::size_t kTypicalPiece = (std::size_t{32} << 10) / frame::kItemsAlign * frame::kItemsAlign;
+constexpr std::size_t kTypicalPieces = 16;
+constexpr std::size_t kMostPeeked = std::size_t{32} << 20;  // of a stream, behind zeros
 
 struct PackOptions {
   std::string in;
@@ -106,6 +112,24 @@ class Source final : public Input {
     };
   }
 
+  /// What the size of items is judged by: the header of a .npy file and what follows it; else pieces from all over a
+  /// regular file but those of one value, or of a stream the first data that is not zeros.
+  Result<std::vector<std::uint8_t>> typical() {
+    for (std::size_t length = frame::kSampleBytes;; length *= 4) {
+      const auto head = peek(length);
+      if (!head) return codec::Failure(head.error());
+      const bool is_scattered = !frame::has_npy_magic(*head) && size_.value_or(0) > 4 * frame::kSampleBytes;
+      if (is_scattered) return typical_pieces();
+      const auto tail = head->last(std::min(head->size(), frame::kSampleBytes));
+      const bool zeros = std::all_of(tail.begin(), tail.end(), [](std::uint8_t byte) { return byte == 0; });
+      if (!zeros || head->size() < length || length >= kMostPeeked) {
+        const std::size_t behind_zeros = head->size() > frame::kSampleBytes ? head->size() - tail.size() : 0;
+        const auto data = head->subspan(behind_zeros / frame::kItemsAlign * frame::kItemsAlign);
+        return std::vector<std::uint8_t>(data.begin(), data.end());
+      }
+    }
+  }
+
   /// Pieces from all over a regular file, or of the beginning of a stream.
   Result<std::vector<std::vector<std::uint8_t>>> samples() {
     std::vector<std::vector<std::uint8_t>> pieces;
@@ -132,6 +156,20 @@ class Source final : public Input {
   }
 
  private:
+  Result<std::vector<std::uint8_t>> typical_pieces() const {
+    std::vector<std::uint8_t> all;
+    for (std::size_t i = 0; i < kTypicalPieces && all.size() < frame::kSampleBytes; ++i) {
+      std::vector<std::uint8_t> piece(kTypicalPiece);
+      const std::uint64_t at = *size_ / kTypicalPieces * i / frame::kItemsAlign * frame::kItemsAlign;
+      const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
+      if (!got) return codec::Failure(got.error());
+      piece.resize(*got / frame::kItemsAlign * frame::kItemsAlign);
+      const bool one_value = std::adjacent_find(piece.begin(), piece.end(), std::not_equal_to<>()) == piece.end();
+      if (!one_value) all.insert(all.end(), piece.begin(), piece.end());
+    }
+    return all;
+  }
+
   Result<std::size_t> read_on(codec::ByteSpan into) {
     auto got = input_->read(into);
     if (!got) got.error().path = name_;
@@ -169,9 +207,18 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
   const FrameWishes& wishes = options.wishes;
   const auto chunksize = static_cast<std::int64_t>(wishes.chunksize);
   codec::EncodeParameters encode = wishes.parameters();
+  std::vector<std::uint8_t> typical;
+  if (encode.typesize == 0) {
+    auto found = source.typical();
+    if (!found) return codec::Failure(found.error());
+    typical = std::move(*found);
+    encode.typesize = frame::choose_typesize(context, encode, typical);
+  }
   if (options.tune) {
-    const auto samples = source.samples();
+    auto samples = source.samples();
     if (!samples) return codec::Failure(samples.error());
+    // The size of items is tried on the first one, with each filter anew.
+    if (!typical.empty()) samples->insert(samples->begin(), std::move(typical));
     if (!samples->empty()) {
       const auto tuned = tune(context, wishes, *samples);
       if (!tuned) return codec::Failure(tuned.error());
@@ -182,9 +229,7 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
                    ratio_text(tuned->ratio, 1) + " on samples)\n");
     }
   }
-  const auto head = source.peek(encode.typesize == 0 ? frame::kSampleBytes : 0);
-  if (!head) return codec::Failure(head.error());
-  return frame::choose_frame(context, encode, chunksize, *head);
+  return frame::choose_frame(context, encode, chunksize, {});
 }
 
 int run_pack(const PackOptions& options, Io& io) {

@@ -55,8 +55,8 @@ void add_frame_options(CLI::App& app, FrameWishes& wishes) {
   add_parsed<codec::FilterSlots>(app, "--filter", "NAME[+NAME...]",
                                  "none, shuffle, bitshuffle, delta, bytedelta, in the order applied (shuffle)",
                                  wishes.filters, [](const std::string& text) { return codec::filters_named(text); });
-  add_size(app, "--typesize", "BYTES|auto", "Size of an item (auto: found by trying on the first data)",
-           wishes.typesize, codec::kMaxBlockBytes);
+  add_size(app, "--typesize", "BYTES|auto", "Size of an item (auto: found by trying on samples)", wishes.typesize,
+           codec::kMaxBlockBytes);
   add_size(app, "--chunksize", "SIZE|auto", "Plain bytes of a chunk, made a multiple of the typesize (1M)",
            wishes.chunksize, codec::kMaxChunkBytes);
   add_size(app, "--blocksize", "SIZE|auto", "Plain bytes of a block (auto: by codec and level)", wishes.blocksize,

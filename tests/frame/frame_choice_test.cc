@@ -2,7 +2,9 @@
 #include "frame/frame_choice.h"
 
 #include <cmath>
+#include <cstring>
 #include <random>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -71,6 +73,29 @@ TEST(FrameChoice, BytesWhereNothingElseIsBetter) {
   // Without a filter the size of items makes no difference.
   const auto smooth = [](std::size_t i) { return std::sin(static_cast<double>(i) * 0.001); };
   EXPECT_EQ(typesize_of(values<double>(20'000, smooth), EncodeParameters()), 1);
+}
+
+TEST(FrameChoice, TypesizeOfNumbersBehindZeros) {
+  const auto smooth = [](std::size_t i) { return i < 300'000 ? 0 : 20.0 + std::sin(static_cast<double>(i) * 0.001); };
+  EXPECT_EQ(typesize_of(values<double>(320'000, smooth)), 8);
+}
+
+TEST(FrameChoice, TypesizeThatTheDataItselfSays) {
+  std::mt19937 random(1);
+  const auto with_header = [&](const std::string& descr) {
+    std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (9000,), }";
+    text.resize(117, ' ');
+    std::vector<std::uint8_t> file = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
+    file.insert(file.end(), text.begin(), text.end());
+    file.push_back('\n');
+    for (int i = 0; i < 100'000; ++i)
+      file.push_back(static_cast<std::uint8_t>(random()));
+    return file;
+  };
+  EXPECT_EQ(typesize_of(with_header("<f8")), 8);
+  EXPECT_EQ(typesize_of(with_header("<i2")), 2);
+  EXPECT_EQ(typesize_of(with_header("|u1")), 1);
+  EXPECT_EQ(typesize_of(with_header("|V300")), 1) << "more than a chunk can say";
 }
 
 TEST(FrameChoice, ChunksAreWholeItems) {

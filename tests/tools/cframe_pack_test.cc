@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -116,6 +117,27 @@ TEST_F(CframePack, DefaultsFindTheTypesize) {
   EXPECT_EQ(info["filters"], "shuffle");
   EXPECT_EQ(info["typesize"], 8);
   EXPECT_EQ(info["chunksize"], 1 << 20);
+}
+
+TEST_F(CframePack, NumbersBehindZerosAreNumbers) {
+  Bytes plain(5'000'000);
+  const Bytes numbers = measurements(400'000);
+  plain.insert(plain.end(), numbers.begin(), numbers.end());
+  dir_.write("in", plain);
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{{"-f"}, {"-f", "--tune"}}) {
+    ASSERT_EQ(pack(options).status, tools::done);
+    EXPECT_EQ(info_of_packed(path("x.b2frame"))["typesize"], 8) << options.back();
+  }
+  const std::atomic<bool> stop = false;
+  tools::StringOutput out;
+  tools::StringOutput err;
+  std::FILE* file = std::fopen(path("in").c_str(), "rb");
+  ASSERT_NE(file, nullptr);
+  tools::DescriptorInput in(::fileno(file), stop);
+  tools::Io io{out, err, false, stop, &in};
+  ASSERT_EQ(tools::cframe_main({"pack", "-f", "-", path("x.b2frame")}, io), tools::done) << err.text;
+  std::fclose(file);
+  EXPECT_EQ(info_of_packed(path("x.b2frame"))["typesize"], 8);
 }
 
 TEST_F(CframePack, EmptyAndTinyFiles) {
