@@ -52,7 +52,7 @@ TEST_F(MemoryBounds, WhatIsKnownOfChunksIsBoundedForAllFilesTogether) {
   const test::Bytes plain(kChunks * 16, 7);
   auto container = test::open_frame(test::plain_frame(plain, 16).build());
   ASSERT_TRUE(container);
-  auto view = frame::make_view(std::move(*container), frame::ArrayForm::flat, true);
+  auto view = frame::make_view(std::move(*container), frame::ArrayForm::flat, false);
   ASSERT_TRUE(view);
   std::vector<std::shared_ptr<const Generation>> generations;
   for (std::uint64_t id = 1; id <= kGenerations; ++id) {
