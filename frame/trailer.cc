@@ -17,7 +17,7 @@ using namespace layout;
 /// Every metalayer may have this plain length, whatever it takes in the file …
 constexpr std::uint64_t kFreeLength = std::uint64_t{1} << 20;
 /// … and this many times what it takes. Beyond, a few bytes would be made to claim gigabytes.
-constexpr std::uint64_t kMaxExpansion = 1024;
+constexpr std::uint64_t kMostOfTrailer = 1024;
 
 Failure trouble(const std::string& name, const std::string& what) {
   return corrupt("variable-length metalayer '" + name + "' " + what);
@@ -63,7 +63,7 @@ Result<std::vector<std::uint8_t>> unpack_vlmetalayer(const std::string& name, By
     return trouble(name, "holds a chunk of " + std::to_string(header->cbytes) + " bytes in a content of " +
                              std::to_string(stored.size()));
   }
-  if (static_cast<std::uint64_t>(header->nbytes) > std::max(kFreeLength, kMaxExpansion * stored.size())) {
+  if (static_cast<std::uint64_t>(header->nbytes) > std::max(kFreeLength, kMostOfTrailer * stored.size())) {
     return trouble(name, "claims " + std::to_string(header->nbytes) + " bytes, which its " +
                              std::to_string(stored.size()) + " stored ones do not make likely");
   }
