@@ -155,9 +155,9 @@ Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
 }
 
 Result<std::uint64_t> measure_killed_bytes(const FrameContainer& frame, const PendingChanges& pending) {
-  const std::vector<ChunkRuns::Run> runs = pending.killed(frame.chunk_count());
+  const std::vector<ChunkIntervals::Run> runs = pending.killed(frame.chunk_count());
   const auto for_each = [&](const auto& take) -> Result<void> {
-    for (const ChunkRuns::Run& run : runs) {
+    for (const ChunkIntervals::Run& run : runs) {
       if (auto done = for_each_stored(frame, run.begin, run.end, take); !done) return done;
     }
     return {};

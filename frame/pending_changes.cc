@@ -88,13 +88,13 @@ PendingChanges::Piece PendingChanges::piece(std::int64_t from) const {
   return {Piece::Kind::kept, std::min({kept_, until, zeros ? zeros->begin : kept_}), nullptr};
 }
 
-std::vector<ChunkRuns::Run> PendingChanges::killed(std::int64_t committed_count) const {
-  ChunkRuns runs = zeros_;
+std::vector<ChunkIntervals::Run> PendingChanges::killed(std::int64_t committed_count) const {
+  ChunkIntervals runs = zeros_;
   for (const auto& [number, encoded] : chunks_)
     runs.add(number, number + 1);
   runs.add(kept_, committed_count);
-  runs.remove(committed_count, ChunkRuns::kEnd);
-  std::vector<ChunkRuns::Run> found;
+  runs.remove(committed_count, ChunkIntervals::kEnd);
+  std::vector<ChunkIntervals::Run> found;
   for (const auto& [begin, end] : runs.runs())
     found.push_back({begin, end});
   return found;
@@ -137,7 +137,7 @@ Result<void> PendingChanges::resize(std::uint64_t nbytes) {
     drop(std::prev(chunks_.end())->first);
   }
   kept_ = std::min(kept_, count);
-  zeros_.remove(kept_, ChunkRuns::kEnd);
+  zeros_.remove(kept_, ChunkIntervals::kEnd);
   nbytes_ = nbytes;
   changed_ = true;
   return {};
@@ -163,7 +163,7 @@ Result<std::vector<std::int64_t>> PendingChanges::odd_zeros(const FrameContainer
     if (*entry == layout::kZerosEntry || *entry == layout::kUninitialisedEntry) found.push_back(chunk);
   }
   // Those of runs, and those that resize() has made; only the last one can have another length than the others.
-  ChunkRuns runs = zeros_;
+  ChunkIntervals runs = zeros_;
   runs.add(kept_, count);
   if (chunksize_ % typesize == 0) runs.remove(0, count - 1);
   std::int64_t most = kMostStoredZeros;

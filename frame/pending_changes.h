@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codec/chunk_encoder.h"
-#include "frame/chunk_runs.h"
+#include "frame/chunk_intervals.h"
 #include "frame/frame_container.h"
 
 namespace cframefs::frame {
@@ -60,7 +60,7 @@ class PendingChanges {
   /// From a chunk on as far as they are of one kind. REQUIRES: 0 <= from < chunk_count().
   Piece piece(std::int64_t from) const;
   /// Runs of committed chunks that the next state does without.
-  std::vector<ChunkRuns::Run> killed(std::int64_t committed_count) const;
+  std::vector<ChunkIntervals::Run> killed(std::int64_t committed_count) const;
 
  private:
   Result<std::vector<std::int64_t>> odd_zeros(const FrameContainer& committed) const;
@@ -70,7 +70,7 @@ class PendingChanges {
   Result<void> check_length(const FrameContainer& committed, std::int64_t chunk) const;
 
   std::map<std::int64_t, codec::EncodedChunk> chunks_;
-  ChunkRuns zeros_;                   // others, before kept_
+  ChunkIntervals zeros_;              // others, before kept_
   std::set<std::int64_t> odd_zeros_;  // those of chunks_ that store_odd_zeros() has made
   std::uint64_t nbytes_ = 0;
   std::int32_t chunksize_ = 0;

@@ -130,7 +130,7 @@ Result<void> SparseChunks::kill(std::int64_t entry) {
 }
 
 Result<void> SparseChunks::kill_replaced(const FrameContainer& committed, const PendingChanges& pending) {
-  for (const ChunkRuns::Run& run : pending.killed(committed.chunk_count())) {
+  for (const ChunkIntervals::Run& run : pending.killed(committed.chunk_count())) {
     const auto take = [this](std::int64_t, std::int64_t entry) { return kill(entry); };
     if (auto done = for_each_stored(committed, run.begin, run.end, take); !done) return done;
   }

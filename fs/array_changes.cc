@@ -258,9 +258,9 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
 
 /// Chunks that nothing but zeros are left of: they go from the ranges, and cost nothing, however many they are. Chunks
 /// lie in the order of their rows, `in_layer` of them beside each other. Those from `kept` on are zeros as they are.
-frame::ChunkRuns ArrayChanges::take_zero_chunks(std::vector<Range>& ranges, std::uint64_t rows, std::uint64_t in_layer,
-                                                std::uint64_t kept) const {
-  frame::ChunkRuns zeros;
+frame::ChunkIntervals ArrayChanges::take_zero_chunks(std::vector<Range>& ranges, std::uint64_t rows,
+                                                     std::uint64_t in_layer, std::uint64_t kept) const {
+  frame::ChunkIntervals zeros;
   const std::uint64_t layer_bytes = array_.chunk_rows() * array_.row_bytes();
   std::vector<Range> left;
   for (Range& range : ranges) {

@@ -102,7 +102,7 @@ void DirtyLayer::resize(std::uint64_t size) {
     const auto last = static_cast<std::int64_t>(size / chunksize_);
     chunks_.erase(chunks_.lower_bound(inside == 0 ? last : last + 1), chunks_.end());
     if (chunks_.contains(last)) to_change(last).cut(inside);
-    zeros_.remove(inside == 0 ? last : last + 1, frame::ChunkRuns::kEnd);
+    zeros_.remove(inside == 0 ? last : last + 1, frame::ChunkIntervals::kEnd);
     patches_.erase(patches_.lower_bound(inside == 0 ? last : last + 1), patches_.end());
     if (auto cut = patches_.find(last); cut != patches_.end()) cut->second->cut(inside);
     kept_ = std::min(kept_, size);
@@ -114,7 +114,7 @@ void DirtyLayer::resize(std::uint64_t size) {
 void DirtyLayer::resize_whole_chunks(std::uint64_t size) {
   const auto end = static_cast<std::int64_t>(size / chunksize_);
   chunks_.erase(chunks_.lower_bound(end), chunks_.end());
-  zeros_.remove(end, frame::ChunkRuns::kEnd);
+  zeros_.remove(end, frame::ChunkIntervals::kEnd);
   size_ = size;
 }
 
@@ -138,7 +138,7 @@ DirtyLayer DirtyLayer::split_off(std::uint64_t size) {
   const bool shares_zeros = inside != 0 && zeros_.contains(edge);
   for (auto run = zeros_.next(edge); run; run = zeros_.next(run->end))
     above.zeros_.add(run->begin, run->end);
-  zeros_.remove(edge, frame::ChunkRuns::kEnd);
+  zeros_.remove(edge, frame::ChunkIntervals::kEnd);
   if (shares_zeros) zeros_.add(edge, edge + 1);
   size_ = size;
   const auto shared = above.chunks_.find(edge);

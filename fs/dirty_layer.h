@@ -22,7 +22,7 @@
 #include <memory>
 #include <vector>
 
-#include "frame/chunk_runs.h"
+#include "frame/chunk_intervals.h"
 #include "fs/buffer_pool.h"
 #include "fs/chunk_patches.h"
 
@@ -104,7 +104,7 @@ class DirtyLayer {
   std::uint64_t size() const { return size_; }
   /// Those that are not zeros.
   const Chunks& chunks() const { return chunks_; }
-  const frame::ChunkRuns& zeros() const { return zeros_; }
+  const frame::ChunkIntervals& zeros() const { return zeros_; }
   const Patches& patches() const { return patches_; }
   /// Whether it says anything that the layer of `size_below` bytes below does not.
   bool differs_from(std::uint64_t size_below) const {
@@ -157,7 +157,7 @@ class DirtyLayer {
   std::uint64_t size_ = 0;
   std::uint64_t clean_until_ = 0;
   Chunks chunks_;  // none is null
-  frame::ChunkRuns zeros_;
+  frame::ChunkIntervals zeros_;
   Patches patches_;
 };
 

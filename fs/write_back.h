@@ -296,7 +296,7 @@ class WriteBack {
   codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);
   codec::Result<void> store_new_array(const Batch& batch, const ArrayChanges& array);
   codec::Result<void> put_new_array_in_place(frame::Durability durability);
-  static void store_zeros(frame::FrameWriter& to, const frame::ChunkRuns& zeros);
+  static void store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals& zeros);
   codec::Result<void> store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                      std::vector<ChunkToEncode> chunks, std::uint64_t chunksize);
   /// Bytes of the chunks of a dirty layer.

@@ -366,7 +366,7 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
 }
 
 /// REQUIRES: the frame has these chunks.
-void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkRuns& zeros) {
+void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals& zeros) {
   for (const auto& [begin, end] : zeros.runs())
     to.store_zeros(frame::ChunkNumber{begin}, frame::ChunkNumber{end});
 }

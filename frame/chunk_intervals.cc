@@ -1,23 +1,23 @@
-#include "frame/chunk_runs.h"
+#include "frame/chunk_intervals.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace cframefs::frame {
 
-bool ChunkRuns::contains(std::int64_t number) const {
+bool ChunkIntervals::contains(std::int64_t number) const {
   const auto run = next(number);
   return run && run->begin == number;
 }
 
-std::optional<ChunkRuns::Run> ChunkRuns::next(std::int64_t from) const {
+std::optional<ChunkIntervals::Run> ChunkIntervals::next(std::int64_t from) const {
   auto run = runs_.upper_bound(from);
   if (run != runs_.begin() && std::prev(run)->second > from) return Run{from, std::prev(run)->second};
   if (run == runs_.end()) return std::nullopt;
   return Run{run->first, run->second};
 }
 
-void ChunkRuns::add(std::int64_t begin, std::int64_t end) {
+void ChunkIntervals::add(std::int64_t begin, std::int64_t end) {
   if (begin >= end) return;
   auto run = runs_.upper_bound(begin);
   if (run != runs_.begin() && std::prev(run)->second >= begin) {
@@ -32,7 +32,7 @@ void ChunkRuns::add(std::int64_t begin, std::int64_t end) {
   runs_.emplace_hint(run, begin, end);
 }
 
-void ChunkRuns::remove(std::int64_t begin, std::int64_t end) {
+void ChunkIntervals::remove(std::int64_t begin, std::int64_t end) {
   if (begin >= end) return;
   auto run = runs_.upper_bound(begin);
   if (run != runs_.begin() && std::prev(run)->second > begin) run = std::prev(run);

@@ -1,5 +1,5 @@
 // Runs of chunk numbers are the same set as the numbers one by one.
-#include "frame/chunk_runs.h"
+#include "frame/chunk_intervals.h"
 
 #include <random>
 #include <set>
@@ -9,13 +9,13 @@
 namespace cframefs {
 namespace {
 
-using frame::ChunkRuns;
+using frame::ChunkIntervals;
 
-TEST(ChunkRunsTest, RandomChangesAreThoseOfASet) {
+TEST(ChunkIntervalsTest, RandomChangesAreThoseOfASet) {
   constexpr std::int64_t kNumbers = 40;
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
-    ChunkRuns runs;
+    ChunkIntervals runs;
     std::set<std::int64_t> numbers;
     for (int step = 0; step < 40; ++step) {
       const auto begin = static_cast<std::int64_t>(random() % kNumbers);
@@ -25,7 +25,7 @@ TEST(ChunkRunsTest, RandomChangesAreThoseOfASet) {
         for (std::int64_t i = begin; i < end; ++i)
           numbers.insert(i);
       } else {
-        const std::int64_t last = random() % 8 == 0 ? ChunkRuns::kEnd : end;
+        const std::int64_t last = random() % 8 == 0 ? ChunkIntervals::kEnd : end;
         runs.remove(begin, last);
         numbers.erase(numbers.lower_bound(begin), numbers.lower_bound(last));
       }
@@ -52,12 +52,12 @@ TEST(ChunkRunsTest, RandomChangesAreThoseOfASet) {
   }
 }
 
-TEST(ChunkRunsTest, ARunThatIsVeryLongIsOne) {
-  ChunkRuns runs;
+TEST(ChunkIntervalsTest, ARunThatIsVeryLongIsOne) {
+  ChunkIntervals runs;
   runs.add(0, std::int64_t{1} << 60);
   runs.remove(5, 6);
   EXPECT_EQ(runs.size(), 2U);
-  EXPECT_EQ(runs.next(5), (ChunkRuns::Run{6, std::int64_t{1} << 60}));
+  EXPECT_EQ(runs.next(5), (ChunkIntervals::Run{6, std::int64_t{1} << 60}));
 }
 
 }  // namespace

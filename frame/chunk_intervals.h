@@ -10,7 +10,7 @@
 
 namespace cframefs::frame {
 
-class ChunkRuns {
+class ChunkIntervals {
  public:
   struct Run {
     std::int64_t begin = 0;
