@@ -52,8 +52,7 @@ codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copi
   for (codec::EncodedChunk& chunk : copied.chunks) {
     if (auto stored = writer_->store(frame::ChunkNumber{number++}, std::move(chunk)); !stored) return stored;
   }
-  return commit_counted(
-      [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
+  return commit_counted([this] { return commit_writer(frame::Durability::ordered); });
 }
 
 codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake) {

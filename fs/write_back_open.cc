@@ -74,6 +74,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
     };
   }
   writer_ = std::move(*writer);
+  tell_of_overwrites();
   encode_ = frame::encode_parameters(parameters);
   return {};
 }
