@@ -1,6 +1,6 @@
 """Blosc2 chunks and contiguous frames made byte by byte, for files that no writer makes. Nothing but Python's own modules.
 
-Formats: chunk.md and frame.md of the project's format notes. A chunk's bytes may be given as a list of parts, (offset,
+Formats: chunk.md and cframe.md of the project's format notes. A chunk's bytes may be given as a list of parts, (offset,
 bytes), with nothing but a hole of the file between them.
 """
 
