@@ -95,13 +95,15 @@ Result<void> IndexRuns::load() {
 
 Result<bool> IndexRuns::next_decoded(ChunkRun& run) {
   if (entries_.empty()) {
-    if (const auto value = index_.unit_value(at_)) {
-      run.same = *value;
+    const auto value = index_.unit_value(at_);
+    if (value && *value) {
+      run.same = **value;
       run.alike = true;
       run.count = std::min(index_.unit_end(at_), alike_end_) - at_;
       at_ += run.count;
       return true;
     }
+    if (!value && is_of_system(value.error())) return codec::Failure(value.error());
     if (const auto loaded = load(); !loaded) {
       if (is_of_system(loaded.error())) return codec::Failure(loaded.error());
       damage_ = loaded.error();

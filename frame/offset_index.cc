@@ -116,23 +116,23 @@ Result<OffsetIndex::Piece> OffsetIndex::piece(std::int64_t from) const {
   return Piece{std::move(*block), entries};
 }
 
-std::optional<std::int64_t> OffsetIndex::unit_value(std::int64_t chunk) const {
+Result<std::optional<std::int64_t>> OffsetIndex::unit_value(std::int64_t chunk) const {
+  constexpr std::optional<std::int64_t> kNotKnown;
   // Eight streams of runs, and what may follow them.
   constexpr std::size_t kMostStored = 128;
-  if (!unit_is_block_) return std::nullopt;
+  if (!unit_is_block_) return kNotKnown;
   const auto block = static_cast<std::uint32_t>(chunk / unit_entries_);
   const codec::ByteRange range = decoder_.stored_range(block);
   std::array<std::uint8_t, kMostStored> bytes{};
-  if (range.size() > bytes.size()) return std::nullopt;
+  if (range.size() > bytes.size()) return kNotKnown;
   const ByteSpan stored = ByteSpan(bytes).first(static_cast<std::size_t>(range.size()));
-  // What goes wrong here, goes wrong again when they are decoded.
-  if (!source_->read(FileOffset{at_.value + range.begin}, stored)) return std::nullopt;
+  if (auto done = source_->read(FileOffset{at_.value + range.begin}, stored); !done) return Failure(done.error());
   const std::vector<std::uint8_t> repeated = decoder_.repeated_bytes(block, stored);
-  if (repeated.empty() || kEntryBytes % repeated.size() != 0) return std::nullopt;
+  if (repeated.empty() || kEntryBytes % repeated.size() != 0) return kNotKnown;
   std::array<std::uint8_t, kEntryBytes> entry{};
   for (std::size_t i = 0; i < entry.size(); ++i)
     entry[i] = repeated[i % repeated.size()];
-  return codec::load_le<std::int64_t>(entry.data());
+  return std::optional(codec::load_le<std::int64_t>(entry.data()));
 }
 
 Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
@@ -142,8 +142,10 @@ Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
   const std::int64_t end = period_ > 0 && period_ < count_ - from ? from + period_ : count_;
   Entries large;
   while (from < end) {
-    if (const auto value = unit_value(from)) {
-      if (is_hole(*value) == hole) return from;
+    const auto value = unit_value(from);
+    if (!value) return Failure(located(value.error()));
+    if (*value) {
+      if (is_hole(**value) == hole) return from;
       from = unit_end(from);
       continue;
     }

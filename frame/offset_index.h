@@ -64,7 +64,7 @@ class OffsetIndex {
   Result<void> decode_unit(std::int64_t chunk, Entries& entries) const;
 
   /// The value of all entries that are decoded together with `chunk`, where that shows without decoding them.
-  std::optional<std::int64_t> unit_value(std::int64_t chunk) const;
+  Result<std::optional<std::int64_t>> unit_value(std::int64_t chunk) const;
 
   /// The first chunk at or after `from` whose entry says zeros or uninitialised (`hole`), or does not; count() if there
   /// is none.
