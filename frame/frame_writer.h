@@ -128,6 +128,8 @@ class FrameWriter {
   /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
   /// makes earlier ordered commits so.
   Result<void> commit(Durability durability, const BeforeChange& before_change = nullptr);
+  /// Whether the filesystem has room for a new file of what is live, as far as it tells.
+  bool has_room_for_copy();
   /// Called before something is done that takes bytes away from programs that read an older state, or the committed one
   /// if that has chunks and the next one has none.
   void on_overwrite(std::function<void()> tell) { on_overwrite_ = std::move(tell); }

@@ -36,13 +36,20 @@ std::uint64_t FrameWriter::dead_bytes() {
   return *dead_bytes_;
 }
 
+bool FrameWriter::has_room_for_copy() {
+  const auto disk = files_.filesystem_status(file_->fd());
+  if (!disk || disk->f_blocks == 0) return true;
+  const std::uint64_t length = parameters().frame_length;
+  return std::uint64_t{disk->f_bavail} * disk->f_frsize >= length - std::min(dead_bytes(), length);
+}
+
 /// A frame of more dead bytes than live ones is written anew, if that can be done: each byte is then copied once for
 /// each byte that has died, however often a program syncs.
 Result<void> FrameWriter::append_or_compact() {
   const std::uint64_t length = parameters().frame_length;
   const std::uint64_t dead = std::min(dead_bytes(), length);
   const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
-  if (!may_compact_ || !has_name_ || !is_worth_it) return append_and_switch();
+  if (!may_compact_ || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
   auto done = make_new_file();
   if (done) compact_from_ = 0;
   if (done || failed_ || done.error().kind == ErrorKind::stale) return done;

@@ -43,7 +43,7 @@ void WriteBack::tidy() {
   const std::lock_guard commits(commit_mutex_);
   const std::uint64_t length = writer_->parameters().frame_length;
   const std::uint64_t dead = has_committed_ ? std::min(writer_->dead_bytes(), length) : 0;
-  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_) return;
+  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_ || !writer_->has_room_for_copy()) return;
   {
     codec::MutexLock lock(mutex_);
     if (stale_ || committing_) return;
