@@ -81,13 +81,13 @@ class DeadSpaceTest : public ::testing::Test {
 
 /// Each session finds what the ones before it have left, however many chunks there are.
 TEST_F(DeadSpaceTest, AFrameStaysBoundedOverManySessions) {
-  for (const std::int64_t count : {300, 5000, 70'000}) {
+  for (const std::int64_t count : {300, 70'000}) {
     make(count);
     const std::uint64_t packed = packed_size();
     std::mt19937 random(1);
     std::uint64_t largest = 0;
     const std::int64_t at_once = count / 20;
-    for (int session = 0; session < 100; ++session) {
+    for (int session = 0; session < 50; ++session) {
       const auto writer = open();
       for (std::int64_t i = 0; i < at_once; ++i) {
         const auto number = static_cast<std::int64_t>(random() % static_cast<unsigned>(count));
@@ -96,14 +96,14 @@ TEST_F(DeadSpaceTest, AFrameStaysBoundedOverManySessions) {
       expect_ok(writer->commit(Durability::ordered));
       largest = std::max(largest, file_size());
     }
-    // Without compaction it would be six times as long in the end.
+    // Without compaction it would be more than three times as long in the end.
     EXPECT_LT(largest, packed * 23 / 10 + (32 << 10)) << count;
     EXPECT_GT(largest, packed * 17 / 10) << count << ": it is written anew more often than that is worth";
   }
 }
 
 TEST_F(DeadSpaceTest, WhatIsDeadIsFoundAsItIsToAFewPartsOfAHundred) {
-  for (const std::int64_t count : {100, 257, 3000, 20'000}) {
+  for (const std::int64_t count : {100, 257, 3000}) {
     for (const int part : {0, 10, 50, 90}) {
       make(count);
       std::mt19937 random(static_cast<unsigned>(part));
