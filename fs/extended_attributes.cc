@@ -5,8 +5,8 @@
 //   user.blosc2.meta.NAME     fixed metalayer, its raw content
 //   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from frame/store_files.h
 //
-// Listed are the variable-length metalayers alone. Programs that copy attributes (cp, rsync, tar) set each that is listed
-// on the copy: what tells how this file is stored would be refused there, or be wrong.
+// Listed are the variable-length metalayers alone. Programs that copy attributes (cp, rsync, tar) set each that is
+// listed on the copy: what tells how this file is stored would be refused there, or be wrong.
 #include <cerrno>
 #include <string_view>
 

@@ -1,10 +1,10 @@
 // Ends a session when a signal asks for it, but not before the kernel has handed over what programs have written: what
 // lies in its pages alone (shared maps; anything with writeback=on) would be lost with the mount.
 //
-// SIGTERM and SIGINT are caught where the caller of the program does not ignore them. They only wake a thread, which calls `hand_over`
-// while the session goes on serving, and then ends the session: `interrupt` is called until finish(). Thread safety:
-// start() and finish() by the thread that runs the session's loop; one object at a time in a process, for signal
-// handlers are the process's. Ownership: borrows the session. Errors: io.
+// SIGTERM and SIGINT are caught where the caller of the program does not ignore them. They only wake a thread, which
+// calls `hand_over` while the session goes on serving, and then ends the session: `interrupt` is called until finish().
+// Thread safety: start() and finish() by the thread that runs the session's loop; one object at a time in a process,
+// for signal handlers are the process's. Ownership: borrows the session. Errors: io.
 #pragma once
 
 #include <array>
