@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "frame/elapsed.h"
-
 #include "frame/parse_budget.h"
 
 namespace cframefs::frame {

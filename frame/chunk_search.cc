@@ -125,8 +125,8 @@ class Finder {
     return source_.read(FileOffset{at}, window_);
   }
 
-  /// Where a hole of the file is it is passed over quickly: so many bytes of the window behind byte `at` are zeros, as far
-  /// as is worth a look.
+  /// Where a hole of the file is it is passed over quickly: so many bytes of the window behind byte `at` are zeros, as
+  /// far as is worth a look.
   std::size_t zeros_behind(std::size_t at) const {
     constexpr std::size_t kStep = 4096;
     if (window_[at] != 0) return 0;

@@ -22,7 +22,6 @@ using codec::io_error;
 constexpr std::string_view kZipSuffix = ".b2z";
 constexpr std::string_view kEmbedSuffix = ".b2e";
 constexpr std::string_view kFolderSuffix = ".b2d";
-constexpr std::size_t kSuffixLength = 4;
 const char* const kEmbedFile = "embed.b2e";
 // Set in the inode numbers made up here; below the bit that marks decoded views.
 constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;

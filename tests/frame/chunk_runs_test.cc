@@ -74,7 +74,8 @@ TEST(ChunkRuns, AreTheChunksOfTheIndex) {
 }
 
 TEST(ChunkRuns, AreFewWhereTheIndexRepeatsItself) {
-  const auto uniform = test::open_frame(frame_of(kEndless, 1, test::repeated_chunk(value_bytes({0}), 8 * kEndless)).build());
+  const auto uniform =
+      test::open_frame(frame_of(kEndless, 1, test::repeated_chunk(value_bytes({0}), 8 * kEndless)).build());
   ASSERT_TRUE(uniform);
   const auto one = runs_of(**uniform, 0, kEndless);
   ASSERT_EQ(one.size(), 1U);
