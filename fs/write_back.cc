@@ -306,9 +306,9 @@ DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
 /// The chunk, which holds its bytes before `to`; those of [from, to) are to be written now.
 codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
   const DirtyLayer::Chunk* known = dirty_.find(number);
-  const auto hold = [&](DirtyChunk& chunk) {
+  const auto hold = [from, to, is_array = array_.has_value()](DirtyChunk& chunk) {
     chunk.hold(from, to);
-    if (array_) chunk.hold(chunk.size(), chunk.size());  // its pieces are taken as they are
+    if (is_array) chunk.hold(chunk.size(), chunk.size());  // its pieces are taken as they are
     return &chunk;
   };
   if (known != nullptr && *known) return hold(dirty_.to_change(number));

@@ -73,17 +73,16 @@ class Commits(unittest.TestCase):
                 os.unlink(path)
 
     def test_a_frame_that_is_put_anew_shares_its_inode_number_with_no_other_file(self):
-        with self.mount() as mount:
-            frame = os.open(mount / "x", os.O_CREAT | os.O_RDWR)
-            self.addCleanup(os.close, frame)
+        with self.mount() as mount, open(mount / "x", "w+b", buffering=0) as frame:
             for number in range(8):
-                os.ftruncate(frame, 0)
-                os.pwrite(frame, os.urandom(50_000), 0)
-                os.fsync(frame)
+                frame.truncate(0)
+                os.pwrite(frame.fileno(), os.urandom(50_000), 0)
+                os.fsync(frame.fileno())
                 with open(mount / f"new-{number}", "wb") as new:
                     new.write(b"new")
                 # Looked up or not: what readdir tells is what stat tells.
-                told = {entry.name: entry.inode() for entry in os.scandir(mount.path)}
+                with os.scandir(mount.path) as entries:
+                    told = {entry.name: entry.inode() for entry in entries}
                 shown = {name: os.lstat(mount / name).st_ino for name in os.listdir(mount.path)}
                 self.assertEqual(len(set(shown.values())), number + 2, shown)
                 self.assertEqual(told, shown)
