@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "codec/bytes.h"
 #include "codec/error.h"
@@ -30,9 +29,6 @@ class BlockStreams {
 
   /// Every stream is a run of zeros.
   bool all_zeros() const;
-
-  /// The bytes that the streams are runs of; empty if one of them is none.
-  std::vector<std::uint8_t> run_values() const;
 
   /// `out`: as many bytes as the block has.
   Result<void> decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const;

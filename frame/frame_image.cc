@@ -169,9 +169,8 @@ Bytes metalayer_chunk(ByteView plain) {
 
 Bytes empty_frame(const NewFrame& frame) {
   Bytes bytes = with_metalayers(fixed_header(frame), frame.metalayers);
-  const Bytes trailer = trailer_image(frame.vlmetalayers);
+  const Bytes trailer = trailer_image({});
   HeaderSwitch fields;
-  fields.has_vlmetalayers = !frame.vlmetalayers.empty();
   fields.frame_length = bytes.size() + trailer.size();
   fields.chunksize = frame.chunksize;
   put_switch(fields, bytes);

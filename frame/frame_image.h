@@ -18,8 +18,7 @@ struct NewFrame {
   codec::EncodeParameters encode;
   std::int32_t chunksize = 0;  // 0: chunks of any size, that is for copies alone
   std::vector<Metalayer> metalayers;
-  bool vl_blocks = false;                    // chunks may have blocks of variable length: for copies alone, too
-  std::vector<Metalayer> vlmetalayers = {};  // contents are chunks
+  bool vl_blocks = false;  // chunks may have blocks of variable length: for copies alone, too
 };
 
 /// The bytes of a valid frame without chunks. REQUIRES: at most 16 metalayers, names of 1 to 31 bytes.

@@ -1,17 +1,12 @@
 #include "frame/new_frame_file.h"
 
-#include <algorithm>
 #include <string>
 
 #include "frame/frame_layout.h"
 #include "frame/live_copy.h"
-#include "frame/trailer.h"
 
 namespace cframefs::frame {
 namespace {
-
-/// Bytes of a stored chunk that are in memory while it is copied.
-constexpr std::uint64_t kPieceOfChunk = std::uint64_t{1} << 20;
 
 // The image of an empty frame is its header and a trailer.
 std::vector<std::uint8_t> header_of(const NewFrame& frame) {
@@ -30,40 +25,20 @@ NewFrameFile::NewFrameFile(FileOps& files, int fd, const NewFrame& frame)
       out_(files, fd, FileOffset{header_.size()}) {}
 
 Result<void> NewFrameFile::append(const codec::EncodedChunk& chunk) {
-  const bool stored = chunk.special == codec::SpecialValue::none;
-  const std::int64_t entry =
-      stored ? static_cast<std::int64_t>(out_.position() - header_.size()) : special_entry_of(chunk.special);
-  if (auto added = append_run(entry, chunk.nbytes, 1); !added) return added;
-  return out_.append(chunk.bytes);
-}
-
-Result<void> NewFrameFile::append_stored(const ByteSource& source, FileOffset at, std::uint64_t cbytes,
-                                         std::int32_t nbytes) {
-  const auto entry = static_cast<std::int64_t>(out_.position() - header_.size());
-  if (auto added = append_run(entry, nbytes, 1); !added) return added;
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(std::min(cbytes, kPieceOfChunk)));
-  for (std::uint64_t done = 0; done < cbytes;) {
-    const auto part = codec::ByteSpan(bytes).first(std::min<std::uint64_t>(bytes.size(), cbytes - done));
-    if (auto read = source.read(FileOffset{at.value + done}, part); !read) return read;
-    if (auto put = out_.append(part); !put) return put;
-    done += part.size();
-  }
-  return {};
-}
-
-Result<void> NewFrameFile::append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count) {
-  const bool fits = nbytes == chunksize_ || (nbytes > 0 && nbytes < chunksize_ && count == 1);
-  if (!fits || nbytes_ % static_cast<std::uint64_t>(chunksize_) != 0) {
-    return codec::invalid("a chunk of " + std::to_string(nbytes) + " bytes where chunks have " +
+  if (chunk.nbytes < 1 || chunk.nbytes > chunksize_ || nbytes_ % static_cast<std::uint64_t>(chunksize_) != 0) {
+    return codec::invalid("a chunk of " + std::to_string(chunk.nbytes) + " bytes where chunks have " +
                           std::to_string(chunksize_));
   }
-  if (count > IndexEncoder::kMaxEntries - index_.count()) {
+  if (index_.count() == IndexEncoder::kMaxEntries) {
     return codec::invalid("more than " + std::to_string(IndexEncoder::kMaxEntries) + " chunks: choose larger ones");
   }
-  nbytes_ += static_cast<std::uint64_t>(nbytes) * static_cast<std::uint64_t>(count);
-  index_.append_run(entry, count);
-  last_entry_ = entry;
-  return {};
+  nbytes_ += static_cast<std::uint64_t>(chunk.nbytes);
+  if (chunk.special != codec::SpecialValue::none) {
+    index_.append(special_entry_of(chunk.special));
+    return {};
+  }
+  index_.append(static_cast<std::int64_t>(out_.position() - header_.size()));
+  return out_.append(chunk.bytes);
 }
 
 Result<void> NewFrameFile::take_chunks(const FrameContainer& from) {
@@ -82,11 +57,8 @@ Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
   }
   std::vector<Metalayer> stored;
   for (const Metalayer& layer : vlmetalayers) {
-    if (layer.content.size() > kMostVlmetalayer) {
-      return codec::invalid("variable-length metalayer '" + layer.name + "' of " +
-                            std::to_string(layer.content.size()) + " bytes, where at most " +
-                            std::to_string(kMostVlmetalayer) + " are read");
-    }
+    if (layer.content.size() > codec::kMaxChunkBytes)
+      return codec::invalid("a metalayer of more than a chunk can hold");
     stored.push_back({layer.name, metalayer_chunk(layer.content)});
     if (auto fits = check_metalayer_room(stored); !fits) return fits;
   }

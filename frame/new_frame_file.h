@@ -27,14 +27,6 @@ class NewFrameFile {
   /// All chunks but the last have the frame's chunksize.
   Result<void> append(const codec::EncodedChunk& chunk);
 
-  /// A chunk as it is stored elsewhere, of `cbytes` bytes and `nbytes` plain ones.
-  Result<void> append_stored(const ByteSource& source, FileOffset at, std::uint64_t cbytes, std::int32_t nbytes);
-
-  /// The index entry of the chunk that was appended last. REQUIRES: there is one.
-  std::int64_t last_entry() const { return last_entry_; }
-  /// `count` chunks of `nbytes` plain bytes that are not stored, or are one that is: `entry` says so.
-  Result<void> append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count);
-
   /// All chunks of a frame of today as they are, in its place. corruption of a chunk's header or the index;
   /// unsupported, for chunks that share bytes. REQUIRES: nothing was appended; the chunksize is that of `from`.
   Result<void> take_chunks(const FrameContainer& from);
@@ -53,7 +45,6 @@ class NewFrameFile {
   std::vector<std::uint8_t> header_;
   TailWriter out_;
   IndexEncoder index_;
-  std::int64_t last_entry_ = 0;
   std::uint64_t nbytes_ = 0;
 };
 

@@ -10,8 +10,6 @@
 #include <cerrno>
 #include <string_view>
 
-#include <linux/limits.h>
-
 #include "frame/report.h"
 #include "frame/store_files.h"
 #include "fs/filesystem.h"
@@ -74,15 +72,17 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
   const frame::Container& container = (*generation)->container();
   if (name == kInfo) return frame::summary_text(container);
   if (name.starts_with(frame::kMetaAttribute)) {
-    for (const frame::MetalayerPlace& layer : container.metalayer_places()) {
-      if (layer.name != name.substr(frame::kMetaAttribute.size())) continue;
-      if (layer.length > XATTR_SIZE_MAX) return codec::io_error(E2BIG, "getxattr");
-      const auto content = container.metalayer(layer);
+    for (const frame::Metalayer& layer : container.metalayers()) {
+      if (layer.name == name.substr(frame::kMetaAttribute.size())) return to_string(layer.content);
+    }
+  } else if (name.starts_with(frame::kVlmetaAttribute)) {
+    const std::string layer = name.substr(frame::kVlmetaAttribute.size());
+    for (const std::string& known : container.vlmetalayer_names()) {
+      if (known != layer) continue;
+      auto content = container.vlmetalayer(layer);
       if (!content) return codec::Failure(content.error());
       return to_string(*content);
     }
-  } else if (name.starts_with(frame::kVlmetaAttribute)) {
-    return frame::vlmetalayer_attribute(container, name.substr(frame::kVlmetaAttribute.size()));
   }
   return no_attribute();
 }

@@ -46,13 +46,15 @@ codec::Result<WriteBack::CopyStart> WriteBack::begin_copy(std::uint64_t at, cons
 codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copied) {
   writer_->abandon();
   if (choose_ && writer_->chunk_count() == 0 && has_name_) {
+    copied.like.metalayers = writer_->container()->metalayers();
     if (auto made = remake(copied.like); !made) return made;
   }
   auto number = static_cast<std::int64_t>(at / static_cast<std::uint64_t>(copied.like.chunksize));
   for (codec::EncodedChunk& chunk : copied.chunks) {
     if (auto stored = writer_->store(frame::ChunkNumber{number++}, std::move(chunk)); !stored) return stored;
   }
-  return commit_counted([this] { return commit_writer(frame::Durability::ordered); });
+  return commit_counted(
+      [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
 }
 
 codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake) {

@@ -52,7 +52,6 @@ class FrameChecker {
 
  private:
   struct File;
-  struct Verdict;
   struct Task {
     std::shared_ptr<File> file;
     std::int64_t begin = 0;  // chunks
@@ -63,8 +62,7 @@ class FrameChecker {
   void push(Task task);
   void work();
   void run(class BlockDecoder& decoder, const Task& task);
-  void check_runs(class BlockDecoder& decoder, File& file, frame::ChunkRuns& runs);
-  Verdict check_chunk(class BlockDecoder& decoder, File& file, frame::ChunkNumber chunk);
+  void check_chunk(BlockDecoder& decoder, File& file, frame::ChunkNumber chunk);
   void complete(File& file);
   /// Waits for `condition`, calling idle_ in between. Gives up when told to stop.
   template <class Condition>

@@ -77,8 +77,8 @@ TEST_F(NewFrameFileTest, ReadsBack) {
     EXPECT_EQ(container.parameters().nbytes, size);
     EXPECT_EQ(container.parameters().chunksize, 4000);
     EXPECT_EQ(container.parameters().typesize, 4);
-    ASSERT_EQ(container.metalayer_places().size(), 2U);
-    EXPECT_EQ(container.metalayers()->at(0).content, (std::vector<std::uint8_t>{1, 2, 3}));
+    ASSERT_EQ(container.metalayers().size(), 2U);
+    EXPECT_EQ(container.metalayers()[0].content, (std::vector<std::uint8_t>{1, 2, 3}));
     EXPECT_EQ(container.vlmetalayer_names(), (std::vector<std::string>{"notes", "more"}));
     EXPECT_EQ(*container.vlmetalayer("notes"), (std::vector<std::uint8_t>{9, 8, 7}));
     EXPECT_EQ(container.parameters().frame_length, std::filesystem::file_size(dir_.path() / "x"));

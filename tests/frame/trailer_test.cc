@@ -133,24 +133,6 @@ TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
   EXPECT_EQ(*fine, Bytes(1 << 20, 1));
 }
 
-TEST(Trailer, AValidContentOfAnyRatioIsReadAndChecked) {
-  FrameBuilder builder = sample_with_trailer();
-  // Five million letters in 33 bytes, and the most that is read at all.
-  builder.vlmetalayers = {{"letters", test::repeated_chunk(Bytes{'A'}, 5'000'000, 1)},
-                          {"most", test::repeated_chunk(Bytes{'A'}, 256 << 20, 1)},
-                          {"more", test::repeated_chunk(Bytes{'A'}, (256 << 20) + 1, 1)}};
-  const auto opened = test::open_frame(builder.build());
-  ASSERT_TRUE(opened) << describe(opened.error());
-  const auto letters = (*opened)->vlmetalayer("letters");
-  ASSERT_TRUE(letters) << describe(letters.error());
-  EXPECT_EQ(*letters, Bytes(5'000'000, 'A'));
-  auto budget = frame::ParseBudget::asked((*opened)->stored_bytes());
-  for (const char* name : {"letters", "most"})
-    EXPECT_TRUE((*opened)->check_vlmetalayer(name, budget)) << name;
-  EXPECT_EQ((*opened)->vlmetalayer_length("most").value(), std::uint64_t{256} << 20);
-  EXPECT_EQ((*opened)->vlmetalayer("more").error().kind, codec::ErrorKind::unsupported);
-}
-
 TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
   constexpr std::uint64_t kQuarter = std::uint64_t{250} << 20;
   const auto of = [](std::size_t count, std::uint64_t length) {

@@ -137,67 +137,13 @@ TEST_F(CframeChange, RepairWorksOnAFileThatWasCutShort) {
   write(Bytes(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(place(3) + 100)));
   const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
   EXPECT_EQ(ran.status, tools::data_at_fault);
-  EXPECT_NE(ran.out.find("3 of 6 chunks, 3 lost"), std::string::npos) << ran.out;
   EXPECT_EQ(plain_of(path("saved.b2frame")), Bytes(plain_.begin(), plain_.begin() + 3 * kChunk));
-}
-
-TEST_F(CframeChange, RepairKeepsChunksThatTheIndexNamesForEver) {
-  constexpr std::int64_t kMany = (INT32_MAX - 32) / 8;
-  for (const std::int64_t value : {frame::layout::kZerosEntry, frame::layout::kUninitialisedEntry, std::int64_t{0}}) {
-    SCOPED_TRACE(value);
-    Bytes entry(8);
-    codec::store_le(entry.data(), value);
-    builder_.index = repeated_chunk(entry, 8 * kMany);
-    builder_.nbytes = kMany * kChunk;
-    write(builder_.build());
-    std::filesystem::remove(path("saved.b2frame"));
-    const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
-    EXPECT_EQ(ran.status, tools::done) << ran.err;
-    EXPECT_LT(std::filesystem::file_size(path("saved.b2frame")), 2000U);
-    const auto saved = open_frame(path("saved.b2frame"));
-    ASSERT_TRUE(saved);
-    EXPECT_EQ((*saved)->chunk_count(), kMany);
-    const auto place = (*saved)->place(frame::ChunkNumber{kMany - 1});
-    ASSERT_TRUE(place);
-    EXPECT_EQ(place->special != codec::SpecialValue::none, value < 0);
-    EXPECT_EQ(run_cframe({"verify", path("saved.b2frame")}).status, tools::done);
-  }
-}
-
-TEST_F(CframeChange, RepairGivesUpOnWhatOnlyLooksLikeChunks) {
-  // A megabyte of chunks of 16 MiB that all but decode, one every 150 bytes.
-  Bytes body;
-  for (int i = 0; i < 7000; ++i) {
-    Bytes chunk = plain_chunk(Bytes());
-    chunk.resize(32 + 64 + 5 + 8);
-    chunk[2] = 0x15 | 1 << 5;
-    codec::store_le<std::int32_t>(&chunk[4], 16 << 20);
-    codec::store_le<std::int32_t>(&chunk[8], 1 << 20);
-    codec::store_le<std::int32_t>(&chunk[12], 4096);
-    for (std::size_t block = 0; block < 16; ++block)
-      codec::store_le<std::int32_t>(&chunk[32 + 4 * block], block < 15 ? 96 : 101);
-    codec::store_le<std::int32_t>(&chunk[96], -7);
-    chunk[100] = 1;
-    codec::store_le<std::int32_t>(&chunk[101], 4);
-    codec::store_le<std::uint32_t>(&chunk[105], 0xffffffffU);
-    codec::append(body, chunk);
-  }
-  builder_.chunksize = 16 << 20;
-  builder_.nbytes = 16 << 20;
-  builder_.chunk_section = body;
-  Bytes bytes = builder_.build();
-  std::fill(bytes.end() - 300, bytes.end(), 0);
-  write(bytes);
-  const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
-  EXPECT_NE(ran.err.find("given up"), std::string::npos) << ran.err;
 }
 
 TEST_F(CframeChange, RepairWorksWithoutAHeader) {
   const Ran ran = save_after_damage(0, 60);
   EXPECT_EQ(ran.status, tools::data_at_fault);
   EXPECT_NE(ran.err.find("header is lost"), std::string::npos) << ran.err;
-  EXPECT_NE(ran.out.find("how many there were is not known"), std::string::npos) << ran.out;
   EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
 }
 
