@@ -28,7 +28,7 @@
 // over, and what is really reused is not pushed out by either.
 //
 // Invariants, guarded by the shard's mutex:
-//   1. a cell is in one of the five lists if and only if it is ready and nobody holds a Pin on it; only such cells are
+//   1. a cell is in one of the five lists if and only if it is ready and no Pin holds it; only such cells are
 //      evicted, of each list the least recently used first
 //   2. a loading cell is pinned by its loader, so it is never evicted and its memory never moves
 //   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction; list_bytes_ that of each list's

@@ -217,7 +217,7 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
   if (options.tune) {
     auto samples = source.samples();
     if (!samples) return codec::Failure(samples.error());
-    // The size of items is tried on the first one, with each filter anew.
+    // The tuner chooses the size of items from the first sample, once for each filter.
     if (!typical.empty()) samples->insert(samples->begin(), std::move(typical));
     if (!samples->empty()) {
       const auto tuned = tune(context, wishes, *samples);
