@@ -18,13 +18,15 @@ std::uint64_t InodeNumbers::shown(std::uint64_t device, std::uint64_t inode) {
     const std::uint64_t place = devices_.try_emplace(device, devices_.size()).first->second;
     if (place < kTablePlace) return kForeign | place << kPlaceShift | inode;
   }
-  const auto [other, is_new] = others_.try_emplace(File{device, inode}, next_other_);
-  if (is_new) ++next_other_;
-  return kForeign | kTablePlace << kPlaceShift | other->second;
+  return table_number(device, inode);
 }
 
 std::uint64_t InodeNumbers::substitute(std::uint64_t device, std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
+  return table_number(device, inode);
+}
+
+std::uint64_t InodeNumbers::table_number(std::uint64_t device, std::uint64_t inode) {
   const auto [other, is_new] = others_.try_emplace(File{device, inode}, next_other_);
   if (is_new) ++next_other_;
   return kForeign | kTablePlace << kPlaceShift | other->second;

@@ -35,6 +35,8 @@ class InodeNumbers {
  private:
   using File = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 
+  std::uint64_t table_number(std::uint64_t device, std::uint64_t inode) REQUIRES(mutex_);
+
   std::uint64_t home_ = 0;
   codec::Mutex mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> devices_ GUARDED_BY(mutex_);  // in the order of appearance, from 0
