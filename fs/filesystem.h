@@ -132,27 +132,30 @@ class Filesystem {
 
   // From here on: what changes something. Everything fails with EROFS on a read-only mount.
 
-  codec::Result<Attributes> make_folder(NodeId parent, const std::string& name, mode_t mode, const Caller& caller);
+  codec::Result<Attributes> make_folder(NodeId parent, const std::string& name, mode_t mode, const Caller& caller,
+                                        ChangePermit& permit = free_permit());
   codec::Result<Attributes> make_symlink(NodeId parent, const std::string& name, const std::string& target,
-                                         const Caller& caller);
+                                         const Caller& caller, ChangePermit& permit = free_permit());
   /// Pipes, sockets, devices; a regular file as create() makes it.
   codec::Result<Attributes> make_node(NodeId parent, const std::string& name, mode_t mode, dev_t device,
-                                      const Caller& caller);
-  codec::Result<Attributes> link(NodeId node, NodeId parent, const std::string& name);
+                                      const Caller& caller, ChangePermit& permit = free_permit());
+  codec::Result<Attributes> link(NodeId node, NodeId parent, const std::string& name,
+                                 ChangePermit& permit = free_permit());
   /// unlink(2), or rmdir(2) with `folder`.
-  codec::Result<void> remove(NodeId parent, const std::string& name, bool folder);
+  codec::Result<void> remove(NodeId parent, const std::string& name, bool folder, ChangePermit& permit = free_permit());
   /// `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
   codec::Result<void> rename(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
-                             unsigned flags);
+                             unsigned flags, ChangePermit& permit = free_permit());
   /// Makes and opens a regular file; `flags` as open(2).
   codec::Result<CreatedFile> create(NodeId parent, const std::string& name, int flags, mode_t mode,
-                                    const Caller& caller);
+                                    const Caller& caller, ChangePermit& permit = free_permit());
   /// `handle`: an open handle of the node, or null.
   codec::Result<Attributes> change_attributes(NodeId node, FileHandle* handle, const AttributeChanges& changes,
-                                              const Caller& caller = {});
+                                              const Caller& caller = {}, ChangePermit& permit = free_permit());
   codec::Result<void> set_attribute(NodeId node, const std::string& name, const std::string& value, int flags,
-                                    const Caller& caller = {});
-  codec::Result<void> remove_attribute(NodeId node, const std::string& name, const Caller& caller = {});
+                                    const Caller& caller = {}, ChangePermit& permit = free_permit());
+  codec::Result<void> remove_attribute(NodeId node, const std::string& name, const Caller& caller = {},
+                                       ChangePermit& permit = free_permit());
 
   /// `from_page_cache`: written back by the kernel, so it belongs at `at` even if the handle appends.
   codec::Result<void> write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
@@ -266,17 +269,24 @@ class Filesystem {
 
   static std::shared_ptr<OpenFrame> open_frame_of(Node& node);
   static std::shared_ptr<WriteBack> write_back_of(Node& node);
-  /// The write-back of the node at a place, if it is committing.
+  /// The node at a place, if its write-back is committing.
   std::shared_ptr<Node> committing_at(const EntryPlace& place) const;
   std::shared_ptr<WriteBack> write_back_at(const EntryPlace& place) const;
+  /// The write-back of a frame that is committing; null: there is no such frame, or no commit.
+  std::shared_ptr<WriteBack> committing_entry(NodeId parent, const std::string& name);
   codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags,
                                                         const NewFile& made);
-  /// One more writer of the frame. EROFS: it cannot be written.
   /// The parameters of a frame that programs fill first in this mount.
   WriteBack::Choose chooser() const;
+  /// One more writer of the frame. EROFS: it cannot be written.
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                           const NewFile& made) EXCLUDES(changes_);
+  codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
+                                                        const NewFile& made, FramePlace place);
+  /// The first writer of the frame, which may have been renamed since it was opened. `opened_at`: its path then.
+  codec::Result<void> begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
+                                    const std::string& opened_at) EXCLUDES(changes_);
   /// One writer less; with the last one everything is committed. What cannot be committed yet waits in the flusher, and
   /// programs see it as before.
   void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame);
@@ -319,14 +329,15 @@ class Filesystem {
     Attributes attributes;
   };
   codec::Result<NewEntry> create_entry(NodeId parent, const std::string& name, int flags, mode_t mode,
-                                       const Caller& caller) EXCLUDES(changes_);
+                                       const Caller& caller, ChangePermit& permit) EXCLUDES(changes_);
   /// Opens it, if it is still there.
   codec::Result<std::unique_ptr<FileHandle>> open_created(const NewEntry& entry, int flags);
   /// Removes it, for a call that fails.
   void take_back(const NewEntry& entry) REQUIRES(changes_);
   codec::Result<struct stat> create_frame(const HeldDirectory& folder, const std::string& name, mode_t mode)
       REQUIRES(changes_);
-  codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags);
+  codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags,
+                                   ChangePermit& permit);
   codec::Result<Probe> take_probe(Node& node, const Probe& known, Probe probe, const std::shared_ptr<WriteBack>& writer,
                                   const PageCacheState::Look& look);
   /// As attributes(), also of a node whose container cannot be opened.
@@ -365,6 +376,9 @@ class Filesystem {
   codec::Result<Entry> find_entry(NodeId parent, const HeldDirectory& folder, const std::string& name) const;
   /// The mode of something new in the folder: the caller's umask counts where no default ACL does.
   mode_t mode_for_new(const HeldDirectory& folder, mode_t mode, const Caller& caller);
+  codec::Result<void> remove_entry(NodeId parent, const std::string& name, bool folder) REQUIRES(changes_);
+  codec::Result<void> rename_entry(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
+                                   unsigned flags) REQUIRES(changes_);
   codec::Result<void> remove_folder(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> remove_file(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> remove_sparse_frame(const Entry& entry) REQUIRES(changes_);
@@ -381,9 +395,10 @@ class Filesystem {
   using ChangeFile = std::function<codec::Result<void>(int fd)>;
   /// Makes a change of the mount's own that leaves the content alone to the file that `find` opens. Commits of the node
   /// come before it or after it.
-  codec::Result<void> change_file(Node& node, const FindFile& find, const ChangeFile& change);
+  codec::Result<void> change_file(Node& node, const FindFile& find, const ChangeFile& change, ChangePermit& permit);
   /// Mode, owner and times.
-  codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller);
+  codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
+                                    ChangePermit& permit);
   codec::Result<void> change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller);
   /// The index of a sparse frame and the directory that it lies in.
   struct SparseFiles {
@@ -407,7 +422,7 @@ class Filesystem {
   /// `fd`: of the file with the rights. `value`: null to remove the list.
   codec::Result<void> change_acl(Node& node, int fd, const std::string& name, const std::string* value,
                                  const Caller& caller);
-  codec::Result<void> truncate(Node& node, FileHandle* handle, std::uint64_t size);
+  codec::Result<void> truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit);
   codec::Result<void> write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append);
   codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
   /// Makes a change of the mount's own to the file of `node`. If what the kernel has cached was right before, it still
@@ -455,6 +470,7 @@ class Filesystem {
   mutable codec::SharedMutex names_;
   std::atomic<std::uint64_t> next_temporary_{1};
   std::atomic<std::uint64_t> next_generation_{1};
+  std::atomic<std::uint64_t> held_by_copies_{0};
   KernelCaches* kernel_ = nullptr;
   std::atomic<bool> keeps_names_{false};  // the kernel may be told names of files for longer than one look-up
   Watcher watcher_;

@@ -18,6 +18,8 @@ namespace {
 
 // No page that holds a byte from here on holds one of the header of an array, be it a large one.
 constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
+// How often a frame that is renamed meanwhile is opened for writing.
+constexpr int kWriterAttempts = 5;
 
 }  // namespace
 
@@ -36,6 +38,16 @@ std::shared_ptr<WriteBack> Filesystem::write_back_at(const EntryPlace& place) co
   return nullptr;
 }
 
+std::shared_ptr<WriteBack> Filesystem::committing_entry(NodeId parent, const std::string& name) {
+  if (write_back_.open_files.load(std::memory_order_relaxed) == 0) return nullptr;
+  const auto folder = folder_to_change(parent);
+  if (!folder) return nullptr;
+  const auto entry = find_entry(parent, *folder, name);
+  if (!entry) return nullptr;
+  auto writer = write_back_at(entry->place);
+  return writer && writer->is_committing() ? writer : nullptr;
+}
+
 FramePlace Filesystem::frame_place(const HeldDirectory& directory, const EntryPlace& place) const {
   return {directory, place.name, path_in(place.folder, place.name)};
 }
@@ -47,40 +59,59 @@ WriteBack::Choose Filesystem::chooser() const {
 codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                                     const NewFile& made) {
   if (read_only_) return codec::io_error(EROFS, "open");
-  // Nobody may rename the frame while its writer is opened by name.
-  codec::MutexLock lock(changes_);
-  std::shared_ptr<WriteBack> writer = frame->join_writers();
-  if (!writer) {
-    codec::Result<FramePlace> place = FramePlace{tree_.root(), tree_.single_name(), tree_.single_name()};
-    if (node.id != kRootNode) place = place_of_frame(node);
-    if (!place) return codec::Failure(place.error());
-    const auto on_committed = [this, weak_node = std::weak_ptr<Node>(nodes_.find(node.id)),
-                               weak_frame = std::weak_ptr<OpenFrame>(frame)](const WriteBack::Committed& what) {
-      const auto of_node = weak_node.lock();
-      const auto of_frame = weak_frame.lock();
-      if (of_node && of_frame) committed(*of_node, *of_frame, what);
-    };
-    WriteBack::Choose choose = made.choose;
-    const auto status = files_.status(frame->file()->fd());
-    if (!choose && status && S_ISREG(status->st_mode) && status->st_size == 0) choose = chooser();
-    auto opened =
-        WriteBack::open(write_back_, std::move(*place), frame->file(), made.fresh, std::move(choose), on_committed);
-    if (!opened) {
-      if (opened.error().kind != codec::ErrorKind::unsupported) return opened;
-      once_.error(opened.error());
-      return codec::io_error(EROFS, "open");
-    }
-    writer = std::move(*opened);
-    // The kernel may forget the node while something waits to be committed; the next look-up must find it.
-    const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
-    const auto pinned = nodes_.enter_again(node.id);
-    frame->first_writer(writer, pinned ? std::shared_ptr<const Node>(pinned.get(), unpin) : nullptr);
-    flusher_.add(writer);
-  } else if (frame->is_last_writer()) {
+  // Opening reads the frame and may wait for its lock: only writers of the same frame wait for that.
+  codec::MutexLock opening(frame->opening);
+  if (std::shared_ptr<WriteBack> writer = frame->join_writers()) {
     // It has waited for a commit since its last writer left.
-    static_cast<void>(writer->open_again());
+    if (frame->is_last_writer()) static_cast<void>(writer->open_again());
+    return writer;
   }
-  return writer;
+  for (int attempt = 1;; ++attempt) {
+    auto place = place_of_frame(node);
+    if (!place) return codec::Failure(place.error());
+    const std::string opened_at = place->path;
+    auto writer = open_writer(node, frame, made, std::move(*place));
+    if (!writer) {
+      // Renamed just before it was opened by its name.
+      const auto now = place_of_frame(node);
+      if (now && now->path != opened_at && attempt < kWriterAttempts) continue;
+      return codec::Failure(writer.error());
+    }
+    if (auto begun = begin_writing(node, *frame, *writer, opened_at); !begun) return codec::Failure(begun.error());
+    flusher_.add(*writer);
+    return writer;
+  }
+}
+
+codec::Result<std::shared_ptr<WriteBack>> Filesystem::open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
+                                                                  const NewFile& made, FramePlace place) {
+  const auto on_committed = [this, weak_node = std::weak_ptr<Node>(nodes_.find(node.id)),
+                             weak_frame = std::weak_ptr<OpenFrame>(frame)](const WriteBack::Committed& what) {
+    const auto of_node = weak_node.lock();
+    const auto of_frame = weak_frame.lock();
+    if (of_node && of_frame) committed(*of_node, *of_frame, what);
+  };
+  WriteBack::Choose choose = made.choose;
+  const auto status = files_.status(frame->file()->fd());
+  if (!choose && status && S_ISREG(status->st_mode) && status->st_size == 0) choose = chooser();
+  auto opened =
+      WriteBack::open(write_back_, std::move(place), frame->file(), made.fresh, std::move(choose), on_committed);
+  if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;
+  once_.error(opened.error());
+  return codec::io_error(EROFS, "open");
+}
+
+codec::Result<void> Filesystem::begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
+                                              const std::string& opened_at) {
+  codec::MutexLock lock(changes_);  // no renaming until it is found by the frame
+  auto place = place_of_frame(node);
+  if (!place) return codec::Failure(place.error());
+  if (place->path != opened_at) WriteBack::Pause(writer).moved(std::move(*place));
+  // The kernel may forget the node while something waits to be committed; the next look-up must find it.
+  const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
+  const auto pinned = nodes_.enter_again(node.id);
+  frame.first_writer(writer, pinned ? std::shared_ptr<const Node>(pinned.get(), unpin) : nullptr);
+  return {};
 }
 
 void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame) {
@@ -172,6 +203,7 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
 }
 
 codec::Result<FramePlace> Filesystem::place_of_frame(const Node& node) {
+  if (node.id == kRootNode) return FramePlace{tree_.root(), tree_.single_name(), tree_.single_name()};
   auto place = nodes_.place_of(node.id);
   if (!place) return codec::Failure(place.error());
   auto directory = directories_.open(place->parent);
@@ -207,8 +239,9 @@ codec::Failure Filesystem::not_created(const codec::Error& error, int flags) {
 }
 
 codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, const std::string& name, int flags,
-                                                             mode_t mode, const Caller& caller) {
+                                                             mode_t mode, const Caller& caller, ChangePermit& permit) {
   codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   auto folder = folder_for_new(parent, name);
   if (!folder) return not_created(folder.error(), flags);
   NewEntry entry;
@@ -234,8 +267,8 @@ codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, cons
 }
 
 codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& name, int flags, mode_t mode,
-                                              const Caller& caller) {
-  auto entry = create_entry(parent, name, flags, mode, caller);
+                                              const Caller& caller, ChangePermit& permit) {
+  auto entry = create_entry(parent, name, flags, mode, caller, permit);
   if (!entry) return codec::Failure(entry.error());
   auto opened = open_created(*entry, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
   if (opened) return CreatedFile{entry->attributes, std::move(*opened)};
@@ -316,7 +349,8 @@ codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
   return files_.sync(handle.frame->file()->fd(), data_only);
 }
 
-codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name, const std::string* value, int flags) {
+codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name, const std::string* value, int flags,
+                                             ChangePermit& permit) {
   const bool variable = name.starts_with(frame::kVlmetaAttribute);
   if (!variable && (!name.starts_with(frame::kMetaAttribute) || value == nullptr))
     return codec::io_error(EPERM, "setxattr");
@@ -349,7 +383,7 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
     if (content.size() != length) return codec::invalid("a fixed metalayer keeps its length");
     return writer.set_metalayer(layer, content);
   };
-  return write_for_once(node, [&](WriteBack& file) { return file.commit_with(change); });
+  return write_for_once(node, [&](WriteBack& file) { return file.commit_with(change, permit); });
 }
 
 }  // namespace cframefs::fs

@@ -114,7 +114,8 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
 
 void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
-  auto created = adapter.filesystem().create(parent, name, info->flags, mode, this_caller());
+  auto created =
+      adapter.filesystem().create(parent, name, info->flags, mode, this_caller(), *PendingRequest::current());
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
   fill_open(adapter, info, std::move(created->handle));
@@ -135,32 +136,33 @@ void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
 }
 
 void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-  reply_entry(request, this_filesystem().make_folder(parent, name, mode, this_caller()));
+  reply_entry(request, this_filesystem().make_folder(parent, name, mode, this_caller(), *PendingRequest::current()));
 }
 
 void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
-  reply_entry(request, this_filesystem().make_node(parent, name, mode, device, this_caller()));
+  reply_entry(request,
+              this_filesystem().make_node(parent, name, mode, device, this_caller(), *PendingRequest::current()));
 }
 
 void on_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
-  reply_entry(request, this_filesystem().make_symlink(parent, name, target, this_caller()));
+  reply_entry(request, this_filesystem().make_symlink(parent, name, target, this_caller(), *PendingRequest::current()));
 }
 
 void on_link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
-  reply_entry(request, this_filesystem().link(node, parent, name));
+  reply_entry(request, this_filesystem().link(node, parent, name, *PendingRequest::current()));
 }
 
 void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_result(request, this_filesystem().remove(parent, name, false));
+  reply_result(request, this_filesystem().remove(parent, name, false, *PendingRequest::current()));
 }
 
 void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_result(request, this_filesystem().remove(parent, name, true));
+  reply_result(request, this_filesystem().remove(parent, name, true, *PendingRequest::current()));
 }
 
 void on_rename(fuse_req_t request, fuse_ino_t from_parent, const char* from, fuse_ino_t to_parent, const char* to,
                unsigned flags) {
-  reply_result(request, this_filesystem().rename(from_parent, from, to_parent, to, flags));
+  reply_result(request, this_filesystem().rename(from_parent, from, to_parent, to, flags, *PendingRequest::current()));
 }
 
 AttributeChanges changes_of(const struct stat& wanted, int what) {
@@ -198,7 +200,8 @@ void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int wh
   const auto allowed = handle == nullptr ? check_change(node, what) : codec::Result<void>();
   if (!allowed) return reply_error(request, allowed.error());
   if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) this_adapter().note_privileges();
-  auto attributes = this_filesystem().change_attributes(node, handle, changes_of(*wanted, what), this_caller());
+  auto attributes = this_filesystem().change_attributes(node, handle, changes_of(*wanted, what), this_caller(),
+                                                        *PendingRequest::current());
   if (!attributes) return reply_error(request, attributes.error());
   reply_with([&] { return fuse_reply_attr(request, &attributes->status, attributes->attr_timeout); });
 }
@@ -249,36 +252,37 @@ void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const ch
                  int flags) {
   if (std::string_view(name) == kCapability) this_adapter().note_privileges();
   if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
-  reply_result(request, this_filesystem().set_attribute(node, name, std::string(value, size), flags, this_caller()));
+  reply_result(request, this_filesystem().set_attribute(node, name, std::string(value, size), flags, this_caller(),
+                                                        *PendingRequest::current()));
 }
 
 void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
   if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
-  reply_result(request, this_filesystem().remove_attribute(node, name, this_caller()));
+  reply_result(request, this_filesystem().remove_attribute(node, name, this_caller(), *PendingRequest::current()));
 }
 
 }  // namespace
 
 void add_changing(fuse_lowlevel_ops& ops) {
   ops.open = answered<on_open>;
-  ops.create = answered<on_create, Abandon::never>;
+  ops.create = answered<on_create>;
   ops.flush = answered<on_flush, Abandon::when_interrupted>;
   ops.release = answered<on_release, Abandon::never>;
-  ops.mkdir = answered<on_mkdir, Abandon::never>;
-  ops.mknod = answered<on_mknod, Abandon::never>;
-  ops.symlink = answered<on_symlink, Abandon::never>;
-  ops.link = answered<on_link, Abandon::never>;
-  ops.unlink = answered<on_unlink, Abandon::never>;
-  ops.rmdir = answered<on_rmdir, Abandon::never>;
-  ops.rename = answered<on_rename, Abandon::never>;
-  ops.setattr = answered<on_setattr, Abandon::never>;
+  ops.mkdir = answered<on_mkdir>;
+  ops.mknod = answered<on_mknod>;
+  ops.symlink = answered<on_symlink>;
+  ops.link = answered<on_link>;
+  ops.unlink = answered<on_unlink>;
+  ops.rmdir = answered<on_rmdir>;
+  ops.rename = answered<on_rename>;
+  ops.setattr = answered<on_setattr>;
   ops.write = answered<on_write>;
   ops.fsync = answered<on_fsync, Abandon::when_interrupted>;
   ops.fsyncdir = answered<on_fsyncdir, Abandon::when_interrupted>;
   ops.fallocate = answered<on_fallocate, Abandon::never>;
   ops.copy_file_range = answered<on_copy_file_range, Abandon::when_interrupted>;
-  ops.setxattr = answered<on_setxattr, Abandon::never>;
-  ops.removexattr = answered<on_removexattr, Abandon::never>;
+  ops.setxattr = answered<on_setxattr>;
+  ops.removexattr = answered<on_removexattr>;
 }
 
 }  // namespace cframefs::fs

@@ -28,6 +28,9 @@ codec::Failure refused(int why, const char* doing, const std::string& path = {})
   return failure;
 }
 
+// Commits that a change of a frame's name lets others go before, one after the other. What comes after them is waited
+// for with all other changes of names.
+constexpr int kCommitsWaitedFor = 8;
 constexpr const char* kDefaultAcl = "system.posix_acl_default";
 
 bool is_no_entry(const codec::Error& error) {
@@ -81,8 +84,9 @@ mode_t Filesystem::mode_for_new(const HeldDirectory& folder, mode_t mode, const 
 }
 
 codec::Result<Attributes> Filesystem::make_folder(NodeId parent, const std::string& name, mode_t mode,
-                                                  const Caller& caller) {
+                                                  const Caller& caller, ChangePermit& permit) {
   codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   auto folder = folder_for_new(parent, name);
   if (!folder) return codec::Failure(folder.error());
   mode = mode_for_new(*folder, mode & kPermissions, caller);
@@ -92,8 +96,9 @@ codec::Result<Attributes> Filesystem::make_folder(NodeId parent, const std::stri
 }
 
 codec::Result<Attributes> Filesystem::make_symlink(NodeId parent, const std::string& name, const std::string& target,
-                                                   const Caller& caller) {
+                                                   const Caller& caller, ChangePermit& permit) {
   codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   auto folder = folder_for_new(parent, name);
   if (!folder) return codec::Failure(folder.error());
   const bool inside = tree_.place_in_source((*folder)->fd(), target).has_value();
@@ -105,13 +110,14 @@ codec::Result<Attributes> Filesystem::make_symlink(NodeId parent, const std::str
 }
 
 codec::Result<Attributes> Filesystem::make_node(NodeId parent, const std::string& name, mode_t mode, dev_t device,
-                                                const Caller& caller) {
+                                                const Caller& caller, ChangePermit& permit) {
   if (S_ISREG(mode)) {
-    auto created = create(parent, name, O_RDONLY | O_CREAT | O_EXCL, mode, caller);
+    auto created = create(parent, name, O_RDONLY | O_CREAT | O_EXCL, mode, caller, permit);
     if (!created) return codec::Failure(created.error());
     return created->attributes;
   }
   codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   auto folder = folder_for_new(parent, name);
   if (!folder) return codec::Failure(folder.error());
   mode = mode_for_new(*folder, mode, caller);
@@ -120,8 +126,9 @@ codec::Result<Attributes> Filesystem::make_node(NodeId parent, const std::string
   return lookup(parent, name);
 }
 
-codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::string& name) {
+codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::string& name, ChangePermit& permit) {
   codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return codec::stale("the kernel asked for a file that it had forgotten");
   // Some commits of a frame rename a new file over it: its other names would go on leading to the old one.
@@ -138,8 +145,17 @@ codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::
   return lookup(parent, name);
 }
 
-codec::Result<void> Filesystem::remove(NodeId parent, const std::string& name, bool folder) {
-  codec::MutexLock lock(changes_);
+codec::Result<void> Filesystem::remove(NodeId parent, const std::string& name, bool folder, ChangePermit& permit) {
+  for (int attempt = 1;; ++attempt) {
+    if (const auto writer = committing_entry(parent, name)) writer->wait_for_commit();
+    codec::MutexLock lock(changes_);
+    if (attempt < kCommitsWaitedFor && committing_entry(parent, name)) continue;
+    if (auto begun = permit.begin(); !begun) return begun;
+    return remove_entry(parent, name, folder);
+  }
+}
+
+codec::Result<void> Filesystem::remove_entry(NodeId parent, const std::string& name, bool folder) {
   auto directory = folder_to_change(parent);
   if (!directory) return codec::Failure(directory.error());
   auto entry = find_entry(parent, *directory, name);
@@ -238,9 +254,21 @@ void Filesystem::remove_hidden(const HeldDirectory& parent, const std::string& n
 }
 
 codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& from_name, NodeId to_parent,
-                                       const std::string& to_name, unsigned flags) {
+                                       const std::string& to_name, unsigned flags, ChangePermit& permit) {
   if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return refused(EINVAL, "rename");
-  codec::MutexLock lock(changes_);
+  for (int attempt = 1;; ++attempt) {
+    if (const auto writer = committing_entry(from_parent, from_name)) writer->wait_for_commit();
+    if (const auto writer = committing_entry(to_parent, to_name)) writer->wait_for_commit();
+    codec::MutexLock lock(changes_);
+    const bool is_committing = committing_entry(from_parent, from_name) || committing_entry(to_parent, to_name);
+    if (attempt < kCommitsWaitedFor && is_committing) continue;
+    if (auto begun = permit.begin(); !begun) return begun;
+    return rename_entry(from_parent, from_name, to_parent, to_name, flags);
+  }
+}
+
+codec::Result<void> Filesystem::rename_entry(NodeId from_parent, const std::string& from_name, NodeId to_parent,
+                                             const std::string& to_name, unsigned flags) {
   auto from_folder = folder_to_change(from_parent);
   if (!from_folder) return codec::Failure(from_folder.error());
   auto to_folder = folder_to_change(to_parent);

@@ -79,6 +79,8 @@ class OpenFrame {
     return true;
   }
 
+  /// Held while the first writer opens its write-back. Taken before Filesystem::changes_.
+  codec::Mutex opening;
   /// Held while it is decided what becomes of a write-back that its last writer leaves. Taken before those of layers.
   codec::Mutex leaving;
 

@@ -54,21 +54,26 @@ bool Filesystem::is_changed_behind(Node& node) {
 }
 
 codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* handle, const AttributeChanges& changes,
-                                                        const Caller& caller) {
+                                                        const Caller& caller, ChangePermit& permit) {
   if (read_only_) return codec::io_error(EROFS, "setattr");
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   if (node->role != NodeRole::stored || is_made_up_root(*node)) return codec::io_error(EPERM, "setattr");
   if (changes.size) {
-    if (auto done = truncate(*node, handle, *changes.size); !done) return codec::Failure(done.error());
+    if (auto done = truncate(*node, handle, *changes.size, permit); !done) return codec::Failure(done.error());
   }
   if (changes.mode || changes.user || changes.group || changes.times) {
-    if (auto done = change_rights(*node, changes, caller); !done) return codec::Failure(done.error());
+    if (auto done = change_rights(*node, changes, caller, permit); !done) return codec::Failure(done.error());
   }
   return describe_node(id, handle);
 }
 
-codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, const ChangeFile& change) {
+codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, const ChangeFile& wanted,
+                                            ChangePermit& permit) {
+  const auto change = [&](int fd) {
+    const auto begun = permit.begin();
+    return begun ? wanted(fd) : begun;
+  };
   for (int attempt = 1;; ++attempt) {
     if (const auto writer = write_back_of(node)) {
       // Found between two commits: each may put a new file in place.
@@ -134,15 +139,22 @@ codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
   return open_file(node, O_PATH);
 }
 
-codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::uint64_t size) {
+codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit) {
   if (is_container(node.kind)) {
     const auto writer = handle != nullptr && handle->writable ? handle->frame->write_back() : nullptr;
     if (writer) {
+      if (auto begun = permit.begin(); !begun) return begun;
       auto done = writer->resize(size, changer(*handle));
       if (done) note_new_head(node, *writer, true);
       return done;
     }
-    const Work work = [size, &work](WriteBack& file) { return file.resize(size, &work); };
+    const Work work = [size, &work, &permit](WriteBack& file) {
+      const auto begun = permit.begin();
+      auto done = begun ? file.resize(size, &work) : begun;
+      // Programs see it from here on. The commit may wait for a lock, and goes on without the caller.
+      permit.end();
+      return done;
+    };
     return write_for_once(node, work);
   }
   std::shared_ptr<const frame::Descriptor> file;
@@ -154,7 +166,11 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::ui
     file = std::move(*opened);
   }
   return change_own(
-      node, [&] { return files_.status(file->fd()); }, [&] { return files_.truncate(file->fd(), size); });
+      node, [&] { return files_.status(file->fd()); },
+      [&] {
+        const auto begun = permit.begin();
+        return begun ? files_.truncate(file->fd(), size) : begun;
+      });
 }
 
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_ptr<FileHandle> handle, int flags) {
@@ -186,7 +202,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
     node.opened.push_back(handle->file);
   }
   if (writes && (flags & O_TRUNC) != 0) {
-    if (auto cut = truncate(node, handle.get(), 0); !cut) {
+    if (auto cut = truncate(node, handle.get(), 0, free_permit()); !cut) {
       release(std::move(handle));
       return codec::Failure(cut.error());
     }
@@ -235,35 +251,40 @@ codec::Result<void> Filesystem::sync_folder(NodeId id) {
 }
 
 codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name, const std::string& value, int flags,
-                                              const Caller& caller) {
+                                              const Caller& caller, ChangePermit& permit) {
   if (read_only_) return codec::io_error(EROFS, "setxattr");
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file || is_made_up_root(*node)) return codec::io_error(EPERM, "setxattr");
-  if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, &value, flags);
+  if (is_container(node->kind) && name.starts_with("user.blosc2."))
+    return change_layer(*node, name, &value, flags, permit);
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
       [&](int fd) {
         return name.starts_with(frame::kAclPrefix) ? change_acl(*node, fd, name, &value, caller)
                                                    : files_.set_attribute(fd, name, value, flags);
-      });
+      },
+      permit);
 }
 
-codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& name, const Caller& caller) {
+codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& name, const Caller& caller,
+                                                 ChangePermit& permit) {
   if (read_only_) return codec::io_error(EROFS, "removexattr");
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file || is_made_up_root(*node))
     return codec::io_error(EPERM, "removexattr");
-  if (is_container(node->kind) && name.starts_with("user.blosc2.")) return change_layer(*node, name, nullptr, 0);
+  if (is_container(node->kind) && name.starts_with("user.blosc2."))
+    return change_layer(*node, name, nullptr, 0, permit);
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
       [&](int fd) {
         return name.starts_with(frame::kAclPrefix) ? change_acl(*node, fd, name, nullptr, caller)
                                                    : files_.remove_attribute(fd, name);
-      });
+      },
+      permit);
 }
 
 }  // namespace cframefs::fs

@@ -135,7 +135,8 @@ codec::Result<void> Filesystem::change_acl(Node& node, int fd, const std::string
                         [&](int file) { return change_or_none(file, of_folder); }});
 }
 
-codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller) {
+codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
+                                              ChangePermit& permit) {
   const auto change = [&](int fd) -> codec::Result<void> {
     codec::Result<void> done;
     if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
@@ -158,7 +159,7 @@ codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges
     return done;
   };
   return change_file(
-      node, [&] { return file_with_rights(node); }, change);
+      node, [&] { return file_with_rights(node); }, change, permit);
 }
 
 codec::Result<Filesystem::SharedFile> Filesystem::file_with_attribute(Node& node, const std::string& name) {

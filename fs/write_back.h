@@ -63,7 +63,8 @@ struct WriteBackShared {
   std::chrono::milliseconds lock_patience{5000};
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
   std::function<void()> became_dirty = [] {};  // called when a clean file has something to commit, under its lock
-  std::atomic<bool> waits_for_lock{false};     // one program's request does so with all its patience
+  std::atomic<std::size_t> open_files{0};
+  std::atomic<bool> waits_for_lock{false};  // one program's request does so with all its patience
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
@@ -129,6 +130,8 @@ class WriteBack {
   /// Whether a file in this state is what the last commit has left, or is being changed by a commit right now.
   bool owns(const frame::Identity& identity);
   bool is_committing();
+  /// Until the commit that is under way has ended.
+  void wait_for_commit() { const std::lock_guard commits(commit_mutex_); }
   /// Follows what somebody else did to a clean file. stale: it is dirty.
   codec::Result<void> follow();
   /// Whether somebody else has changed the frame under what was written and not committed.
@@ -184,7 +187,8 @@ class WriteBack {
   /// own is made like theirs if it `may_remake`. False: nothing was done, for they do not fit there.
   codec::Result<bool> store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake);
   /// Commits with a change of metalayers that `change` makes.
-  codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change);
+  codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
+                                  ChangePermit& permit);
   /// After the last writer has gone: gives back what commits have left behind, if that is worth it.
   void tidy();
   /// Makes a change of the mount's own to the file that leaves its content alone (mode, owner, times).

@@ -18,7 +18,8 @@ constexpr std::int64_t kMostCounted = 4096;
 
 }  // namespace
 
-codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change) {
+codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
+                                           ChangePermit& permit) {
   const std::lock_guard commits(commit_mutex_);
   {
     codec::MutexLock lock(mutex_);
@@ -27,11 +28,13 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   }
   writer_->abandon();
   auto done = change(*writer_);
+  const auto begin = [&] {
+    const auto begun = permit.begin();
+    return begun ? begin_change() : begun;
+  };
   if (done) {
-    done = waiting(Wait::lock, [this] {
-      return commit_counted(
-          [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
-    });
+    done = waiting(Wait::lock,
+                   [&] { return commit_counted([&] { return writer_->commit(frame::Durability::ordered, begin); }); });
   }
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_commit();

@@ -134,6 +134,15 @@ void open_chunks(const Options& options) {
   replace(options, numbered(options, "chunks") + ".b2frame");
 }
 
+/// Asks nothing of the mount: what the kernel does with so many programs by itself.
+void compute(const Options&) {
+  constexpr double kSeconds = 0.1;
+  std::mt19937_64 generator(1);
+  const double end = monotonic_seconds() + kSeconds;
+  while (monotonic_seconds() < end)
+    generator.discard(kPage);
+}
+
 void write_locked(const Options& options) {
   const Output file(shown(options, "locked"), O_WRONLY);
   file.write("0123456789", 0);
@@ -142,10 +151,11 @@ void write_locked(const Options& options) {
 using Round = void (*)(const Options&);
 
 const std::map<std::string, Round>& rounds() {
-  static const std::map<std::string, Round> all = {
-      {"block", read_block},    {"sequential", read_in_order}, {"fsync", sync_file},
-      {"close", close_file},    {"member", read_member},       {"copy", copy_range},
-      {"readdir", list_folder}, {"chunks", open_chunks},       {"lock", write_locked}};
+  static const std::map<std::string, Round> all = {{"block", read_block},    {"sequential", read_in_order},
+                                                   {"fsync", sync_file},     {"close", close_file},
+                                                   {"member", read_member},  {"copy", copy_range},
+                                                   {"readdir", list_folder}, {"chunks", open_chunks},
+                                                   {"lock", write_locked},   {"busy", compute}};
   return all;
 }
 

@@ -14,7 +14,8 @@ then killed, so that nothing has to be waited for.
     sequential  reading blocks of 32 MiB in order          readdir   listing 50,000 entries
     fsync       on a disk that takes 3 s                   chunks    first open of a frame of 1,000,000 chunks
     close       of files of zstd 9                         lock      close of a file that another program has locked
-    member      read of a deflated member of a store
+    member      read of a deflated member of a store        busy      none: the programs compute, and show what the
+                                                                      kernel's scheduler does to the small ones
 
 What is killed: programs in a slow request, 0.3 s after it has begun; how long they stay, how many blocks are decoded in all,
 and what the daemon computes until it rests. "copy" reads its source slowly there.
@@ -47,7 +48,7 @@ SLOW_DISK_MS = 3000
 SLOW_READ_MS = 2
 # All programs together write so much before each close, so that none of them takes minutes.
 CLOSED_MIB = 16
-KINDS = ("block", "sequential", "fsync", "close", "member", "copy", "readdir", "chunks", "lock")
+KINDS = ("busy", "block", "sequential", "fsync", "close", "member", "copy", "readdir", "chunks", "lock")
 KILLED = (("fsync", 1), ("close", 1), ("copy", 1), ("block", 1), ("block", 4))
 OPTIONS = "stats=on,codec=zstd,clevel=9,cache_size=64M"
 BEGIN_TIMEOUT = 60

@@ -63,6 +63,21 @@ class Interrupts(unittest.TestCase):
     def test_a_close_that_waits_for_a_lock_ends(self):
         self.ends_while_it_waits("locked")
 
+    def test_a_stat_ends(self):
+        self.ends_while_it_waits("stat")
+
+    def test_setxattr_ends(self):
+        self.ends_while_it_waits("setxattr")
+
+    def test_a_truncation_ends(self):
+        self.ends_while_it_waits("truncate")
+
+    def test_a_rename_ends(self):
+        self.ends_while_it_waits("rename")
+
+    def test_a_removal_ends(self):
+        self.ends_while_it_waits("unlink")
+
     def test_a_listing_ends(self):
         self.ends_while_it_waits("list")
 

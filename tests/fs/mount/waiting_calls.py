@@ -15,6 +15,7 @@ That a reader was killed is seen by the FLUSH of its file alone. RELEASE comes w
 """
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -29,8 +30,9 @@ ANSWER_SECONDS = 2
 PLACE = 5 * MIB  # in `large`, what is read or written
 
 PROGRAM = f"""
-import ctypes, os, signal, sys
-mount, caught = sys.argv[1], sys.argv[2] == "caught"
+import ctypes, os, signal, sys, threading, time
+mount, caught, gate = sys.argv[1], sys.argv[2] == "caught", sys.argv[3]
+target = (mount + "/target").encode()
 libc = ctypes.CDLL(None, use_errno=True)
 place, room = ctypes.c_long({PLACE}), ctypes.create_string_buffer(4096)
 signal.signal(signal.SIGINT, (lambda *_: None) if caught else signal.SIG_DFL)
@@ -46,6 +48,10 @@ def written():
 def ready():
     print("ready", flush=True)
     sys.stdin.readline()
+
+def reached():
+    while not os.path.exists(gate + ".reached"):
+        time.sleep(0.01)
 
 def tell(result):
     print("done" if result >= 0 else os.strerror(ctypes.get_errno()), flush=True)
@@ -64,6 +70,14 @@ WAITING = {
     "close": ("pwrite", "/target", "f = written(); ready(); tell(libc.close(f))"),
     # Another program's lock, as far as the daemon can tell.
     "locked": ("flock", "/target", "f = written(); ready(); tell(libc.close(f))"),
+    "stat": ("pread", "/unknown", "ready(); os.stat(mount + '/unknown'); tell(0)"),
+    "setxattr": ("flock", "/target", "ready(); tell(libc.setxattr(target, b'user.blosc2.vlmeta.x', b'text', 4, 0))"),
+    "truncate": ("flock", "/target", "ready(); tell(libc.truncate(target, ctypes.c_long(4096)))"),
+    # Behind a commit of another thread, which has reached the gate.
+    "rename": ("pwrite", "/target", "f = written(); ready(); threading.Thread(target=os.close, args=(f,)).start(); reached(); "
+                            "tell(libc.rename(target, target + b'2'))"),
+    "unlink": ("pwrite", "/target", "f = written(); ready(); threading.Thread(target=os.close, args=(f,)).start(); reached(); "
+                            "tell(libc.unlink(target))"),
     "list": ("list", "/folder", "ready(); tell(len(os.listdir(mount + '/folder')))"),
     "statfs": ("statfs", "", "ready(); os.statvfs(mount); tell(0)"),
     "copy": ("pread", "/large", "a = file('large'); b = written(); ready(); "
@@ -117,7 +131,7 @@ class Waiting:
 
     def __init__(self, kind, mount, gate, caught=False):
         self.gate = gate
-        command = [sys.executable, "-c", PROGRAM + WAITING[kind][2], mount.path, "caught" if caught else ""]
+        command = [sys.executable, "-c", PROGRAM + WAITING[kind][2], mount.path, "caught" if caught else "", gate.path]
         self.program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             self.begin(kind)
@@ -132,6 +146,13 @@ class Waiting:
         self.program.stdin.write("\n")
         self.program.stdin.close()
         self.gate.wait_until_reached()
+        if kind in ("rename", "unlink"):
+            wait_for(lambda: self.requests() == 2, what=f"{kind} to be asked for")
+
+    def requests(self):
+        """How many threads of the program wait for an answer of the daemon."""
+        threads = pathlib.Path("/proc", str(self.program.pid), "task").iterdir()
+        return sum("request_wait_answer" in (thread / "wchan").read_text(encoding="ascii") for thread in threads)
 
     def __enter__(self):
         return self
