@@ -79,6 +79,9 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
     }
     if (auto begun = begin_writing(node, *frame, *writer, opened_at); !begun) return codec::Failure(begun.error());
     flusher_.add(*writer);
+    // A change of attributes that has found no writer may be under way. Those that come from here on find this one.
+    { codec::MutexLock own(node.change_mutex); }
+    static_cast<void>((*writer)->follow());
     return writer;
   }
 }

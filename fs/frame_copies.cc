@@ -23,7 +23,7 @@ constexpr std::uint64_t kLeastCopied = std::uint64_t{256} << 10;
 constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHeldShare = 4;
 // Each copy may hold so much, however many there are.
-constexpr std::uint64_t kLeastHeld = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLeastOfOneCopy = std::uint64_t{1} << 20;
 // How often it is begun again because the source changed meanwhile.
 constexpr int kCopyAttempts = 5;
 // Chunks that every release of Blosc2 since 2.0.4 reads.
@@ -39,7 +39,7 @@ class HeldShare {
   /// `held`: by all copies. Half of what is left, so that the next copy finds some.
   HeldShare(std::atomic<std::uint64_t>& held, std::uint64_t most) : held_(held) {
     const std::uint64_t others = held_.load(std::memory_order_relaxed);
-    bytes_ = std::max(kLeastHeld, (most - std::min(most, others)) / 2);
+    bytes_ = std::max(kLeastOfOneCopy, (most - std::min(most, others)) / 2);
     held_.fetch_add(bytes_, std::memory_order_relaxed);
   }
   ~HeldShare() { held_.fetch_sub(bytes_, std::memory_order_relaxed); }

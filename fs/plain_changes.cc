@@ -85,8 +85,15 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
     const auto file = find();
     if (!file) return codec::Failure(file.error());
     const int fd = (*file)->fd();
+    bool has_writer = false;
     auto done = change_own(
-        node, [&] { return files_.status(fd); }, [&] { return change(fd); });
+        node, [&] { return files_.status(fd); },
+        [&]() -> codec::Result<void> {
+          // One that has come meanwhile has taken the file's state for the one that it writes on: start_writing().
+          has_writer = write_back_of(node) != nullptr;
+          return has_writer ? codec::Result<void>() : change(fd);
+        });
+    if (has_writer) continue;
     if (!done || attempt == kChangeAttempts) return done;
     // A writer that has come meanwhile may have put a new file in place, which has the change or has it not.
     const auto changed = files_.status(fd);

@@ -1,5 +1,7 @@
 // Times of frames: they move with each write, and a commit leaves the time of the last one.
+#include <atomic>
 #include <ctime>
+#include <future>
 
 #include "tests/fs/written_filesystem.h"
 
@@ -191,6 +193,73 @@ TEST_F(TimesTest, AModeThatIsChangedWhileDataWaitsMovesTheTimeOfChange) {
   EXPECT_EQ(shown("x").first, before.first);
   EXPECT_GT(shown("x").second, before.second);
   EXPECT_TRUE(close(std::move(handle)));
+}
+
+/// A change of times stands at a gate.
+class GatedTimes : public testing::Test {
+ protected:
+  class Files final : public test::ForwardingFiles {
+   public:
+    codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+      if (is_gated) gate.pass();
+      return ForwardingFiles::set_times(fd, times);
+    }
+    std::atomic<bool> is_gated{false};
+    Gate gate;
+  };
+
+  void SetUp() override {
+    options_.source = folder_.path();
+    options_.commit_interval = 1000;
+    filesystem_ = std::make_unique<Filesystem>(files_, options_);
+    ASSERT_TRUE(filesystem_->open_source(false));
+    filesystem_->start(kernel_);
+  }
+  void TearDown() override { filesystem_->stop(); }
+  std::unique_ptr<FileHandle> open_and_write(NodeId node, const std::string& text) {
+    auto handle = filesystem_->open(node, O_RDWR);
+    EXPECT_TRUE(handle) << handle.error().reason;
+    const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+    EXPECT_TRUE(filesystem_->write(**handle, 0, bytes, false));
+    return std::move(*handle);
+  }
+
+  test::TempDir folder_;
+  Files files_;
+  CountingKernel kernel_;
+  MountOptions options_;
+  std::unique_ptr<Filesystem> filesystem_;
+};
+
+TEST_F(GatedTimes, AChangeOfAttributesBesideAnOpenIsNoChangeByAnotherProgram) {
+  auto made = filesystem_->create(kRootNode, "x", O_RDWR | O_CREAT, 0644, {});
+  ASSERT_TRUE(made);
+  const NodeId node = made->attributes.node;
+  filesystem_->release(std::move(made->handle));
+  AttributeChanges changes;
+  changes.times = {timespec{1, 0}, timespec{1, 0}};
+  files_.is_gated = true;
+  std::future<std::unique_ptr<FileHandle>> writer;
+  {
+    const OpensAtEnd opens(files_.gate);
+    auto changed = std::async(std::launch::async,
+                              [&] { return filesystem_->change_attributes(node, nullptr, changes).has_value(); });
+    files_.gate.wait_for(1);
+    writer = std::async(std::launch::async, [&] { return open_and_write(node, "written"); });
+    // An open that does not wait for the change has long been answered then.
+    writer.wait_for(std::chrono::milliseconds(500));
+    files_.gate.open();
+    EXPECT_TRUE(changed.get());
+  }
+  auto handle = writer.get();
+  const auto synced = filesystem_->sync(*handle, false);
+  EXPECT_TRUE(synced) << synced.error().reason;
+  Reply reply;
+  ASSERT_TRUE(filesystem_->read(*handle, 0, 100, reply));
+  std::string text(reply.size(), '\0');
+  reply.copy_to(reinterpret_cast<std::uint8_t*>(text.data()));
+  EXPECT_EQ(text, "written");
+  filesystem_->release(std::move(handle));
 }
 
 }  // namespace

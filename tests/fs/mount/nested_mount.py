@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import mounting
-from mounting import Mount, output, run
+from mounting import Mount, output, run, wait_for
 
 
 def files_below(folder):
@@ -91,7 +91,9 @@ class NestedFilesystems(unittest.TestCase):
                     self.assertEqual(file.read(), self.contents[name])
             with open(mount / "one/deep/new", "wb") as file:
                 file.write(b"new")
-            output("umount", self.source + "/one")
+            # The kernel tells the mount of a close without waiting for it.
+            umount = ["umount", self.source + "/one"]
+            wait_for(lambda: subprocess.run(umount, stderr=subprocess.DEVNULL, check=False).returncode == 0, what="umount")
             self.assertEqual(os.listdir(mount / "one"), [])
             with open(mount / "two/plain", "rb") as file:
                 self.assertEqual(file.read(), self.contents["two/plain"])
