@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "codec/block_geometry.h"
@@ -18,13 +19,19 @@ struct StoredBlock {
   std::uint32_t end = 0;  // the next higher start, or the end of the chunk
 };
 
+/// Whether some of the block starts lead into the chunk's data: `starts` are those of block number `first` and of those
+/// behind it. So that a reader who has them a piece at a time takes no memory for starts that are none.
+Result<void> check_block_starts(ByteView starts, std::uint32_t first, const ChunkHeader& header,
+                                std::uint64_t blocks_begin);
+
 /// `chunk`: at least header and block starts. `blocks_begin`: where the first block may start, behind starts and
 /// dictionary. REQUIRES: the starts fit, as parse_chunk_header() made sure.
 Result<std::vector<StoredBlock>> read_block_starts(ByteView chunk, const ChunkHeader& header, std::uint32_t count,
                                                    std::uint64_t blocks_begin);
 
-/// Plain offsets at which the blocks of variable length begin, and behind them nbytes. `chunk`: all of it.
-Result<std::vector<std::uint32_t>> read_vl_offsets(ByteView chunk, const ChunkHeader& header,
+/// Plain offsets at which the blocks of variable length begin, and behind them nbytes. `lengths`: what each stored
+/// block begins with.
+Result<std::vector<std::uint32_t>> read_vl_offsets(std::span<const std::int32_t> lengths, const ChunkHeader& header,
                                                    const std::vector<StoredBlock>& blocks);
 
 }  // namespace cframefs::codec

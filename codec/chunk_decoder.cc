@@ -14,6 +14,8 @@ namespace {
 // Plain bytes per block of chunks that have none of their own.
 constexpr std::uint32_t kPieceBytes = 64 << 10;
 constexpr std::size_t kLengthField = 4;
+/// A block's streams may take so much more than if all of them were stored as they are.
+constexpr std::uint32_t kSlack = 64;
 
 // The quiet NaNs that the reference library fills with, little-endian whatever the machine.
 std::vector<std::uint8_t> nan_value(std::int32_t typesize) {
@@ -74,6 +76,11 @@ std::uint64_t ChunkDecoder::prefix_size(const ChunkHeader& header) {
   if (header.special == SpecialValue::repeated) return cbytes;
   if (!has_blocks(header)) return header.length;
   if (header.vl_blocks) return cbytes;
+  return tables_size(header);
+}
+
+std::uint64_t ChunkDecoder::tables_size(const ChunkHeader& header) {
+  const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
   const std::uint64_t starts = header.length + std::uint64_t{4} * block_geometry(header).count;
   return header.dictionary ? std::min(cbytes, starts + kLengthField + kMaxDictionaryBytes) : starts;
 }
@@ -88,6 +95,11 @@ Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const ChunkEnvironment
   if (has_blocks(*header)) {
     decoder.kind_ = Kind::streams;
     if (Result<void> parsed = decoder.parse_blocks(prefix, environment); !parsed) return Failure(parsed.error());
+    if (!header->vl_blocks) return decoder;
+    std::vector<std::int32_t> lengths;
+    for (const StoredBlock& block : decoder.blocks_)
+      lengths.push_back(load_le<std::int32_t>(&prefix[block.begin]));
+    if (Result<void> parsed = decoder.parse_lengths(lengths); !parsed) return Failure(parsed.error());
     return decoder;
   }
   decoder.geometry_.blocksize = kPieceBytes;
@@ -101,6 +113,38 @@ Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const ChunkEnvironment
     decoder.value_ = nan_value(header->typesize);
   }
   return decoder;
+}
+
+Result<ChunkDecoder> ChunkDecoder::parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
+                                            const ChunkEnvironment& environment) {
+  Result<ChunkHeader> header = parse_chunk_header(tables);
+  if (!header) return Failure(std::move(header.error()));
+  if (!header->vl_blocks || !has_blocks(*header)) return invalid("lengths of blocks that are all alike");
+  if (tables.size() < tables_size(*header)) return corrupt("the chunk is cut short");
+  ChunkDecoder decoder;
+  decoder.header_ = *header;
+  decoder.kind_ = Kind::streams;
+  if (Result<void> parsed = decoder.parse_blocks(tables, environment); !parsed) return Failure(parsed.error());
+  if (Result<void> parsed = decoder.parse_lengths(lengths); !parsed) return Failure(parsed.error());
+  return decoder;
+}
+
+Result<void> ChunkDecoder::parse_lengths(std::span<const std::int32_t> lengths) {
+  Result<std::vector<std::uint32_t>> offsets = read_vl_offsets(lengths, header_, blocks_);
+  if (!offsets) return Failure(std::move(offsets.error()));
+  vl_offsets_ = std::move(*offsets);
+  return {};
+}
+
+// Starts that coincide, or are far apart, make a block end at the end of the chunk. It does not reach so far: a writer
+// stores as it is what does not become shorter.
+void ChunkDecoder::cut_slack() {
+  for (std::uint32_t block = 0; block < block_count_; ++block) {
+    const std::uint64_t most = block_range(block).size() + kLengthField * stream_count(header_, geometry_, block);
+    StoredBlock& stored = blocks_[block];
+    if (stored.end - stored.begin > most + kSlack)
+      stored.end = static_cast<std::uint32_t>(stored.begin + most + kSlack);
+  }
 }
 
 Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const ChunkEnvironment& environment) {
@@ -121,10 +165,7 @@ Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const ChunkEnvironment&
   Result<std::vector<StoredBlock>> blocks = read_block_starts(prefix, header_, block_count_, blocks_begin);
   if (!blocks) return Failure(std::move(blocks.error()));
   blocks_ = std::move(*blocks);
-  if (!header_.vl_blocks) return {};
-  Result<std::vector<std::uint32_t>> offsets = read_vl_offsets(prefix, header_, blocks_);
-  if (!offsets) return Failure(std::move(offsets.error()));
-  vl_offsets_ = std::move(*offsets);
+  if (!header_.vl_blocks) cut_slack();
   return {};
 }
 
@@ -257,6 +298,20 @@ Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t 
   if (decoded && tail_lost) decoded = borrow_tail(context, block, stored, filtered);
   if (!decoded) return decoded;
   return pipeline_.undo(out, other, reference);
+}
+
+std::vector<std::uint8_t> ChunkDecoder::repeated_bytes(std::uint32_t block, ByteView stored) const {
+  if (!decodes_windows(block) || stored.size() != stored_range(block).size()) return {};
+  BlockStreams streams;
+  if (!parse_streams(block, stored, streams)) return {};
+  std::vector<std::uint8_t> values = streams.run_values();
+  if (values.empty()) return values;
+  if (std::all_of(values.begin(), values.end(), [&](std::uint8_t value) { return value == values.front(); })) {
+    values.resize(1);
+    return values;
+  }
+  if (pipeline_.joins_planes(streams.count(), static_cast<std::size_t>(block_range(block).size()))) return values;
+  return {};
 }
 
 bool ChunkDecoder::decodes_windows(std::uint32_t block) const {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "codec/block_geometry.h"
@@ -49,11 +50,18 @@ struct ByteRange {
 
 class ChunkDecoder {
  public:
-  /// How many bytes from the chunk's start parse() needs at most (never more than header.cbytes).
+  /// How many bytes from the chunk's start parse() needs at most (never more than header.cbytes): all of it where
+  /// blocks vary in length.
   static std::uint64_t prefix_size(const ChunkHeader& header);
 
   /// `prefix`: at least prefix_size() bytes of the chunk.
   static Result<ChunkDecoder> parse(ByteView prefix, const ChunkEnvironment& environment = {});
+
+  /// The same for blocks of variable length, of which parse() wants to see the whole chunk: with what each of them
+  /// begins with, tables_size() bytes are enough.
+  static std::uint64_t tables_size(const ChunkHeader& header);
+  static Result<ChunkDecoder> parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
+                                       const ChunkEnvironment& environment = {});
 
   /// A chunk that is not stored at all: `nbytes` of zeros, NaN (typesize 4 or 8, else unsupported) or uninitialised
   /// bytes (which read as zeros). REQUIRES: value is one of these three, nbytes >= 0.
@@ -70,7 +78,8 @@ class ChunkDecoder {
   std::uint32_t block_count() const { return block_count_; }
   ByteRange block_range(std::uint32_t block) const;   // inner offsets
   std::uint32_t block_at(std::uint32_t inner) const;  // REQUIRES: inner < nbytes()
-  /// Stored bytes that block needs: its streams up to the next block's start. Empty for special chunks. For a memcpyed
+  /// Stored bytes that block needs: its streams up to the next block's start, but no more than streams that are stored
+  /// as they are would take. Empty for special chunks. For a memcpyed
   /// chunk exactly the plain bytes.
   ByteRange stored_range(std::uint32_t block) const;
 
@@ -81,6 +90,10 @@ class ChunkDecoder {
   /// `reference`: plain block 0, where needs_reference() and block > 0; else ignored.
   Result<void> decode_block(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
                             ByteView reference = {}) const;
+
+  /// The bytes that the block is made of, over and over, where its streams are runs and tell that without being
+  /// decoded; else empty. `stored`: as for decode_block().
+  std::vector<std::uint8_t> repeated_bytes(std::uint32_t block, ByteView stored) const;
 
   /// Whether decode_window() serves this block, and costs less than decode_block() does.
   bool decodes_windows(std::uint32_t block) const;
@@ -94,6 +107,8 @@ class ChunkDecoder {
  private:
   ChunkDecoder() = default;
   Result<void> parse_blocks(ByteView prefix, const ChunkEnvironment& environment);
+  Result<void> parse_lengths(std::span<const std::int32_t> lengths);
+  void cut_slack();
   bool borrows_tail(std::uint32_t block) const;
   StreamCodec stream_codec() const;
   Result<void> parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const;

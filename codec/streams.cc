@@ -68,6 +68,15 @@ bool BlockStreams::all_zeros() const {
                      [](const Stream& stream) { return stream.kind == Stream::Kind::run && stream.value == 0; });
 }
 
+std::vector<std::uint8_t> BlockStreams::run_values() const {
+  std::vector<std::uint8_t> values;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    if (streams_[i].kind != Stream::Kind::run) return {};
+    values.push_back(streams_[i].value);
+  }
+  return values;
+}
+
 Result<void> BlockStreams::decode_coded(DecodeContext::CodecStates& states, const StreamCodec& codec,
                                         std::uint32_t stream, ByteSpan place) const {
   Result<void> decoded = decode_stream(states, codec, {streams_[stream].payload, streams_[stream].size}, place);

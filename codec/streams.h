@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "codec/bytes.h"
 #include "codec/error.h"
@@ -29,6 +30,9 @@ class BlockStreams {
 
   /// Every stream is a run of zeros.
   bool all_zeros() const;
+
+  /// The bytes that the streams are runs of; empty if one of them is none.
+  std::vector<std::uint8_t> run_values() const;
 
   /// `out`: as many bytes as the block has.
   Result<void> decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const;

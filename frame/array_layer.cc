@@ -85,14 +85,29 @@ Result<ArrayLayer> parse_array_layer(ByteView content) {
   return layer;
 }
 
-Result<std::optional<ArrayLayer>> array_layer_of(const Container& container) {
+Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) {
   for (const char* name : {"b2nd", "caterva"}) {
-    for (const Metalayer& layer : container.metalayers()) {
-      if (layer.name != name) continue;
-      auto parsed = parse_array_layer(layer.content);
-      if (!parsed) return Failure(parsed.error());
-      return std::optional<ArrayLayer>(std::move(*parsed));
+    for (const MetalayerPlace& place : container.metalayer_places()) {
+      if (place.name != name) continue;
+      if (place.length > kMostArrayLayer) {
+        return codec::unsupported("the array's metalayer has " + std::to_string(place.length) +
+                                  " bytes, where at most " + std::to_string(kMostArrayLayer) + " are read");
+      }
+      auto content = container.metalayer(place);
+      if (!content) return Failure(content.error());
+      return std::optional(Metalayer{place.name, std::move(*content)});
     }
+  }
+  return std::optional<Metalayer>();
+}
+
+Result<std::optional<ArrayLayer>> array_layer_of(const Container& container) {
+  const auto layer = array_metalayer_of(container);
+  if (!layer) return Failure(layer.error());
+  if (*layer) {
+    auto parsed = parse_array_layer((*layer)->content);
+    if (!parsed) return Failure(parsed.error());
+    return std::optional<ArrayLayer>(std::move(*parsed));
   }
   // An array it is, although nobody can tell any more of which shape: its chunks must not pass for plain bytes.
   for (const std::string& lost : container.lost_metalayers()) {

@@ -25,8 +25,14 @@ struct ArrayLayer {
   std::optional<std::string> dtype;
 };
 
+/// The longest metalayer of an array that is read: shapes, and a type of some 30,000 fields.
+inline constexpr std::uint64_t kMostArrayLayer = std::uint64_t{512} << 10;
+
 /// The content of the metalayer.
 Result<ArrayLayer> parse_array_layer(ByteView content);
+
+/// The metalayer that makes the container an array; none if it is no array. unsupported: it is too long.
+Result<std::optional<Metalayer>> array_metalayer_of(const Container& container);
 
 /// The array layer among the fixed metalayers; none if this is no array. corruption: it is one, but the layer is
 /// damaged.

@@ -29,15 +29,12 @@ Result<std::optional<ArrayRows>> ArrayRows::of(const Container& container) {
   auto layer = array_layer_of(container);
   if (!layer) return Failure(layer.error());
   if (!*layer) return std::optional<ArrayRows>();
+  auto metalayer = array_metalayer_of(container);
+  if (!metalayer) return Failure(metalayer.error());
   ArrayRows array;
   array.layer_ = std::move(**layer);
-  for (const char* name : {"caterva", "b2nd"}) {
-    for (const Metalayer& known : container.metalayers()) {
-      if (known.name != name) continue;
-      array.layer_name_ = known.name;
-      array.content_ = known.content;
-    }
-  }
+  array.layer_name_ = std::move((*metalayer)->name);
+  array.content_ = std::move((*metalayer)->content);
   array.typesize_ = static_cast<std::uint64_t>(container.parameters().typesize);
   // One row says what chunks and blocks hold, even if there is none yet.
   ArrayLayer one = array.layer_;

@@ -73,7 +73,6 @@ class BareChunk final : public Container {
   }
 
   const codec::ChunkEnvironment& environment() const override { return environment_; }
-  const std::vector<Metalayer>& metalayers() const override { return no_layers_; }
   std::vector<std::string> vlmetalayer_names() const override { return {}; }
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override {
     return codec::invalid("there is no variable-length metalayer '" + name + "'");
@@ -83,7 +82,6 @@ class BareChunk final : public Container {
   const std::shared_ptr<const ByteSource> source_;
   FrameParameters parameters_;
   const codec::ChunkEnvironment environment_;
-  const std::vector<Metalayer> no_layers_;
 };
 
 }  // namespace

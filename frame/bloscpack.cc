@@ -84,11 +84,11 @@ class Bloscpack final : public Container {
     return hole ? end : std::min(from, end);
   }
   const codec::ChunkEnvironment& environment() const override { return environment_; }
-  const std::vector<Metalayer>& metalayers() const override { return no_layers_; }
   std::vector<std::string> vlmetalayer_names() const override {
     if (!metadata_) return {};
     return {kMetadata};
   }
+  Result<std::uint64_t> vlmetalayer_length(const std::string& name) const override;
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;
 
  private:
@@ -110,7 +110,6 @@ class Bloscpack final : public Container {
   FrameParameters parameters_;
   std::shared_ptr<const ChunkVerifier> verifier_;  // null: there are no digests
   const codec::ChunkEnvironment environment_;
-  const std::vector<Metalayer> no_layers_;
   mutable std::mutex mutex_;
   mutable Chunks chunks_;  // guarded by mutex_; null until asked for
 };
@@ -248,6 +247,14 @@ Result<ChunkSpan> Bloscpack::locate(FlatOffset at) const {
   const std::uint64_t begin = *(behind - 1);
   return ChunkSpan{ChunkNumber{(behind - plain.begin()) - 1}, FlatOffset{begin},
                    static_cast<std::uint32_t>(*behind - begin)};
+}
+
+Result<std::uint64_t> Bloscpack::vlmetalayer_length(const std::string& name) const {
+  if (!metadata_ || name != kMetadata) {
+    return codec::invalid("there is no variable-length metalayer '" + name + "'");
+  }
+  if (metadata_->trouble) return Failure(*metadata_->trouble);
+  return metadata_->plain_size;
 }
 
 Result<std::vector<std::uint8_t>> Bloscpack::vlmetalayer(const std::string& name) const {

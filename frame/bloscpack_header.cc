@@ -49,6 +49,8 @@ constexpr std::uint8_t kMetaZlib = 1;          // 0: none
 
 /// What a byte of a zlib stream can stand for at most.
 constexpr std::uint64_t kMostInflation = 1032;
+/// What deflation may add.
+constexpr std::uint64_t kFreeMetadata = std::uint64_t{64} << 10;
 /// A description of data; what claims to be longer is none.
 constexpr std::uint64_t kMostMetadata = std::uint64_t{64} << 20;
 
@@ -169,6 +171,7 @@ Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint
   if (head[kMetaOptionsAt] != 0) cannot("unknown options of the metadata");
   if (head[kMetaCodecAt] > kMetaZlib) cannot("codec " + number(head[kMetaCodecAt]) + " of the metadata");
   if (std::max(metadata.stored_size, metadata.plain_size) > kMostMetadata) cannot("metadata of more than 64 MiB");
+  if (metadata.stored_size > 2 * metadata.plain_size + kFreeMetadata) cannot("metadata that deflation made longer");
   metadata.deflated = head[kMetaCodecAt] == kMetaZlib;
   return metadata;
 }

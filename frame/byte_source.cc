@@ -1,7 +1,9 @@
 #include "frame/byte_source.h"
 
 #include <algorithm>
-#include <ctime>
+
+#include "frame/elapsed.h"
+#include "frame/parse_budget.h"
 
 namespace cframefs::frame {
 
@@ -18,11 +20,9 @@ std::int64_t nanoseconds(const struct timespec& time) {
 constexpr std::int64_t kTickNs = 100'000'000;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-bool has_settled(std::int64_t changed_ns) {
-  struct timespec now {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  const std::int64_t age = nanoseconds(now) - changed_ns;
-  const std::int64_t step = changed_ns % kSecondNs == 0 ? 2 * kSecondNs : kTickNs;
+bool has_settled(const struct timespec& changed) {
+  const std::int64_t age = age_ns(changed);
+  const std::int64_t step = changed.tv_nsec == 0 ? 2 * kSecondNs : kTickNs;
   // A stamp of the future is none that a change of now would get.
   return age > step || age < -step;
 }
@@ -38,6 +38,10 @@ class FileSource final : public ByteSource {
       : files_(files), file_(std::move(file)), begin_(begin), size_(size) {}
 
   std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override {
+    const auto status = files_.status(file_->fd());
+    return status ? std::min(size_, stored_bytes(*status)) : size_;
+  }
   FileOffset place() const override { return begin_; }
 
   void read_soon(FileOffset at, std::uint64_t length) const override {
@@ -84,9 +88,10 @@ Identity Identity::of(const struct stat& status) {
   identity.device = status.st_dev;
   identity.inode = status.st_ino;
   identity.size = static_cast<std::uint64_t>(status.st_size);
+  identity.modified = status.st_mtim;
   identity.mtime_ns = nanoseconds(status.st_mtim);
   identity.ctime_ns = nanoseconds(status.st_ctim);
-  identity.settled = has_settled(identity.ctime_ns);
+  identity.settled = has_settled(status.st_ctim);
   return identity;
 }
 

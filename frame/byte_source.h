@@ -20,9 +20,14 @@ struct Identity {
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
   std::int64_t ctime_ns = 0;
+  struct timespec modified {};  // mtime_ns, which has wrapped for times centuries away
   /// The clock that stamps files had moved on since the last change when this was taken. Otherwise one more change
   /// could bear the same stamp.
   bool settled = false;
+
+  /// A file that has settled no more than this, and bears a stamp without fractions of a second, may be changed again
+  /// and again while all that stat(2) tells stays the same. With finer stamps a change is seen a moment late at most.
+  bool may_hide_changes() const { return !settled && is_coarse(); }
 
   /// As far as the stamps tell; says nothing of `settled`.
   bool operator==(const Identity& other) const {
@@ -31,7 +36,9 @@ struct Identity {
   }
   /// What was learnt at the time of this identity holds at the time of `now`, too. False once, for a file that was
   /// looked at so soon after a change that a second change would not have shown.
-  bool is_still(const Identity& now) const { return *this == now && (settled || !now.settled); }
+  bool is_still(const Identity& now) const { return *this == now && (settled || (!now.settled && !now.is_coarse())); }
+  /// The clock that stamps the file goes by seconds, as far as this stamp tells.
+  bool is_coarse() const { return ctime_ns % 1'000'000'000 == 0; }
 
   /// `status` has just been asked for.
   static Identity of(const struct stat& status);
@@ -42,6 +49,8 @@ class ByteSource {
   virtual ~ByteSource() = default;
   /// Bytes that can be read, from 0.
   virtual std::uint64_t size() const = 0;
+  /// What is stored of them on disk: of a file with holes, or of a compressed member, less than size().
+  virtual std::uint64_t stored() const { return size(); }
   /// All of `into`, or an error.
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
   /// Has the disk begin to read what stands there, as far as there is such a thing.

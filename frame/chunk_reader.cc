@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/chunk_header.h"
+#include "frame/chunk_prefix.h"
 
 namespace cframefs::frame {
 
@@ -23,8 +24,9 @@ constexpr std::size_t kFirstRead = 1024;
 /// Stored bytes fetched with one read. More saves no time worth having and would make the scratch memory grow.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
 
-/// How far ahead is looked for blocks that lie together, so that no file makes the search itself slow.
-constexpr std::uint32_t kLookAhead = 4096;
+/// How far behind the blocks that do is looked for more that lie together, so that no file makes the search itself
+/// slow.
+constexpr std::uint32_t kLookAhead = 256;
 
 Error at_chunk(const ByteSource* source, ChunkNumber chunk, FileOffset offset, Error error) {
   if (!error.chunk) error.chunk = chunk.value;
@@ -51,13 +53,7 @@ Result<codec::ChunkDecoder> parse_stored(const ChunkPlace& place, const codec::C
     return corrupt("chunk holds " + std::to_string(header->nbytes) + " bytes, " + std::to_string(place.nbytes) +
                    " are expected");
   }
-  const auto prefix_size = static_cast<std::size_t>(codec::ChunkDecoder::prefix_size(*header));
-  if (prefix_size <= head.size()) return codec::ChunkDecoder::parse(head, environment);
-  std::vector<std::uint8_t> prefix(prefix_size);
-  std::copy(head.begin(), head.end(), prefix.begin());
-  const auto rest = FileOffset{place.offset.value + head.size()};
-  if (auto done = place.source->read(rest, ByteSpan(prefix).subspan(head.size())); !done) return Failure(done.error());
-  return codec::ChunkDecoder::parse(prefix, environment);
+  return parse_chunk(*place.source, place.offset, *header, head, environment);
 }
 
 }  // namespace
@@ -82,7 +78,7 @@ ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkPlace place, codec::Ch
 
 std::size_t ChunkReader::footprint() const {
   // Block starts and their order, and a dictionary with what the codec derives from it.
-  const std::uint64_t tables = place_.source ? codec::ChunkDecoder::prefix_size(decoder_.header()) : 0;
+  const std::uint64_t tables = place_.source ? codec::ChunkDecoder::tables_size(decoder_.header()) : 0;
   return sizeof *this + 2 * static_cast<std::size_t>(tables);
 }
 
@@ -137,8 +133,7 @@ std::uint32_t ChunkReader::group_end(std::uint32_t first, std::uint32_t end) con
   ByteRange span = decoder_.stored_range(first);
   std::uint64_t useful = span.size();
   std::uint32_t best = first + 1;
-  const std::uint32_t last = end - first > kLookAhead ? first + kLookAhead : end;
-  for (std::uint32_t block = first + 1; block < last; ++block) {
+  for (std::uint32_t block = first + 1; block < end && block - best < kLookAhead; ++block) {
     const ByteRange range = decoder_.stored_range(block);
     span = ByteRange{std::min(span.begin, range.begin), std::max(span.end, range.end)};
     useful += range.size();

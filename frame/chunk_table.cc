@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace cframefs::frame {
 
@@ -10,66 +11,77 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
+Failure contradiction(std::uint64_t known, std::uint64_t total) {
+  return corrupt("the chunks hold " + std::to_string(known) + " bytes or more, the frame header says " +
+                 std::to_string(total));
+}
+
 }  // namespace
 
-Result<ChunkTable> ChunkTable::build(std::int64_t count, std::uint64_t total, const Measure& measure) {
+Result<ChunkTable> ChunkTable::build(std::uint64_t total, const Measure& measure) {
   ChunkTable table;
-  const auto chunks = static_cast<std::size_t>(count);
-  std::vector<std::uint64_t>& begins = table.begins_;
-  begins.assign(chunks + 1, 0);
-  // First pass: begins[i + 1] is the end of chunk i, unknown ones counted as empty.
   std::uint64_t known = 0;
-  std::optional<std::int64_t> first_unknown;
-  std::int64_t last_unknown = 0;
-  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-    const auto size = measure(chunk);
-    if (!size) return Failure(size.error());
-    if (*size) {
-      known += static_cast<std::uint64_t>(**size);
+  std::int64_t chunk = 0;
+  std::optional<std::int64_t> last_unknown;
+  for (;;) {
+    const auto sizes = measure();
+    if (!sizes) return Failure(sizes.error());
+    if (!*sizes) break;
+    table.append({chunk, known, (*sizes)->nbytes}, **sizes);
+    chunk += (*sizes)->count;
+    if ((*sizes)->nbytes) {
+      // No more chunks than an index holds, of 2 GiB at most: this does not overflow.
+      known += static_cast<std::uint64_t>(*(*sizes)->nbytes) * static_cast<std::uint64_t>((*sizes)->count);
+      if (known > total) return contradiction(known, total);
     } else {
-      if (!first_unknown) first_unknown = chunk;
-      last_unknown = chunk;
-    }
-    begins[static_cast<std::size_t>(chunk) + 1] = known;
-  }
-  if (known > total || (!first_unknown && known != total)) {
-    return corrupt("the chunks hold " + std::to_string(known) + " bytes, the frame header says " +
-                   std::to_string(total));
-  }
-  if (!first_unknown) return table;
-
-  // What is behind the last unknown chunk is placed from the end.
-  const std::uint64_t missing = total - known;
-  for (auto i = static_cast<std::size_t>(last_unknown) + 1; i <= chunks; ++i)
-    begins[i] += missing;
-  const bool settled = *first_unknown == last_unknown && missing <= static_cast<std::uint64_t>(codec::kMaxChunkBytes);
-  if (!settled) {
-    table.unplaced_begin_ = *first_unknown;
-    table.unplaced_end_ = last_unknown + 1;
-    const std::uint64_t place = begins[static_cast<std::size_t>(*first_unknown)];
-    for (std::int64_t chunk = *first_unknown; chunk <= last_unknown; ++chunk) {
-      begins[static_cast<std::size_t>(chunk)] = place;
+      last_unknown = chunk - 1;
     }
   }
+  if (!last_unknown && known != total) return contradiction(known, total);
+  if (last_unknown) table.settle(*last_unknown, total - known);
   return table;
 }
 
+void ChunkTable::append(const Segment& segment, const Sizes& sizes) {
+  if (sizes.count > 0 && (segments_.empty() || segments_.back().nbytes != segment.nbytes)) segments_.push_back(segment);
+}
+
+/// What is not known holds `missing` bytes; `last`: the last chunk of these. What is behind it is placed from the end.
+void ChunkTable::settle(std::int64_t last, std::uint64_t missing) {
+  const auto is_unknown = [](const Segment& segment) { return !segment.nbytes; };
+  const auto first = std::find_if(segments_.begin(), segments_.end(), is_unknown);
+  const auto behind =
+      std::find_if(first, segments_.end(), [last](const Segment& segment) { return segment.first > last; });
+  for (auto segment = behind; segment != segments_.end(); ++segment)
+    segment->begin += missing;
+  if (first->first == last && missing <= static_cast<std::uint64_t>(codec::kMaxChunkBytes)) {
+    first->nbytes = static_cast<std::int32_t>(missing);
+  } else {
+    segments_.erase(first + 1, behind);
+  }
+}
+
 Result<ChunkSpan> ChunkTable::locate(FlatOffset at) const {
-  const auto behind = std::upper_bound(begins_.begin(), begins_.end(), at.value);
-  const auto chunk = static_cast<std::int64_t>(behind - begins_.begin()) - 1;
-  if (chunk >= unplaced_begin_ && chunk < unplaced_end_) {
+  const auto after =
+      std::upper_bound(segments_.begin(), segments_.end(), at.value,
+                       [](std::uint64_t value, const Segment& segment) { return value < segment.begin; });
+  const Segment& segment = *(after - 1);
+  if (!segment.nbytes) {
     auto failure = corrupt("the sizes of several chunks are not known, and so not where they begin");
-    failure.value().chunk = unplaced_begin_;
+    failure.value().chunk = segment.first;
     return failure;
   }
-  const std::uint64_t begin = *(behind - 1);
-  return ChunkSpan{ChunkNumber{chunk}, FlatOffset{begin}, static_cast<std::uint32_t>(*behind - begin)};
+  // Chunks without bytes begin where the next ones do, which have been found instead.
+  const auto size = static_cast<std::uint64_t>(*segment.nbytes);
+  const std::uint64_t number = (at.value - segment.begin) / size;
+  return ChunkSpan{ChunkNumber{segment.first + static_cast<std::int64_t>(number)},
+                   FlatOffset{segment.begin + number * size}, static_cast<std::uint32_t>(size)};
 }
 
 std::optional<std::int32_t> ChunkTable::size(std::int64_t chunk) const {
-  if (chunk >= unplaced_begin_ && chunk < unplaced_end_) return std::nullopt;
-  const auto i = static_cast<std::size_t>(chunk);
-  return static_cast<std::int32_t>(begins_[i + 1] - begins_[i]);
+  const auto after = std::upper_bound(segments_.begin(), segments_.end(), chunk,
+                                      [](std::int64_t value, const Segment& segment) { return value < segment.first; });
+  return (after - 1)->nbytes;
 }
 
 }  // namespace cframefs::frame

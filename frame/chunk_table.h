@@ -5,7 +5,9 @@
 // several unknown, everything between the first and the last of them has no known place; what is before and behind
 // still has.
 //
-// Thread safety: immutable. Units: plain bytes. Errors: corruption; io from whoever reads the headers.
+// Chunks of one size that follow each other are one entry of the table, however many they are.
+//
+// Thread safety: immutable. Units: plain bytes. Errors: corruption; what the reader of the headers fails with.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +21,34 @@ namespace cframefs::frame {
 
 class ChunkTable {
  public:
-  /// The plain length of a chunk by its header; nullopt if it cannot be known. Called for each chunk in order.
-  using Measure = std::function<Result<std::optional<std::int32_t>>(std::int64_t chunk)>;
+  /// The next chunks, and the plain length of each of them by its header; none if it cannot be known.
+  struct Sizes {
+    std::int64_t count = 0;
+    std::optional<std::int32_t> nbytes;
+  };
+  /// Called until it says that there are no more.
+  using Measure = std::function<Result<std::optional<Sizes>>()>;
 
   /// `total`: plain length of all chunks by the frame's header.
-  static Result<ChunkTable> build(std::int64_t count, std::uint64_t total, const Measure& measure);
+  static Result<ChunkTable> build(std::uint64_t total, const Measure& measure);
 
   /// REQUIRES: at < total.
   Result<ChunkSpan> locate(FlatOffset at) const;
-  /// nullopt if not known.
+  /// nullopt if not known. REQUIRES: there is this chunk.
   std::optional<std::int32_t> size(std::int64_t chunk) const;
 
  private:
-  std::vector<std::uint64_t> begins_;  // of each chunk, and the end of the last
-  // Chunks [unplaced_begin_, unplaced_end_) have no known place; begins_ is that of the first of them for all.
-  std::int64_t unplaced_begin_ = 0;
-  std::int64_t unplaced_end_ = 0;
+  /// Chunks of one size; or, without one, those whose places are not known, which is one segment at most.
+  struct Segment {
+    std::int64_t first = 0;
+    std::uint64_t begin = 0;  // of the first chunk
+    std::optional<std::int32_t> nbytes;
+  };
+
+  void append(const Segment& segment, const Sizes& sizes);
+  void settle(std::int64_t last, std::uint64_t missing);
+
+  std::vector<Segment> segments_;
 };
 
 }  // namespace cframefs::frame

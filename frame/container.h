@@ -72,9 +72,37 @@ struct ChunkSpan {
   std::uint32_t nbytes = 0;
 };
 
+class ParseBudget;
+
+/// Chunks of which the index says the same, and which have the same plain length.
+struct ChunkRun {
+  ChunkNumber first;
+  std::int64_t count = 1;
+  std::int64_t step = 1;  // from one of them to the next
+  std::int64_t same = 0;  // if it is `alike`: runs of the same number are of the same chunks
+  bool alike = false;
+  const Error* damage = nullptr;  // the index does not tell what they are; valid until the next call
+};
+
+/// All chunks of a range, each in one run. The order of the runs is that of their first chunks.
+class ChunkRuns {
+ public:
+  virtual ~ChunkRuns() = default;
+  /// False: there are no more. Errors: io.
+  virtual Result<bool> next(ChunkRun& run) = 0;
+};
+
 struct Metalayer {
   std::string name;
   std::vector<std::uint8_t> content;  // variable-length metalayers: decompressed
+};
+
+/// A metalayer of fixed length, in the header.
+struct MetalayerPlace {
+  std::string name;
+  FileOffset offset;                                                // of its content
+  std::uint64_t length = 0;                                         // of its content
+  std::optional<std::vector<std::uint8_t>> content = std::nullopt;  // set where it is short
 };
 
 class Container {
@@ -93,10 +121,21 @@ class Container {
   /// uninitialised. chunk_count() if there is none.
   virtual Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const = 0;
 
+  /// The chunks [begin, end): by what the index says of them, so that what is said of very many costs no more than what
+  /// is said of one. REQUIRES: 0 <= begin <= end <= chunk_count(); the container outlives what is returned.
+  virtual std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const;
+
+  /// Chunks whose index entries are decoded together: runs() of less than these decodes more than it is asked for.
+  virtual std::int64_t chunks_decoded_together() const { return 1; }
+
   virtual const codec::ChunkEnvironment& environment() const = 0;
 
   /// Fixed metalayers in stored order.
-  virtual const std::vector<Metalayer>& metalayers() const = 0;
+  virtual const std::vector<MetalayerPlace>& metalayer_places() const;
+  /// The content of one of them. unsupported: it is longer than what the file stores justifies.
+  virtual Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const;
+  /// All of them with their contents.
+  Result<std::vector<Metalayer>> metalayers() const;
   /// Set if not all of them could be read. The chunks can be all the same, but what the metalayers said about them
   /// (that they are tiles of an array) may be among what is lost.
   virtual const std::optional<Error>& metalayer_damage() const { return no_damage(); }
@@ -106,8 +145,14 @@ class Container {
   virtual std::vector<std::string> vlmetalayer_names() const = 0;
   /// Set if not all of these names could be read.
   virtual const std::optional<Error>& vlmetalayer_damage() const { return no_damage(); }
+  /// Length of the plain content of one, which is not decompressed; invalid if there is no such name.
+  virtual Result<std::uint64_t> vlmetalayer_length(const std::string& name) const;
   /// Plain content of one; invalid if there is no such name.
   virtual Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const = 0;
+  /// Whether the content of one can be decoded, without keeping it. unsupported: that would cost more than `budget`.
+  virtual Result<void> check_vlmetalayer(const std::string& name, ParseBudget& budget) const;
+  /// What the container takes on disk, as far as it lies in one file.
+  virtual std::uint64_t stored_bytes() const { return parameters().frame_length; }
 
  protected:
   static const std::optional<Error>& no_damage() {

@@ -17,6 +17,8 @@ namespace {
 // NumPy's own limit is that of a C int.
 constexpr std::uint64_t kMostItemBytes = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMostSubdimensions = 32;
+/// The longest description that is parsed, which takes some 30 times its length: one of 15,000 fields.
+constexpr std::size_t kMostText = std::size_t{256} << 10;
 
 /// A type and, of a field that is an array itself, its shape. `descr` is that of one element.
 struct Type {
@@ -318,6 +320,7 @@ std::optional<Type> type_of(const Literal& literal) {
 }  // namespace
 
 std::optional<ItemType> parse_dtype(std::string_view text) {
+  if (text.size() > kMostText) return std::nullopt;
   auto type = plain_type(text);
   if (!type) {
     const auto literal = parse_literal(text);

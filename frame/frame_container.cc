@@ -6,6 +6,7 @@
 
 #include "codec/chunk_header.h"
 #include "frame/array_layer.h"
+#include "frame/chunk_runs.h"
 
 namespace cframefs::frame {
 
@@ -21,9 +22,11 @@ constexpr std::size_t kWindow = 4096;
 /// Chunk headers that lie close together are read together.
 constexpr std::size_t kScanWindow = 4096;
 
-/// A table of chunk sizes takes 8 bytes a chunk, and a chunk at least 32 bytes of the file, unless several entries
-/// refer to one chunk. That many entries beyond what the file's length makes possible are put up with.
-constexpr std::uint64_t kFreeChunks = std::uint64_t{1} << 20;
+/// A table of chunk sizes takes 24 bytes for each run of chunks of one size. That many runs are always put up with …
+constexpr std::uint64_t kFreeRuns = std::uint64_t{1} << 20;
+/// … and for each stored byte of the index so many, if each can be a chunk of its own: what tells where chunks of
+/// different sizes lie takes a byte or more for each of them.
+constexpr std::uint64_t kRunsPerByte = 4;
 
 Failure at_place(const ByteSource& source, FileOffset offset, Error error) {
   if (!error.file_offset) error.file_offset = source.place().value + offset.value;
@@ -67,12 +70,20 @@ Result<void> read_index(Windows& windows, FrameParts& parts, std::shared_ptr<Ind
 }
 
 /// Empty where the frame is no array.
-std::vector<std::int32_t> blockshape_of(const std::vector<Metalayer>& layers) {
-  for (const Metalayer& layer : layers) {
-    if (layer.name != "b2nd" && layer.name != "caterva") continue;
-    if (auto array = parse_array_layer(layer.content)) return std::move(array->blockshape);
+std::vector<std::int32_t> blockshape_of(const FrameParts& parts) {
+  for (const MetalayerPlace& layer : parts.metalayers.layers) {
+    if ((layer.name != "b2nd" && layer.name != "caterva") || layer.length > kMostArrayLayer) continue;
+    const auto content = read_metalayer(*parts.source, layer);
+    if (!content) continue;
+    if (auto array = parse_array_layer(*content)) return std::move(array->blockshape);
   }
   return {};
+}
+
+/// Damage is of this chunk alone and makes its size unknown; that the system cannot read is no damage.
+Result<std::optional<std::int32_t>> unknown_or(const Error& error) {
+  if (error.kind == ErrorKind::io || error.kind == ErrorKind::stale) return Failure(error);
+  return std::optional<std::int32_t>();
 }
 
 }  // namespace
@@ -93,9 +104,9 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   parts.header = std::move(*header);
 
   const FrameParameters& parameters = parts.header.parameters;
-  const auto whole = windows.get(FileOffset{0}, static_cast<std::size_t>(parameters.header_length));
-  if (!whole) return Failure(whole.error());
-  parts.metalayers = parse_metalayers(*whole);
+  auto metalayers = read_metalayers(windows, parameters.header_length);
+  if (!metalayers) return Failure(metalayers.error());
+  parts.metalayers = std::move(*metalayers);
 
   const std::uint64_t tail = std::min<std::uint64_t>(kWindow, parameters.frame_length - parameters.header_length);
   const FileOffset tail_at{parameters.frame_length - tail};
@@ -117,7 +128,7 @@ FrameContainer::FrameContainer(FrameParts parts)
     : parts_(std::move(parts)),
       environment_{.frame_typesize = parts_.header.parameters.typesize,
                    .old_bitshuffle = parts_.old_bitshuffle,
-                   .blockshape = blockshape_of(parts_.metalayers.layers)} {}
+                   .blockshape = blockshape_of(parts_)} {}
 
 Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
   ChunkPlace place;
@@ -206,6 +217,18 @@ Result<ChunkNumber> FrameContainer::next_chunk(ChunkNumber from, bool hole) cons
   return ChunkNumber{*found};
 }
 
+std::unique_ptr<ChunkRuns> FrameContainer::runs(ChunkNumber begin, ChunkNumber end) const {
+  if (!parts_.index) return Container::runs(begin, end);
+  const FrameParameters& parameters = this->parameters();
+  const bool last_is_short =
+      parameters.chunksize > 0 && parameters.nbytes % static_cast<std::uint64_t>(parameters.chunksize) != 0;
+  return std::make_unique<IndexRuns>(*parts_.index, begin.value, end.value, chunk_count() - (last_is_short ? 1 : 0));
+}
+
+std::int64_t FrameContainer::chunks_decoded_together() const {
+  return parts_.index && parts_.index->period() == 0 ? parts_.index->unit_end(0) : 1;
+}
+
 std::vector<std::string> FrameContainer::vlmetalayer_names() const {
   std::vector<std::string> names;
   for (const MapEntry& entry : parts_.trailer.map.entries)
@@ -213,17 +236,59 @@ std::vector<std::string> FrameContainer::vlmetalayer_names() const {
   return names;
 }
 
-Result<std::vector<std::uint8_t>> FrameContainer::vlmetalayer(const std::string& name) const {
+Result<std::vector<std::uint8_t>> FrameContainer::metalayer(const MetalayerPlace& place) const {
+  auto content = read_metalayer(*parts_.source, place);
+  if (!content) return at_place(*parts_.source, place.offset, content.error());
+  return content;
+}
+
+Result<VlmetaChunk> FrameContainer::vlmetalayer_chunk(const std::string& name) const {
   const MetalayerMap& map = parts_.trailer.map;
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&name](const MapEntry& entry) { return entry.name == name; });
-  if (found == map.entries.end()) {
+  const MapEntry* entry = map.find(name);
+  if (entry == nullptr) {
     if (map.damage) return Failure(*map.damage);
     return codec::invalid("there is no variable-length metalayer '" + name + "'");
   }
-  auto content = read_vlmetalayer(*parts_.source, parts_.trailer, *found);
-  if (!content) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, content.error());
+  auto chunk = find_vlmetalayer(*parts_.source, parts_.trailer, *entry);
+  if (!chunk) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
+  return chunk;
+}
+
+Result<std::uint64_t> FrameContainer::vlmetalayer_length(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  return chunk->nbytes();
+}
+
+Result<std::vector<std::uint8_t>> FrameContainer::vlmetalayer(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto content = read_vlmetalayer(*parts_.source, *chunk);
+  if (!content) return at_place(*parts_.source, chunk->offset, content.error());
   return content;
+}
+
+Result<std::uint64_t> FrameContainer::stored_vlmetalayer_length(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  return chunk->stored;
+}
+
+Result<std::vector<std::uint8_t>> FrameContainer::stored_vlmetalayer(const std::string& name,
+                                                                     ParseBudget& budget) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto stored = read_stored_vlmetalayer(*parts_.source, *chunk, budget);
+  if (!stored) return at_place(*parts_.source, chunk->offset, stored.error());
+  return stored;
+}
+
+Result<void> FrameContainer::check_vlmetalayer(const std::string& name, ParseBudget& budget) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto done = frame::check_vlmetalayer(*parts_.source, *chunk, budget);
+  if (!done) return at_place(*parts_.source, chunk->offset, done.error());
+  return done;
 }
 
 // ---- sizes of chunks that differ in size ----
@@ -255,35 +320,62 @@ struct FrameContainer::HeaderScan {
 Result<std::shared_ptr<const ChunkTable>> FrameContainer::chunk_table() const {
   // Held while the headers are read: whoever else needs the table waits for it instead of reading them, too.
   const std::lock_guard lock(table_mutex_);
+  if (table_error_) return Failure(*table_error_);
   if (!table_) {
     auto table = measure_chunks();
-    if (!table) return Failure(table.error());
+    if (!table) {
+      // Damage stays: the next chunk that asks need not read all headers for the same answer.
+      const ErrorKind kind = table.error().kind;
+      if (kind == ErrorKind::corruption || kind == ErrorKind::unsupported) table_error_ = table.error();
+      return Failure(table.error());
+    }
     table_ = std::make_shared<const ChunkTable>(std::move(*table));
   }
   return table_;
 }
 
-Result<ChunkTable> FrameContainer::measure_chunks() const {
-  const std::int64_t count = chunk_count();
-  const std::uint64_t possible = kFreeChunks + parameters().cbytes / codec::kExtendedHeaderLength;
-  if (static_cast<std::uint64_t>(count) > possible) {
-    return codec::unsupported("index of " + std::to_string(count) + " chunks of different sizes in a frame of " +
-                              std::to_string(parameters().frame_length) + " bytes");
-  }
-  HeaderScan scan;
-  return ChunkTable::build(count, parameters().nbytes,
-                           [this, &scan](std::int64_t chunk) { return measure(chunk, scan); });
+/// Runs of chunks that the table may have.
+std::uint64_t FrameContainer::most_runs() const {
+  return kFreeRuns + std::min(parameters().cbytes / codec::kExtendedHeaderLength,
+                              kRunsPerByte * static_cast<std::uint64_t>(parts_.index->stored_bytes()));
 }
 
-Result<std::optional<std::int32_t>> FrameContainer::measure(std::int64_t chunk, HeaderScan& scan) const {
-  // Damage is of this chunk alone and makes its size unknown; that the system cannot read is no damage.
-  const auto unknown_or = [](const Error& error) -> Result<std::optional<std::int32_t>> {
-    if (error.kind == ErrorKind::io || error.kind == ErrorKind::stale) return Failure(error);
-    return std::optional<std::int32_t>();
+Result<ChunkTable> FrameContainer::measure_chunks() const {
+  const std::int64_t count = chunk_count();
+  const std::uint64_t most = most_runs();
+  const auto too_many = [&] {
+    return codec::unsupported("index of " + std::to_string(count) + " chunks of different sizes in a frame of " +
+                              std::to_string(parameters().frame_length) + " bytes");
   };
-  const auto entry = parts_.index->entry(chunk);
-  if (!entry) return unknown_or(entry.error());
-  const auto place = place_of_entry(*entry);
+  // Where a short pattern of entries comes again and again each chunk is a run.
+  if (parts_.index->period() > 1 && static_cast<std::uint64_t>(count) > most) return too_many();
+  HeaderScan scan;
+  std::unique_ptr<ChunkRuns> runs = this->runs(ChunkNumber{0}, ChunkNumber{count});
+  if (parts_.index->period() > 1) runs = Container::runs(ChunkNumber{0}, ChunkNumber{count});
+  std::uint64_t seen = 0;
+  return ChunkTable::build(parameters().nbytes, [&]() -> Result<std::optional<ChunkTable::Sizes>> {
+    if (++seen > most) return too_many();
+    return measure(*runs, scan);
+  });
+}
+
+/// The next run of chunks.
+Result<std::optional<ChunkTable::Sizes>> FrameContainer::measure(ChunkRuns& runs, HeaderScan& scan) const {
+  ChunkRun run;
+  const auto more = runs.next(run);
+  if (!more) return Failure(more.error());
+  if (!*more) return std::optional<ChunkTable::Sizes>();
+  ChunkTable::Sizes sizes{run.count, std::nullopt};
+  if (run.damage != nullptr) return std::optional(sizes);
+  const auto entry = run.alike ? Result<std::int64_t>(run.same) : parts_.index->entry(run.first.value);
+  const auto nbytes = entry ? measure_entry(*entry, scan) : unknown_or(entry.error());
+  if (!nbytes) return Failure(nbytes.error());
+  sizes.nbytes = *nbytes;
+  return std::optional(sizes);
+}
+
+Result<std::optional<std::int32_t>> FrameContainer::measure_entry(std::int64_t entry, HeaderScan& scan) const {
+  const auto place = place_of_entry(entry);
   if (!place) return unknown_or(place.error());
   if (place->special != SpecialValue::none) return std::optional<std::int32_t>();
   const auto bytes = scan.header_at(*place);

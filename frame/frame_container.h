@@ -16,6 +16,7 @@
 
 #include "frame/chunk_table.h"
 #include "frame/container.h"
+#include "frame/fixed_metalayers.h"
 #include "frame/frame_header.h"
 #include "frame/index_cache.h"
 #include "frame/offset_index.h"
@@ -46,13 +47,22 @@ class FrameContainer : public Container {
   Result<ChunkPlace> place(ChunkNumber chunk) const override;
   Result<ChunkSpan> locate(FlatOffset at) const override;
   Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override;
+  std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const override;
+  std::int64_t chunks_decoded_together() const override;
   const codec::ChunkEnvironment& environment() const override { return environment_; }
-  const std::vector<Metalayer>& metalayers() const override { return parts_.metalayers.layers; }
+  const std::vector<MetalayerPlace>& metalayer_places() const override { return parts_.metalayers.layers; }
+  Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const override;
   const std::optional<Error>& metalayer_damage() const override { return parts_.metalayers.damage; }
   std::vector<std::string> lost_metalayers() const override { return parts_.metalayers.lost; }
   std::vector<std::string> vlmetalayer_names() const override;
+  std::uint64_t stored_bytes() const override { return parts_.source->stored(); }
+  /// The chunk that holds the content of one, as it is stored, and its length.
+  Result<std::uint64_t> stored_vlmetalayer_length(const std::string& name) const;
+  Result<std::vector<std::uint8_t>> stored_vlmetalayer(const std::string& name, ParseBudget& budget) const;
   const std::optional<Error>& vlmetalayer_damage() const override { return parts_.trailer.map.damage; }
+  Result<std::uint64_t> vlmetalayer_length(const std::string& name) const override;
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;
+  Result<void> check_vlmetalayer(const std::string& name, ParseBudget& budget) const override;
 
   /// What the index says of a chunk, as it is stored. REQUIRES: 0 <= chunk < chunk_count().
   Result<std::int64_t> index_entry(ChunkNumber chunk) const { return parts_.index->entry(chunk.value); }
@@ -65,6 +75,9 @@ class FrameContainer : public Container {
   explicit FrameContainer(FrameParts parts);
 
   const FrameParts& parts() const { return parts_; }
+
+  /// Where the content of a variable-length metalayer lies.
+  virtual Result<VlmetaChunk> vlmetalayer_chunk(const std::string& name) const;
 
   /// Fills in source, offset and limit of the chunk that `entry` (not negative) of the index refers to.
   virtual Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const = 0;
@@ -79,12 +92,15 @@ class FrameContainer : public Container {
   Result<ChunkPlace> place_of_entry(std::int64_t entry) const;
   Result<std::shared_ptr<const ChunkTable>> chunk_table() const;
   Result<ChunkTable> measure_chunks() const;
-  Result<std::optional<std::int32_t>> measure(std::int64_t chunk, HeaderScan& scan) const;
+  Result<std::optional<ChunkTable::Sizes>> measure(ChunkRuns& runs, HeaderScan& scan) const;
+  Result<std::optional<std::int32_t>> measure_entry(std::int64_t entry, HeaderScan& scan) const;
+  std::uint64_t most_runs() const;
 
   const FrameParts parts_;
   const codec::ChunkEnvironment environment_;
   mutable std::mutex table_mutex_;
   mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
+  mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why there is none
 };
 
 }  // namespace cframefs::frame

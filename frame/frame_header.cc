@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 
@@ -166,7 +167,9 @@ Result<void> check_extent(const FrameHeader& header, std::uint64_t available) {
   return {};
 }
 
-MetalayerMap parse_map(ByteView bytes, std::size_t max_entries) {
+namespace {
+
+MetalayerMap entries_of_map(ByteView bytes, std::size_t max_entries) {
   MetalayerMap map;
   const auto damaged = [&map](std::string reason) {
     map.damage = Error{ErrorKind::corruption, 0, std::move(reason)};
@@ -201,40 +204,23 @@ MetalayerMap parse_map(ByteView bytes, std::size_t max_entries) {
   return map;
 }
 
-MetalayerSection parse_metalayers(ByteView header, std::size_t map_at) {
-  MetalayerSection section;
-  if (header.size() < map_at) {
-    section.damage = Error{ErrorKind::corruption, 0, "frame header has no metalayer section"};
-    return section;
-  }
-  MetalayerMap map = parse_map(header.subspan(map_at), kMaxMetalayers);
-  section.damage = std::move(map.damage);
-  // Contents that overlapped could claim more memory than the header has.
-  std::size_t left = header.size();
-  const auto fault = [&header, &left](const MapEntry& entry) -> const char* {
-    if (entry.offset < 0) return "lies before the header";
-    const auto at = static_cast<std::size_t>(entry.offset);
-    if (at > header.size() || header.size() - at < kContentPrefix) return "lies past the header";
-    if (header[at] != kBin32) return "has no content where its offset points";
-    const std::size_t length = load_be<std::uint32_t>(&header[at + 1]);
-    if (length > header.size() - at - kContentPrefix) return "reaches past the header";
-    return length > left ? "overlaps another" : nullptr;
-  };
-  for (MapEntry& entry : map.entries) {
-    if (const char* what = fault(entry)) {
-      if (!section.damage) {
-        section.damage = Error{ErrorKind::corruption, 0, "metalayer '" + entry.name + "' " + what};
-      }
-      section.lost.push_back(std::move(entry.name));
-      continue;
-    }
-    const auto at = static_cast<std::size_t>(entry.offset);
-    const std::size_t length = load_be<std::uint32_t>(&header[at + 1]);
-    left -= length;
-    const ByteView content = header.subspan(at + kContentPrefix, length);
-    section.layers.push_back(Metalayer{std::move(entry.name), {content.begin(), content.end()}});
-  }
-  return section;
+}  // namespace
+
+MetalayerMap parse_map(ByteView bytes, std::size_t max_entries) {
+  MetalayerMap map = entries_of_map(bytes, max_entries);
+  map.sorted.resize(map.entries.size());
+  std::iota(map.sorted.begin(), map.sorted.end(), 0U);
+  std::stable_sort(map.sorted.begin(), map.sorted.end(), [&map](std::uint32_t one, std::uint32_t other) {
+    return map.entries[one].name < map.entries[other].name;
+  });
+  return map;
+}
+
+const MapEntry* MetalayerMap::find(std::string_view name) const {
+  const auto found = std::lower_bound(sorted.begin(), sorted.end(), name, [this](std::uint32_t number, auto wanted) {
+    return entries[number].name < wanted;
+  });
+  return found != sorted.end() && entries[*found].name == name ? &entries[*found] : nullptr;
 }
 
 }  // namespace cframefs::frame

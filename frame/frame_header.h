@@ -1,6 +1,6 @@
-// The header of a frame: its fixed part and the metalayers behind it.
+// The header of a frame: its fixed part, and the map of names that metalayers have here and in the trailer.
 //
-// Parsing only looks at the bytes it is given. A damaged metalayer section does not make the data unreadable, so it is
+// Parsing only looks at the bytes it is given. A damaged map does not make the data unreadable, so the damage is
 // reported beside what could be read. Format: frame_layout.h.
 //
 // Thread safety: functions and plain values. Units: bytes. Errors: corruption; unsupported for the frames of the 2.0
@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "frame/container.h"
@@ -31,15 +33,6 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes);
 /// Checks that a frame of these lengths fits into `available` bytes.
 Result<void> check_extent(const FrameHeader& header, std::uint64_t available);
 
-struct MetalayerSection {
-  std::vector<Metalayer> layers;
-  std::optional<Error> damage;    // the first there was; `layers` holds what could be read
-  std::vector<std::string> lost;  // names of those that could not, as far as they are known
-};
-
-/// The metalayers of a whole header (header_length bytes), whose map begins at `map_at`.
-MetalayerSection parse_metalayers(ByteView header, std::size_t map_at = layout::kMetalayersAt);
-
 /// One name of a map of metalayers, and where its content's C6 marker lies, as the map says (not checked).
 struct MapEntry {
   std::string name;
@@ -48,7 +41,11 @@ struct MapEntry {
 
 struct MetalayerMap {
   std::vector<MapEntry> entries;
-  std::optional<Error> damage;  // set: `entries` holds those before the damage
+  std::optional<Error> damage;        // set: `entries` holds those before the damage
+  std::vector<std::uint32_t> sorted;  // their numbers, by name
+
+  /// The first of this name; null if there is none.
+  const MapEntry* find(std::string_view name) const;
 };
 
 /// The map that begins at the first of `bytes`, which may hold more than the map.

@@ -28,30 +28,40 @@ void put_be(Bytes& to, std::uint8_t marker, T value) {
   codec::append(to, bytes);
 }
 
-/// Names with the places of their contents, then the contents. `base`: what the places count from, before the first
-/// byte. `size_offset`: how much less than the header's the size field counts.
-Bytes metalayer_map(const std::vector<Metalayer>& layers, std::size_t base, std::size_t size_offset) {
-  std::size_t length = kMapEntriesAt;
+std::vector<MetalayerLength> lengths_of(const std::vector<Metalayer>& layers) {
+  std::vector<MetalayerLength> lengths;
   for (const Metalayer& layer : layers)
+    lengths.push_back({layer.name, layer.content.size()});
+  return lengths;
+}
+
+/// Names with the places of their contents, which follow. `base`: what the places count from, before the first byte.
+/// `size_offset`: how much less than the header's the size field counts.
+Bytes metalayer_map(const std::vector<MetalayerLength>& layers, std::size_t base, std::size_t size_offset) {
+  std::size_t length = kMapEntriesAt;
+  for (const MetalayerLength& layer : layers)
     length += 1 + layer.name.size() + 5;
   const auto count = static_cast<std::uint16_t>(layers.size());
   Bytes map = {kFixArray3};
   put_be(map, kUint16, static_cast<std::uint16_t>(length - size_offset));
   put_be(map, kMap16, count);
   std::size_t place = base + length + 3;
-  for (const Metalayer& layer : layers) {
+  for (const MetalayerLength& layer : layers) {
     map.push_back(static_cast<std::uint8_t>(kFixString + layer.name.size()));
     for (const char c : layer.name)
       map.push_back(static_cast<std::uint8_t>(c));
     put_be(map, kInt32, static_cast<std::int32_t>(place));
-    place += kContentPrefix + layer.content.size();
+    place += kContentPrefix + layer.length;
   }
   put_be(map, kArray16, count);
-  for (const Metalayer& layer : layers) {
-    put_be(map, kBin32, static_cast<std::uint32_t>(layer.content.size()));
-    codec::append(map, layer.content);
-  }
   return map;
+}
+
+void append_contents(Bytes& to, const std::vector<Metalayer>& layers) {
+  for (const Metalayer& layer : layers) {
+    codec::append(to, content_prefix(layer.content.size()));
+    codec::append(to, layer.content);
+  }
 }
 
 std::uint8_t general_flags(const NewFrame& frame) {
@@ -123,7 +133,8 @@ void put_switch(const HeaderSwitch& fields, ByteSpan header) {
 
 Bytes with_metalayers(ByteView header, const std::vector<Metalayer>& layers) {
   Bytes bytes(header.begin(), header.begin() + kFixedHeaderLength);
-  codec::append(bytes, metalayer_map(layers, kMetalayersAt, 0));
+  codec::append(bytes, metalayer_map(lengths_of(layers), kMetalayersAt, 0));
+  append_contents(bytes, layers);
   store_be(&bytes[kHeaderLengthAt], static_cast<std::int32_t>(bytes.size()));
   return bytes;
 }
@@ -146,13 +157,30 @@ Result<void> check_metalayer_room(const std::vector<Metalayer>& layers) {
   return check_metalayer_room(contents);
 }
 
-Bytes trailer_image(const std::vector<Metalayer>& stored) {
+Bytes trailer_begin(const std::vector<MetalayerLength>& layers) {
   Bytes bytes = {kFixArray4, 1};
-  codec::append(bytes, metalayer_map(stored, kTrailerMapAt, 1));
-  const auto length = static_cast<std::uint32_t>(bytes.size() + kTrailerEnd);
-  put_be(bytes, kUint32, length);
+  codec::append(bytes, metalayer_map(layers, kTrailerMapAt, 1));
+  return bytes;
+}
+
+Bytes content_prefix(std::uint64_t length) {
+  Bytes bytes;
+  put_be(bytes, kBin32, static_cast<std::uint32_t>(length));
+  return bytes;
+}
+
+Bytes trailer_end(std::uint64_t before) {
+  Bytes bytes;
+  put_be(bytes, kUint32, static_cast<std::uint32_t>(before + kTrailerEnd));
   bytes.push_back(kFixExt16);
   bytes.insert(bytes.end(), 1 + 16, 0);  // no fingerprint
+  return bytes;
+}
+
+Bytes trailer_image(const std::vector<Metalayer>& stored) {
+  Bytes bytes = trailer_begin(lengths_of(stored));
+  append_contents(bytes, stored);
+  codec::append(bytes, trailer_end(bytes.size()));
   return bytes;
 }
 
@@ -169,8 +197,9 @@ Bytes metalayer_chunk(ByteView plain) {
 
 Bytes empty_frame(const NewFrame& frame) {
   Bytes bytes = with_metalayers(fixed_header(frame), frame.metalayers);
-  const Bytes trailer = trailer_image({});
+  const Bytes trailer = trailer_image(frame.vlmetalayers);
   HeaderSwitch fields;
+  fields.has_vlmetalayers = !frame.vlmetalayers.empty();
   fields.frame_length = bytes.size() + trailer.size();
   fields.chunksize = frame.chunksize;
   put_switch(fields, bytes);

@@ -18,7 +18,8 @@ struct NewFrame {
   codec::EncodeParameters encode;
   std::int32_t chunksize = 0;  // 0: chunks of any size, that is for copies alone
   std::vector<Metalayer> metalayers;
-  bool vl_blocks = false;  // chunks may have blocks of variable length: for copies alone, too
+  bool vl_blocks = false;                    // chunks may have blocks of variable length: for copies alone, too
+  std::vector<Metalayer> vlmetalayers = {};  // contents are chunks
 };
 
 /// The bytes of a valid frame without chunks. REQUIRES: at most 16 metalayers, names of 1 to 31 bytes.
@@ -51,6 +52,18 @@ std::vector<std::uint8_t> with_metalayers(ByteView header, const std::vector<Met
 /// not.
 Result<void> check_metalayer_room(const std::vector<std::uint64_t>& contents);  // lengths
 Result<void> check_metalayer_room(const std::vector<Metalayer>& layers);
+
+/// What a map says of a metalayer.
+struct MetalayerLength {
+  std::string name;
+  std::uint64_t length = 0;  // of its content
+};
+
+// A trailer piece by piece: its begin, each content behind its prefix, its end.
+std::vector<std::uint8_t> trailer_begin(const std::vector<MetalayerLength>& layers);
+std::vector<std::uint8_t> content_prefix(std::uint64_t length);
+/// `before`: bytes of the trailer that lie before its end.
+std::vector<std::uint8_t> trailer_end(std::uint64_t before);
 
 /// A trailer with these variable-length metalayers. `content`: the chunk that holds the plain bytes.
 std::vector<std::uint8_t> trailer_image(const std::vector<Metalayer>& stored);

@@ -11,6 +11,9 @@
 
 namespace cframefs::frame {
 
+/// What one write to a disk puts there whole or not at all. The header begins at such a place.
+inline constexpr std::size_t kSector = 512;
+
 /// A state that is written and not switched to yet.
 struct FrameWriter::Next {
   std::vector<std::uint8_t> header;

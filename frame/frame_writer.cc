@@ -9,9 +9,11 @@
 
 #include "frame/advisory_lock.h"
 #include "frame/cframe.h"
+#include "frame/dead_space.h"
 #include "frame/frame_writer-inl.h"
 #include "frame/live_copy.h"
 #include "frame/open.h"
+#include "frame/parse_budget.h"
 #include "frame/patched_source.h"
 #include "frame/replacement_file.h"
 #include "frame/sparse_frame.h"
@@ -28,15 +30,6 @@ using codec::stale;
 using codec::unsupported;
 
 using Bytes = std::vector<std::uint8_t>;
-
-/// What one write to a disk puts there whole or not at all. The header begins at such a place.
-constexpr std::size_t kSector = 512;
-
-/// So many dead bytes are never worth a new file.
-constexpr std::uint64_t kFewDeadBytes = std::uint64_t{32} << 10;
-
-/// Of more chunks than these that go at once, the length is guessed from all chunks' instead of read.
-constexpr std::int64_t kMostMeasured = 4096;
 
 /// One past the last byte of the header that a commit changes.
 std::size_t switch_end(ByteView header, ByteView next) {
@@ -118,6 +111,10 @@ Result<void> FrameWriter::load(int frame) {
   const auto status = files_.status(file_->fd());
   if (!status) return Failure(status.error());
   is_blank_ = status->st_size == 0;
+  // Both are held and written again, the trailer twice where a metalayer changes.
+  ParseBudget budget = ParseBudget::asked(container_->stored_bytes());
+  const std::uint64_t held = 2 * (parameters().header_length + container_->trailer().length);
+  if (auto fits = budget.take_memory(held, "header and trailer"); !fits) return fits;
   auto header = is_blank_ ? Result<Bytes>(blank_frame())
                           : read_bytes(files_, file_->fd(), FileOffset{0}, parameters().header_length);
   if (!header) return Failure(header.error());
@@ -136,6 +133,10 @@ bool FrameWriter::has_changes() const {
 
 Result<void> FrameWriter::store(ChunkNumber chunk, codec::EncodedChunk encoded) {
   return pending_.store(chunk, std::move(encoded));
+}
+
+void FrameWriter::store_zeros(ChunkNumber begin, ChunkNumber end) {
+  pending_.store_zeros(begin.value, end.value);
 }
 
 Result<void> FrameWriter::resize(std::uint64_t nbytes) {
@@ -199,9 +200,9 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew, const 
       if (auto allowed = before_change(); !allowed) return allowed;
     }
     // A new file would take the frame away from others that have it open for writing.
-    const bool may_compact = std::exchange(may_compact_, may_compact_ && held->is_exclusive());
+    may_compact_ = held->is_exclusive();
     auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();
-    may_compact_ = may_compact && (may_compact_ || !held->is_exclusive());
+    if (!done && done.error().sys == ENOSPC && can_be_emptied() && may_compact_) done = empty_in_place();
     if (!done) return done;
     // Another program may have put a new file in place after the look: what was switched to is lost then.
     if (!held->is_exclusive()) {
@@ -243,89 +244,44 @@ bool FrameWriter::needs_new_file() const {
   return folder_ || is_blank_ || pending_.nbytes() == 0 || metalayers_need_new_file();
 }
 
-/// A frame of more dead bytes than live ones is written anew, if that can be done: each byte is then copied once for
-/// each byte that has died, however often a program syncs.
-Result<void> FrameWriter::append_or_compact() {
-  const std::uint64_t length = parameters().frame_length;
-  const std::uint64_t dead = std::min(dead_bytes(), length);
-  if (!may_compact_ || !has_name_ || dead <= length - dead + kFewDeadBytes) return append_and_switch();
-  auto done = make_new_file();
-  if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
-  may_compact_ = false;  // a full disk, a damaged chunk, a folder that must not be written to: not at every commit
-  return append_and_switch();
-}
-
-/// Stored bytes of the chunks that the next state does without.
-Result<std::uint64_t> FrameWriter::bytes_killed() const {
-  const std::int64_t count = container_->chunk_count();
-  std::uint64_t bytes = 0;
-  std::int64_t measured = 0;
-  const auto measure = [&](std::int64_t chunk) -> Result<void> {
-    const auto place = container_->place(ChunkNumber{chunk});
-    if (!place) return Failure(place.error());
-    if (place->special != SpecialValue::none) return {};
-    // What is damaged is dead, too; how long it was nobody knows.
-    if (const auto length = stored_length(*place)) bytes += *length;
-    ++measured;
-    return {};
-  };
-  std::int64_t killed = count - pending_.kept();
-  for (const auto& [number, encoded] : pending_.chunks())
-    killed += number < pending_.kept() ? 1 : 0;
-  if (killed > kMostMeasured) {
-    const auto average = parameters().cbytes / static_cast<std::uint64_t>(count);
-    return average * static_cast<std::uint64_t>(killed);
-  }
-  for (const auto& [number, encoded] : pending_.chunks()) {
-    if (number >= pending_.kept()) break;
-    if (auto done = measure(number); !done) return Failure(done.error());
-  }
-  for (std::int64_t chunk = pending_.kept(); chunk < count; ++chunk) {
-    if (auto done = measure(chunk); !done) return Failure(done.error());
-  }
-  return bytes;
-}
-
-std::uint64_t FrameWriter::dead_bytes() {
-  if (folder_) return 0;
-  // Unknown is taken for none: it costs space, not data.
-  if (!dead_bytes_) dead_bytes_ = measure_dead_bytes(*container_).value_or(0);
-  return *dead_bytes_;
+/// Whether the next state is one without chunks, in this file.
+bool FrameWriter::can_be_emptied() const {
+  return !failed_ && !folder_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
 }
 
 /// Appends every entry of the next state's index; blocks in which nothing changes are taken as they are.
 Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
+  using Kind = PendingChanges::Piece::Kind;
   constexpr std::int64_t kBlock = IndexEncoder::kBlockEntries;
   const std::int64_t count = pending_.chunk_count();
   const auto uniform = container_->uniform_entry();
   auto entry = next.entries.begin();
-  const auto end = next.entries.end();
   for (std::int64_t chunk = 0; chunk < count;) {
-    const auto changed = entry == end ? count : entry->first;
-    const auto block = static_cast<std::size_t>(chunk / kBlock);
-    if (chunk % kBlock == 0 && block < index_blocks_.size() && chunk + kBlock <= std::min(pending_.kept(), changed)) {
-      index.append_block(index_blocks_[block]);
-      chunk += kBlock;
-    } else if (chunk == changed) {
-      index.append(entry->second);
-      ++entry;
-      ++chunk;
-    } else if (chunk < pending_.kept() && uniform) {
-      const std::int64_t until = std::min(pending_.kept(), changed);
-      index.append_run(*uniform, until - chunk);
-      chunk = until;
-    } else if (chunk < pending_.kept()) {
-      const auto kept = container_->index_piece(ChunkNumber{chunk});
-      if (!kept) return Failure(kept.error());
-      // Not past a block: the next one may be there already.
-      const std::int64_t until = std::min({pending_.kept(), changed, (chunk / kBlock + 1) * kBlock});
-      const auto some = std::min(kept->entries.size(), static_cast<std::size_t>(until - chunk));
-      index.append_all(kept->entries.first(some));
-      chunk += static_cast<std::int64_t>(some);
+    const PendingChanges::Piece piece = pending_.piece(chunk);
+    if (piece.kind == Kind::changed) {
+      index.append((entry++)->second);
+    } else if (piece.kind == Kind::zeros) {
+      index.append_run(layout::kZerosEntry, piece.end - chunk);
+    } else if (uniform) {
+      index.append_run(*uniform, piece.end - chunk);
     } else {
-      index.append_run(layout::kZerosEntry, changed - chunk);
-      chunk = changed;
+      while (chunk < piece.end) {
+        const auto block = static_cast<std::size_t>(chunk / kBlock);
+        if (chunk % kBlock == 0 && block < index_blocks_.size() && chunk + kBlock <= piece.end) {
+          index.append_block(index_blocks_[block]);
+          chunk += kBlock;
+          continue;
+        }
+        const auto kept = container_->index_piece(ChunkNumber{chunk});
+        if (!kept) return Failure(kept.error());
+        // Not past a block: the next one may be there already.
+        const std::int64_t until = std::min(piece.end, (chunk / kBlock + 1) * kBlock);
+        const auto some = std::min(kept->entries.size(), static_cast<std::size_t>(until - chunk));
+        index.append_all(kept->entries.first(some));
+        chunk += static_cast<std::int64_t>(some);
+      }
     }
+    chunk = piece.end;
   }
   return {};
 }
@@ -391,7 +347,7 @@ Result<void> FrameWriter::append_and_switch() {
   Next next;
   next.file = file_;
   next.header = next_header();
-  const auto killed = bytes_killed();
+  const auto killed = measure_killed_bytes(*container_, pending_);
   if (!killed) return Failure(killed.error());
   next.dead_bytes = dead_bytes() + *killed + (end - header_.size() - parameters().cbytes);
 
@@ -465,7 +421,7 @@ Result<void> FrameWriter::make_new_file() {
   }
   if (folder_ && durable) {
     // The names of the new chunk files, before an index that refers to them.
-    if (auto synced = files_.sync(folder_->fd(), false); !synced) {
+    if (auto synced = sync_directory(files_, folder_->fd()); !synced) {
       failed_ = true;
       return synced;
     }

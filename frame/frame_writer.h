@@ -97,17 +97,21 @@ class FrameWriter {
   /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All but the last have chunksize() bytes; a last one
   /// that is short must be stored again, whole, before a commit that has chunks behind it.
   Result<void> store(ChunkNumber chunk, codec::EncodedChunk encoded);
+  /// Chunks become zeros, however many: a run costs as much as one chunk. REQUIRES: 0 <= begin <= end <= chunk_count().
+  void store_zeros(ChunkNumber begin, ChunkNumber end);
   /// Longer: zero chunks, which take 8 bytes of index each. Shorter: chunks go. A stored chunk whose length changes
   /// with it (the last one, before or after) must be stored again before the commit.
   Result<void> resize(std::uint64_t nbytes);
 
   /// Metalayers have names of 1 to 31 bytes; at most 16 of each kind.
   Result<void> set_vlmetalayer(const std::string& name, ByteView content);
+  /// The same of a content that is a chunk already, which the caller has checked.
+  Result<void> set_stored_vlmetalayer(const std::string& name, std::vector<std::uint8_t> chunk);
   Result<void> remove_vlmetalayer(const std::string& name);
   Result<void> set_metalayer(const std::string& name, ByteView content);
 
-  /// Puts another empty frame in the place of this one, whole or not at all. Forgets what is pending. REQUIRES: it is
-  /// empty and has a name. stale, as in commit(): it is not empty any more.
+  /// Puts another empty frame in the place of this one, whole or not at all, with the metalayers of this one. Forgets
+  /// what is pending. REQUIRES: it is empty and has a name. stale, as in commit(): it is not empty any more.
   Result<void> replace_empty(const NewFrame& wanted);
 
   /// A frame that is being written beside this one, to take its place whole. No other program commits to this one
@@ -124,6 +128,16 @@ class FrameWriter {
   /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
   /// makes earlier ordered commits so.
   Result<void> commit(Durability durability, const BeforeChange& before_change = nullptr);
+  /// Whether the filesystem has room for a new file of what is live, as far as it tells.
+  bool has_room_for_copy();
+  /// Called before something is done that takes bytes away from programs that read an older state, or the committed one
+  /// if that has chunks and the next one has none.
+  void on_overwrite(std::function<void()> tell) { on_overwrite_ = std::move(tell); }
+  /// Gives the dead bytes of the committed state back to the filesystem as holes; the state is made durable before.
+  /// Returns how many bytes that were: none if another program holds a lock on the frame, or may read an older state
+  /// and shows it by a lock. Programs that read an older state without a lock find zeros in the place of its chunks: so
+  /// this is for disks that are full. What is pending stays.
+  Result<std::uint64_t> punch_dead_bytes();
   /// From now on a lock that another program holds is waited for so long. `past_frame`: and then the frame's own lock
   /// is done without, as at the end of a mount; the side-car's is not.
   void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
@@ -166,18 +180,21 @@ class FrameWriter {
   Result<void> check_named() const;
   Result<std::uint64_t> cut_tail_locked();
   bool needs_new_file() const;
+  bool can_be_emptied() const;
   bool metalayers_need_new_file() const;
   Result<std::vector<Metalayer>> stored_vlmetalayers() const;
+  Result<void> change_vlmetalayers(const std::function<Result<void>(std::vector<Metalayer>&)>& change);
+  Result<NewFrame> with_all_metalayers(NewFrame wanted) const;
   Result<std::vector<std::uint8_t>> next_trailer() const;
   std::vector<std::uint8_t> next_header() const;
   bool next_has_vlmetalayers() const;
 
-  Result<std::uint64_t> bytes_killed() const;
   Result<void> encode_index(Next& next, IndexEncoder& index) const;
   Result<void> write_behind(Next& next);
   Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, TailWriter& out) const;
   Result<void> open_next(Next& next) const;
   Result<void> append_or_compact();
+  Result<void> empty_in_place();
   Result<void> append_and_switch();
   Result<void> switch_to(const Next& next);
   Result<void> make_new_file();
@@ -210,7 +227,9 @@ class FrameWriter {
   bool ever_synced_ = true;  // something in the file is
   bool failed_ = false;      // a sync failed
   bool past_frame_lock_ = false;
-  bool may_compact_ = true;  // nothing has kept a commit from it
+  std::function<void()> on_overwrite_ = [] {};
+  bool may_compact_ = true;         // no other program has the frame open
+  std::uint64_t compact_from_ = 0;  // dead bytes with which a compaction that failed is tried again
   std::optional<std::uint64_t> dead_bytes_;
 };
 

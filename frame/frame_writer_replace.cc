@@ -59,6 +59,18 @@ Result<void> FrameWriter::check_named() const {
   return {};
 }
 
+/// `wanted` with the metalayers of both kinds that the frame has.
+Result<NewFrame> FrameWriter::with_all_metalayers(NewFrame wanted) const {
+  if (const auto& damage = container_->metalayer_damage()) return Failure(*damage);
+  auto fixed = container_->metalayers();
+  if (!fixed) return Failure(fixed.error());
+  auto variable = stored_vlmetalayers();
+  if (!variable) return Failure(variable.error());
+  wanted.metalayers = std::move(*fixed);
+  wanted.vlmetalayers = std::move(*variable);
+  return wanted;
+}
+
 Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
   if (parameters().nbytes != 0 || !has_name_) return codec::invalid("only an empty frame is replaced");
@@ -69,7 +81,9 @@ Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   if (auto same = check_unchanged(); !same) return same;
   auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
   if (!replacement) return codec::Failure(replacement.error());
-  std::vector<std::uint8_t> image = empty_frame(wanted);
+  const auto with_layers = with_all_metalayers(wanted);
+  if (!with_layers) return codec::Failure(with_layers.error());
+  std::vector<std::uint8_t> image = empty_frame(*with_layers);
   if (folder_) image[layout::kFrameTypeAt] = header_[layout::kFrameTypeAt];
   Next next;
   next.file = replacement->file();

@@ -6,6 +6,8 @@
 
 #include <zlib.h>
 
+#include "frame/parse_budget.h"
+
 namespace cframefs::frame {
 
 namespace {
@@ -120,6 +122,11 @@ Result<std::shared_ptr<const InflatedSource>> InflatedSource::open(std::shared_p
                                                                    std::shared_ptr<InflateMemory> memory) {
   if (stream.size / kMostRatio > stream.stored) {
     return corrupt("zip: '" + stream.name + "' cannot inflate to as many bytes as the directory says");
+  }
+  // Its end is read first, and often nothing else. What frames compressed does not become much shorter again.
+  if (stream.size > ParseBudget::asked(stream.stored).work_left()) {
+    return codec::unsupported("zip: '" + stream.name + "' inflates from " + std::to_string(stream.stored) + " to " +
+                              std::to_string(stream.size) + " bytes, which frames do not");
   }
   return std::shared_ptr<const InflatedSource>(
       new InflatedSource(std::move(source), std::move(stream), std::move(memory)));

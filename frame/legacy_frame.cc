@@ -27,19 +27,15 @@ class LegacyFrame final : public FrameContainer {
     return {kUsermeta};
   }
 
-  Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override {
-    if (trailer_.usermeta_size == 0 || name != kUsermeta) return FrameContainer::vlmetalayer(name);
-    std::vector<std::uint8_t> stored(static_cast<std::size_t>(trailer_.usermeta_size));
+ private:
+  Result<VlmetaChunk> vlmetalayer_chunk(const std::string& name) const override {
+    if (trailer_.usermeta_size == 0 || name != kUsermeta) return FrameContainer::vlmetalayer_chunk(name);
     const FileOffset at{trailer_.usermeta_at};
-    if (auto done = parts().source->read(at, stored); !done) return Failure(done.error());
-    auto content = unpack_vlmetalayer(name, stored);
-    if (!content && !content.error().file_offset) {
-      content.error().file_offset = parts().source->place().value + at.value;
-    }
-    return content;
+    auto chunk = look_at_vlmetalayer(*parts().source, name, at, trailer_.usermeta_size);
+    if (!chunk && !chunk.error().file_offset) chunk.error().file_offset = parts().source->place().value + at.value;
+    return chunk;
   }
 
- private:
   Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
     return find_in_section(entry, codec::kMinHeaderLength, place);
   }
@@ -104,9 +100,9 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
 
   FrameParameters& parameters = parts.header.parameters;
   if (header->metalayers_at != 0) {
-    const auto whole = windows.get(FileOffset{0}, static_cast<std::size_t>(parameters.header_length));
-    if (!whole) return Failure(whole.error());
-    parts.metalayers = parse_metalayers(*whole, header->metalayers_at);
+    auto metalayers = read_metalayers(windows, parameters.header_length, header->metalayers_at);
+    if (!metalayers) return Failure(metalayers.error());
+    parts.metalayers = std::move(*metalayers);
   }
   const auto trailer = read_legacy_trailer(windows, *header);
   if (!trailer) return at_place(bytes, parameters.frame_length, trailer.error());

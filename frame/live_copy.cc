@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,6 @@ using codec::SpecialValue;
 
 /// Small chunks lie close together: this much is read at once.
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 18;
-
-/// Frames of more chunks are not measured, and of the others only so many chunks are looked at.
-constexpr std::int64_t kMostCounted = 1 << 16;
-constexpr std::size_t kMostGaps = 256;
 
 class ChunkCopier {
  public:
@@ -96,38 +91,6 @@ std::int64_t special_entry_of(SpecialValue special) {
   return layout::special_entry(static_cast<std::uint64_t>(special));
 }
 
-Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
-  const std::int64_t count = frame.chunk_count();
-  if (count == 0 || count > kMostCounted || frame.uniform_entry()) return std::uint64_t{0};
-  struct Stored {
-    std::uint64_t offset;  // in the chunk section
-    std::int64_t chunk;
-    std::uint64_t room;  // up to the next one
-  };
-  std::vector<Stored> stored;
-  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-    const auto entry = frame.index_entry(ChunkNumber{chunk});
-    if (!entry) return Failure(entry.error());
-    if (*entry >= 0) stored.push_back({static_cast<std::uint64_t>(*entry), chunk, 0});
-  }
-  const std::uint64_t section = frame.parameters().cbytes;
-  if (stored.empty()) return section;
-  std::sort(stored.begin(), stored.end(), [](const Stored& a, const Stored& b) { return a.offset < b.offset; });
-  if (stored.back().offset > section) return codec::corrupt("chunk past the chunk section");
-  for (std::size_t i = 0; i < stored.size(); ++i)
-    stored[i].room = (i + 1 < stored.size() ? stored[i + 1].offset : section) - stored[i].offset;
-  std::uint64_t dead = stored.front().offset;
-  const std::size_t looked_at = std::min(stored.size(), kMostGaps);
-  std::nth_element(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(looked_at - 1), stored.end(),
-                   [](const Stored& a, const Stored& b) { return a.room > b.room; });
-  for (const Stored& chunk : std::span(stored).first(looked_at)) {
-    const auto place = frame.place(ChunkNumber{chunk.chunk});
-    if (!place) return Failure(place.error());
-    if (const auto length = stored_length(*place)) dead += chunk.room - std::min(chunk.room, *length);
-  }
-  return dead;
-}
-
 namespace {
 
 /// Copies kept chunks from `chunk` on, up to `until` or as far as their entries are decoded together.
@@ -165,26 +128,29 @@ Result<std::int64_t> copy_some(const FrameContainer& from, std::int64_t chunk, s
 Result<void> copy_live_chunks(const FrameContainer& from, const PendingChanges& pending, std::uint64_t section,
                               TailWriter& out, IndexEncoder& index) {
   ChunkCopier copier(from, out);
-  auto next = pending.chunks().begin();
-  const auto end = pending.chunks().end();
   const std::int64_t count = pending.chunk_count();
   for (std::int64_t chunk = 0; chunk < count;) {
-    const std::int64_t changed = next == end ? count : next->first;
-    if (chunk == changed) {
-      const codec::EncodedChunk& encoded = next->second;
-      const bool stored = encoded.special == SpecialValue::none;
-      index.append(stored ? static_cast<std::int64_t>(out.position() - section) : special_entry_of(encoded.special));
-      if (auto put = out.append(encoded.bytes); !put) return put;
-      ++next;
-      ++chunk;
-    } else if (chunk < pending.kept()) {
-      const auto done = copy_some(from, chunk, std::min(changed, pending.kept()), section, copier, out, index);
-      if (!done) return Failure(done.error());
-      chunk = *done;
-    } else {
-      index.append_run(layout::kZerosEntry, changed - chunk);
-      chunk = changed;
+    const PendingChanges::Piece piece = pending.piece(chunk);
+    switch (piece.kind) {
+      case PendingChanges::Piece::Kind::changed: {
+        const codec::EncodedChunk& encoded = *piece.chunk;
+        const bool stored = encoded.special == SpecialValue::none;
+        index.append(stored ? static_cast<std::int64_t>(out.position() - section) : special_entry_of(encoded.special));
+        if (auto put = out.append(encoded.bytes); !put) return put;
+        break;
+      }
+      case PendingChanges::Piece::Kind::zeros:
+        index.append_run(layout::kZerosEntry, piece.end - chunk);
+        break;
+      case PendingChanges::Piece::Kind::kept:
+        while (chunk < piece.end) {
+          const auto done = copy_some(from, chunk, piece.end, section, copier, out, index);
+          if (!done) return Failure(done.error());
+          chunk = *done;
+        }
+        break;
     }
+    chunk = piece.end;
   }
   return {};
 }

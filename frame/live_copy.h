@@ -1,4 +1,4 @@
-// What of a frame is alive: copied one chunk behind the other, with what is pending; and how much is not.
+// What of a frame is alive: copied one chunk behind the other, with what is pending.
 //
 // Thread safety: one thread. Errors: io; corruption of a chunk's header or the index; unsupported, for entries that
 // share bytes (a copy would be larger than the frame, without bound).
@@ -17,10 +17,6 @@ Result<void> copy_live_chunks(const FrameContainer& from, const PendingChanges& 
 
 /// The same with all chunks as they are committed, of whatever sizes.
 Result<void> copy_all_chunks(const FrameContainer& from, std::uint64_t section, TailWriter& out, IndexEncoder& index);
-
-/// Bytes of the chunk section that no chunk takes, or fewer: only the chunks before the widest gaps are looked at, and
-/// nothing in frames of very many chunks.
-Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame);
 
 /// Stored length of the chunk at `place`, from its header.
 Result<std::uint64_t> stored_length(const ChunkPlace& place);

@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "codec/bytes.h"
+#include "frame/parse_budget.h"
 
 namespace cframefs::frame {
 
 /// None if this is not msgpack, or nested more than 32 levels deep, which the parser would follow by recursion.
-std::optional<nlohmann::json> parse_msgpack(codec::ByteView content);
+/// unsupported: the values would take more memory than `budget` has left; they stay taken from it.
+codec::Result<std::optional<nlohmann::json>> parse_msgpack(codec::ByteView content, ParseBudget& budget);
 
 }  // namespace cframefs::frame

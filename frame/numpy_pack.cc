@@ -14,6 +14,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMostDimensions = 64;
 constexpr int kDeepestItem = 32;
+/// The longest text that is parsed, which takes some 50 times its length: a lookup asks what the file is.
+constexpr std::uint64_t kMostPackText = std::uint64_t{512} << 10;
 
 /// A type as old releases wrote it, in JSON: a string, or a list of fields, each [name, type] or [name, type, shape].
 /// As the Python literal that it was; nullopt: it is none.
@@ -81,6 +83,7 @@ std::optional<std::uint64_t> NumpyPack::nbytes() const {
 }
 
 std::optional<NumpyPack> parse_numpy_metadata(ByteView text) {
+  if (text.size() > kMostPackText) return std::nullopt;
   const json metadata = json::parse(text.begin(), text.end(), nullptr, false);
   if (!metadata.is_object() || !metadata.contains("container") || metadata["container"] != "numpy") return std::nullopt;
   if (!metadata.contains("dtype") || !metadata.contains("shape") || !metadata.contains("order")) return std::nullopt;
@@ -103,6 +106,7 @@ std::optional<NumpyPack> parse_numpy_metadata(ByteView text) {
 Result<std::optional<NumpyPack>> numpy_pack_of(const Container& container) {
   if (container.parameters().kind != "bloscpack") return std::optional<NumpyPack>();
   for (const std::string& name : container.vlmetalayer_names()) {
+    if (const auto length = container.vlmetalayer_length(name); length && *length > kMostPackText) continue;
     const auto text = container.vlmetalayer(name);
     if (!text) {
       if (text.error().kind == codec::ErrorKind::io) return codec::Failure(text.error());

@@ -1,10 +1,12 @@
 #include "frame/offset_index.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "frame/chunk_prefix.h"
 #include "frame/frame_layout.h"
 
 namespace cframefs::frame {
@@ -21,9 +23,9 @@ constexpr std::uint32_t kEntryBytes = sizeof(std::int64_t);
 constexpr std::uint32_t kDefaultUnit = 2048;
 
 /// A block of the index is decoded whole. This plain length is always allowed; it fits into the cache …
-constexpr std::uint64_t kFreeBlock = std::uint64_t{4} << 20;
+constexpr std::uint64_t kFreeIndexBlock = std::uint64_t{4} << 20;
 /// … and this many times what the block takes in the file. Beyond, a few bytes would be made to claim gigabytes.
-constexpr std::uint64_t kMaxExpansion = 256;
+constexpr std::uint64_t kMaxIndexExpansion = 256;
 
 bool is_hole(std::int64_t entry) {
   return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry;
@@ -57,9 +59,7 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
   if (header->nbytes % kEntryBytes != 0) {
     return fail(corrupt("plain length " + std::to_string(header->nbytes) + " is no multiple of 8").value());
   }
-  const auto prefix = windows.get(at, static_cast<std::size_t>(codec::ChunkDecoder::prefix_size(*header)));
-  if (!prefix) return fail(prefix.error());
-  auto decoder = codec::ChunkDecoder::parse(*prefix);
+  auto decoder = parse_chunk(*source, at, *header, windows.peek(at, static_cast<std::size_t>(header->cbytes)));
   if (!decoder) return fail(decoder.error());
   auto index = std::make_unique<OffsetIndex>(Private{}, source, at, std::move(*decoder), std::move(cache));
   index->choose_unit();
@@ -80,7 +80,8 @@ void OffsetIndex::choose_unit() {
   unit_entries_ = kDefaultUnit;
   if (decoder_.block_count() == 0 || decoder_.header().vl_blocks) return;
   const std::uint64_t block = decoder_.block_range(0).size();
-  if (block % kEntryBytes == 0) unit_entries_ = static_cast<std::uint32_t>(block / kEntryBytes);
+  unit_is_block_ = block % kEntryBytes == 0;
+  if (unit_is_block_) unit_entries_ = static_cast<std::uint32_t>(block / kEntryBytes);
 }
 
 /// Special chunks repeat themselves: those of a value of 1, 2, 4 or 8 bytes with every entry, those of a longer one
@@ -115,21 +116,52 @@ Result<OffsetIndex::Piece> OffsetIndex::piece(std::int64_t from) const {
   return Piece{std::move(*block), entries};
 }
 
+Result<std::optional<std::int64_t>> OffsetIndex::unit_value(std::int64_t chunk) const {
+  constexpr std::optional<std::int64_t> kNotKnown;
+  // Eight streams of runs, and what may follow them.
+  constexpr std::size_t kMostStored = 128;
+  if (!unit_is_block_) return kNotKnown;
+  const auto block = static_cast<std::uint32_t>(chunk / unit_entries_);
+  const codec::ByteRange range = decoder_.stored_range(block);
+  std::array<std::uint8_t, kMostStored> bytes{};
+  if (range.size() > bytes.size()) return kNotKnown;
+  const ByteSpan stored = ByteSpan(bytes).first(static_cast<std::size_t>(range.size()));
+  if (auto done = source_->read(FileOffset{at_.value + range.begin}, stored); !done) return Failure(done.error());
+  const std::vector<std::uint8_t> repeated = decoder_.repeated_bytes(block, stored);
+  if (repeated.empty() || kEntryBytes % repeated.size() != 0) return kNotKnown;
+  std::array<std::uint8_t, kEntryBytes> entry{};
+  for (std::size_t i = 0; i < entry.size(); ++i)
+    entry[i] = repeated[i % repeated.size()];
+  return std::optional(codec::load_le<std::int64_t>(entry.data()));
+}
+
 Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
   if (from >= count_) return count_;
   if (uniform_) return is_hole(*uniform_) == hole ? from : count_;
   // What is not found within a period is nowhere.
   const std::int64_t end = period_ > 0 && period_ < count_ - from ? from + period_ : count_;
+  Entries large;
   while (from < end) {
-    const auto number = static_cast<std::uint64_t>(from);
-    const auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
-    if (!block) return Failure(block.error());
-    const auto& entries = **block;
-    const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(number % unit_entries_);
-    const auto found =
-        std::find_if(begin, entries.end(), [hole](std::int64_t entry) { return is_hole(entry) == hole; });
-    from += found - begin;
-    if (found != entries.end()) return from;
+    const auto value = unit_value(from);
+    if (!value) return Failure(located(value.error()));
+    if (*value) {
+      if (is_hole(**value) == hole) return from;
+      from = unit_end(from);
+      continue;
+    }
+    Piece piece;
+    if (unit_entries_ > kMostCached) {
+      if (auto done = decode_unit(from, large); !done) return Failure(done.error());
+      piece.entries = std::span<const std::int64_t>(large).subspan(static_cast<std::size_t>(from - unit_begin(from)));
+    } else {
+      auto there = this->piece(from);
+      if (!there) return Failure(there.error());
+      piece = std::move(*there);
+    }
+    const auto found = std::find_if(piece.entries.begin(), piece.entries.end(),
+                                    [hole](std::int64_t entry) { return is_hole(entry) == hole; });
+    from += found - piece.entries.begin();
+    if (found != piece.entries.end()) return from;
   }
   return count_;
 }
@@ -144,12 +176,7 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
       static_cast<std::size_t>(std::min<std::uint64_t>(unit_entries_, static_cast<std::uint64_t>(count_) - first));
   const auto begin = static_cast<std::uint32_t>(first * kEntryBytes);
   const auto end = static_cast<std::uint32_t>(begin + entries * kEntryBytes);
-  if (decoder_.needs_reference()) {
-    if (auto fits = check_size(0); !fits) return Failure(located(fits.error()));
-  }
-  for (std::uint32_t block = decoder_.block_at(begin); block <= decoder_.block_at(end - 1); ++block) {
-    if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
-  }
+  if (auto fits = check_sizes(begin, end); !fits) return Failure(fits.error());
   // Decoded where it will stay.
   auto values = cache_->new_block(entries);
   const auto context = cache_->contexts().acquire();
@@ -159,10 +186,34 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
   return IndexCache::Block(std::move(values));
 }
 
+Result<void> OffsetIndex::decode_unit(std::int64_t chunk, Entries& entries) const {
+  const std::int64_t first = unit_begin(chunk);
+  const auto begin = static_cast<std::uint32_t>(first * kEntryBytes);
+  const auto end = static_cast<std::uint32_t>(unit_end(chunk) * kEntryBytes);
+  if (auto fits = check_sizes(begin, end); !fits) return fits;
+  entries.resize((end - begin) / kEntryBytes);
+  const auto context = cache_->contexts().acquire();
+  if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(entries))); !done)
+    return Failure(located(done.error()));
+  codec::from_little_endian(std::span(entries));
+  return {};
+}
+
+/// Of all blocks that plain bytes [begin, end) need.
+Result<void> OffsetIndex::check_sizes(std::uint32_t begin, std::uint32_t end) const {
+  if (decoder_.needs_reference()) {
+    if (auto fits = check_size(0); !fits) return Failure(located(fits.error()));
+  }
+  for (std::uint32_t block = decoder_.block_at(begin); block <= decoder_.block_at(end - 1); ++block) {
+    if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
+  }
+  return {};
+}
+
 /// Whether the block is small enough to be decoded, before memory is taken for it.
 Result<void> OffsetIndex::check_size(std::uint32_t block) const {
   const std::uint64_t plain = decoder_.block_range(block).size();
-  if (plain <= std::max(kFreeBlock, kMaxExpansion * decoder_.stored_range(block).size())) return {};
+  if (plain <= std::max(kFreeIndexBlock, kMaxIndexExpansion * decoder_.stored_range(block).size())) return {};
   return codec::unsupported("block of " + std::to_string(plain) + " bytes");
 }
 

@@ -14,10 +14,12 @@
 #include "frame/bloscpack.h"
 #include "frame/bloscpack_header.h"
 #include "frame/cframe.h"
+#include "frame/elapsed.h"
 #include "frame/frame_header.h"
 #include "frame/frame_image.h"
 #include "frame/legacy_frame.h"
 #include "frame/legacy_header.h"
+#include "frame/parse_budget.h"
 #include "frame/sparse_frame.h"
 #include "frame/suffixes.h"
 
@@ -29,16 +31,14 @@ using codec::corrupt;
 using codec::Failure;
 
 /// A file that was written within this time may be in the middle of being written.
-constexpr std::chrono::nanoseconds kRecent = std::chrono::seconds(1);
+constexpr std::int64_t kRecentNs = 1'000'000'000;
 /// The reference library's writer overwrites the index before the header follows; readers wait that out.
 constexpr int kTries = 20;
 constexpr std::chrono::milliseconds kPause(1);
 constexpr int kLockTries = 1000;
 
 bool changed_recently(const struct stat& status) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto changed = std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
-  return now - changed < kRecent;
+  return age_ns(status.st_mtim) < kRecentNs;
 }
 
 struct FixedHeader {
@@ -134,6 +134,10 @@ class BorrowedFile final : public ByteSource {
   BorrowedFile(FileOps& files, int fd, FileOffset begin, std::uint64_t size)
       : files_(files), fd_(fd), begin_(begin), size_(size) {}
   std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override {
+    const auto status = files_.status(fd_);
+    return status ? std::min(size_, stored_bytes(*status)) : size_;
+  }
   FileOffset place() const override { return begin_; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the file ends too early");

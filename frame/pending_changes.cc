@@ -49,10 +49,12 @@ void PendingChanges::drop(std::int64_t chunk) {
   chunks_.erase(found);
 }
 
-/// They may have another length by now.
+/// They may have another length by now. Until they are stored again they are zeros as any.
 void PendingChanges::drop_odd_zeros() {
-  for (const std::int64_t chunk : odd_zeros_)
+  for (const std::int64_t chunk : odd_zeros_) {
     drop(chunk);
+    if (chunk < kept_) zeros_.add(chunk, chunk + 1);
+  }
   odd_zeros_.clear();
 }
 
@@ -61,7 +63,41 @@ void PendingChanges::put(std::int64_t chunk, codec::EncodedChunk encoded) {
   if (!added) bytes_ -= place->second.bytes.size();
   bytes_ += encoded.bytes.size();
   place->second = std::move(encoded);
+  zeros_.remove(chunk, chunk + 1);
   changed_ = true;
+}
+
+void PendingChanges::store_zeros(std::int64_t begin, std::int64_t end) {
+  drop_odd_zeros();
+  while (true) {
+    const auto found = chunks_.lower_bound(begin);
+    if (found == chunks_.end() || found->first >= end) break;
+    drop(found->first);
+  }
+  zeros_.add(begin, std::min(end, kept_));
+  changed_ = changed_ || begin < end;
+}
+
+PendingChanges::Piece PendingChanges::piece(std::int64_t from) const {
+  const auto next = chunks_.lower_bound(from);
+  const std::int64_t until = next == chunks_.end() ? chunk_count() : next->first;
+  if (until == from && next != chunks_.end()) return {Piece::Kind::changed, from + 1, &next->second};
+  if (from >= kept_) return {Piece::Kind::zeros, until, nullptr};
+  const auto zeros = zeros_.next(from);
+  if (zeros && zeros->begin == from) return {Piece::Kind::zeros, std::min(zeros->end, until), nullptr};
+  return {Piece::Kind::kept, std::min({kept_, until, zeros ? zeros->begin : kept_}), nullptr};
+}
+
+std::vector<ChunkIntervals::Run> PendingChanges::killed(std::int64_t committed_count) const {
+  ChunkIntervals runs = zeros_;
+  for (const auto& [number, encoded] : chunks_)
+    runs.add(number, number + 1);
+  runs.add(kept_, committed_count);
+  runs.remove(committed_count, ChunkIntervals::kEnd);
+  std::vector<ChunkIntervals::Run> found;
+  for (const auto& [begin, end] : runs.runs())
+    found.push_back({begin, end});
+  return found;
 }
 
 Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encoded) {
@@ -101,6 +137,7 @@ Result<void> PendingChanges::resize(std::uint64_t nbytes) {
     drop(std::prev(chunks_.end())->first);
   }
   kept_ = std::min(kept_, count);
+  zeros_.remove(kept_, ChunkIntervals::kEnd);
   nbytes_ = nbytes;
   changed_ = true;
   return {};
@@ -117,19 +154,26 @@ Result<std::vector<std::int64_t>> PendingChanges::odd_zeros(const FrameContainer
   }
   // Those that were special before and have another length now.
   for (const std::int64_t chunk : std::set<std::int64_t>{committed.chunk_count() - 1, count - 1}) {
-    if (chunk < 0 || chunk >= std::min(kept_, count) || chunks_.contains(chunk) || !is_odd(chunk)) continue;
+    if (chunk < 0 || chunk >= std::min(kept_, count) || !is_odd(chunk)) continue;
+    if (chunks_.contains(chunk) || zeros_.contains(chunk)) continue;
     const auto& before = committed.parameters();
     if (length_of(chunk, before.nbytes, before.chunksize) == chunk_nbytes(chunk)) continue;
     const auto entry = committed.index_entry(ChunkNumber{chunk});
     if (!entry) return codec::Failure(entry.error());
     if (*entry == layout::kZerosEntry || *entry == layout::kUninitialisedEntry) found.push_back(chunk);
   }
-  // Those that resize() has made; only the last one can have another length than the others.
-  if (kept_ >= count) return found;
-  const std::int64_t first = chunksize_ % typesize != 0 ? kept_ : count - 1;
-  if (count - first > kMostStoredZeros) return found;
-  for (std::int64_t chunk = first; chunk < count; ++chunk) {
-    if (is_odd(chunk) && !chunks_.contains(chunk)) found.push_back(chunk);
+  // Those of runs, and those that resize() has made; only the last one can have another length than the others.
+  ChunkIntervals runs = zeros_;
+  runs.add(kept_, count);
+  if (chunksize_ % typesize == 0) runs.remove(0, count - 1);
+  std::int64_t most = kMostStoredZeros;
+  for (const auto& [begin, end] : runs.runs())
+    most -= std::min(most + 1, end - begin);
+  if (most < 0) return found;
+  for (const auto& [begin, end] : runs.runs()) {
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      if (is_odd(chunk) && !chunks_.contains(chunk)) found.push_back(chunk);
+    }
   }
   return found;
 }
@@ -155,7 +199,8 @@ Result<void> PendingChanges::store_odd_zeros(const FrameContainer& committed) {
 }
 
 Result<void> PendingChanges::check_length(const FrameContainer& committed, std::int64_t chunk) const {
-  if (chunk < 0 || chunk >= std::min(kept_, chunk_count()) || chunks_.contains(chunk)) return {};
+  if (chunk < 0 || chunk >= std::min(kept_, chunk_count())) return {};
+  if (chunks_.contains(chunk) || zeros_.contains(chunk)) return {};
   const std::int32_t was = length_of(chunk, committed.parameters().nbytes, committed.parameters().chunksize);
   if (was == chunk_nbytes(chunk)) return {};
   const auto entry = committed.index_entry(ChunkNumber{chunk});

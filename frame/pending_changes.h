@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codec/chunk_encoder.h"
+#include "frame/chunk_intervals.h"
 #include "frame/frame_container.h"
 
 namespace cframefs::frame {
@@ -31,6 +32,8 @@ class PendingChanges {
   bool any_chunks() const { return changed_; }
 
   Result<void> store(ChunkNumber chunk, codec::EncodedChunk encoded);
+  /// Chunks become zeros, however many: a run costs as much as one chunk. REQUIRES: 0 <= begin <= end <= chunk_count().
+  void store_zeros(std::int64_t begin, std::int64_t end);
   Result<void> resize(std::uint64_t nbytes);
   /// Has chunks of zeros stored that are no whole number of items: the reference library reads special chunks of whole
   /// items alone. Of very many they stay special, which our own readers know how to read.
@@ -43,6 +46,22 @@ class PendingChanges {
   /// Chunks from here on that are not in chunks() are zeros, whatever the committed state says of them.
   std::int64_t kept() const { return kept_; }
 
+  /// Chunks of the next state that are of one kind.
+  struct Piece {
+    enum class Kind : std::uint8_t {
+      kept,     // as committed
+      zeros,    // not stored, whatever they were
+      changed,  // one, as `chunk` says
+    };
+    Kind kind = Kind::kept;
+    std::int64_t end = 0;  // behind the last
+    const codec::EncodedChunk* chunk = nullptr;
+  };
+  /// From a chunk on as far as they are of one kind. REQUIRES: 0 <= from < chunk_count().
+  Piece piece(std::int64_t from) const;
+  /// Runs of committed chunks that the next state does without.
+  std::vector<ChunkIntervals::Run> killed(std::int64_t committed_count) const;
+
  private:
   Result<std::vector<std::int64_t>> odd_zeros(const FrameContainer& committed) const;
   void drop(std::int64_t chunk);
@@ -51,6 +70,7 @@ class PendingChanges {
   Result<void> check_length(const FrameContainer& committed, std::int64_t chunk) const;
 
   std::map<std::int64_t, codec::EncodedChunk> chunks_;
+  ChunkIntervals zeros_;              // others, before kept_
   std::set<std::int64_t> odd_zeros_;  // those of chunks_ that store_odd_zeros() has made
   std::uint64_t nbytes_ = 0;
   std::int32_t chunksize_ = 0;

@@ -4,7 +4,9 @@
 // bytes, by convention. The newest entry stays even if it alone exceeds the bound.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <optional>
 #include <unordered_map>
@@ -28,16 +30,26 @@ class RecentMap {
   }
 
   /// Keeps `value`, unless another thread has put one there first; returns the one that is kept.
-  Value insert(const Key& key, Value value, std::size_t charge) {
+  /// `most`: what it may hold now, if that is less than the bound.
+  Value insert(const Key& key, Value value, std::size_t charge, std::size_t most = SIZE_MAX) {
     codec::MutexLock lock(mutex_);
     auto found = entries_.find(key);
     if (found != entries_.end()) return found->second->value;
     recent_.push_front(Entry{key, value, charge});
     entries_.emplace(key, recent_.begin());
     charged_ += charge;
-    while (charged_ > bound_ && recent_.size() > 1)
+    while (charged_ > std::min(bound_, most) && recent_.size() > 1)
       drop(std::prev(recent_.end()));
     return value;
+  }
+
+  /// Puts `value` in the place of what there is of this key.
+  void replace(const Key& key, Value value, std::size_t charge) {
+    {
+      codec::MutexLock lock(mutex_);
+      if (auto found = entries_.find(key); found != entries_.end()) drop(found->second);
+    }
+    insert(key, std::move(value), charge);
   }
 
  private:

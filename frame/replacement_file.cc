@@ -7,14 +7,17 @@
 
 #include <fcntl.h>
 
+#include "frame/suffixes.h"
+
 namespace cframefs::frame {
 
 namespace {
 
 using codec::Failure;
 
-/// Longer names do not fit into a folder; the end of such a one is replaced by a digest of it.
-constexpr std::size_t kMaxName = 255;
+/// A name as long as names can be leaves no room for the prefix, nor for what a mount below the source adds to it: a
+/// digest stands for such a one, and its suffix, by which that mount knows what is stored so.
+constexpr std::size_t kMaxName = 200;
 
 std::string temporary_path(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -22,8 +25,7 @@ std::string temporary_path(const std::string& path) {
   std::string name = kTemporaryPrefix + path.substr(begin);
   if (name.size() > kMaxName) {
     const std::string digest = std::to_string(std::hash<std::string>{}(name));
-    name.resize(kMaxName - digest.size());
-    name += digest;
+    name = kTemporaryPrefix + digest + std::string(container_suffix(path));
   }
   return path.substr(0, begin) + name;
 }
@@ -33,12 +35,17 @@ bool knows_no_exchange(const Error& error) {
   return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
 }
 
-/// What others may not do, the copy does without: attributes of the system, owners that only root may give.
+/// What others may not do, or the filesystem does not know, the copy does without: attributes of the system, owners
+/// that only root may give, modes, times.
 bool may_be_missing(const Error& error) {
-  return error.sys == EPERM || error.sys == EACCES || error.sys == EOPNOTSUPP || error.sys == ENODATA;
+  return is_refused_change(error) || error.sys == ENODATA;
 }
 
 }  // namespace
+
+bool is_refused_change(const Error& error) {
+  return error.sys == EPERM || error.sys == EACCES || error.sys == EOPNOTSUPP || error.sys == ENOSYS;
+}
 
 ReplacementFile::ReplacementFile(FileOps& files, int dir, std::string path, std::string temporary,
                                  const struct stat& original)
@@ -53,25 +60,44 @@ ReplacementFile::ReplacementFile(ReplacementFile&& other) noexcept
       file_(std::move(other.file_)) {}
 
 ReplacementFile::~ReplacementFile() {
-  if (!temporary_.empty()) static_cast<void>(files_->remove_at(dir_, temporary_, false));
+  if (file_ && !temporary_.empty()) static_cast<void>(files_->remove_at(dir_, temporary_, false));
 }
 
 Result<ReplacementFile> ReplacementFile::create(FileOps& files, int dir, const std::string& path, int original) {
   const auto status = files.status(original);
   if (!status) return Failure(status.error());
-  const std::string temporary = temporary_path(path);
+  ReplacementFile made(files, dir, path, temporary_path(path), *status);
+  auto taken = made.make(0600);
+  if (taken) taken = made.take_attributes(original);
+  if (!taken) return Failure(taken.error());
+  return made;
+}
+
+Result<void> ReplacementFile::make(mode_t mode) {
   const int flags = O_RDWR | O_EXCL;
-  auto fd = files.create_at(dir, temporary, flags, 0600);
+  auto fd = files_->create_at(dir_, temporary_, flags, mode);
   if (!fd && fd.error().sys == EEXIST) {
-    // Left by a crash: whoever is at work on this frame holds its lock, and that is us.
-    if (auto gone = files.remove_at(dir, temporary, false); !gone) return Failure(gone.error());
-    fd = files.create_at(dir, temporary, flags, 0600);
+    // Left by a crash: the caller holds the frame's lock, so that no other program is at work on it.
+    if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
+    fd = files_->create_at(dir_, temporary_, flags, mode);
   }
   if (!fd) return Failure(fd.error());
-  ReplacementFile made(files, dir, path, temporary, *status);
-  made.file_ = std::make_shared<const Descriptor>(files, *fd);
-  if (auto taken = made.take_attributes(original); !taken) return Failure(taken.error());
-  return made;
+  file_ = std::make_shared<const Descriptor>(*files_, *fd);
+  return {};
+}
+
+/// On filesystems where all files have one mode, or that refuse chmod: what the file is made with has to do.
+Result<void> ReplacementFile::take_mode(mode_t mode) {
+  auto set = files_->change_mode(fd(), mode);
+  if (set || !may_be_missing(set.error())) return set;
+  const auto has_mode = [&] {
+    const auto status = files_->status(fd());
+    return status && (status->st_mode & 07777U) == mode;
+  };
+  if (has_mode()) return {};
+  file_.reset();
+  if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
+  return make(mode & 0777U);
 }
 
 Result<void> ReplacementFile::take_attributes(int original) {
@@ -80,7 +106,7 @@ Result<void> ReplacementFile::take_attributes(int original) {
     if (!may_be_missing(owned.error())) return owned;
     mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
   }
-  if (auto set = files_->change_mode(fd(), mode); !set) return set;
+  if (auto set = take_mode(mode); !set) return set;
   const auto names = files_->list_attributes(original);
   if (!names) {
     if (may_be_missing(names.error())) return {};
@@ -100,7 +126,8 @@ Result<void> ReplacementFile::take_attributes(int original) {
 
 Result<void> ReplacementFile::keep_times(bool content_kept) {
   const struct timespec modified = content_kept ? original_.st_mtim : timespec{0, UTIME_OMIT};
-  return files_->set_times(fd(), {original_.st_atim, modified});
+  auto set = files_->set_times(fd(), {original_.st_atim, modified});
+  return set || may_be_missing(set.error()) ? Result<void>() : set;
 }
 
 Result<void> ReplacementFile::publish() {
@@ -130,12 +157,18 @@ Result<void> ReplacementFile::drop_name() {
   return {};
 }
 
+Result<void> sync_directory(FileOps& files, int fd) {
+  auto synced = files.sync(fd, false);
+  // CIFS, for one, has no fsync(2) for directories, and says so in this way.
+  return synced || synced.error().sys == EINVAL ? Result<void>() : synced;
+}
+
 Result<void> sync_folder_of(FileOps& files, int dir, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const auto fd = files.open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
   if (!fd) return Failure(fd.error());
   const Descriptor folder(files, *fd);
-  return files.sync(folder.fd(), false);
+  return sync_directory(files, folder.fd());
 }
 
 }  // namespace cframefs::frame

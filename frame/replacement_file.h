@@ -17,6 +17,10 @@ namespace cframefs::frame {
 /// Names that begin so are ours: files that are being written, or that a crash left.
 inline constexpr const char* kTemporaryPrefix = ".cframefs-tmp.";
 
+/// The error of a change of mode, owner, times or attributes that the caller may not make, or that the filesystem does
+/// not know.
+bool is_refused_change(const Error& error);
+
 class ReplacementFile {
  public:
   /// Makes an empty file beside `path` (beneath `dir`), which `original` is open on.
@@ -41,6 +45,8 @@ class ReplacementFile {
 
  private:
   ReplacementFile(FileOps& files, int dir, std::string path, std::string temporary, const struct stat& original);
+  Result<void> make(mode_t mode);
+  Result<void> take_mode(mode_t mode);
   Result<void> take_attributes(int original);
 
   FileOps* files_;
@@ -51,6 +57,8 @@ class ReplacementFile {
   std::shared_ptr<const Descriptor> file_;
 };
 
+/// Makes the names in a directory durable, where the filesystem has such a call.
+Result<void> sync_directory(FileOps& files, int fd);
 /// Syncs the folder that holds `path`.
 Result<void> sync_folder_of(FileOps& files, int dir, const std::string& path);
 

@@ -42,31 +42,31 @@ std::string filters_name(const FrameParameters& parameters) {
 
 nlohmann::json summary_json(const Container& container) {
   const FrameParameters& parameters = container.parameters();
-  nlohmann::json json;
-  json["format"] = parameters.kind;
-  json["codec"] = codec::codec_name(parameters.compcode);
+  nlohmann::json summary;
+  summary["format"] = parameters.kind;
+  summary["codec"] = codec::codec_name(parameters.compcode);
   // These formats do not record it.
   const bool has_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
-  json["clevel"] = has_level ? nlohmann::json(parameters.clevel) : nlohmann::json();
-  json["filters"] = filters_name(parameters);
-  json["typesize"] = parameters.typesize;
-  json["chunksize"] = parameters.chunksize;
-  json["blocksize"] = parameters.blocksize;
-  json["nbytes"] = parameters.nbytes;
-  json["cbytes"] = parameters.cbytes;
-  json["ratio"] = nullptr;  // of nothing stored there is none
+  summary["clevel"] = has_level ? nlohmann::json(parameters.clevel) : nlohmann::json();
+  summary["filters"] = filters_name(parameters);
+  summary["typesize"] = parameters.typesize;
+  summary["chunksize"] = parameters.chunksize;
+  summary["blocksize"] = parameters.blocksize;
+  summary["nbytes"] = parameters.nbytes;
+  summary["cbytes"] = parameters.cbytes;
+  summary["ratio"] = nullptr;  // of nothing stored there is none
   if (parameters.cbytes > 0) {
     const double ratio = static_cast<double>(parameters.nbytes) / static_cast<double>(parameters.cbytes);
-    json["ratio"] = std::round(ratio * 1000) / 1000;
+    summary["ratio"] = std::round(ratio * 1000) / 1000;
   }
-  json["chunks"] = container.chunk_count();
-  json["metalayers"] = nlohmann::json::array();
-  for (const Metalayer& layer : container.metalayers())
-    json["metalayers"].push_back(as_text(layer.name));
-  json["vlmetalayers"] = nlohmann::json::array();
+  summary["chunks"] = container.chunk_count();
+  summary["metalayers"] = nlohmann::json::array();
+  for (const MetalayerPlace& layer : container.metalayer_places())
+    summary["metalayers"].push_back(as_text(layer.name));
+  summary["vlmetalayers"] = nlohmann::json::array();
   for (const std::string& name : container.vlmetalayer_names())
-    json["vlmetalayers"].push_back(as_text(name));
-  return json;
+    summary["vlmetalayers"].push_back(as_text(name));
+  return summary;
 }
 
 std::string summary_text(const Container& container) {

@@ -72,7 +72,7 @@ class Salvager {
   }
 
  private:
-  Result<Salvage> finish(std::shared_ptr<const FrameContainer> container) {
+  Salvage finish(std::shared_ptr<const FrameContainer> container) {
     return Salvage{std::move(container), std::move(losses_)};
   }
 
@@ -107,8 +107,12 @@ class Salvager {
     restored.chunksize = parameters.chunksize;
     auto container = open_restored(restored, index_at, index_at + length, {});
     if (!container) return container;
-    for (std::int64_t chunk = 0; chunk < (*container)->chunk_count(); ++chunk) {
-      if (auto entry = (*container)->index_entry(ChunkNumber{chunk}); !entry) return Failure(entry.error());
+    const auto runs = (*container)->runs(ChunkNumber{0}, ChunkNumber{(*container)->chunk_count()});
+    for (ChunkRun run;;) {
+      const auto more = runs->next(run);
+      if (!more) return Failure(more.error());
+      if (!*more) break;
+      if (run.damage != nullptr) return Failure(*run.damage);
     }
     losses_.emplace_back("the variable-length metalayers are lost");
     return container;
@@ -136,10 +140,17 @@ class Salvager {
     if (header_) {
       search.typesize = header_->parameters.typesize;
       search.most_nbytes = header_->parameters.chunksize;
+      search.most_chunks = header_->chunk_count;
     }
     const auto found = find_chunks(*source_, search);
     if (!found) return Failure(found.error());
-    if (found->chunks.empty()) return corrupt("no chunk was found");
+    if (found->given_up_at) {
+      losses_.emplace_back("the search was given up at byte " + std::to_string(*found->given_up_at) +
+                           ": too much looks like chunks and is none");
+    }
+    if (found->chunks.empty()) return corrupt("no chunk was found" + (found->given_up_at ? "; " + losses_.back() : ""));
+    const bool header_was_read = header_.has_value();
+    const std::int64_t promised = header_was_read ? header_->chunk_count : 0;
     if (!header_) make_up_header(found->chunks.front());
     const Restored restored = found->index_entries ? in_order_of_index(*found) : in_order_of_file(found->chunks);
     losses_.emplace_back(found->index_entries
@@ -151,7 +162,11 @@ class Salvager {
       index.append(entry);
     auto container = open_restored(restored, source_->size(), source_->size(), index.finish());
     if (!container) return Failure(container.error());
-    return finish(std::move(*container));
+    auto salvage = finish(std::move(*container));
+    salvage.missing_chunks.reset();
+    if (header_was_read)
+      salvage.missing_chunks = std::max<std::int64_t>(0, promised - salvage.container->chunk_count());
+    return salvage;
   }
 
   /// Codec and filters of chunks to come are those of the reference library's defaults; chunks tell their own.

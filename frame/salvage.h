@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Salvage {
   std::shared_ptr<const FrameContainer> container;
   /// What is not as it was, each half a sentence; empty: the frame opens as it is.
   std::vector<std::string> losses;
+  /// Chunks that the header promises and the container does not have; none: no header tells.
+  std::optional<std::int64_t> missing_chunks = 0;
 };
 
 /// `source`: from the first byte of the frame.

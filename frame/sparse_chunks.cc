@@ -9,7 +9,9 @@
 
 #include "codec/chunk_header.h"
 #include "frame/live_copy.h"
+#include "frame/replacement_file.h"
 #include "frame/sparse_frame.h"
+#include "frame/stored_entries.h"
 
 namespace cframefs::frame {
 
@@ -42,16 +44,12 @@ std::int64_t number_of(const std::string& name) {
 /// The numbers that the index refers to, in no order; more than `most` are unsupported.
 Result<std::vector<std::int64_t>> referenced(const FrameContainer& frame, std::size_t most) {
   std::vector<std::int64_t> numbers;
-  const auto uniform = frame.uniform_entry();
-  if (uniform && *uniform < 0) return numbers;
-  for (std::int64_t chunk = 0; chunk < frame.chunk_count();) {
-    const auto entry = uniform ? Result<std::int64_t>(*uniform) : frame.index_entry(ChunkNumber{chunk});
-    if (!entry) return Failure(entry.error());
-    ++chunk;
-    if (*entry < 0) continue;
+  const auto take = [&](std::int64_t, std::int64_t entry) -> Result<void> {
     if (numbers.size() == most) return codec::unsupported("sparse frame of more chunks than files");
-    numbers.push_back(*entry);
-  }
+    numbers.push_back(entry);
+    return {};
+  };
+  if (auto done = for_each_stored(frame, 0, frame.chunk_count(), take); !done) return Failure(done.error());
   return numbers;
 }
 
@@ -113,7 +111,9 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   written_.push_back(number);
   // Root writes for the frame's owner; another user's files are that user's.
   if (::geteuid() == 0 && (user_ != 0 || group_ != ::getegid())) {
-    if (auto given = files_.change_owner(file.fd(), user_, group_); !given) return given;
+    const auto given = files_.change_owner(file.fd(), user_, group_);
+    // As for the index: where owners cannot be given, files are whose the filesystem says.
+    if (!given && !is_refused_change(given.error())) return given;
   }
   if (auto put = files_.pwrite(file.fd(), bytes, FileOffset{0}); !put) return put;
   auto synced = files_.sync(file.fd(), false);
@@ -122,26 +122,20 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
 }
 
 /// The file of a chunk that the state to come does without.
-Result<void> SparseChunks::kill(const FrameContainer& committed, std::int64_t chunk) {
-  const auto entry = committed.index_entry(ChunkNumber{chunk});
-  if (!entry) return Failure(entry.error());
-  if (*entry < 0) return {};
-  const auto name = chunk_file_name(*entry);
+Result<void> SparseChunks::kill(std::int64_t entry) {
+  const auto name = chunk_file_name(entry);
   if (!name) return Failure(name.error());
   const auto status = files_.status_at(folder_, *name);
   if (!status) return {};  // a file that is missing takes nothing
   killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
-  killed_.push_back({*entry, states_->first_of(*entry), state_ - 1, Identity::of(*status)});
+  killed_.push_back({entry, states_->first_of(entry), state_ - 1, Identity::of(*status)});
   return {};
 }
 
 Result<void> SparseChunks::kill_replaced(const FrameContainer& committed, const PendingChanges& pending) {
-  for (const auto& [chunk, encoded] : pending.chunks()) {
-    if (chunk >= pending.kept()) break;
-    if (auto done = kill(committed, chunk); !done) return done;
-  }
-  for (std::int64_t chunk = pending.kept(); chunk < committed.chunk_count(); ++chunk) {
-    if (auto done = kill(committed, chunk); !done) return done;
+  for (const ChunkIntervals::Run& run : pending.killed(committed.chunk_count())) {
+    const auto take = [this](std::int64_t, std::int64_t entry) { return kill(entry); };
+    if (auto done = for_each_stored(committed, run.begin, run.end, take); !done) return done;
   }
   return {};
 }
@@ -185,11 +179,16 @@ Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& 
     return static_cast<std::uint64_t>(number) + codec::kExtendedHeaderLength;
   };
   if (needed(highest_number()) <= sum) return sum;
-  for (std::int64_t chunk = 0; chunk < std::min(pending.kept(), pending.chunk_count()); ++chunk) {
-    if (pending.chunks().contains(chunk)) continue;
-    const auto entry = committed.index_entry(ChunkNumber{chunk});
-    if (!entry) return Failure(entry.error());
-    highest = std::max(highest, *entry);
+  const auto take = [&highest](std::int64_t, std::int64_t entry) -> Result<void> {
+    highest = std::max(highest, entry);
+    return {};
+  };
+  for (std::int64_t chunk = 0; chunk < pending.chunk_count();) {
+    const PendingChanges::Piece piece = pending.piece(chunk);
+    if (piece.kind == PendingChanges::Piece::Kind::kept) {
+      if (auto done = for_each_stored(committed, chunk, piece.end, take); !done) return Failure(done.error());
+    }
+    chunk = piece.end;
   }
   return highest < 0 ? sum : std::max(sum, needed(highest));
 }

@@ -70,7 +70,7 @@ class SparseChunks {
   std::int64_t free_number();
   std::int64_t highest_number() const;
   Result<void> write_file(std::int64_t number, ByteView bytes);
-  Result<void> kill(const FrameContainer& committed, std::int64_t chunk);
+  Result<void> kill(std::int64_t entry);
   Result<void> kill_replaced(const FrameContainer& committed, const PendingChanges& pending);
   Result<std::uint64_t> with_room_for_numbers(const FrameContainer& committed, const PendingChanges& pending,
                                               std::uint64_t sum, std::int64_t highest) const;

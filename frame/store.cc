@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
-#include "frame/array_layer.h"
 #include "frame/cframe.h"
 #include "frame/chunk_reader.h"
-#include "frame/msgpack.h"
+#include "frame/embed_map.h"
+#include "frame/fixed_metalayers.h"
+#include "frame/frame_header.h"
+#include "frame/parse_budget.h"
 #include "frame/zip_member.h"
 
 namespace cframefs::frame {
@@ -16,12 +19,14 @@ namespace {
 
 using codec::corrupt;
 using codec::Failure;
-using nlohmann::json;
 
 constexpr std::string_view kEmbedName = "embed.b2e";
 constexpr std::string_view kMapLayer = "estore_metadata";
 constexpr std::size_t kMostLeaves = std::size_t{1} << 20;
-constexpr std::uint64_t kMostBlock = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMostBlock = std::uint64_t{32} << 20;
+/// Fixed header and map of metalayers of a frame.
+constexpr std::uint64_t kLongestStart =
+    layout::kFixedHeaderLength + layout::kMapEntriesAt + layout::kMaxMetalayers * layout::kMaxMapEntry + 3;
 
 /// Whether a path from a file stays beneath the store, and can be a path at all.
 bool is_sound(std::string_view path) {
@@ -37,12 +42,6 @@ bool is_sound(std::string_view path) {
   return true;
 }
 
-/// Of what lies at `path`.
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 std::string_view last_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
@@ -53,158 +52,186 @@ std::string_view last_name(std::string_view path) {
 /// A part of the plain bytes of the embed frame.
 class EmbeddedSource final : public ByteSource {
  public:
-  EmbeddedSource(const Store& store, std::uint64_t begin, std::uint64_t size)
-      : store_(store), begin_(begin), size_(size) {}
+  EmbeddedSource(std::shared_ptr<const Store> store, std::uint64_t begin, std::uint64_t size)
+      : store_(std::move(store)), begin_(begin), size_(size) {}
   std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override { return std::min(size_, store_->embed_->stored_bytes()); }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the entry ends before these bytes");
-    return store_.read_embedded(begin_ + at.value, into);
+    return store_->read_embedded(begin_ + at.value, into);
   }
 
  private:
-  const Store& store_;
+  const std::shared_ptr<const Store> store_;
   const std::uint64_t begin_;
   const std::uint64_t size_;
 };
 
 bool Store::is_hidden(std::string_view name) {
-  return name == kEmbedName || name.starts_with(kMetadataName) || name.ends_with(".tmp");
+  return name == kEmbedName || name.starts_with(StoreIndex::kMetadataName) || name.ends_with(".tmp");
 }
 
-void Store::add_folders(const std::string& path) {
-  for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
-    folders_.insert(path.substr(0, slash));
-}
-
-/// Of what is there already the first stays. REQUIRES: is_sound(path).
-void Store::add(const std::string& path, Leaf leaf) {
+/// REQUIRES: is_sound(path).
+Result<void> Store::add(const std::string& path, const Leaf& leaf, std::uint32_t order, ParseBudget& budget) {
   const std::string_view name = last_name(path);
-  if (name == kMetadataName || name == std::string(kMetadataName) + ".b2f") {
-    add_folders(path);
-    metadata_.emplace(folder_of(path), std::move(leaf));
-  } else if (!is_hidden(name)) {
-    add_folders(path);
-    leaves_.emplace(path, std::move(leaf));
-  }
+  const std::string_view metadata = StoreIndex::kMetadataName;
+  const bool is_metadata = name == metadata || name == std::string(metadata) + ".b2f";
+  if (!is_metadata && is_hidden(name)) return {};
+  if (index_.size() >= kMostLeaves) return codec::unsupported("too many frames in one store");
+  return index_.add(path, leaf, order, budget);
+}
+
+Result<bool> Store::is_store_zip(const ByteSource& source) {
+  const auto embed = find_zip_member(source, kEmbedName);
+  if (!embed) return Failure(embed.error());
+  return embed->has_value();
 }
 
 Result<std::shared_ptr<const Store>> Store::open_zip(std::shared_ptr<const ByteSource> source,
                                                      std::shared_ptr<InflateMemory> memory) {
-  auto members = read_zip_directory(*source);
-  if (!members) return Failure(members.error());
-  const auto is_embed = [](const ZipMember& member) { return member.name == kEmbedName; };
-  if (!*members || std::none_of((*members)->begin(), (*members)->end(), is_embed)) {
-    return std::shared_ptr<const Store>();
-  }
+  const auto embed = find_zip_member(*source, kEmbedName);
+  if (!embed) return Failure(embed.error());
+  if (!*embed) return std::shared_ptr<const Store>();
+  ParseBudget budget = ParseBudget::unasked(source->stored());
   auto store = std::make_shared<Store>();
   store->source_ = std::move(source);
   store->memory_ = std::move(memory);
-  std::optional<ZipMember> embed;
-  for (ZipMember& member : **members) {
-    if (is_embed(member)) {
-      embed = std::move(member);
-    } else if (is_sound(member.name)) {
-      const std::string name = member.name;
-      Leaf leaf;
-      leaf.size = member.size;
-      leaf.stored = member.stored;
-      leaf.member = std::move(member);
-      store->add(name, std::move(leaf));
-    }
+  std::uint32_t order = 0;
+  const auto walked = visit_zip_directory(*store->source_, [&](const ZipMember& member) -> Result<void> {
+    if (member.name == kEmbedName || !is_sound(member.name)) return {};
+    Leaf leaf;
+    leaf.size = member.size;
+    leaf.stored = member.stored;
+    leaf.place = member.header;
+    leaf.checksum = member.checksum;
+    leaf.method = member.method;
+    leaf.encrypted = member.encrypted;
+    return store->add(member.name, leaf, order++, budget);
+  });
+  if (!walked) return Failure(walked.error());
+  store->index_.settle();
+  if ((*embed)->method == ZipMethod::deflated) {
+    // Its end is looked at first, and what lies before it is inflated for that.
+    if (auto may = budget.spend_work((*embed)->size, "the deflated embed frame"); !may) return Failure(may.error());
   }
-  auto frame = store->open_member(*embed);
+  auto frame = store->open_member(**embed);
   if (!frame) return Failure(frame.error());
-  if (auto taken = store->take_embed(std::move(*frame)); !taken) return Failure(taken.error());
+  if (auto taken = store->take_embed(std::move(*frame), budget); !taken) return Failure(taken.error());
   return std::shared_ptr<const Store>(std::move(store));
 }
 
 Result<std::shared_ptr<const Store>> Store::open_embed(std::shared_ptr<const ByteSource> source) {
   auto store = std::make_shared<Store>();
-  if (auto taken = store->take_embed(std::move(source)); !taken) return Failure(taken.error());
+  ParseBudget budget = ParseBudget::unasked(source->stored());
+  if (auto taken = store->take_embed(std::move(source), budget); !taken) return Failure(taken.error());
   return std::shared_ptr<const Store>(std::move(store));
 }
 
-Result<void> Store::take_embed(std::shared_ptr<const ByteSource> source) {
+/// What the map says of a key.
+struct Store::Entry {
+  std::string stem;  // the key as a path
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint32_t number = 0;
+};
+
+Result<void> Store::take_embed(std::shared_ptr<const ByteSource> source, ParseBudget& budget) {
   auto opened = open_cframe(std::move(source), std::make_shared<IndexCache>());
   if (!opened) return Failure(opened.error());
   embed_ = std::move(*opened);
   const std::vector<std::string> layers = embed_->vlmetalayer_names();
+  const std::string name(kMapLayer);
   // It is not there in a store that never held anything.
-  if (std::find(layers.begin(), layers.end(), kMapLayer) == layers.end()) return {};
-  const auto content = embed_->vlmetalayer(std::string(kMapLayer));
+  if (std::find(layers.begin(), layers.end(), name) == layers.end()) return {};
+  const auto length = embed_->vlmetalayer_length(name);
+  if (!length) return Failure(length.error());
+  // The content, and a string in it that is as long.
+  const char* const thing = "the map of the embedded frames";
+  if (auto fits = budget.take_memory(2 * *length, thing); !fits) return fits;
+  if (auto may = budget.spend_work(2 * *length, thing); !may) return may;
+  auto content = embed_->vlmetalayer(name);
   if (!content) return Failure(content.error());
-  const auto map = parse_msgpack(*content);
-  if (!map || !map->is_object() || !map->contains("embed_map") || !(*map)["embed_map"].is_object()) {
-    return corrupt("the map of the embedded frames is damaged");
+  auto entries = read_entries(*content, budget);
+  if (!entries) return Failure(entries.error());
+  content->clear();
+  content->shrink_to_fit();
+  budget.release_memory(2 * *length);
+  if (embed_->parameters().variable_chunks) {
+    const auto chunks = static_cast<std::uint64_t>(embed_->chunk_count());
+    if (auto may = budget.spend_work(chunks * ParseBudget::kStep, "the chunks of the embed frame"); !may) return may;
   }
-  return take_entries((*map)["embed_map"]);
-}
-
-Result<void> Store::take_entries(const json& map) {
-  const std::uint64_t available = embed_->parameters().nbytes;
-  for (const auto& [key, entry] : map.items()) {
-    if (!entry.is_object() || !key.starts_with('/') || !is_sound(std::string_view(key).substr(1))) continue;
-    const auto offset = entry.find("offset");
-    const auto length = entry.find("length");
-    if (offset == entry.end() || length == entry.end()) continue;  // a remote reference
-    if (!offset->is_number_unsigned() || !length->is_number_unsigned()) {
-      return corrupt("the place of embedded frame '" + key + "' is damaged");
-    }
-    Leaf leaf;
-    leaf.embedded = true;
-    leaf.offset = offset->get<std::uint64_t>();
-    leaf.size = length->get<std::uint64_t>();
-    leaf.stored = leaf.size;
-    if (leaf.offset > available || leaf.size > available - leaf.offset) {
-      return corrupt("embedded frame '" + key + "' lies past the end");
-    }
-    if (leaves_.size() + metadata_.size() >= kMostLeaves) return codec::unsupported("too many frames in one store");
-    const std::string stem = key.substr(1);
-    if (is_hidden(last_name(stem))) {
-      add(stem, std::move(leaf));
-      continue;
-    }
-    // What it is shows only in its metalayers.
-    const auto frame =
-        open_cframe(std::make_unique<EmbeddedSource>(*this, leaf.offset, leaf.size), std::make_shared<IndexCache>());
-    const auto array = frame ? array_layer_of(**frame) : Result<std::optional<ArrayLayer>>(std::optional<ArrayLayer>());
-    const bool is_array = !array || array->has_value();  // a damaged layer is of an array, too
-    // A file of the same key wins.
-    if (!leaves_.contains(stem + ".b2nd") && !leaves_.contains(stem + ".b2f")) {
-      add(stem + (is_array ? ".b2nd" : ".b2f"), std::move(leaf));
-    }
+  // In the order of their places, so that each block is decoded but once.
+  std::sort(entries->begin(), entries->end(), [](const Entry& one, const Entry& other) {
+    return one.offset != other.offset ? one.offset < other.offset : one.number < other.number;
+  });
+  for (const Entry& entry : *entries) {
+    if (auto added = add_entry(entry, budget); !added) return added;
   }
+  index_.settle();
   return {};
 }
 
-const Store::Leaf* Store::find(const std::string& path) const {
-  const auto found = leaves_.find(path);
-  return found == leaves_.end() ? nullptr : &found->second;
-}
-
-const Store::Leaf* Store::metadata_of(const std::string& folder) const {
-  const auto found = metadata_.find(folder);
-  return found == metadata_.end() ? nullptr : &found->second;
-}
-
-std::map<std::string, bool> Store::list(const std::string& folder) const {
-  const std::string prefix = folder.empty() ? "" : folder + "/";
-  std::map<std::string, bool> names;
-  const auto take = [&](const std::string& path, bool is_folder) {
-    if (path.size() <= prefix.size() || !path.starts_with(prefix)) return;
-    const std::string name = path.substr(prefix.size());
-    if (name.find('/') == std::string::npos) names.emplace(name, is_folder);
+Result<std::vector<Store::Entry>> Store::read_entries(ByteView map, ParseBudget& budget) const {
+  const std::uint64_t available = embed_->parameters().nbytes;
+  std::vector<Entry> entries;
+  const auto wanted = [](const std::string& key) {
+    return key.starts_with('/') && is_sound(std::string_view(key).substr(1));
   };
-  for (const std::string& path : folders_)
-    take(path, true);
-  for (auto leaf = leaves_.lower_bound(prefix); leaf != leaves_.end() && leaf->first.starts_with(prefix); ++leaf)
-    take(leaf->first, false);
-  return names;
+  const auto take = [&](const EmbeddedPlace& place) -> Result<void> {
+    if (place.offset > available || place.length > available - place.offset) {
+      return corrupt("embedded frame '" + place.key + "' lies past the end");
+    }
+    const std::uint64_t held = sizeof(Entry) + place.key.size();
+    if (auto fits = budget.take_memory(held, "the map of the embedded frames"); !fits) return fits;
+    const auto number = static_cast<std::uint32_t>(entries.size());
+    entries.push_back({place.key.substr(1), place.offset, place.length, number});
+    return {};
+  };
+  if (auto done = visit_embed_map(map, wanted, take); !done) return Failure(done.error());
+  return entries;
+}
+
+Result<void> Store::add_entry(const Entry& entry, ParseBudget& budget) {
+  Leaf leaf;
+  leaf.embedded = true;
+  leaf.place = entry.offset;
+  leaf.size = entry.length;
+  leaf.stored = std::min(entry.length, embed_->stored_bytes());
+  // Behind the members of a zip file; of one key the last entry counts.
+  const std::uint32_t order = std::numeric_limits<std::uint32_t>::max() - entry.number;
+  if (is_hidden(last_name(entry.stem))) return add(entry.stem, leaf, order, budget);
+  // A file of the same key wins.
+  if (index_.find(entry.stem + ".b2nd") != nullptr || index_.find(entry.stem + ".b2f") != nullptr) return {};
+  const auto array = is_array(entry, budget);
+  if (!array) return Failure(array.error());
+  return add(entry.stem + (*array ? ".b2nd" : ".b2f"), leaf, order, budget);
+}
+
+/// By the names in its header: opening the frame would look at its end, too. What is no frame is no array.
+Result<bool> Store::is_array(const Entry& entry, ParseBudget& budget) const {
+  const auto length = static_cast<std::size_t>(std::min(entry.length, kLongestStart));
+  if (auto may = budget.spend_work(length, "the headers of embedded frames"); !may) return Failure(may.error());
+  std::vector<std::uint8_t> start(length);
+  if (auto done = read_embedded(entry.offset, start, &budget); !done) {
+    if (budget.is_exceeded() || done.error().kind == codec::ErrorKind::io) return Failure(done.error());
+    return false;
+  }
+  if (length < layout::kMinHeaderLength || !parse_fixed_header(start)) return false;
+  const MetalayerMap map = parse_map(ByteView(start).subspan(layout::kMetalayersAt), layout::kMaxMetalayers);
+  return map.find("b2nd") != nullptr || map.find("caterva") != nullptr;
 }
 
 Result<std::unique_ptr<ByteSource>> Store::open(const Leaf& leaf) const {
-  if (leaf.embedded) return std::make_unique<EmbeddedSource>(*this, leaf.offset, leaf.size);
-  auto member = open_member(*leaf.member);
+  if (leaf.embedded) return std::make_unique<EmbeddedSource>(shared_from_this(), leaf.place, leaf.size);
+  ZipMember zip_member;
+  zip_member.name = index_.path_of(leaf);
+  zip_member.size = leaf.size;
+  zip_member.stored = leaf.stored;
+  zip_member.header = leaf.place;
+  zip_member.checksum = leaf.checksum;
+  zip_member.method = leaf.method;
+  zip_member.encrypted = leaf.encrypted;
+  auto member = open_member(zip_member);
   if (!member) return Failure(member.error());
   return range_source(std::move(*member), FileOffset{0}, leaf.size);
 }
@@ -219,11 +246,26 @@ Result<std::shared_ptr<const ByteSource>> Store::open_member(const ZipMember& me
   return members_.insert(member.header, std::move(*opened), 1);
 }
 
+/// The reader of the chunk that was read last stays, and so does what is wrong with it: opening it anew for each block
+/// would take the square of their number.
+Result<std::shared_ptr<const ChunkReader>> Store::chunk_reader(ChunkNumber chunk, ParseBudget* budget) const {
+  if (reader_ && reader_chunk_ == chunk) return *reader_;
+  auto opened = ChunkReader::open(*embed_, chunk);
+  if (!opened && opened.error().kind == codec::ErrorKind::io) return opened;
+  reader_ = opened;
+  reader_chunk_ = chunk;
+  if (opened && budget != nullptr) {
+    const std::uint64_t cost = (*opened)->footprint() + ParseBudget::kStep;
+    if (auto may = budget->spend_work(cost, "a chunk of the embed frame"); !may) return Failure(may.error());
+  }
+  return opened;
+}
+
 /// Decodes the block of the embed frame that holds plain byte `at` into block_.
-Result<void> Store::load_block(std::uint64_t at) const {
+Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
   const auto span = embed_->locate(FlatOffset{at});
   if (!span) return Failure(span.error());
-  const auto reader = ChunkReader::open(*embed_, span->chunk);
+  const auto reader = chunk_reader(span->chunk, budget);
   if (!reader) return Failure(reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const std::uint64_t inner = at - span->begin.value;
@@ -231,10 +273,20 @@ Result<void> Store::load_block(std::uint64_t at) const {
   const std::uint32_t block = decoder.block_at(static_cast<std::uint32_t>(inner));
   const codec::ByteRange range = decoder.block_range(block);
   if (range.size() > kMostBlock) return codec::unsupported("the embed frame has blocks that are too large");
+  const std::uint64_t first = decoder.needs_reference() && block > 0 ? decoder.block_range(0).size() : 0;
+  const std::uint64_t held = range.size() + first + decoder.stored_range(block).size();
+  if (budget != nullptr) {
+    const char* const thing = "a block of the embed frame";
+    if (auto fits = budget->take_memory(held, thing); !fits) return fits;
+    if (auto may = budget->spend_work(held + ParseBudget::kStep, thing); !may) return may;
+    budget->release_memory(held);
+  }
+  block_.clear();
+  block_.shrink_to_fit();
   codec::DecodeContext context;
   std::vector<std::uint8_t> reference;
-  if (decoder.needs_reference() && block > 0) {
-    reference.resize(decoder.block_range(0).size());
+  if (first > 0) {
+    reference.resize(first);
     const std::array<ByteSpan, 1> outs = {ByteSpan(reference)};
     if (auto done = (*reader)->decode(context, 0, outs, {}); !done) return done;
   }
@@ -246,11 +298,11 @@ Result<void> Store::load_block(std::uint64_t at) const {
   return {};
 }
 
-Result<void> Store::read_embedded(std::uint64_t at, ByteSpan into) const {
+Result<void> Store::read_embedded(std::uint64_t at, ByteSpan into, ParseBudget* budget) const {
   const std::lock_guard lock(block_mutex_);
   while (!into.empty()) {
     if (at < block_begin_ || at - block_begin_ >= block_.size()) {
-      if (auto done = load_block(at); !done) return done;
+      if (auto done = load_block(at, budget); !done) return done;
     }
     const std::uint64_t within = at - block_begin_;
     const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), block_.size() - within));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <linux/limits.h>
 
 #include "frame/cframe.h"
 #include "frame/open.h"
@@ -31,6 +32,16 @@ bool is_as_readable(const struct stat& file, const struct stat& folder) {
 }
 
 }  // namespace
+
+Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& name) {
+  const auto length = container.vlmetalayer_length(name);
+  if (!length && length.error().kind == ErrorKind::invalid) return io_error(ENODATA, "getxattr");
+  if (!length) return Failure(length.error());
+  if (*length > XATTR_SIZE_MAX) return io_error(E2BIG, "getxattr");
+  const auto content = container.vlmetalayer(name);
+  if (!content) return Failure(content.error());
+  return std::string(content->begin(), content->end());
+}
 
 bool StoreFiles::is_itself(int fd, const Opened& opened) const {
   if (opened.leaf || opened.is_member) return false;
@@ -57,9 +68,10 @@ Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const O
       return open_container(base_, std::move(file), nullptr, FileOffset{0});
     }
   }
-  const Store::Leaf* leaf = known.store ? known.store->metadata_of(opened.place.inside) : nullptr;
+  const Content content = content_of(known);
+  const Store::Leaf* leaf = content.store ? content.store->metadata_of(opened.place.inside) : nullptr;
   if (leaf == nullptr) return std::shared_ptr<const Container>();
-  auto source = known.store->open(*leaf);
+  auto source = content.store->open(*leaf);
   if (!source) return Failure(source.error());
   return open_cframe(std::move(*source), std::make_shared<IndexCache>());
 }
@@ -88,12 +100,7 @@ Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
     const auto metadata = metadata_of(fd, *known);
     if (!metadata) return Failure(metadata.error());
     if (!*metadata) return io_error(ENODATA, "getxattr");
-    const std::vector<std::string> layers = (*metadata)->vlmetalayer_names();
-    const std::string layer = name.substr(kVlmetaAttribute.size());
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) return io_error(ENODATA, "getxattr");
-    const auto content = (*metadata)->vlmetalayer(layer);
-    if (!content) return Failure(content.error());
-    return std::string(content->begin(), content->end());
+    return vlmetalayer_attribute(**metadata, name.substr(kVlmetaAttribute.size()));
   }
   if (name == kAccessAcl && !is_folder_on_disk(fd, *known)) return shown_acl(*known);
   if (!is_itself(fd, *known)) return io_error(ENODATA, "getxattr");

@@ -22,9 +22,7 @@ using codec::io_error;
 constexpr std::string_view kZipSuffix = ".b2z";
 constexpr std::string_view kEmbedSuffix = ".b2e";
 constexpr std::string_view kFolderSuffix = ".b2d";
-constexpr std::size_t kSuffixLength = 4;
 const char* const kEmbedFile = "embed.b2e";
-constexpr std::size_t kMostKnown = 64;
 // Set in the inode numbers made up here; below the bit that marks decoded views.
 constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
 
@@ -91,89 +89,123 @@ void StoreFiles::close(int fd) {
 
 // ---- stores ------------------------------------------------------------------------------------------------------
 
-void StoreFiles::load(Known& known, const std::string& suffix) {
-  const auto status = base_.status(known.file->fd());
-  if (!status) {
-    known.damage = status.error();
-    return;
+struct StoreFiles::Candidate {
+  struct stat status {};  // of the file or folder that has the name
+  struct stat holder {};  // of the file that holds the bytes
+  std::optional<Descriptor> folder;
+
+  Key key() const { return {static_cast<std::uint64_t>(holder.st_dev), static_cast<std::uint64_t>(holder.st_ino)}; }
+  /// Their rights are told, too.
+  template <class Remembered>
+  bool is_still(const Remembered& remembered) const {
+    return is_unchanged(remembered.holder, holder) && is_unchanged(remembered.status, status);
   }
-  auto source = file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(status->st_size));
-  auto store =
-      suffix == kZipSuffix ? Store::open_zip(std::move(source), inflate_memory_) : Store::open_embed(std::move(source));
-  if (store) {
-    known.store = std::move(*store);
-  } else {
-    known.damage = store.error();
-  }
+};
+
+std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std::string& path) const {
+  const auto status = base_.status_at(dir, path);
+  if (!status) return std::nullopt;
+  const bool on_folder = path.ends_with(kFolderSuffix);
+  if (on_folder ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return std::nullopt;
+  Candidate candidate;
+  candidate.status = *status;
+  candidate.holder = *status;
+  if (!on_folder) return candidate;
+  const auto fd = base_.open_at(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd) return std::nullopt;
+  candidate.folder = Descriptor(base_, *fd);
+  const auto opened = base_.status(*fd);
+  const auto embed = base_.status_at(*fd, kEmbedFile);
+  if (!opened || !embed || !S_ISREG(embed->st_mode)) return std::nullopt;
+  candidate.status = *opened;
+  candidate.holder = *embed;
+  return candidate;
 }
 
-/// `dir`, `name`: of the file that holds the bytes. `folder`: of a store that is a folder.
-std::shared_ptr<const StoreFiles::Known> StoreFiles::parse(int dir, const std::string& name,
-                                                           const std::optional<struct stat>& folder) {
-  const auto fd = base_.open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+/// Null if its file cannot be opened.
+std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(int dir, const std::string& path,
+                                                                    const Candidate& candidate) const {
+  const bool on_folder = candidate.folder.has_value();
+  const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+  const auto fd =
+      on_folder ? base_.open_at(candidate.folder->fd(), kEmbedFile, flags) : base_.open_at(dir, path, flags);
   if (!fd) return nullptr;
   auto known = std::make_shared<Known>();
   known->file = std::make_shared<const Descriptor>(base_, *fd);
   const auto holder = base_.status(*fd);
   if (!holder || !S_ISREG(holder->st_mode)) return nullptr;
   known->holder = *holder;
-  known->status = folder.value_or(*holder);
-  known->on_folder = folder.has_value();
-  load(*known, folder ? std::string(kFolderSuffix) : name.substr(name.size() - kSuffixLength));
-  // A zip file of another kind is a file.
-  return known->store || known->damage ? known : nullptr;
+  known->status = on_folder ? candidate.status : *holder;
+  known->on_folder = on_folder;
+  known->is_zip = path.ends_with(kZipSuffix);
+  return known;
 }
 
-std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std::string& path) {
-  const auto status = base_.status_at(dir, path);
-  if (!status) return nullptr;
-  const bool on_folder = path.ends_with(kFolderSuffix);
-  if (on_folder ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return nullptr;
-  Descriptor folder;
-  struct stat content = *status;
-  std::optional<struct stat> folder_status;
-  if (on_folder) {
-    const auto fd = base_.open_at(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-    if (!fd) return nullptr;
-    folder = Descriptor(base_, *fd);
-    const auto opened_status = base_.status(*fd);
-    const auto embed = base_.status_at(*fd, kEmbedFile);
-    if (!opened_status || !embed || !S_ISREG(embed->st_mode)) return nullptr;
-    folder_status = *opened_status;
-    content = *embed;
+std::unique_ptr<ByteSource> StoreFiles::source_of(const Known& known) const {
+  const auto status = base_.status(known.file->fd());
+  const off_t size = status ? status->st_size : 0;
+  return file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(size));
+}
+
+/// A zip file of another kind is a file; one that is damaged is a store all the same.
+Result<bool> StoreFiles::is_store(const Known& known) const {
+  if (!known.is_zip) return true;
+  const auto is_zip_store = Store::is_store_zip(*source_of(known));
+  if (!is_zip_store && is_zip_store.error().kind != ErrorKind::io) return true;
+  return is_zip_store;
+}
+
+/// Null if it is none.
+std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std::string& path, Look look) {
+  const auto candidate = candidate_at(dir, path);
+  if (!candidate) return nullptr;
+  const Key key = candidate->key();
+  const auto kept = known_.find(key);
+  if (kept && candidate->is_still(**kept)) return *kept;
+  auto verdict = verdicts_.find(key);
+  if (verdict && !candidate->is_still(*verdict)) verdict.reset();
+  if (verdict && !verdict->is_store) return nullptr;
+  if (verdict && look == Look::glance) {
+    auto glanced = std::make_shared<Known>();
+    glanced->holder = verdict->holder;
+    glanced->status = verdict->status;
+    glanced->on_folder = candidate->folder.has_value();
+    return glanced;
   }
-  const struct stat& outer = folder_status ? *folder_status : *status;
-  const auto key_of = [](const struct stat& file) {
-    return std::pair{static_cast<std::uint64_t>(file.st_dev), static_cast<std::uint64_t>(file.st_ino)};
-  };
-  {
-    const std::lock_guard lock(known_mutex_);
-    const auto found = known_.find(key_of(content));
-    if (found != known_.end()) {
-      // Their rights are told, too.
-      const bool same = is_unchanged(found->second->holder, content) && is_unchanged(found->second->status, outer);
-      if (same) return found->second;
-    }
+  auto known = open_candidate(dir, path, *candidate);
+  if (!known) return nullptr;
+  const Result<bool> store = verdict ? Result<bool>(true) : is_store(*known);
+  // What the disk refuses now is no verdict.
+  if (store) verdicts_.replace(key, Verdict{known->status, known->holder, *store}, 1);
+  if (store && !*store) return nullptr;
+  if (store && look == Look::open) known_.replace(key, known, 1);
+  return known;
+}
+
+StoreFiles::Content StoreFiles::content_of(const Known& known) const {
+  codec::MutexLock lock(known.mutex);
+  if (auto store = known.store.lock()) return {std::move(store), std::nullopt};
+  if (known.damage) return {nullptr, known.damage};
+  auto opened = known.is_zip ? Store::open_zip(source_of(known), inflate_memory_) : Store::open_embed(source_of(known));
+  if (opened && *opened) {
+    known.store = *opened;
+    const Key key{known.holder.st_dev, known.holder.st_ino};
+    contents_.replace(key, *opened, (*opened)->footprint());
+    return {std::move(*opened), std::nullopt};
   }
-  auto parsed = on_folder ? parse(folder.fd(), kEmbedFile, folder_status) : parse(dir, path, std::nullopt);
-  const std::lock_guard lock(known_mutex_);
-  if (known_.size() >= kMostKnown) known_.clear();
-  if (parsed) {
-    known_[key_of(parsed->holder)] = parsed;
-  } else {
-    known_.erase(key_of(content));
-  }
-  return parsed;
+  Error error = opened ? codec::stale("the store was changed, and is none any more").value() : opened.error();
+  if (error.kind != ErrorKind::io) known.damage = error;
+  return {nullptr, std::move(error)};
 }
 
 /// The store that the path leads into, if any; what `dir` stands for counts.
-std::optional<StoreFiles::Place> StoreFiles::place_of(int dir, const std::string& path) {
+std::optional<StoreFiles::Place> StoreFiles::place_of(int dir, const std::string& path, Look look) {
   if (const auto from = opened(dir); from && !from->leaf)
     return Place{from->place.known, join(from->place.inside, path)};
   for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
+    const std::string_view part = std::string_view(path).substr(0, end);
     if (has_store_suffix(part)) {
-      if (auto known = store_at(dir, part)) {
+      if (auto known = store_at(dir, std::string(part), look)) {
         return Place{std::move(known), end == std::string::npos ? "" : path.substr(end + 1)};
       }
     }
@@ -185,9 +217,10 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
   const Known& known = *place.known;
   struct stat status = known.status;
   const bool itself = place.inside.empty();
-  const Store::Leaf* leaf = known.store ? known.store->find(place.inside) : nullptr;
-  if (leaf == nullptr && !itself && !(known.store && known.store->has_folder(place.inside))) {
-    if (known.damage) return Failure(*known.damage);
+  const Content content = itself ? Content{} : content_of(known);
+  const Store::Leaf* leaf = content.store ? content.store->find(place.inside) : nullptr;
+  if (leaf == nullptr && !itself && !(content.store && content.store->has_folder(place.inside))) {
+    if (content.damage) return Failure(*content.damage);
     return io_error(ENOENT, "lookup");
   }
   if (!itself) {
@@ -216,9 +249,10 @@ Result<int> StoreFiles::open_inside(const Place& place, int flags) {
   if (auto status = status_inside(place); !status) return Failure(status.error());
   const Known& known = *place.known;
   Opened opened{place, nullptr, false};
-  if (const Store::Leaf* leaf = known.store ? known.store->find(place.inside) : nullptr) {
+  const Content content = place.inside.empty() ? Content{} : content_of(known);
+  if (const Store::Leaf* leaf = content.store ? content.store->find(place.inside) : nullptr) {
     if ((flags & O_DIRECTORY) != 0) return io_error(ENOTDIR, "open");
-    auto source = known.store->open(*leaf);
+    auto source = content.store->open(*leaf);
     if (!source) return Failure(source.error());
     opened.leaf = std::move(*source);
   }
@@ -231,7 +265,7 @@ Result<int> StoreFiles::open_inside(const Place& place, int flags) {
 // ---- the operations ----------------------------------------------------------------------------------------------
 
 Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
-  const auto place = place_of(dir, path);
+  const auto place = place_of(dir, path, Look::open);
   if (!place) return base_.open_at(dir, path, flags);
   if (!place->known->on_folder) return open_inside(*place, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
@@ -265,14 +299,15 @@ Result<int> StoreFiles::reopen(int fd, int flags) {
 Result<int> StoreFiles::open_named(const std::string& path, int flags) {
   if ((flags & O_ACCMODE) != O_RDONLY) return base_.open_named(path, flags);
   for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
+    const std::string_view part = std::string_view(path).substr(0, end);
     if (has_store_suffix(part)) {
       const std::size_t slash = part.rfind('/');
-      const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+      const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
       const auto folder = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
       if (!folder) return folder;
       const Descriptor opened(base_, *folder);
-      if (store_at(opened.fd(), part.substr(begin))) return open_at(opened.fd(), path.substr(begin), flags);
+      if (store_at(opened.fd(), std::string(part.substr(begin)), Look::glance))
+        return open_at(opened.fd(), path.substr(begin), flags);
     }
     if (end == std::string::npos) return base_.open_named(path, flags);
   }
@@ -315,7 +350,7 @@ Result<struct stat> StoreFiles::status(int fd) {
 }
 
 Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
-  const auto place = place_of(dir, path);
+  auto place = place_of(dir, path, Look::glance);
   if (!place) return base_.status_at(dir, path);
   if (place->known->on_folder) {
     const std::size_t slash = path.rfind('/');
@@ -324,6 +359,8 @@ Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
     auto status = base_.status_at(dir, path);
     if (status || !is_missing(status.error())) return status;
   }
+  if (!place->inside.empty() && !place->known->file) place = place_of(dir, path, Look::open);
+  if (!place) return io_error(ENOENT, "lookup");
   return status_inside(*place);
 }
 
@@ -332,7 +369,9 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list(int dir_fd) {
   auto entries = base_.list(dir_fd);
   if (!entries) return entries;
   for (DirectoryEntry& entry : *entries) {
-    if (entry.type == DT_REG && has_store_suffix(entry.name) && store_at(dir_fd, entry.name)) entry.type = DT_DIR;
+    if (entry.type == DT_REG && has_store_suffix(entry.name) && store_at(dir_fd, entry.name, Look::glance)) {
+      entry.type = DT_DIR;
+    }
   }
   return entries;
 }
@@ -348,19 +387,29 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
     entries = std::move(*on_disk);
     std::erase_if(entries, [](const DirectoryEntry& entry) { return Store::is_hidden(entry.name); });
   }
-  if (!known.store) {
-    if (entries.empty()) return Failure(*known.damage);
+  const Content content = content_of(known);
+  if (!content.store) {
+    if (entries.empty()) return Failure(*content.damage);
     return entries;  // the files of the folder are good all the same
   }
   std::set<std::string> taken;
   for (const DirectoryEntry& entry : entries)
     taken.insert(entry.name);
-  for (const auto& [name, is_folder] : known.store->list(place.inside)) {
+  for (const auto& [name, is_folder] : content.store->list(place.inside)) {
     if (taken.contains(name)) continue;
     const std::uint64_t inode = inode_of(known.holder, join(place.inside, name));
     entries.push_back({name, inode, static_cast<unsigned char>(is_folder ? DT_DIR : DT_REG)});
   }
   return entries;
+}
+
+Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(int fd) {
+  const auto known = opened(fd);
+  if (!known || known->leaf || !known->place.inside.empty()) return codec::invalid("no store is open there");
+  if (const auto listed = list_inside(fd, known->place); !listed) return Failure(listed.error());
+  const Content content = content_of(*known->place.known);
+  if (!content.store) return std::vector<std::pair<std::string, std::uint64_t>>();
+  return content.store->leaves();
 }
 
 Result<std::string> StoreFiles::read_link(int fd) {
@@ -380,7 +429,7 @@ Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
 // ---- changes: none inside ----------------------------------------------------------------------------------------
 
 Result<void> StoreFiles::check_outside(int dir, const std::string& path, bool whole) {
-  const auto place = place_of(dir, path);
+  const auto place = place_of(dir, path, Look::glance);
   if (!place || (whole && place->inside.empty())) return {};
   return read_only("change of a store");
 }

@@ -5,16 +5,15 @@
 // store is one of the store's file, and a table here knows what it stands for. All else goes to `base` untouched.
 // Nothing inside a store can be changed: EROFS. A group's metadata are extended attributes of its folder.
 //
-// Stores are parsed once and kept as long as their file does not change.
+// Whether something is a store is remembered as long as its file does not change, of thousands of files; what a store
+// holds is parsed when something in it is asked for, and kept for those that were used last.
 //
-// Thread safety: internally synchronised. Lock order: none nested. Ownership: `base` must outlive this.
-// Errors: as file_ops.h; a damaged store is a folder that cannot be listed, nor anything opened in it.
+// Thread safety: internally synchronised. Lock order: a store that is parsed, then the maps. Ownership: `base` must
+// outlive this. Errors: as file_ops.h; a damaged store is a folder that cannot be listed, nor anything opened in it.
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
@@ -23,8 +22,10 @@
 #include <utility>
 #include <vector>
 
+#include "codec/mutex.h"
 #include "frame/byte_source.h"
 #include "frame/file_ops.h"
+#include "frame/recent_map.h"
 #include "frame/store.h"
 
 namespace cframefs::frame {
@@ -32,6 +33,10 @@ namespace cframefs::frame {
 /// Extended attributes that are metalayers, of fixed and of variable length: this and the layer's name.
 inline constexpr std::string_view kMetaAttribute = "user.blosc2.meta.";
 inline constexpr std::string_view kVlmetaAttribute = "user.blosc2.vlmeta.";
+
+/// The content of a variable-length metalayer as the value of an attribute. io: ENODATA if there is none of this name,
+/// E2BIG if it is longer than a value can be, which is known before it is decompressed.
+Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& name);
 
 class StoreFiles final : public FileOps {
  public:
@@ -50,6 +55,9 @@ class StoreFiles final : public FileOps {
   Result<struct stat> status_at(int dir, const std::string& path) override;
   Result<struct statvfs> filesystem_status(int fd) override { return base_.filesystem_status(fd); }
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
+  /// Paths and sizes of all leaves of the open store that are no files of their own, in any order: its folders need not
+  /// be walked for them, of which there can be thousands for each.
+  Result<std::vector<std::pair<std::string, std::uint64_t>>> leaves(int fd);
   Result<std::string> read_link(int fd) override;
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
   void note_access(int fd) override { base_.note_access(fd); }
@@ -82,15 +90,36 @@ class StoreFiles final : public FileOps {
   Result<bool> try_lock(int fd, int operation) override { return base_.try_lock(fd, operation); }
 
  private:
-  /// A parsed store, or why it is damaged, and the file it was read from.
+  /// A store, and the file that it is read from.
   struct Known {
-    std::shared_ptr<const Descriptor> file;
-    struct stat status {};  // of the file; of a folder's store that of the folder
-    struct stat holder {};  // of the file that holds the bytes
+    std::shared_ptr<const Descriptor> file;  // null in one that was only looked at
+    struct stat status {};                   // of the file; of a folder's store that of the folder
+    struct stat holder {};                   // of the file that holds the bytes
+    bool on_folder = false;                  // files of the folder come first
+    bool is_zip = false;
+
+    // What it holds, parsed when first asked for, and again after it was dropped.
+    mutable codec::Mutex mutex;
+    mutable std::weak_ptr<const Store> store GUARDED_BY(mutex);
+    mutable std::optional<Error> damage GUARDED_BY(mutex);
+  };
+  /// What a store holds, or why it is damaged.
+  struct Content {
     std::shared_ptr<const Store> store;
     std::optional<Error> damage;
-    bool on_folder = false;  // files of the folder come first
   };
+  /// Whether a file or folder of this state is a store.
+  struct Verdict {
+    struct stat status {};
+    struct stat holder {};
+    bool is_store = false;
+  };
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // device, inode of the file that holds the bytes
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const { return std::hash<std::uint64_t>()(key.second * 31 + key.first); }
+  };
+  /// How a file or folder of a store's name lies on disk.
+  struct Candidate;
   /// Somewhere in a store.
   struct Place {
     std::shared_ptr<const Known> known;
@@ -105,10 +134,16 @@ class StoreFiles final : public FileOps {
 
   std::shared_ptr<const Opened> opened(int fd) const;
   void enter(int fd, Opened opened);
-  std::optional<Place> place_of(int dir, const std::string& path);
-  std::shared_ptr<const Known> store_at(int dir, const std::string& path);
-  std::shared_ptr<const Known> parse(int dir, const std::string& name, const std::optional<struct stat>& folder);
-  void load(Known& known, const std::string& suffix);
+  /// What is known of the store itself is enough where nothing in it is asked for: a glance takes no descriptor and
+  /// parses nothing.
+  enum class Look : std::uint8_t { glance, open };
+  std::optional<Place> place_of(int dir, const std::string& path, Look look);
+  std::shared_ptr<const Known> store_at(int dir, const std::string& path, Look look);
+  std::optional<Candidate> candidate_at(int dir, const std::string& path) const;
+  std::shared_ptr<const Known> open_candidate(int dir, const std::string& path, const Candidate& candidate) const;
+  Result<bool> is_store(const Known& known) const;
+  std::unique_ptr<ByteSource> source_of(const Known& known) const;
+  Content content_of(const Known& known) const;
   Result<struct stat> status_inside(const Place& place) const;
   Result<int> open_inside(const Place& place, int flags);
   Result<std::vector<DirectoryEntry>> list_inside(int dir_fd, const Place& place);
@@ -128,8 +163,14 @@ class StoreFiles final : public FileOps {
   std::atomic<std::size_t> opened_count_{0};
   mutable std::shared_mutex opened_mutex_;
   std::unordered_map<int, std::shared_ptr<const Opened>> opened_;  // guarded by opened_mutex_
-  std::mutex known_mutex_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<const Known>> known_;  // guarded; device, inode
+
+  // Far more verdicts than stores, of which each takes a descriptor, and of these more than what they hold.
+  static constexpr std::size_t kMostVerdicts = 16384;
+  static constexpr std::size_t kMostKnown = 128;
+  static constexpr std::size_t kMostContent = std::size_t{24} << 20;
+  RecentMap<Key, Verdict, KeyHash> verdicts_{kMostVerdicts};
+  RecentMap<Key, std::shared_ptr<const Known>, KeyHash> known_{kMostKnown};
+  mutable RecentMap<Key, std::shared_ptr<const Store>, KeyHash> contents_{kMostContent};
 };
 
 }  // namespace cframefs::frame

@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "codec/chunk_header.h"
 #include "frame/byte_source.h"
 #include "frame/frame_header.h"
+#include "frame/parse_budget.h"
 #include "frame/windows.h"
 
 namespace cframefs::frame {
@@ -26,11 +28,31 @@ struct Trailer {
 /// Finds the trailer from the end of the frame that `header` describes and reads its map of names.
 Result<Trailer> read_trailer(Windows& windows, const FrameHeader& header);
 
-/// The plain content of the metalayer that is stored as this chunk.
-Result<std::vector<std::uint8_t>> unpack_vlmetalayer(const std::string& name, ByteView stored);
+/// The chunk that holds the content of a metalayer.
+struct VlmetaChunk {
+  std::string name;
+  FileOffset offset;         // in the source
+  std::uint64_t stored = 0;  // its length there
+  codec::ChunkHeader header;
 
-/// The plain content of one metalayer. `source` is the frame's.
-Result<std::vector<std::uint8_t>> read_vlmetalayer(const ByteSource& source, const Trailer& trailer,
-                                                   const MapEntry& entry);
+  std::uint64_t nbytes() const { return static_cast<std::uint64_t>(header.nbytes); }
+};
+
+/// The longest plain content. Valid ones can be of any ratio, so that only a size tells what is too much.
+inline constexpr std::uint64_t kMostVlmetalayer = std::uint64_t{256} << 20;
+
+/// Looks at the header of the chunk that lies in the `stored` bytes from `offset`.
+Result<VlmetaChunk> look_at_vlmetalayer(const ByteSource& source, const std::string& name, FileOffset offset,
+                                        std::uint64_t stored);
+/// The same of a metalayer of the frame that `source` is.
+Result<VlmetaChunk> find_vlmetalayer(const ByteSource& source, const Trailer& trailer, const MapEntry& entry);
+
+/// The chunk as it is stored. unsupported: it would take more memory than `budget` has left, from which it is taken.
+Result<std::vector<std::uint8_t>> read_stored_vlmetalayer(const ByteSource& source, const VlmetaChunk& chunk,
+                                                          ParseBudget& budget);
+/// Its plain content.
+Result<std::vector<std::uint8_t>> read_vlmetalayer(const ByteSource& source, const VlmetaChunk& chunk);
+/// Whether it can be decoded, of which nothing is kept.
+Result<void> check_vlmetalayer(const ByteSource& source, const VlmetaChunk& chunk, ParseBudget& budget);
 
 }  // namespace cframefs::frame

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "codec/bytes.h"
 
@@ -26,6 +27,7 @@ constexpr std::size_t kEndLength = 22;
 constexpr std::size_t kEnd64Length = 56;
 constexpr std::size_t kLocator64Length = 20;
 constexpr std::size_t kMostComment = 65535;
+constexpr std::size_t kDirectoryPiece = std::size_t{256} << 10;
 constexpr std::uint64_t kMostDirectory = std::uint64_t{256} << 20;
 constexpr std::uint16_t kZip64Extra = 1;
 constexpr std::uint32_t kElsewhere = 0xffffffff;  // the value stands in the zip64 field
@@ -94,40 +96,94 @@ bool read_zip64_extra(ByteView extra, std::uint64_t& size, std::uint64_t& stored
   return true;
 }
 
+/// The directory, of which a piece is in memory.
+class DirectoryReader {
+ public:
+  DirectoryReader(const ByteSource& source, const End& end) : source_(source), next_(end.offset), left_(end.size) {}
+
+  /// The next `size` bytes; fewer at the end of the directory. They stay where they are.
+  Result<ByteView> peek(std::size_t size) {
+    if (piece_.size() - at_ < size && left_ > 0) {
+      if (auto more = load(size); !more) return Failure(more.error());
+    }
+    return ByteView(piece_).subspan(at_, std::min(size, piece_.size() - at_));
+  }
+  void skip(std::size_t size) { at_ += size; }
+
+ private:
+  Result<void> load(std::size_t size) {
+    piece_.erase(piece_.begin(), piece_.begin() + static_cast<std::ptrdiff_t>(at_));
+    at_ = 0;
+    const std::size_t kept = piece_.size();
+    const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, kDirectoryPiece), left_));
+    piece_.resize(kept + more);
+    if (auto done = source_.read(FileOffset{next_}, ByteSpan(piece_).subspan(kept)); !done) return done;
+    next_ += more;
+    left_ -= more;
+    return {};
+  }
+
+  const ByteSource& source_;
+  std::uint64_t next_;  // in the file
+  std::uint64_t left_;  // of the directory
+  std::vector<std::uint8_t> piece_;
+  std::size_t at_ = 0;
+};
+
+/// The next member of the directory.
+Result<void> read_member(DirectoryReader& directory, ZipMember& member) {
+  const auto fixed = directory.peek(kEntryLength);
+  if (!fixed) return Failure(fixed.error());
+  if (fixed->size() < kEntryLength || load_le<std::uint32_t>(fixed->data()) != kEntryMagic) {
+    return corrupt("zip: the directory is damaged");
+  }
+  const std::size_t name = load_le<std::uint16_t>(&(*fixed)[28]);
+  const std::size_t extra = load_le<std::uint16_t>(&(*fixed)[30]);
+  const std::size_t comment = load_le<std::uint16_t>(&(*fixed)[32]);
+  const std::size_t length = kEntryLength + name + extra + comment;
+  const auto whole = directory.peek(length);
+  if (!whole) return Failure(whole.error());
+  const ByteView entry = *whole;
+  if (entry.size() < length) return corrupt("zip: the directory is cut off");
+  member.encrypted = (entry[8] & 1) != 0;
+  member.method = static_cast<ZipMethod>(load_le<std::uint16_t>(&entry[10]));
+  member.checksum = load_le<std::uint32_t>(&entry[16]);
+  member.stored = load_le<std::uint32_t>(&entry[20]);
+  member.size = load_le<std::uint32_t>(&entry[24]);
+  member.header = load_le<std::uint32_t>(&entry[42]);
+  if (!read_zip64_extra(entry.subspan(kEntryLength + name, extra), member.size, member.stored, member.header)) {
+    return corrupt("zip: a zip64 field is cut off");
+  }
+  const ByteView text = entry.subspan(kEntryLength, name);
+  member.name.assign(text.begin(), text.end());
+  directory.skip(length);
+  return {};
+}
+
 }  // namespace
 
-Result<std::optional<std::vector<ZipMember>>> read_zip_directory(const ByteSource& source) {
+Result<bool> visit_zip_directory(const ByteSource& source,
+                                 const std::function<Result<void>(ZipMember& member)>& visit) {
   const auto end = read_end(source);
   if (!end) return Failure(end.error());
-  if (!*end) return std::optional<std::vector<ZipMember>>();
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>((*end)->size));
-  if (auto done = source.read(FileOffset{(*end)->offset}, bytes); !done) return Failure(done.error());
-  std::vector<ZipMember> members;
-  ByteView rest(bytes);
+  if (!*end) return false;
+  DirectoryReader directory(source, **end);
+  ZipMember member;
   for (std::uint64_t i = 0; i < (*end)->entries; ++i) {
-    if (rest.size() < kEntryLength || load_le<std::uint32_t>(rest.data()) != kEntryMagic) {
-      return corrupt("zip: the directory is damaged");
-    }
-    const std::size_t name = load_le<std::uint16_t>(&rest[28]);
-    const std::size_t extra = load_le<std::uint16_t>(&rest[30]);
-    const std::size_t comment = load_le<std::uint16_t>(&rest[32]);
-    if (name + extra + comment > rest.size() - kEntryLength) return corrupt("zip: the directory is cut off");
-    ZipMember member;
-    member.encrypted = (rest[8] & 1) != 0;
-    member.method = static_cast<ZipMethod>(load_le<std::uint16_t>(&rest[10]));
-    member.checksum = load_le<std::uint32_t>(&rest[16]);
-    member.stored = load_le<std::uint32_t>(&rest[20]);
-    member.size = load_le<std::uint32_t>(&rest[24]);
-    member.header = load_le<std::uint32_t>(&rest[42]);
-    if (!read_zip64_extra(rest.subspan(kEntryLength + name, extra), member.size, member.stored, member.header)) {
-      return corrupt("zip: a zip64 field is cut off");
-    }
-    const ByteView text = rest.subspan(kEntryLength, name);
-    member.name.assign(text.begin(), text.end());
-    members.push_back(std::move(member));
-    rest = rest.subspan(kEntryLength + name + extra + comment);
+    if (auto done = read_member(directory, member); !done) return Failure(done.error());
+    if (auto done = visit(member); !done) return Failure(done.error());
   }
-  return std::optional<std::vector<ZipMember>>(std::move(members));
+  return true;
+}
+
+Result<std::optional<ZipMember>> find_zip_member(const ByteSource& source, std::string_view name) {
+  std::optional<ZipMember> found;
+  const auto walked = visit_zip_directory(source, [&](ZipMember& member) -> Result<void> {
+    if (member.name == name) found = member;
+    return {};
+  });
+  if (!walked) return Failure(walked.error());
+  return found;
 }
 
 Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& member) {

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "frame/byte_source.h"
 
@@ -26,8 +27,12 @@ struct ZipMember {
   bool encrypted = false;
 };
 
-/// All members; none if the file is no zip file at all.
-Result<std::optional<std::vector<ZipMember>>> read_zip_directory(const ByteSource& source);
+/// Calls `visit` for each member in the order of the directory, of which a piece is in memory at a time; its first
+/// error ends the walk. False: the file is no zip file at all. The member that it gets is another one after the call.
+Result<bool> visit_zip_directory(const ByteSource& source, const std::function<Result<void>(ZipMember& member)>& visit);
+
+/// The last member of this name; none if there is none, or if the file is no zip file.
+Result<std::optional<ZipMember>> find_zip_member(const ByteSource& source, std::string_view name);
 
 /// Where the bytes of a member begin, which only its local header knows. unsupported: they cannot be read.
 Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& member);

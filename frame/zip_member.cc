@@ -14,6 +14,7 @@ class RangeSource final : public ByteSource {
   RangeSource(std::shared_ptr<const ByteSource> whole, FileOffset begin, std::uint64_t size)
       : whole_(std::move(whole)), begin_(begin), size_(size) {}
   std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override { return std::min(size_, whole_->stored()); }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return codec::corrupt("the member ends before these bytes");
     return whole_->read(FileOffset{begin_.value + at.value}, into);

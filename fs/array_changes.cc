@@ -226,21 +226,60 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
     if (begin < end) ranges.push_back({begin, end - begin, nullptr, 0});
   };
   std::uint64_t done = kept;
-  for (const auto& [number, piece] : layer.chunks()) {
-    const std::uint64_t origin = static_cast<std::uint64_t>(number) * layer.chunksize();
+  // Pieces and runs of zeros, whichever comes first.
+  auto piece = layer.chunks().begin();
+  auto zeros = layer.zeros().runs().begin();
+  while (piece != layer.chunks().end() || zeros != layer.zeros().runs().end()) {
+    const bool is_piece =
+        zeros == layer.zeros().runs().end() || (piece != layer.chunks().end() && piece->first < zeros->first);
+    const std::int64_t first = is_piece ? piece->first : zeros->first;
+    const std::int64_t last = is_piece ? first + 1 : zeros->second;
+    const std::uint64_t origin = static_cast<std::uint64_t>(first) * layer.chunksize();
     const std::uint64_t begin = std::max({origin, head_, layer.clean_until()}) - head_;
-    const std::uint64_t end = std::min(origin + layer.chunksize(), layer.size()) - head_;
-    if (begin >= end) continue;
-    add_zeros(done, begin);
-    if (piece) {
-      ranges.push_back({begin, end - begin, piece, begin + head_ - origin});
-    } else {
-      add_zeros(begin, end);
+    const std::uint64_t end = std::min(static_cast<std::uint64_t>(last) * layer.chunksize(), layer.size()) - head_;
+    if (begin < end) {
+      add_zeros(done, begin);
+      if (is_piece) {
+        ranges.push_back({begin, end - begin, piece->second, begin + head_ - origin});
+      } else {
+        add_zeros(begin, end);
+      }
+      done = std::max(done, end);
     }
-    done = std::max(done, end);
+    if (is_piece) {
+      ++piece;
+    } else {
+      ++zeros;
+    }
   }
   add_zeros(done, size);
   return ranges;
+}
+
+/// Chunks that nothing but zeros are left of: they go from the ranges, and cost nothing, however many they are. Chunks
+/// lie in the order of their rows, `in_layer` of them beside each other. Those from `kept` on are zeros as they are.
+frame::ChunkIntervals ArrayChanges::take_zero_chunks(std::vector<Range>& ranges, std::uint64_t rows,
+                                                     std::uint64_t in_layer, std::uint64_t kept) const {
+  frame::ChunkIntervals zeros;
+  const std::uint64_t layer_bytes = array_.chunk_rows() * array_.row_bytes();
+  std::vector<Range> left;
+  for (Range& range : ranges) {
+    const std::uint64_t end = range.begin + range.length;
+    const std::uint64_t first = (range.begin + layer_bytes - 1) / layer_bytes;
+    // The last layer may have fewer rows.
+    const std::uint64_t last = (end == rows * array_.row_bytes() ? end + layer_bytes - 1 : end) / layer_bytes;
+    if (range.piece || first >= last) {
+      left.push_back(std::move(range));
+      continue;
+    }
+    zeros.add(static_cast<std::int64_t>(first * in_layer), static_cast<std::int64_t>(std::min(last * in_layer, kept)));
+    const std::uint64_t before = first * layer_bytes;
+    const std::uint64_t behind = std::min(last * layer_bytes, end);
+    if (range.begin < before) left.push_back({range.begin, before - range.begin, nullptr, 0});
+    if (behind < end) left.push_back({behind, end - behind, nullptr, 0});
+  }
+  ranges = std::move(left);
+  return zeros;
 }
 
 codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
@@ -261,8 +300,13 @@ codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
   const std::uint64_t layers =
       array_.can_change() && !is_new ? (kept_rows + array_.chunk_rows() - 1) / array_.chunk_rows() : 0;
   const std::uint64_t zeros_until = layers * array_.chunk_rows() * array_.row_bytes();
-  const auto work = std::make_shared<Work>(
-      Work{std::move(*array), ranges_of(layer, zeros_until), {}, generation, kept_chunks, route});
+  std::vector<Range> ranges = ranges_of(layer, zeros_until);
+  if (array_.can_change() && rows > 0) {
+    const std::uint64_t in_layer = array->chunk_count() / ((rows - 1) / array_.chunk_rows() + 1);
+    plan.zeros = take_zero_chunks(ranges, rows, in_layer, kept_chunks);
+  }
+  const auto work =
+      std::make_shared<Work>(Work{std::move(*array), std::move(ranges), {}, generation, kept_chunks, route});
   for (std::uint32_t i = 0; i < work->ranges.size(); ++i) {
     const Range& range = work->ranges[i];
     const auto note = [&](const ArrayGeometry::Part& part) -> codec::Result<void> {

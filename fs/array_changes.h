@@ -74,7 +74,8 @@ class ArrayChanges {
   struct Plan {
     std::uint64_t kept_bytes = 0;       // of the frame's chunks: what is behind goes first
     std::uint64_t nbytes = 0;           // of the frame in the end
-    std::vector<ChunkToEncode> chunks;  // by number
+    frame::ChunkIntervals zeros;        // of what is kept, these become zeros
+    std::vector<ChunkToEncode> chunks;  // by number; none of the zeros
     std::vector<std::uint8_t> layer;    // content of the metalayer; empty: as it is
   };
   /// REQUIRES: is_flat(); layer.size() is whole.
@@ -92,6 +93,8 @@ class ArrayChanges {
 
   bool is_head(codec::ByteView bytes, std::uint64_t at, std::uint64_t size) const;
   std::vector<Range> ranges_of(const DirtyLayer& layer, std::uint64_t zeros_until) const;
+  frame::ChunkIntervals take_zero_chunks(std::vector<Range>& ranges, std::uint64_t rows, std::uint64_t in_layer,
+                                         std::uint64_t kept) const;
 
   frame::ArrayRows array_;
   bool is_flat_ = false;

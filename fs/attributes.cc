@@ -70,7 +70,8 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Prob
   }
   const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
   const bool unsettled = writer && writer->is_committing();
-  if (changed && !unsettled && !node.pages.is_own(probe.identity))
+  // What is made and removed in a directory changes it, too.
+  if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
     statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
     // What programs have written counts, whatever of it is on disk. The write-back tells the kernel of changes behind
@@ -88,7 +89,8 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Prob
     codec::Error error = *probe.damage;
     error.path = path_of(node.id);
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
-    once_.error(error);
+    // A frame to which a program is appending looks so between two of its writes: not before the state has lasted.
+    if (probe.identity.settled) once_.error(error);
     // A program that has the file open must get errors where it was, not a clean end where there was none.
     probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
   }

@@ -10,8 +10,10 @@ namespace cframefs::fs {
 
 namespace intrusive = boost::intrusive;
 
-struct BlockCache::Cell : intrusive::list_base_hook<>, intrusive::unordered_set_base_hook<> {
-  enum class State : std::uint8_t { loading, ready, failed };
+struct BlockCache::Cell : intrusive::list_base_hook<>,
+                          intrusive::unordered_set_base_hook<>,
+                          intrusive::set_base_hook<> {
+  enum class State : std::uint8_t { loading, ready, failed, dropped };
 
   CellKey key;
   Buffer buffer;
@@ -64,6 +66,11 @@ struct BlockCache::Shard {
   };
   using Table = intrusive::unordered_set<Cell, intrusive::key_of_value<KeyOf>, intrusive::hash<Hash>,
                                          intrusive::power_2_buckets<true>>;
+  struct GenerationOf {
+    using type = std::uint64_t;
+    const std::uint64_t& operator()(const Cell& cell) const { return cell.key.generation; }
+  };
+  using Generations = intrusive::multiset<Cell, intrusive::key_of_value<GenerationOf>>;
 
   Shard() : buckets(64), table(Table::bucket_traits(buckets.data(), buckets.size())), ghosts(kGhosts) {}
 
@@ -74,6 +81,12 @@ struct BlockCache::Shard {
       buckets.swap(larger);
     }
     table.insert(cell);
+    generations.insert(cell);
+  }
+  /// No look-up finds it any more.
+  void forget(Cell& cell) REQUIRES(mutex) {
+    table.erase(table.iterator_to(cell));
+    generations.erase(generations.iterator_to(cell));
   }
 
   /// Adds a pin to a cell of the table. True if its bytes are there.
@@ -124,6 +137,7 @@ struct BlockCache::Shard {
   codec::Condition loaded;  // some cell of this shard left the state loading
   std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
   Table table GUARDED_BY(mutex);
+  Generations generations GUARDED_BY(mutex);                          // what the table holds, by generation
   std::array<intrusive::list<Cell>, kLists> lists GUARDED_BY(mutex);  // least recently used first
   std::uint64_t clock GUARDED_BY(mutex) = 0;                          // counts what comes into a list
   std::vector<Ghost> ghosts GUARDED_BY(mutex);                        // in the slot that the hash itself names
@@ -147,16 +161,19 @@ BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statis
     while (evict_one(0) || evict(kMain, kLarge) || evict(kProbation) || evict(kAhead)) {
     }
   });
+  pool_.bound_idle([this] { return bound_ - std::min(bound_, bytes()); });
   for (auto& shard : shards_)
     shard = std::make_unique<Shard>();
 }
 
 BlockCache::~BlockCache() {
   pool_.on_shortage(nullptr);
+  pool_.bound_idle(nullptr);
   for (auto& shard : shards_) {
     codec::MutexLock lock(shard->mutex);
     for (auto& list : shard->lists)
       list.clear();
+    shard->generations.clear();
     shard->table.clear_and_dispose([](Cell* cell) { delete cell; });
   }
 }
@@ -208,7 +225,7 @@ bool BlockCache::end_glance(Pin& pin, std::size_t size) {
   {
     codec::MutexLock lock(shard.mutex);
     if (pin.cell_->pins == 1) {
-      shard.table.erase(shard.table.iterator_to(*pin.cell_));
+      shard.forget(*pin.cell_);
       const std::unique_ptr<Cell> forgotten(std::exchange(pin.cell_, nullptr));
       return false;
     }
@@ -278,7 +295,7 @@ void BlockCache::fail(Pin pin, const codec::Error& error) {
     // Out of the table at once, so that the next reader tries again; the last pin frees the memory.
     pin.cell_->state = Cell::State::failed;
     pin.cell_->error = std::move(kept);
-    shard.table.erase(shard.table.iterator_to(*pin.cell_));
+    shard.forget(*pin.cell_);
   }
   shard.loaded.notify_all();
 }
@@ -292,6 +309,33 @@ codec::Result<void> BlockCache::wait(const Pin& pin) {
   return {};
 }
 
+void BlockCache::drop(std::uint64_t generation) {
+  for (auto& shard : shards_) {
+    intrusive::list<Cell> gone;
+    {
+      codec::MutexLock lock(shard->mutex);
+      auto [next, end] = shard->generations.equal_range(generation);
+      while (next != end) {
+        Cell& cell = *next++;
+        if (cell.pins != 0) {
+          // A reply is still being sent from it: the last pin frees the memory.
+          if (cell.state != Cell::State::ready) continue;
+          shard->forget(cell);
+          cell.state = Cell::State::dropped;
+        } else {
+          shard->forget(cell);
+          shard->remove(cell, list_bytes_);
+          gone.push_back(cell);
+        }
+      }
+    }
+    gone.clear_and_dispose([this](Cell* cell) {
+      forget_bytes(*cell);
+      delete cell;
+    });
+  }
+}
+
 void BlockCache::unpin(Cell* cell, bool loads) {
   Shard& shard = shard_of(cell->key);
   std::unique_ptr<Cell> dead;
@@ -300,12 +344,12 @@ void BlockCache::unpin(Cell* cell, bool loads) {
     if (loads && cell->state == Cell::State::loading) {
       cell->state = Cell::State::failed;
       cell->error = no_memory();
-      shard.table.erase(shard.table.iterator_to(*cell));
+      shard.forget(*cell);
       shard.loaded.notify_all();
     }
     if (--cell->pins != 0) return;
     if (cell->state != Cell::State::ready) {
-      dead.reset(cell);  // failed, and already out of the table
+      dead.reset(cell);  // failed or dropped, and already out of the table
     } else {
       const bool is_spent = cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size();
       shard.append(*cell, is_spent ? kSpent : cell->home, list_bytes_);
@@ -384,7 +428,7 @@ bool BlockCache::evict(List list, std::optional<List> other) {
       if (shard.lists[from].empty()) continue;
       victim.reset(&shard.lists[from].front());
       shard.remove(*victim, list_bytes_);
-      shard.table.erase(shard.table.iterator_to(*victim));
+      shard.forget(*victim);
       if (from == kProbation) shard.leave_ghost(victim->key);
     }
     forget_bytes(*victim);

@@ -4,7 +4,7 @@
 // (fs/cells decide how many). A cell is decoded once however many readers meet on it: the first that asks becomes its
 // loader and the others wait for what it publishes.
 //
-//   absent --find()--> loading --publish()--> ready --evicted--> absent
+//   absent --find()--> loading --publish()--> ready --evicted, or dropped with its generation--> absent
 //                         \---fail()-------> absent   (those who wait get the error)
 //   absent --find_or_glance()--> glanced at --end_glance()--> absent, or loading if somebody waits
 //
@@ -49,6 +49,7 @@
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
 #include <boost/intrusive/unordered_set.hpp>
 
 #include "codec/error.h"
@@ -144,6 +145,9 @@ class BlockCache {
   void fail(Pin pin, const codec::Error& error);
   /// Waits until the loader is done. On success the pin's bytes can be read.
   codec::Result<void> wait(const Pin& pin);
+
+  /// Forgets all cells of a generation: no look-up will ask for one again. REQUIRES: none of them is being loaded.
+  void drop(std::uint64_t generation);
 
   std::uint64_t bound() const { return bound_; }
   /// How much may be decoded before it is wanted without being pushed out again.

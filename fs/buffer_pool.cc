@@ -1,5 +1,6 @@
 #include "fs/buffer_pool.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -66,9 +67,7 @@ Buffer BufferPool::get(std::size_t size) {
   }
   std::uint8_t* data = allocate(capacity);
   if (data == nullptr) {
-    // What is kept only because it may be wanted again goes first.
-    if (on_shortage_) on_shortage_();
-    trim(0);
+    relieve();
     data = allocate(capacity);
   }
   if (data == nullptr) throw std::bad_alloc();
@@ -79,6 +78,12 @@ void BufferPool::prepare(std::size_t size) {
   const std::size_t capacity = capacity_for(size);
   // Who needs it asks again if there is none.
   if (std::uint8_t* data = allocate(capacity)) put(data, capacity);
+}
+
+/// What is kept only because it may be wanted again goes.
+void BufferPool::relieve() {
+  if (on_shortage_) on_shortage_();
+  trim(0);
 }
 
 std::size_t BufferPool::idle_bytes() const {
@@ -115,9 +120,10 @@ void BufferPool::put(std::uint8_t* data, std::size_t capacity) noexcept {
 }
 
 void BufferPool::keep(std::uint8_t* data, std::size_t capacity) {
+  const std::uint64_t most = room_ ? std::min<std::uint64_t>(room_(), kMostIdle) : kMostIdle;
   {
     codec::MutexLock lock(mutex_);
-    if (idle_bytes_ + capacity <= kMostIdle) {
+    if (idle_bytes_ + capacity <= most) {
       auto known = idle_.try_emplace(capacity).first;
       try {
         known->second.push_back(data);

@@ -1,4 +1,5 @@
-// Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it. At most 32 MiB lie idle.
+// Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it. At most 32 MiB lie idle,
+// and no more than is left of the bound on what else is held (fs/block_cache.h).
 //
 // Buffers of 64 KiB and more are mapped one by one and really go back to the system when trimmed; smaller ones come
 // from the heap. Huge pages are not asked for: in a virtual machine whose host takes free memory back, the first touch
@@ -67,6 +68,9 @@ class BufferPool {
   /// `give_back` is called when the system has no memory, before get() tries once more: it is to let buffers go.
   /// REQUIRES: before the first get().
   void on_shortage(std::function<void()> give_back) { on_shortage_ = std::move(give_back); }
+  /// `room`: for how many bytes of buffers that lie idle there is room, beside what else is under the same bound.
+  /// Called without the pool's lock. REQUIRES: before the first get().
+  void bound_idle(std::function<std::uint64_t()> room) { room_ = std::move(room); }
 
   /// Contents are unspecified. Not while holding a lock that `give_back` takes.
   Buffer get(std::size_t size);
@@ -76,6 +80,8 @@ class BufferPool {
   static std::size_t capacity_for(std::size_t size);
   /// What get(size) would have to ask of the system: 0 if a buffer lies idle.
   std::size_t fresh_bytes(std::size_t size) const;
+  /// The system has no memory: has buffers let go, and gives those that lie idle back.
+  void relieve();
   /// Bytes held by buffers that nobody uses.
   std::size_t idle_bytes() const;
   /// Gives idle buffers back to the system, largest first, until at most `keep` bytes are idle.
@@ -87,6 +93,7 @@ class BufferPool {
   void keep(std::uint8_t* data, std::size_t capacity);
 
   std::function<void()> on_shortage_;
+  std::function<std::uint64_t()> room_;
   mutable codec::Mutex mutex_;
   std::map<std::size_t, std::vector<std::uint8_t*>> idle_ GUARDED_BY(mutex_);  // by capacity
   std::size_t idle_bytes_ GUARDED_BY(mutex_) = 0;

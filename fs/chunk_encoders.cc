@@ -64,10 +64,12 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
 ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& parameters, const ChunkToEncode& chunk) {
   if (chunk.chunk) {
     const auto early = chunk.chunk->early();
-    if (early && chunk.length == chunk.chunk->bytes().size()) {
+    if (early && chunk.length == chunk.chunk->size()) {
       if (auto encoded = take_early(*early)) return std::move(*encoded);
     }
-    return encode(parameters, chunk.chunk->bytes().first(chunk.length));
+    const codec::ByteView held = chunk.chunk->bytes();
+    if (chunk.length > held.size()) return encode(parameters, chunk.chunk->first(chunk.length));
+    return encode(parameters, held.first(chunk.length));
   }
   if (chunk.make) {
     const auto made = chunk.make();

@@ -28,6 +28,8 @@ class ChunkPatches {
 
   const Pieces& pieces() const { return pieces_; }
   std::uint64_t footprint() const { return footprint_; }
+  /// Behind the last piece.
+  std::uint64_t end() const { return pieces_.empty() ? 0 : pieces_.rbegin()->first + pieces_.rbegin()->second.size(); }
   /// Bytes in the pieces.
   std::uint64_t written() const;
   /// Whether nothing of the first `length` bytes is missing.

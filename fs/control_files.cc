@@ -42,7 +42,7 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"bytes_lost", "Plain bytes written that could never be committed", false, of(s.bytes_lost)},
       {"bytes_written", "Bytes that commits have put into frames, compacting included", false, of(s.bytes_written)},
       {"errors", "Reads answered with an error", false, of(s.errors)},
-      {"generations", "Changes of backing files that were noticed", false, of(s.generations)},
+      {"generations", "Changes of frames behind the mount that were noticed", false, of(s.generations)},
       {"dirty_bytes", "Plain bytes of chunks that are not committed", true, dirty_bytes},
       {"dead_bytes", "Bytes of frames open for writing that nothing refers to any more", true, of(s.dead_bytes)},
       {"cache_bytes", "Decoded bytes held", true, cache.bytes()},

@@ -5,10 +5,13 @@
 // of the layer below, bytes from kept() on are gone (the file was shorter once), so that what is not in this layer
 // reads as zeros there.
 //
+// Chunks of zeros are runs, so that a hole costs as much as one chunk, however long it is; where what lies below counts
+// no longer they are not noted at all.
+//
 // Invariants: kept() <= size(); kept() is at most the size of the layer below; the bytes of a chunk past size() are
-// zero; a chunk that has patches is not there whole. Thread safety: none; the file's mutex guards it. Ownership:
-// buffers are shared, so that a commit can encode what programs no longer change. Units: bytes; chunk numbers count
-// from 0.
+// zero; of a chunk the layer has all bytes, or patches, or it is of zeros, or neither. Thread safety: none; the file's
+// mutex guards it. Ownership: buffers are shared, so that a commit can encode what programs no longer change. Units:
+// bytes; chunk numbers count from 0.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +22,7 @@
 #include <memory>
 #include <vector>
 
+#include "frame/chunk_intervals.h"
 #include "fs/buffer_pool.h"
 #include "fs/chunk_patches.h"
 
@@ -31,19 +35,34 @@ constexpr std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/// The plain bytes of one chunk, counted for as long as they exist. Once it is encoded early its bytes stay as they
+/// The plain bytes of one chunk, counted for as long as they exist, with what it costs to keep and to encode it. No
+/// more is held than has been written, about: what is behind are zeros. Once it is encoded early its bytes stay as they
 /// are.
 class DirtyChunk {
  public:
-  DirtyChunk(BufferPool& pool, std::size_t size, std::atomic<std::uint64_t>& counter)
-      : pool_(pool), buffer_(pool.get(size)), counter_(counter) {
-    counter_.fetch_add(buffer_.capacity(), std::memory_order_relaxed);
+  /// Of a chunk that has nothing but its place in a layer, in a commit and among the encoded ones, about.
+  static constexpr std::uint64_t kOverhead = 512;
+
+  /// Zeros, of which nothing is held.
+  DirtyChunk(BufferPool& pool, std::uint64_t size, std::atomic<std::uint64_t>& counter)
+      : pool_(pool), size_(size), counter_(counter) {
+    counter_.fetch_add(footprint(), std::memory_order_relaxed);
   }
-  ~DirtyChunk() { counter_.fetch_sub(buffer_.capacity(), std::memory_order_relaxed); }
+  ~DirtyChunk() { counter_.fetch_sub(footprint(), std::memory_order_relaxed); }
   DirtyChunk(const DirtyChunk&) = delete;
   DirtyChunk& operator=(const DirtyChunk&) = delete;
 
+  std::uint64_t size() const { return size_; }
+  /// Those that are held, from the first on.
   codec::ByteSpan bytes() const { return buffer_.bytes(); }
+  /// Memory that it takes.
+  std::uint64_t footprint() const { return buffer_.capacity() + kOverhead; }
+  /// Holds the bytes before `to`, of which [from, to) are to be written now: what they are is not specified.
+  void hold(std::uint64_t from, std::uint64_t to);
+  /// The first `length` bytes.
+  std::vector<std::uint8_t> first(std::uint64_t length) const;
+  /// Bytes from `end` on become zeros.
+  void cut(std::uint64_t end);
   /// Another chunk of the same bytes, which is not encoded early.
   std::shared_ptr<DirtyChunk> copy() const;
 
@@ -51,15 +70,16 @@ class DirtyChunk {
   bool note_written(std::uint64_t from, std::uint64_t to) {
     if (from != filled_) return false;
     filled_ = to;
-    return filled_ == buffer_.bytes().size();
+    return is_filled();
   }
-  bool is_filled() const { return filled_ == buffer_.bytes().size(); }
+  bool is_filled() const { return filled_ == size_; }
 
   const std::shared_ptr<EarlyEncoding>& early() const { return early_; }
   void set_early(std::shared_ptr<EarlyEncoding> early) { early_ = std::move(early); }
 
  private:
   BufferPool& pool_;
+  const std::uint64_t size_;
   Buffer buffer_;
   std::uint64_t filled_ = 0;
   std::shared_ptr<EarlyEncoding> early_;  // null: programs may still change the bytes
@@ -72,7 +92,7 @@ class DirtyLayer {
   using Chunk = std::shared_ptr<DirtyChunk>;
   using Chunks = std::map<std::int64_t, Chunk>;
   using Patches = std::map<std::int64_t, std::shared_ptr<ChunkPatches>>;
-  /// A new chunk of so many bytes, contents unspecified.
+  /// A new chunk of so many bytes, zeros.
   using Make = std::function<Chunk(std::uint64_t size)>;
 
   DirtyLayer() = default;
@@ -82,11 +102,13 @@ class DirtyLayer {
   std::uint64_t chunksize() const { return chunksize_; }
   std::uint64_t kept() const { return kept_; }
   std::uint64_t size() const { return size_; }
+  /// Those that are not zeros.
   const Chunks& chunks() const { return chunks_; }
+  const frame::ChunkIntervals& zeros() const { return zeros_; }
   const Patches& patches() const { return patches_; }
   /// Whether it says anything that the layer of `size_below` bytes below does not.
   bool differs_from(std::uint64_t size_below) const {
-    return !chunks_.empty() || !patches_.empty() || kept_ != size_below || size_ != size_below;
+    return !chunks_.empty() || !zeros_.empty() || !patches_.empty() || kept_ != size_below || size_ != size_below;
   }
 
   /// The chunk, if the layer has it; null pointer to the entry if not.
@@ -95,6 +117,8 @@ class DirtyLayer {
   const ChunkPatches* find_patches(std::int64_t number) const;
   /// The whole chunk, in place of what there was of it.
   void put(std::int64_t number, Chunk chunk);
+  /// Chunks of [begin, end) are zeros.
+  void put_zeros(std::int64_t begin, std::int64_t end);
   /// Writes into a chunk that is not there whole. `counter`: as for ChunkPatches.
   ChunkPatches& patch(std::int64_t number, std::uint64_t from, codec::ByteView bytes,
                       std::atomic<std::uint64_t>& counter);
@@ -112,14 +136,15 @@ class DirtyLayer {
   /// Shorter by whole chunks that are nobody else's business: what is below stays. REQUIRES: kept() <= size, a multiple
   /// of chunksize().
   void resize_whole_chunks(std::uint64_t size);
-  /// Cuts off what lies from `size` on and returns it, a layer over this one. `copy`: of a chunk, which both then have
-  /// a part of. REQUIRES: kept() <= size <= this->size().
-  template <class Copy>
-  DirtyLayer split_off(std::uint64_t size, Copy copy);
+  /// Cuts off what lies from `size` on and returns it, a layer over this one. REQUIRES: kept() <= size <= this->size().
+  DirtyLayer split_off(std::uint64_t size);
   /// Bytes before this that the layer has are those of the layer below: it shares a chunk with it since a split.
   std::uint64_t clean_until() const { return clean_until_; }
   /// Plain bytes of a chunk as the layer's size has it.
   std::uint64_t length_of(std::int64_t number) const;
+
+  /// Memory that it takes.
+  std::uint64_t footprint() const;
 
   /// Puts this layer over `below`, which then is what both together say.
   void merge_onto(DirtyLayer& below, const Make& make) const;
@@ -131,28 +156,9 @@ class DirtyLayer {
   std::uint64_t kept_ = 0;
   std::uint64_t size_ = 0;
   std::uint64_t clean_until_ = 0;
-  Chunks chunks_;
+  Chunks chunks_;  // none is null
+  frame::ChunkIntervals zeros_;
   Patches patches_;
 };
-
-template <class Copy>
-DirtyLayer DirtyLayer::split_off(std::uint64_t size, Copy copy) {
-  DirtyLayer above(chunksize_, size);
-  above.size_ = size_;
-  const std::uint64_t inside = size % chunksize_;
-  const auto first = chunks_.lower_bound(static_cast<std::int64_t>(size / chunksize_));
-  above.chunks_.insert(first, chunks_.end());
-  chunks_.erase(first, chunks_.end());
-  size_ = size;
-  if (const auto shared = above.chunks_.find(static_cast<std::int64_t>(size / chunksize_));
-      inside != 0 && shared != above.chunks_.end()) {
-    Chunk& mine = chunks_[shared->first];
-    mine = shared->second ? copy(shared->second) : nullptr;
-    if (mine)
-      std::fill(mine->bytes().begin() + static_cast<std::ptrdiff_t>(inside), mine->bytes().end(), std::uint8_t{0});
-    above.clean_until_ = size;
-  }
-  return above;
-}
 
 }  // namespace cframefs::fs

@@ -8,7 +8,10 @@
 // Listed are the variable-length metalayers alone. Programs that copy attributes (cp, rsync, tar) set each that is
 // listed on the copy: what tells how this file is stored would be refused there, or be wrong.
 #include <cerrno>
+#include <set>
 #include <string_view>
+
+#include <linux/limits.h>
 
 #include "frame/report.h"
 #include "frame/store_files.h"
@@ -50,10 +53,13 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   std::erase_if(*names, [](const std::string& name) { return name.starts_with(kOurs); });
   auto generation = generation_for_attributes(*node);
   if (!generation) return names;  // damaged: the file's own attributes are all there is
-  for (const std::string& layer : (*generation)->container().vlmetalayer_names()) {
+  const std::vector<std::string> layers = (*generation)->container().vlmetalayer_names();
+  std::set<std::string_view> listed;
+  for (const std::string& layer : layers) {
     // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the
-    // list.
-    if (layer.find('\0') == std::string::npos) names->push_back(std::string(frame::kVlmetaAttribute) + layer);
+    // list. Of layers of one name the first is what is read.
+    const bool has_nul = layer.find('\0') != std::string::npos;
+    if (!has_nul && listed.insert(layer).second) names->push_back(std::string(frame::kVlmetaAttribute) + layer);
   }
   return names;
 }
@@ -72,17 +78,15 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
   const frame::Container& container = (*generation)->container();
   if (name == kInfo) return frame::summary_text(container);
   if (name.starts_with(frame::kMetaAttribute)) {
-    for (const frame::Metalayer& layer : container.metalayers()) {
-      if (layer.name == name.substr(frame::kMetaAttribute.size())) return to_string(layer.content);
-    }
-  } else if (name.starts_with(frame::kVlmetaAttribute)) {
-    const std::string layer = name.substr(frame::kVlmetaAttribute.size());
-    for (const std::string& known : container.vlmetalayer_names()) {
-      if (known != layer) continue;
-      auto content = container.vlmetalayer(layer);
+    for (const frame::MetalayerPlace& layer : container.metalayer_places()) {
+      if (layer.name != name.substr(frame::kMetaAttribute.size())) continue;
+      if (layer.length > XATTR_SIZE_MAX) return codec::io_error(E2BIG, "getxattr");
+      const auto content = container.metalayer(layer);
       if (!content) return codec::Failure(content.error());
       return to_string(*content);
     }
+  } else if (name.starts_with(frame::kVlmetaAttribute)) {
+    return frame::vlmetalayer_attribute(container, name.substr(frame::kVlmetaAttribute.size()));
   }
   return no_attribute();
 }

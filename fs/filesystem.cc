@@ -9,9 +9,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "fs/memory_limits.h"
 #include "fs/no_memory.h"
 
 namespace cframefs::fs {
@@ -30,22 +32,13 @@ unsigned ahead_threads(const MountOptions& options) {
 
 }  // namespace
 
-std::uint64_t default_cache_size() {
-  const auto memory =
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return std::clamp<std::uint64_t>(memory / 8, std::uint64_t{64} << 20, std::uint64_t{1} << 30);
-}
-
-std::uint64_t default_dirty_limit() {
-  return std::clamp<std::uint64_t>(default_cache_size() / 2, std::uint64_t{64} << 20, std::uint64_t{512} << 20);
-}
-
 Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
     : files_(files),
       options_(options),
+      memory_(usable_memory(MemorySources::of_system())),
+      route_(options.cache_size.value_or(default_cache_size(memory_)), statistics_, once_, ahead_threads(options) + 1),
       tree_(files, options),
       index_cache_(std::make_shared<frame::IndexCache>()),
-      route_(options.cache_size.value_or(default_cache_size()), statistics_, once_, ahead_threads(options) + 1),
       ahead_(route_, workers_, options.readahead, ahead_threads(options) + 1),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
       encoders_(workers_, ahead_threads(options), statistics_) {
@@ -55,7 +48,7 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
   write_back_.became_dirty = [this] { flusher_.note_dirty(); };
   write_back_.interval = milliseconds(options.commit_interval);
   write_back_.lock_patience = milliseconds(options.lock_patience);
-  write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit());
+  write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit(memory_));
 }
 
 Filesystem::~Filesystem() {
@@ -124,6 +117,8 @@ void Filesystem::forget(NodeId node, std::uint64_t lookups) {
   if (!nodes_.forget(node, lookups)) return;
   watcher_.forget(node);
   directories_.forget(node);
+  // The C library keeps what lies between blocks that are still in use.
+  if (nodes_.take_shrunk()) try_in_memory([this] { workers_.post([] { malloc_trim(0); }); });
 }
 
 std::size_t Filesystem::most_directories() {

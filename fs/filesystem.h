@@ -250,7 +250,8 @@ class Filesystem {
   void note_metalayer_damage(const frame::Container& container, const std::string& path);
   /// This state of the file was found damaged, and that was logged, when it was looked at.
   static bool is_known_damaged(Node& node, const frame::Identity& identity);
-  codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle);
+  enum class Look : std::uint8_t { first, after_read };
+  codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle, Look kind = Look::first);
   /// A node and the state of its file.
   struct Watched {
     std::shared_ptr<Node> node;
@@ -389,7 +390,8 @@ class Filesystem {
   codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
       REQUIRES(changes_);
   void move_lock(const Entry& from, const Entry& to);
-  std::string temporary_name();
+  /// `suffix`: that of the name which the file is to get, for the source may be a mount that goes by it.
+  std::string temporary_name(std::string_view suffix = {});
   codec::Result<struct stat> create_plain(const HeldDirectory& folder, const std::string& name, mode_t mode);
   using FindFile = std::function<codec::Result<SharedFile>()>;
   using ChangeFile = std::function<codec::Result<void>(int fd)>;
@@ -449,14 +451,15 @@ class Filesystem {
 
   frame::FileOps& files_;
   const MountOptions options_;
+  const std::uint64_t memory_;  // bytes that may be used, when the mount began
   const DescriptorReserve reserve_;
   Statistics statistics_;
   OnceLog once_;
+  ReadRoute route_;  // before all that may hold a generation
   SourceTree tree_;
   NodeTable nodes_;
   HeldDirectories directories_{files_, nodes_};
   std::shared_ptr<frame::IndexCache> index_cache_;
-  ReadRoute route_;
   WorkerPool workers_;
   Notifier notifier_;
   ReadAhead::Shared ahead_;

@@ -215,7 +215,7 @@ codec::Result<FramePlace> Filesystem::place_of_frame(const Node& node) {
 }
 
 codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& folder, const std::string& name, mode_t mode) {
-  const std::string temporary = temporary_name();
+  const std::string temporary = temporary_name(NameRules::suffix_of(name));
   constexpr mode_t kRights = 0777;
   auto fd = files_.create_at(folder->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
@@ -366,10 +366,10 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
       for (const std::string& known : container->vlmetalayer_names())
         exists = exists || known == layer;
     } else {
-      for (const frame::Metalayer& known : container->metalayers()) {
+      for (const frame::MetalayerPlace& known : container->metalayer_places()) {
         if (known.name != layer) continue;
         exists = true;
-        length = known.content.size();
+        length = known.length;
       }
     }
     if (exists && (flags & XATTR_CREATE) != 0) return codec::io_error(EEXIST, "setxattr");

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "frame/elapsed.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
@@ -32,9 +33,7 @@ bool has_page_sized_chunks(const frame::FlatView& view) {
 }
 
 bool changed_just_now(const frame::Identity& identity) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  return now_ns - identity.mtime_ns < 2'000'000'000;
+  return frame::age_ns(identity.modified) < 2'000'000'000;
 }
 
 }  // namespace
@@ -99,6 +98,11 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     writer = std::move(*started);
     handle->writable = true;
     handle->append = (flags & O_APPEND) != 0;
+    // The writer may hold the frame by another descriptor than the one that it was opened by.
+    if (reserve_.is_kept_back(handle->frame->file()->fd())) {
+      release(std::move(handle));
+      return codec::io_error(EMFILE, "open");
+    }
     if ((flags & O_TRUNC) != 0) {
       if (auto cut = writer->resize(0, changer(*handle)); !cut) {
         release(std::move(handle));
@@ -196,15 +200,17 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::open_generation(
     if (view && steady) {
       note_metalayer_damage((*view)->container(), path);
       return std::make_shared<const Generation>(next_generation_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                std::move(*view), path, record);
+                                                std::move(*view), path, route_.cache(), record);
     }
     // A frame that another process is appending to cannot be opened between two of its writes.
     const bool settled = steady && !changed_just_now(*after);
     if (attempt == kOpenAttempts || settled) {
       codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
       if (error.path.empty()) error.path = path;
-      // What keeps changing is no damage: the caller looks again.
-      if (error.kind != codec::ErrorKind::stale && !is_known_damaged(node, *after)) once_.error(error);
+      // What keeps changing is no damage: the caller looks again. Between two writes of a program that appends, a frame
+      // looks damaged and is not: that is not logged before the state has lasted.
+      const bool lasts = steady && after->settled;
+      if (error.kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *after)) once_.error(error);
       return codec::Failure(std::move(error));
     }
     std::this_thread::sleep_for(kOpenPause);
@@ -220,7 +226,7 @@ void Filesystem::note_metalayer_damage(const frame::Container& container, const 
   }
 }
 
-codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(FileHandle& handle) {
+codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(FileHandle& handle, Look kind) {
   std::shared_ptr<const Generation> generation;
   {
     codec::MutexLock lock(handle.mutex);
@@ -230,10 +236,14 @@ codec::Result<std::shared_ptr<const Generation>> Filesystem::current_generation(
   const PageCacheState::Look look = handle.node->pages.begin_look();
   auto identity = tree_.identity(file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
-  if (generation->identity().is_still(*identity)) return generation;
+  // A file that may be changed without another stamp is opened anew for each read, but is the same after it.
+  const bool is_same = kind == Look::after_read && generation->identity() == *identity && !identity->settled;
+  if (is_same || generation->identity().is_still(*identity)) return generation;
   auto fresh = generation_of(*handle.node, file);
   if (!fresh) return fresh;
-  statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+  // One that was looked at within the stamp that it has still is opened once more, changed or not.
+  if (generation->identity() != *identity && !handle.node->pages.is_own(*identity))
+    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
   // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
   // serves are locked until it answers.
   carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);
@@ -273,7 +283,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply, manner);
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
     mark.close();
-    auto now = current_generation(handle);
+    auto now = current_generation(handle, Look::after_read);
     if (now && (*now)->id() == (*generation)->id()) {
       if (!done && !ReadPermit::is_refusal(done.error())) handle.node->pages.note_damage();
       return done;

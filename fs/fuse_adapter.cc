@@ -79,12 +79,17 @@ __attribute__((format(printf, 2, 0))) void keep_message(fuse_log_level /*level*/
                                                         va_list arguments) {
   char line[1024];
   std::vsnprintf(line, sizeof line, format, arguments);
-  std::string text = line;
+  // One message comes in several calls; the last of them ends the line.
+  static bool is_open = false;
+  if (!is_open) last_message().clear();
+  last_message() += line;
+  is_open = !last_message().ends_with('\n');
+  if (is_open) return;
+  std::string& text = last_message();
   while (!text.empty() && text.back() == '\n')
     text.pop_back();
   if (text.starts_with("fuse: ")) text.erase(0, 6);
   log_debug(text);
-  last_message() = std::move(text);
 }
 
 /// fusermount3, which mounts for ordinary users, complains to standard error: kept for our one line, too. Nothing else
@@ -161,7 +166,8 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
   // A single thread is asked for to debug.
-  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads);
+  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads,
+                   [this] { filesystem_.route().pool().relieve(); });
   FuseStop stop(
       session_, [this] { take_pages(); }, [&loop] { loop.interrupt(); });
   if (auto started = stop.start(); !started) return started;

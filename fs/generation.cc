@@ -6,22 +6,45 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::size_t kReaderBytes = std::size_t{512} << 10;  // memory of kept chunk readers, for each generation
+// Memory of kept chunk readers: for each generation, and for all, as far as that leaves each a few.
+constexpr std::size_t kReaderBytes = std::size_t{512} << 10;
+constexpr std::size_t kAllReaderBytes = std::size_t{16} << 20;
+constexpr std::size_t kFewReaderBytes = std::size_t{4} << 10;
 constexpr std::uint64_t kCellBytes = std::uint64_t{64} << 10;
 
 }  // namespace
 
+std::atomic<std::size_t> Generation::count_{0};
+
 Generation::Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view,
-                       std::string path, std::shared_ptr<const frame::ReadRecord> record)
+                       std::string path, BlockCache& cache, std::shared_ptr<const frame::ReadRecord> record)
     : id_(id),
       identity_(identity),
       view_(std::move(view)),
       path_(std::move(path)),
       record_(std::move(record)),
-      readers_(kReaderBytes) {}
+      cells_(std::make_shared<const Cells>(cache, id)),
+      readers_(kReaderBytes) {
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Generation::Generation(const Generation& same, const frame::Identity& identity)
+    : id_(same.id_),
+      identity_(identity),
+      view_(same.view_),
+      path_(same.path_),
+      record_(same.record_),
+      cells_(same.cells_),
+      readers_(kReaderBytes) {
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Generation::~Generation() {
+  count_.fetch_sub(1, std::memory_order_relaxed);
+}
 
 std::shared_ptr<const Generation> Generation::with_identity(const frame::Identity& identity) const {
-  return std::make_shared<const Generation>(id_, identity, view_, path_, record_);
+  return std::shared_ptr<const Generation>(new Generation(*this, identity));
 }
 
 bool Generation::has_same_content(const frame::Identity& now) const {
@@ -36,7 +59,8 @@ codec::Result<std::shared_ptr<const frame::ChunkReader>> Generation::reader(fram
   auto opened = frame::ChunkReader::open(container(), chunk);
   if (!opened) return opened;
   const std::size_t charge = (*opened)->footprint();
-  return readers_.insert(chunk.value, std::move(*opened), charge);
+  const std::size_t share = kAllReaderBytes / count_.load(std::memory_order_relaxed);
+  return readers_.insert(chunk.value, std::move(*opened), charge, std::max(share, kFewReaderBytes));
 }
 
 void Generation::read_soon(frame::FlatOffset at, std::uint64_t length) const {

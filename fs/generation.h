@@ -1,11 +1,12 @@
 // One state of one frame, opened and ready to be read: what a file handle reads from.
 //
 // Handles that find the backing file unchanged share a generation; when it changes, the next one gets a new number, so
-// cells of an older state are never served for a newer one; unless nothing but its times is found to have changed.
-// Thread safety: immutable but for the synchronised memory of chunk readers. Ownership: shared by handles and
-// decode-ahead tasks.
+// cells of an older state are never served for a newer one, unless nothing but its times is found to have changed; they
+// leave the cache with the last generation of that number. Thread safety: immutable but for the synchronised memory of
+// chunk readers. Ownership: shared by handles and decode-ahead tasks; the cache must outlive it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,14 +15,18 @@
 #include "frame/flat_view.h"
 #include "frame/read_record.h"
 #include "frame/recent_map.h"
+#include "fs/block_cache.h"
 
 namespace cframefs::fs {
 
 class Generation {
  public:
-  /// `record`: of what has been read of the file; may be null.
+  /// `cache`: what holds cells of it. `record`: of what has been read of the file; may be null.
   Generation(std::uint64_t id, frame::Identity identity, std::shared_ptr<const frame::FlatView> view, std::string path,
-             std::shared_ptr<const frame::ReadRecord> record = nullptr);
+             BlockCache& cache, std::shared_ptr<const frame::ReadRecord> record = nullptr);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
   /// The same state, whose file has other times now.
   std::shared_ptr<const Generation> with_identity(const frame::Identity& identity) const;
   /// Whether the file, which has other times now, is what it was as far as anything is known of it.
@@ -34,7 +39,8 @@ class Generation {
   /// Of the backing file, beneath the source, for messages.
   const std::string& path() const { return path_; }
 
-  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it.
+  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it. All
+  /// generations share a bound on what they keep.
   codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(frame::ChunkNumber chunk) const;
 
   /// Has the disk begin to read the chunks that hold these bytes, if they lie one behind the other in the file. They
@@ -44,11 +50,28 @@ class Generation {
  private:
   using Reader = std::shared_ptr<const frame::ChunkReader>;
 
+  /// What the cache holds under one number: it goes with the last generation that has the number.
+  class Cells {
+   public:
+    Cells(BlockCache& cache, std::uint64_t id) : cache_(cache), id_(id) {}
+    ~Cells() { cache_.drop(id_); }
+    Cells(const Cells&) = delete;
+    Cells& operator=(const Cells&) = delete;
+
+   private:
+    BlockCache& cache_;
+    const std::uint64_t id_;
+  };
+
+  Generation(const Generation& same, const frame::Identity& identity);
+
+  static std::atomic<std::size_t> count_;  // of those that there are
   const std::uint64_t id_;
   const frame::Identity identity_;
   const std::shared_ptr<const frame::FlatView> view_;
   const std::string path_;
   const std::shared_ptr<const frame::ReadRecord> record_;
+  const std::shared_ptr<const Cells> cells_;
   mutable frame::RecentMap<std::int64_t, Reader> readers_;
 };
 

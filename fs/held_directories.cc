@@ -82,7 +82,8 @@ codec::Result<HeldDirectory> HeldDirectories::open_by_handle(NodeId node) {
     handle = found->second;
   }
   auto fd = files_.open_handle(root_->fd(), handle, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  if (!fd && fd.error().sys == ESTALE) return codec::stale("the directory is gone");
+  // It is gone, or on a FUSE filesystem the kernel does not hold it any more: it may lie where it did.
+  if (!fd && fd.error().sys == ESTALE) return HeldDirectory();
   if (!fd) {
     if (fd.error().sys != EPERM && fd.error().sys != EOPNOTSUPP) return codec::Failure(fd.error());
     opens_handles_ = false;

@@ -86,7 +86,8 @@ void Filesystem::forget_moved(const EntryPlace& place) {
   // What the mount itself has renamed the kernel knows; it must not be told, because telling waits for whatever request
   // is changing the folder, which a daemon that is killed meanwhile never ends.
   for (const auto& node : nodes_.at_place(place.folder, place.name)) {
-    if (node->kind == EntryKind::directory && !lies_at(*node, place)) kernel_->forget_name(place.folder, place.name);
+    if (node->kind == EntryKind::directory && !lies_at(*node, place))
+      kernel_->forget_name(place.folder, NameRules::in_mount(place.name));
   }
 }
 

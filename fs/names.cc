@@ -8,6 +8,7 @@
 
 #include "frame/replacement_file.h"
 #include "frame/suffixes.h"
+#include "fs/name_spelling.h"
 
 namespace cframefs::fs {
 namespace {
@@ -20,6 +21,17 @@ using frame::kTemporaryPrefix;
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr std::string_view kLockSuffix = ".b2lock";
+constexpr char kEscape = '+';
+
+/// The length of frame::kTemporaryPrefix without its dot if the name begins with that and goes on with none or more
+/// times `kEscape` and the dot; else 0.
+std::size_t reserved_stem(std::string_view name) {
+  const std::string_view stem =
+      std::string_view(kTemporaryPrefix).substr(0, std::string_view(kTemporaryPrefix).size() - 1);
+  if (!name.starts_with(stem)) return 0;
+  const std::size_t dot = name.find_first_not_of(kEscape, stem.size());
+  return dot != std::string_view::npos && name[dot] == '.' ? stem.size() : 0;
+}
 
 /// The order in which names on disk get a short name that several want.
 bool has_its_turn_before(std::string_view a, std::string_view b) {
@@ -54,6 +66,18 @@ bool NameRules::is_temporary(std::string_view name) {
   return name.starts_with(kTemporaryPrefix);
 }
 
+std::string NameRules::on_disk(const std::string& shown) {
+  std::string stored = shown;
+  if (const std::size_t stem = reserved_stem(shown); stem > 0) stored.insert(stem, 1, kEscape);
+  return stored;
+}
+
+std::string NameRules::in_mount(const std::string& stored) {
+  std::string shown = stored;
+  if (const std::size_t stem = reserved_stem(stored); stem > 0) shown.erase(stem, 1);
+  return shown;
+}
+
 std::string_view NameRules::locked_name(std::string_view name) {
   if (name.size() <= kLockSuffix.size() || !name.ends_with(kLockSuffix)) return {};
   return name.substr(0, name.size() - kLockSuffix.size());
@@ -67,32 +91,35 @@ std::string NameRules::short_name(const StoredEntry& entry) const {
   return is_shortened(entry.kind) ? short_name_of(entry.name, entry.kind) : entry.name;
 }
 
-std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries) const {
+std::vector<ShownEntry> NameRules::show(std::vector<StoredEntry> entries, bool folds_case) const {
+  const auto key = [folds_case](const std::string& name) { return folds_case ? NameSpelling::folded(name) : name; };
+  std::erase_if(entries,
+                [](const StoredEntry& entry) { return entry.kind == EntryKind::none || is_temporary(entry.name); });
   std::unordered_set<std::string> containers;
-  for (const StoredEntry& entry : entries) {
+  for (StoredEntry& entry : entries) {
+    entry.name = in_mount(entry.name);
     if (is_container(entry.kind)) containers.insert(entry.name);
   }
   const auto is_lock = [&](const std::string& name) { return containers.contains(std::string(locked_name(name))); };
-  std::erase_if(entries, [&](const StoredEntry& entry) {
-    return entry.kind == EntryKind::none || is_temporary(entry.name) || is_lock(entry.name);
-  });
+  std::erase_if(entries, [&](const StoredEntry& entry) { return is_lock(entry.name); });
   std::sort(entries.begin(), entries.end(),
             [](const StoredEntry& a, const StoredEntry& b) { return has_its_turn_before(a.name, b.name); });
 
   // A name that belongs to something without a short name of its own is taken from the start.
   std::unordered_set<std::string> taken;
   for (const StoredEntry& entry : entries) {
-    if (short_name(entry) == entry.name) taken.insert(entry.name);
+    if (short_name(entry) == entry.name) taken.insert(key(entry.name));
   }
   std::vector<ShownEntry> shown;
   shown.reserve(entries.size());
   for (StoredEntry& entry : entries) {
     std::string name = short_name(entry);
     // The name of a lock is not given away either: no look-up would find it.
-    if (name != entry.name && (is_lock(name) || !taken.insert(name).second)) {
+    if (name != entry.name && (is_lock(name) || !taken.insert(key(name)).second)) {
       name = entry.name;
-      taken.insert(name);
+      taken.insert(key(name));
     }
+    entry.name = on_disk(entry.name);
     shown.push_back({std::move(name), std::move(entry)});
   }
   return shown;
@@ -115,7 +142,13 @@ std::vector<std::string> NameRules::stored_names_of(std::string_view shown) cons
 }
 
 codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const KindOf& kind_of) const {
-  if (is_temporary(shown)) return StoredEntry{};
+  auto owner = owner_among(shown, [&](const std::string& name) { return kind_of(on_disk(name)); });
+  if (owner) owner->name = on_disk(owner->name);
+  return owner;
+}
+
+/// As owner_of(), with names as in_mount() gives them for those on disk.
+codec::Result<StoredEntry> NameRules::owner_among(const std::string& shown, const KindOf& kind_of) const {
   if (const std::string_view locked = locked_name(shown); !locked.empty()) {
     auto kind = kind_of(std::string(locked));
     if (!kind) return codec::Failure(kind.error());
@@ -128,7 +161,7 @@ codec::Result<StoredEntry> NameRules::owner_of(const std::string& shown, const K
     const std::string own_short = short_name(itself);
     if (own_short == shown) return itself;
     // It shows under its full name only if its short one went to somebody else.
-    auto owner = owner_of(own_short, kind_of);
+    auto owner = owner_among(own_short, kind_of);
     if (!owner) return owner;
     if (owner->name != shown) return itself;
   }
@@ -149,18 +182,18 @@ bool NameRules::names_new_frame(std::string_view name) {
 }
 
 std::string NameRules::new_name(const std::string& shown) const {
-  return names_ == Names::keep ? shown : shown + std::string(kNewSuffix);
+  return on_disk(names_ == Names::keep ? shown : shown + std::string(kNewSuffix));
 }
 
 std::string NameRules::renamed_container(const StoredEntry& stored, const std::string& shown) const {
-  if (names_ == Names::keep) return shown;
+  if (names_ == Names::keep) return on_disk(shown);
   if (const std::string_view suffix = suffix_of(stored.name); !suffix.empty()) {
     const std::string_view replacement = replacement_of(suffix, stored.kind);
     if (!shown.ends_with(replacement)) return {};
-    return shown.substr(0, shown.size() - replacement.size()) + std::string(suffix);
+    return on_disk(shown.substr(0, shown.size() - replacement.size()) + std::string(suffix));
   }
   // Known by its content alone: it needs no suffix, unless its new name would lose one.
-  return suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix);
+  return on_disk(suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix));
 }
 
 bool NameRules::shortens_link(std::string_view name, std::string_view target) const {

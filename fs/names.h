@@ -6,6 +6,10 @@
 // order), each takes its short name if that is free, else its full one. owner_of() answers for one name without listing
 // the folder, and agrees with show().
 //
+// The mount's own temporary files have names that begin with frame::kTemporaryPrefix. The source may be another mount
+// (and a program in the mount may be `cframe`), which makes files of such names, too: `.cframefs-tmp.x` in the mount is
+// `.cframefs-tmp+.x` on disk, `.cframefs-tmp+.x` is `.cframefs-tmp++.x`, and so on.
+//
 // Thread safety: immutable. Errors: those of the `kind_of` that the caller passes in.
 #pragma once
 
@@ -63,8 +67,12 @@ class NameRules {
   static bool has_array_suffix(std::string_view name);
   /// Whether what is in the file decides its name: Bloscpack files (.blp) may hold NumPy arrays.
   bool depends_on_content(std::string_view name) const;
-  /// Our own temporary files; never shown.
+  /// Our own temporary files on disk; never shown.
   static bool is_temporary(std::string_view name);
+  /// The name on disk of what is no container and shows as `shown`.
+  static std::string on_disk(const std::string& shown);
+  /// What on_disk() was given. REQUIRES: not is_temporary(stored).
+  static std::string in_mount(const std::string& stored);
   /// "x.b2lock" is the lock side-car of "x"; empty if `name` is none.
   static std::string_view locked_name(std::string_view name);
 
@@ -86,7 +94,8 @@ class NameRules {
   /// The short name that a container of this name and kind may show under; `name` itself if it has none.
   std::string short_name_of(const std::string& name, EntryKind kind = EntryKind::frame) const;
 
-  std::vector<ShownEntry> show(std::vector<StoredEntry> entries) const;
+  /// `folds_case`: two names that differ by the case of letters alone are one.
+  std::vector<ShownEntry> show(std::vector<StoredEntry> entries, bool folds_case = false) const;
 
   /// The entry on disk that shows as `shown`; kind none if there is none. `kind_of` tells of one name on disk.
   using KindOf = std::function<codec::Result<EntryKind>(const std::string&)>;
@@ -97,6 +106,7 @@ class NameRules {
   std::string shown_target(const std::string& target, EntryKind kind = EntryKind::frame) const;
 
  private:
+  codec::Result<StoredEntry> owner_among(const std::string& shown, const KindOf& kind_of) const;
   /// What takes the place of a container's suffix.
   std::string_view replacement_of(std::string_view suffix, EntryKind kind) const;
   /// Without container suffix, and with what takes its place.

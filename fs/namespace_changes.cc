@@ -51,9 +51,8 @@ codec::Result<HeldDirectory> Filesystem::folder_for_new(NodeId parent, const std
   auto folder = folder_to_change(parent);
   if (!folder) return folder;
   // What would never be shown cannot be made.
-  if (NameRules::is_temporary(name)) return refused(EPERM, "create", name);
   if (const std::string_view locked = NameRules::locked_name(name); !locked.empty()) {
-    auto kind = tree_.kind_of((*folder)->fd(), std::string(locked));
+    auto kind = tree_.kind_of((*folder)->fd(), NameRules::on_disk(std::string(locked)));
     if (kind && is_container(*kind)) return refused(EPERM, "create", name);
   }
   auto taken = tree_.resolve((*folder)->fd(), name);
@@ -72,9 +71,9 @@ codec::Result<Filesystem::Entry> Filesystem::find_entry(NodeId parent, const Hel
   return Entry{{parent, std::move(*stored)}, folder, *kind};
 }
 
-std::string Filesystem::temporary_name() {
+std::string Filesystem::temporary_name(std::string_view suffix) {
   const std::uint64_t number = next_temporary_.fetch_add(1, std::memory_order_relaxed);
-  return frame::kTemporaryPrefix + std::to_string(getpid()) + "." + std::to_string(number);
+  return frame::kTemporaryPrefix + std::to_string(getpid()) + "." + std::to_string(number) + std::string(suffix);
 }
 
 mode_t Filesystem::mode_for_new(const HeldDirectory& folder, mode_t mode, const Caller& caller) {
@@ -90,7 +89,8 @@ codec::Result<Attributes> Filesystem::make_folder(NodeId parent, const std::stri
   auto folder = folder_for_new(parent, name);
   if (!folder) return codec::Failure(folder.error());
   mode = mode_for_new(*folder, mode & kPermissions, caller);
-  auto done = as_caller(caller, mode, [&] { return files_.make_folder_at((*folder)->fd(), name, mode); });
+  auto done =
+      as_caller(caller, mode, [&] { return files_.make_folder_at((*folder)->fd(), NameRules::on_disk(name), mode); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
@@ -103,7 +103,7 @@ codec::Result<Attributes> Filesystem::make_symlink(NodeId parent, const std::str
   if (!folder) return codec::Failure(folder.error());
   const bool inside = tree_.place_in_source((*folder)->fd(), target).has_value();
   const std::string stored = inside ? tree_.rules().stored_target(target) : target;
-  const std::string stored_name = tree_.link_name((*folder)->fd(), name, stored);
+  const std::string stored_name = NameRules::on_disk(tree_.link_name((*folder)->fd(), name, stored));
   auto done = as_caller(caller, 0, [&] { return files_.make_symlink_at(stored, (*folder)->fd(), stored_name); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
@@ -121,7 +121,8 @@ codec::Result<Attributes> Filesystem::make_node(NodeId parent, const std::string
   auto folder = folder_for_new(parent, name);
   if (!folder) return codec::Failure(folder.error());
   mode = mode_for_new(*folder, mode, caller);
-  auto done = as_caller(caller, mode, [&] { return files_.make_node_at((*folder)->fd(), name, mode, device); });
+  auto done = as_caller(caller, mode,
+                        [&] { return files_.make_node_at((*folder)->fd(), NameRules::on_disk(name), mode, device); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
@@ -140,7 +141,8 @@ codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::
   if (!file) return codec::Failure(file.error());
   const int fd = (*file)->fd();
   auto done = change_own(
-      *node, [&] { return files_.status(fd); }, [&] { return files_.link_at(fd, (*folder)->fd(), name); });
+      *node, [&] { return files_.status(fd); },
+      [&] { return files_.link_at(fd, (*folder)->fd(), NameRules::on_disk(name)); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
@@ -222,7 +224,7 @@ codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
   codec::ExclusiveLock names(names_);
   // In the root of the source it is in no program's way, if it can be there.
   HeldDirectory parent = tree_.root();
-  const std::string hidden = temporary_name();
+  const std::string hidden = temporary_name(NameRules::suffix_of(entry.name()));
   if (!files_.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0)) {
     parent = entry.directory;
     auto renamed = files_.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0);
@@ -288,12 +290,12 @@ codec::Result<void> Filesystem::rename_entry(NodeId from_parent, const std::stri
   if (!replaced) {
     if (auto can = folder_for_new(to_parent, to_name); !can) return codec::Failure(can.error());
   }
-  std::string stored = to_name;
+  std::string stored = NameRules::on_disk(to_name);
   if (is_shortened(from->kind)) {
     stored = tree_.rules().renamed_container({from->place.name, from->kind}, to_name);
   } else if (from->kind == EntryKind::symlink) {
     const auto target = tree_.target_of(from->fd(), from->name());
-    if (target) stored = tree_.link_name((*to_folder)->fd(), to_name, *target);
+    if (target) stored = NameRules::on_disk(tree_.link_name((*to_folder)->fd(), to_name, *target));
   }
   if (stored.empty()) return refused(EXDEV, "rename", to_name);
   const Entry to{{to_parent, stored}, *to_folder, from->kind};

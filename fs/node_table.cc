@@ -1,8 +1,19 @@
 #include "fs/node_table.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "fs/no_memory.h"
+
 namespace cframefs::fs {
+namespace {
+
+// The memory of fewer nodes is not worth the search for it; and when a quarter of many is left, it has been paid for by
+// the look-ups.
+constexpr std::size_t kManyNodes = 4096;
+constexpr std::size_t kShrunk = 4;
+
+}  // namespace
 
 NodeTable::NodeTable() = default;
 
@@ -70,6 +81,7 @@ std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const EntryPlace& at,
     throw;
   }
   ++next_;
+  most_ = std::max(most_, places_.size());
   return node;
 }
 
@@ -107,6 +119,15 @@ bool NodeTable::forget(NodeId id, std::uint64_t lookups) {
     kept_numbers_.erase(kept);
   last = std::move(place.node);
   places_.erase(found);
+  return true;
+}
+
+bool NodeTable::take_shrunk() {
+  codec::MutexLock lock(mutex_);
+  const std::size_t left = places_.size();
+  if (most_ < kManyNodes || left > most_ / kShrunk) return false;
+  most_ = left;
+  try_in_memory([this]() NO_THREAD_SAFETY_ANALYSIS { places_.rehash(0); });
   return true;
 }
 

@@ -95,6 +95,8 @@ class NodeTable {
   std::shared_ptr<Node> enter_again(NodeId id);
   /// True if the node is gone.
   bool forget(NodeId id, std::uint64_t lookups);
+  /// Whether most of the nodes that there were are gone, told once: then it is worth giving their memory back.
+  bool take_shrunk();
   /// 0 for the root and for nodes that are gone.
   NodeId parent_of(NodeId id) const;
   std::vector<NodeId> all() const;
@@ -141,6 +143,7 @@ class NodeTable {
   // Numbers of nodes that rekey() has moved to other inodes: shown for these, though they may belong to others on disk.
   std::unordered_map<std::uint64_t, NodeId> kept_numbers_ GUARDED_BY(mutex_);
   NodeId next_ GUARDED_BY(mutex_) = kRootNode + 1;
+  std::size_t most_ GUARDED_BY(mutex_) = 0;  // nodes, since take_shrunk() was true
   std::unordered_map<NodeId, Place> places_ GUARDED_BY(mutex_);
   std::map<Key, NodeId> by_key_ GUARDED_BY(mutex_);
   std::multimap<std::pair<NodeId, std::string>, NodeId> by_place_ GUARDED_BY(mutex_);

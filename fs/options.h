@@ -29,7 +29,7 @@ struct MountOptions {
   Detect detect = Detect::suffix;
   std::uint64_t offset = 0;                 // where the frame starts in a single-file source
   bool old_bitshuffle = false;              // frames of 2.0.0-beta.3 to beta.5 are of beta.3 or beta.4
-  std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: default_cache_size()
+  std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: as fs/memory_limits.h says
   std::optional<std::uint64_t> readahead;   // how far ahead a sequential reader is decoded; none: by workers; 0: off
   unsigned workers = 0;                     // decoding threads, that of the reader among them; 0: one per CPU
   bool statistics = false;                  // serve the folder .cframefs
@@ -38,13 +38,13 @@ struct MountOptions {
   std::string codec = "zstd";
   int clevel = 5;
   std::string filter = "shuffle";
-  std::uint32_t typesize = 0;   // 0: auto
-  std::uint64_t chunksize = 0;  // 0: auto
-  std::uint64_t blocksize = 0;  // 0: auto
-  std::optional<std::uint64_t> dirty_limit;
-  double commit_interval = 5.0;  // seconds
-  double lock_patience = 5.0;    // seconds that a request waits for a frame that another program has locked; fixed
-  bool writeback = false;        // the kernel's write-back cache
+  std::uint32_t typesize = 0;                // 0: auto
+  std::uint64_t chunksize = 0;               // 0: auto
+  std::uint64_t blocksize = 0;               // 0: auto
+  std::optional<std::uint64_t> dirty_limit;  // none: as fs/memory_limits.h says
+  double commit_interval = 5.0;              // seconds
+  double lock_patience = 5.0;  // seconds that a request waits for a frame that another program has locked; fixed
+  bool writeback = false;      // the kernel's write-back cache
 
   // How long, in seconds, the kernel may believe names and attributes where changes are watched for. None: folders for
   // kFolderTimeout, files not at all. A number holds for both; then a change behind the mount shows a moment later,
@@ -59,10 +59,5 @@ struct MountOptions {
   // Mount options that libfuse or the kernel understand, passed on as they are ("allow_other", "fsname=x").
   std::vector<std::string> fuse_options;
 };
-
-/// An eighth of the memory, at least 64 MiB and at most 1 GiB.
-std::uint64_t default_cache_size();
-/// Half as much, at least 64 MiB and at most 512 MiB.
-std::uint64_t default_dirty_limit();
 
 }  // namespace cframefs::fs

@@ -85,7 +85,8 @@ PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame:
   codec::MutexLock lock(mutex_);
   const bool resized = told_size_ != size;
   told_size_ = size;
-  if (!counts(look) || pages_ == Pages::unknown || state_ == file) return Drop::nothing;
+  const bool is_same = state_ == file && (trusted_ || !state_.may_hide_changes());
+  if (!counts(look) || pages_ == Pages::unknown || is_same) return Drop::nothing;
   adopt_foreign(file);
   return resized ? Drop::nothing : drop();
 }

@@ -10,6 +10,7 @@
 #include <exception>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include <poll.h>
 #include <sched.h>
@@ -25,6 +26,8 @@ namespace {
 constexpr int kQuietLooks = 50;
 // How often the callers of requests that take long are looked at.
 constexpr std::chrono::milliseconds kExamination{20};
+// The pause of a thread that has no memory to receive a request; libfuse logs each attempt.
+constexpr std::chrono::milliseconds kShortage{100};
 
 }  // namespace
 
@@ -94,8 +97,11 @@ struct ServiceLoop::Worker {
   PendingRequest pending;
 };
 
-ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most)
-    : session_(session), lone_(std::thread::hardware_concurrency() > 1), roster_(threads, most) {
+ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve)
+    : session_(session),
+      relieve_(std::move(relieve)),
+      lone_(std::thread::hardware_concurrency() > 1),
+      roster_(threads, most) {
   for (unsigned i = 0; i < std::max(threads, most); ++i)
     workers_.push_back(std::make_unique<Worker>());
 }
@@ -184,6 +190,12 @@ bool ServiceLoop::take_and_answer(Worker& worker, int who, bool waited) {
   const int got = worker.receiver.receive(session_);
   worker.waits = false;
   if (got == -EINTR || got == -EAGAIN) return true;
+  if (got == -ENOMEM) {
+    // The request stays with the kernel until it can be received; what others hold comes back as they are answered.
+    relieve_();
+    std::this_thread::sleep_for(kShortage);
+    return true;
+  }
   // What a request becomes that was about to be taken when the last program left the mount: an end like any other.
   if (got < 0 && got != -ECONNABORTED) failed_ = -got;
   if (got <= 0) return false;

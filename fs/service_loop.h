@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -26,8 +27,9 @@ namespace cframefs::fs {
 
 class ServiceLoop {
  public:
-  /// `threads`: how many take requests, 1 or more. `most`: with those whose requests take long.
-  ServiceLoop(fuse_session* session, unsigned threads, unsigned most);
+  /// `threads`: how many take requests, 1 or more. `most`: with those whose requests take long. `relieve`: called by
+  /// any of them when there is no memory to receive a request; it is to let go what is kept only for speed.
+  ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve);
   ~ServiceLoop();
   ServiceLoop(const ServiceLoop&) = delete;
   ServiceLoop& operator=(const ServiceLoop&) = delete;
@@ -59,6 +61,7 @@ class ServiceLoop {
   void wake_all();
 
   fuse_session* const session_;
+  const std::function<void()> relieve_;
   LoneServer lone_;
   ServiceRoster roster_;
   std::vector<std::unique_ptr<Worker>> workers_;

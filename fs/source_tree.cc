@@ -92,7 +92,10 @@ bool leads_elsewhere(const codec::Error& error) {
 }
 
 SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
-    : files_(files), options_(options), rules_(options.names, options.b2nd) {}
+    : files_(files),
+      options_(options),
+      rules_(options.names, options.b2nd),
+      spelling_(std::make_unique<NameSpelling>(files)) {}
 
 codec::Result<void> SourceTree::open() {
   char* resolved = realpath(options_.source.c_str(), nullptr);
@@ -325,10 +328,14 @@ codec::Result<std::string> SourceTree::resolve(int directory, const std::string&
     if (entries->front().shown == shown) return single_name_;
     return no_entry(shown);
   }
-  auto owner = rules_.owner_of(shown, [&](const std::string& name) { return kind_of(directory, name); });
+  const bool folds_case = spelling_->folds_case(directory, NameRules::on_disk(shown));
+  auto owner = rules_.owner_of(folds_case ? NameSpelling::with_known_suffix(shown) : shown,
+                               [&](const std::string& name) { return kind_of(directory, name); });
   if (!owner) return of(owner.error(), shown);
   if (owner->kind == EntryKind::none) return no_entry(shown);
-  return owner->name;
+  if (!spelling_->folds_case(directory, owner->name)) return owner->name;
+  auto name = spelling_->of(directory, owner->name);
+  return name ? name : of(name.error(), shown);
 }
 
 codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
@@ -342,7 +349,9 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
   auto entries = files_.list(directory);
   if (!entries) return codec::Failure(entries.error());
   stored.reserve(entries->size());
+  const bool folds_case = !entries->empty() && spelling_->folds_case(directory, entries->front().name);
   for (frame::DirectoryEntry& entry : *entries) {
+    if (folds_case) entry.name = NameSpelling::with_known_suffix(entry.name);
     // Names need the kind only where the name could be shortened, and types where a folder may be a frame; the rest is
     // told by the folder itself.
     EntryKind kind = kind_of_mode(DTTOIF(entry.type));
@@ -353,7 +362,7 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
     }
     stored.push_back({std::move(entry.name), kind, entry.inode});
   }
-  return rules_.show(std::move(stored));
+  return rules_.show(std::move(stored), folds_case);
 }
 
 codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(int directory, const std::string& name,

@@ -1,8 +1,8 @@
 // What lies in the directories of the source (or what the one file is), seen through FileOps, and of which kind it is.
 //
 // An entry is one name in a directory that the caller holds open; "." is the directory itself. Thread safety: immutable
-// after open(). Ownership: keeps the source open. Errors: io with the name for a path; a damaged container is no error
-// here but a Probe with `damage`.
+// after open(), but for what it remembers of spellings, which is synchronised. Ownership: keeps the source open.
+// Errors: io with the name for a path; a damaged container is no error here but a Probe with `damage`.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@
 
 #include "frame/file_ops.h"
 #include "frame/open.h"
+#include "fs/name_spelling.h"
 #include "fs/names.h"
 #include "fs/options.h"
 
@@ -95,6 +96,7 @@ class SourceTree {
   frame::FileOps& files_;
   const MountOptions options_;
   const NameRules rules_;
+  const std::unique_ptr<NameSpelling> spelling_;
   std::shared_ptr<const frame::Descriptor> root_;
   std::string root_path_;
   std::string single_name_;

@@ -32,7 +32,7 @@ struct Statistics {
   Counter bytes_written{0};  // that commits have put into frames, compacting included
   Counter dead_bytes{0};     // of frames that are open for writing, as counted at their last commit
   Counter errors{0};         // requests answered with an error other than ENOENT
-  Counter generations{0};    // changes of a backing file that were noticed
+  Counter generations{0};    // changes of frames behind the mount that were noticed
   Counter chunks_copied{0};  // from frame to frame as they are stored
 };
 

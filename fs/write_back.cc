@@ -1,4 +1,5 @@
-// The programs' side of a write-back: reading and changing the layers. The disk's side is write_back_commit.cc.
+// The programs' side of a write-back: changing the layers. Reading them is write_back_view.cc, holes are
+// write_back_holes.cc; the disk's side is write_back_commit.cc.
 #include "fs/write_back.h"
 
 #include <algorithm>
@@ -6,21 +7,19 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
-#include <linux/falloc.h>
 #include <sys/stat.h>
 
 namespace cframefs::fs {
 namespace {
 
-// An index has eight bytes for each chunk and must itself fit into a chunk.
-constexpr std::uint64_t kMostChunks = 0x7fffffff / 8;
-// How often a read is begun again because another program was changing the frame.
-constexpr int kViewAttempts = 5;
 // A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
 constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
 constexpr std::uint64_t kFirstCommit = std::uint64_t{4} << 20;
 constexpr std::uint64_t kStreamShare = 4;
+// A write that takes more than this part of what may be dirty is taken in parts.
+constexpr std::uint64_t kWriteShare = 16;
+// Larger chunks than may be dirty are written nevertheless up to this.
+constexpr std::uint64_t kLeastWritable = std::uint64_t{64} << 20;
 // Chunks that may wait to be encoded before the programs that fill them have to help.
 constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
 // A chunk with more scattered pieces than these is read and held whole.
@@ -55,10 +54,7 @@ bool WriteBack::is_clean() {
 
 std::uint64_t WriteBack::dirty_bytes() {
   codec::MutexLock lock(mutex_);
-  std::uint64_t bytes = dirty_.chunks().size() * dirty_.chunksize();
-  for (const auto& [number, patches] : dirty_.patches())
-    bytes += patches->footprint();
-  return bytes;
+  return dirty_.footprint();
 }
 
 WriteBack::Uncommitted WriteBack::uncommitted() {
@@ -67,6 +63,10 @@ WriteBack::Uncommitted WriteBack::uncommitted() {
   const auto add = [&held](const DirtyLayer& layer) {
     for (const auto& [number, chunk] : layer.chunks())
       held.bytes += layer.length_of(number);
+    for (const auto& [begin, end] : layer.zeros().runs()) {
+      const std::uint64_t from = static_cast<std::uint64_t>(begin) * layer.chunksize();
+      held.bytes += std::min(static_cast<std::uint64_t>(end) * layer.chunksize(), layer.size()) - from;
+    }
     for (const auto& [number, patches] : layer.patches())
       held.bytes += patches->written();
   };
@@ -176,12 +176,33 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   return done;
 }
 
+/// How many bytes are taken at once: where chunks are small the memory that one write takes is not what it says.
+std::uint64_t WriteBack::most_at_once() {
+  codec::MutexLock lock(mutex_);
+  const std::uint64_t chunk = dirty_.chunksize();
+  return std::max<std::uint64_t>(shared_.dirty_limit / kWriteShare / (chunk + DirtyChunk::kOverhead), 1) * chunk;
+}
+
 codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes,
                                               ChangePermit& permit, Changer by) {
-  if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
-  if (auto followed = follow(); !followed) return codec::Failure(followed.error());
   shared_.statistics.writes.fetch_add(1, std::memory_order_relaxed);
   shared_.statistics.bytes_taken.fetch_add(bytes.size(), std::memory_order_relaxed);
+  std::optional<std::uint64_t> first;
+  do {
+    const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), most_at_once()));
+    const auto done = write_part_of(place, part, permit, by);
+    if (!done) return done;
+    if (!first) first = *done;
+    if (place) *place += part.size();
+    bytes = bytes.subspan(part.size());
+  } while (!bytes.empty());
+  return *first;
+}
+
+codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_t> place, codec::ByteView bytes,
+                                                      ChangePermit& permit, Changer by) {
+  if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
+  if (auto followed = follow(); !followed) return codec::Failure(followed.error());
   codec::Result<std::uint64_t> done;
   std::uint64_t chunksize = 0;
   {
@@ -196,7 +217,8 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
     if (array_ && (dirty_.size() != before || capped_sum(at, bytes.size()) >= before)) changed_by_ = by;
   }
   permit.end();
-  shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(kMostWaiting / chunksize, 2)));
+  const std::uint64_t most = kMostWaiting / (chunksize + DirtyChunk::kOverhead);
+  shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(most, 2)));
   return done;
 }
 
@@ -211,8 +233,19 @@ void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
 
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
   if (array_) return {};  // asked already, and held against its own chunks
+  constexpr auto kMostChunks = static_cast<std::uint64_t>(frame::IndexEncoder::kMaxEntries);
   if (size > 0 && (size - 1) / dirty_.chunksize() >= kMostChunks) return codec::io_error(EFBIG, "write");
   return {};
+}
+
+/// A commit holds a chunk whole that it changes in part. `length`: of the chunk.
+codec::Result<void> WriteBack::check_chunk(std::uint64_t length) const {
+  const std::uint64_t most = std::max(shared_.dirty_limit, kLeastWritable);
+  if (length <= most) return {};
+  codec::Error error = codec::io_error(EFBIG, "write").value();
+  error.reason = "chunk of " + std::to_string(length) + " bytes where " + std::to_string(most) +
+                 " may be held: a larger dirty_limit is needed";
+  return codec::Failure(std::move(error));
 }
 
 codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec::ByteView bytes, ChangePermit& permit) {
@@ -241,6 +274,9 @@ codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t fro
   const std::uint64_t chunksize = dirty_.chunksize();
   const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize;
   const std::uint64_t to = from + bytes.size();
+  const std::uint64_t held =
+      array_ && array_->is_flat() ? array_->chunk_bytes() : std::max(dirty_.length_of(number), to);
+  if (auto fits = check_chunk(held); !fits) return fits;
   // What is written to an array is put together by its commit; its pieces are no chunks.
   const bool lacks_rest = !array_ && dirty_.find(number) == nullptr && begin < dirty_.kept();
   if (lacks_rest && (from != 0 || to < dirty_.length_of(number))) {
@@ -267,30 +303,34 @@ DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
   return std::make_shared<DirtyChunk>(shared_.route.pool(), size, shared_.dirty_bytes);
 }
 
+/// The chunk, which holds its bytes before `to`; those of [from, to) are to be written now.
 codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
   const DirtyLayer::Chunk* known = dirty_.find(number);
-  if (known != nullptr && *known) return &dirty_.to_change(number);
-  const bool overwrites = from == 0 && to >= dirty_.length_of(number);
-  if (known == nullptr && !overwrites) return assemble(number);
-  DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
-  const codec::ByteSpan rest = chunk->bytes().subspan(known != nullptr ? 0 : to);
-  std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-  DirtyChunk* raw = chunk.get();
-  dirty_.put(number, std::move(chunk));
-  return raw;
+  const auto hold = [from, to, is_array = array_.has_value()](DirtyChunk& chunk) {
+    chunk.hold(from, to);
+    if (is_array) chunk.hold(chunk.size(), chunk.size());  // its pieces are taken as they are
+    return &chunk;
+  };
+  if (known != nullptr && *known) return hold(dirty_.to_change(number));
+  if (known == nullptr && (from != 0 || to < dirty_.length_of(number))) {
+    auto assembled = assemble(number);
+    return assembled ? codec::Result<DirtyChunk*>(hold(**assembled)) : assembled;
+  }
+  const DirtyLayer::Chunk zeros = new_chunk(dirty_.chunksize());
+  hold(*zeros);
+  dirty_.put(number, zeros);
+  return zeros.get();
 }
 
 /// The whole chunk as programs see it, of patches and what lies below.
 codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
-  DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
+  const DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
   const std::uint64_t valid = dirty_.length_of(number);
   const std::uint64_t begin = static_cast<std::uint64_t>(number) * dirty_.chunksize();
+  chunk->hold(0, valid);
   if (auto read = copy_view(begin, chunk->bytes().first(valid)); !read) return codec::Failure(read.error());
-  const auto rest = chunk->bytes().subspan(valid);
-  std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-  DirtyChunk* raw = chunk.get();
-  dirty_.put(number, std::move(chunk));
-  return raw;
+  dirty_.put(number, chunk);
+  return chunk.get();
 }
 
 void WriteBack::touch() {
@@ -347,212 +387,20 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
   }
   if (auto fits = check_size(size); !fits) return codec::Failure(fits.error());
   if (size == before) return false;
+  // The chunk in which the shorter of the two ends is stored anew, unless it is zeros.
+  const std::uint64_t edge = std::min(size, before);
+  const auto number = static_cast<std::int64_t>(edge / dirty_.chunksize());
+  if (!array_ && edge % dirty_.chunksize() != 0 && !shows_zeros(number, number + 1)) {
+    const std::uint64_t begin = edge - edge % dirty_.chunksize();
+    if (auto fits = check_chunk(std::min(dirty_.chunksize(), std::max(size, before) - begin)); !fits) {
+      return codec::Failure(fits.error());
+    }
+  }
   dirty_.resize(size);
   note_dirty();
   note_head(before);
   // Without anything left to commit, no commit leaves the time of this change.
   return is_dirty();
-}
-
-codec::Result<void> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
-  const std::uint64_t chunksize = dirty_.chunksize();
-  const std::uint64_t end = std::min(capped_sum(at, length), dirty_.size());
-  while (at < end) {
-    const std::uint64_t from = at % chunksize;
-    const std::uint64_t step = std::min(end - at, chunksize - from);
-    const auto number = static_cast<std::int64_t>(at / chunksize);
-    dirty_.touch(at);
-    if (from == 0 && step >= dirty_.length_of(number)) {
-      dirty_.put(number, nullptr);
-    } else {
-      auto chunk = chunk_to_write(number, from, from + step);
-      if (!chunk) return codec::Failure(chunk.error());
-      const auto hole = (*chunk)->bytes().subspan(from, step);
-      std::fill(hole.begin(), hole.end(), std::uint8_t{0});
-    }
-    note_dirty();
-    at += step;
-  }
-  return {};
-}
-
-codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_t length) {
-  constexpr int kKnown = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
-  if ((mode & ~kKnown) != 0) return codec::io_error(EOPNOTSUPP, "fallocate");
-  if (length == 0) return codec::io_error(EINVAL, "fallocate");
-  if (auto room = make_room(0); !room) return room;
-  if (auto followed = follow(); !followed) return followed;
-  codec::MutexLock lock(mutex_);
-  wait_for_copy();
-  if (auto usable = check_usable(); !usable) return usable;
-  const std::uint64_t end = capped_sum(at, length);
-  const std::uint64_t before = dirty_.size();
-  if (array_) {
-    if (auto allowed = array_->check_allocate(mode, at, length, before); !allowed) return allowed;
-  }
-  if ((mode & FALLOC_FL_KEEP_SIZE) == 0) {
-    if (auto fits = check_size(end); !fits) return fits;
-  }
-  if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) {
-    if (auto zeroed = zero(at, length); !zeroed) return zeroed;
-  }
-  // Room that is promised: what compressed chunks will take nobody knows, so the promise is the size alone.
-  if ((mode & FALLOC_FL_KEEP_SIZE) == 0 && end > dirty_.size()) {
-    dirty_.resize(end);
-    note_dirty();
-    note_head(before);
-  }
-  return {};
-}
-
-/// Segments in order; neighbours that come from the same place become one.
-class WriteBack::SegmentList {
- public:
-  using Source = Segment::Source;
-
-  void add(Source source, std::uint64_t begin, std::uint64_t end, const std::uint8_t* bytes = nullptr) {
-    if (begin >= end) return;
-    if (source != Source::held && !found_.empty() && found_.back().source == source) {
-      found_.back().length += end - begin;
-    } else {
-      found_.push_back({source, begin, end - begin, bytes});
-    }
-  }
-  /// [begin, end) of the chunk that begins at `chunk_begin`.
-  void add_chunk(const DirtyLayer::Chunk& chunk, std::uint64_t chunk_begin, std::uint64_t begin, std::uint64_t end) {
-    if (chunk) {
-      add(Source::held, begin, end, chunk->bytes().data() + (begin - chunk_begin));
-    } else {
-      add(Source::zeros, begin, end);
-    }
-  }
-  /// [at, end), which lies in one chunk, as `layer` has it over `below`; null: over the committed frame.
-  void add_view(const DirtyLayer& layer, const DirtyLayer* below, std::uint64_t at, std::uint64_t end) {
-    const auto add_below = [&](std::uint64_t from, std::uint64_t to) {
-      const std::uint64_t kept = std::clamp(layer.kept(), from, to);
-      if (below == nullptr) {
-        add(Source::stored, from, kept);
-      } else if (from < kept) {
-        add_view(*below, nullptr, from, kept);
-      }
-      add(Source::zeros, kept, to);
-    };
-    const auto number = static_cast<std::int64_t>(at / layer.chunksize());
-    const std::uint64_t begin = at / layer.chunksize() * layer.chunksize();
-    if (const DirtyLayer::Chunk* chunk = layer.find(number)) {
-      add_chunk(*chunk, begin, at, end);
-      return;
-    }
-    if (const ChunkPatches* patches = layer.find_patches(number)) {
-      for (const auto& [from, piece] : patches->pieces()) {
-        const std::uint64_t first = std::clamp(begin + from, at, end);
-        const std::uint64_t last = std::clamp(begin + from + piece.size(), at, end);
-        if (first >= last) continue;
-        add_below(at, first);
-        add(Source::held, first, last, piece.data() + (first - begin - from));
-        at = last;
-      }
-    }
-    add_below(at, end);
-  }
-  std::vector<Segment> take() { return std::move(found_); }
-
- private:
-  std::vector<Segment> found_;
-};
-
-std::vector<WriteBack::Segment> WriteBack::segments(std::uint64_t at, std::uint64_t length) const {
-  SegmentList list;
-  const std::uint64_t chunksize = dirty_.chunksize();
-  for (const std::uint64_t end = at + length; at < end;) {
-    const std::uint64_t stop = std::min(end, (at / chunksize + 1) * chunksize);
-    list.add_view(dirty_, committing_ ? &*committing_ : nullptr, at, stop);
-    at = stop;
-  }
-  return list.take();
-}
-
-codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) {
-  for (const Segment& segment : segments(at, out.size())) {
-    const codec::ByteSpan into = out.subspan(segment.begin - at, segment.length);
-    switch (segment.source) {
-      case Segment::Source::zeros:
-        std::fill(into.begin(), into.end(), std::uint8_t{0});
-        break;
-      case Segment::Source::held:
-        std::memcpy(into.data(), segment.bytes, into.size());
-        break;
-      case Segment::Source::stored: {
-        Reply reply{ReadPermit::without_turn()};
-        auto done = shared_.route.read(*generation_, frame::FlatOffset{segment.begin}, segment.length, reply);
-        if (!done) return done;
-        if (reply.size() != segment.length) return codec::corrupt("the frame is shorter than its header says");
-        reply.copy_to(into.data());
-        break;
-      }
-    }
-  }
-  return {};
-}
-
-codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Reply& reply,
-                                    const std::function<void(const std::shared_ptr<const Generation>&)>& note) {
-  struct Part {
-    Segment segment;
-    Buffer copy;
-  };
-  for (int attempt = 1;; ++attempt) {
-    // A stale file is read as long as it is there: another one has its name.
-    if (auto followed = follow(); !followed && followed.error().kind != codec::ErrorKind::stale) return followed;
-    std::vector<Part> parts;
-    std::shared_ptr<const Generation> generation;
-    std::uint64_t foreign_states = 0;
-    {
-      codec::MutexLock lock(mutex_);
-      if (auto there = check_readable(); !there) return there;
-      if (at >= dirty_.size()) return {};
-      generation = generation_;
-      foreign_states = foreign_states_;
-      const std::uint64_t end = at + std::min(length, dirty_.size() - at);
-      std::uint64_t behind = at;
-      if (array_ && at < array_->head_bytes()) {
-        behind = std::min(array_->head_bytes(), end);
-        parts.push_back({{Segment::Source::held, at, behind - at, nullptr}, copy_head(at, behind - at)});
-      }
-      for (const Segment& segment : segments(behind, end - behind)) {
-        parts.push_back({segment, {}});
-        if (segment.source != Segment::Source::held) continue;
-        parts.back().copy = shared_.route.pool().get(segment.length);
-        std::memcpy(parts.back().copy.bytes().data(), segment.bytes, segment.length);
-      }
-    }
-    codec::Result<void> done;
-    for (Part& part : parts) {
-      if (!done) break;
-      const std::uint64_t before = reply.size();
-      if (part.segment.source == Segment::Source::zeros) {
-        reply.add_zeros(part.segment.length);
-      } else if (part.segment.source == Segment::Source::held) {
-        reply.add(std::move(part.copy), part.segment.length);
-      } else {
-        note(generation);
-        done = shared_.route.read(*generation, frame::FlatOffset{part.segment.begin}, part.segment.length, reply);
-      }
-      if (done && reply.size() - before != part.segment.length) done = codec::corrupt("the frame ended early");
-    }
-    {
-      // States that we have left are still there; only somebody else can have written over what was read.
-      codec::MutexLock lock(mutex_);
-      if (foreign_states_ == foreign_states) {
-        if (may_change_file() || generation_ != generation) return done;
-        auto disk = identity_on_disk();
-        if (!disk || has_same_content(*disk)) return done;
-      }
-      if (stale_ || attempt == kViewAttempts)
-        return codec::stale("another program changed the frame while it was read");
-    }
-    reply.clear();
-  }
 }
 
 std::optional<bool> WriteBack::discard(const std::function<bool()>& may) {

@@ -258,6 +258,10 @@ class WriteBack {
   codec::Result<void> check_readable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
   void note_dirty() REQUIRES(mutex_);
+  std::uint64_t most_at_once();
+  codec::Result<std::uint64_t> write_part_of(std::optional<std::uint64_t> place, codec::ByteView bytes,
+                                             ChangePermit& permit, Changer by);
+  codec::Result<void> check_chunk(std::uint64_t length) const;
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes,
                                             ChangePermit& permit = free_permit()) REQUIRES(mutex_);
   /// Whether there is anything to commit that is not being committed.
@@ -274,7 +278,11 @@ class WriteBack {
       REQUIRES(mutex_);
   codec::Result<DirtyChunk*> chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) REQUIRES(mutex_);
   codec::Result<DirtyChunk*> assemble(std::int64_t number) REQUIRES(mutex_);
-  codec::Result<void> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
+  codec::Result<void> check_room(std::uint64_t at, std::uint64_t length);
+  bool stores_zeros(std::int64_t begin, std::int64_t end) const REQUIRES(mutex_);
+  bool shows_zeros(std::int64_t begin, std::int64_t end) const REQUIRES(mutex_);
+  codec::Result<bool> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
+  codec::Result<bool> allocate_locked(int mode, std::uint64_t at, std::uint64_t length);
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
   /// The programs' view of [at, at + length), which must not go past its end.
   class SegmentList;
@@ -286,6 +294,13 @@ class WriteBack {
   codec::Result<bool> begin_commit(Extent extent);
   /// The file, or its times, are about to be changed for what is under way. Without effect if they have been.
   codec::Result<void> begin_change();
+  /// Has the writer commit; on a full disk once more with the room that is dead in the frame.
+  codec::Result<void> commit_writer(frame::Durability durability, ChangePermit& permit = free_permit());
+  /// On a full disk, what was cut off makes room for what was written after that.
+  codec::Result<void> commit_cut();
+  void give_back_room();
+  /// Programs that read while bytes of the state that they read are taken away read again.
+  void tell_of_overwrites();
   codec::Result<void> write_out();
   codec::Result<void> choose_parameters();
   codec::Result<void> remake(const frame::NewFrame& wanted);
@@ -295,12 +310,11 @@ class WriteBack {
   codec::Result<CopyStart> begin_copy(std::uint64_t at, const CopiedChunks& copied, bool may_remake);
   codec::Result<void> commit_copied(std::uint64_t at, CopiedChunks copied);
   void finish_copy(codec::Result<void>& done, std::uint64_t end) REQUIRES(mutex_);
-  /// Bytes of the frame that nothing refers to.
-  std::uint64_t dead_bytes() const;
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);
   codec::Result<void> store_new_array(const Batch& batch, const ArrayChanges& array);
   codec::Result<void> put_new_array_in_place(frame::Durability durability);
+  static void store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals& zeros);
   codec::Result<void> store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                      std::vector<ChunkToEncode> chunks, std::uint64_t chunksize);
   /// Bytes of the chunks of a dirty layer.
@@ -325,8 +339,9 @@ class WriteBack {
   codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
   /// The state that a commit has left.
   codec::Result<void> adopt_commit() REQUIRES(mutex_);
-  /// A commit that failed may have moved the file's stamps: the content is what it was.
-  void note_failed_change() REQUIRES(mutex_);
+  /// A commit that failed, or room that was given back, may have moved the stamps of the file: the content is what it
+  /// was.
+  void note_own_change() REQUIRES(mutex_);
   void end_change() REQUIRES(mutex_);
   /// The content is what it was, but the file is another one to stat(2).
   void note_identity(const frame::Identity& disk) REQUIRES(mutex_);
@@ -347,6 +362,7 @@ class WriteBack {
   bool partly_ = false;                                 // commit_mutex_; of the commit under way a part is done
   struct timespec batch_write_ {};            // commit_mutex_; the last write that the commit under way contains
   bool batch_time_shown_ = false;             // commit_mutex_; a program has seen that time
+  std::uint64_t searched_dead_ = 0;           // commit_mutex_; with so many dead bytes they were looked for last
   std::uint64_t counted_dead_ = 0;            // commit_mutex_; this frame's part of the mount's counter
   std::atomic<std::int64_t> unreadable_{-1};  // chunk that the commit under way needs to read and cannot
   bool fresh_ = false;                        // commit_mutex_; nothing of the file need survive a crash yet
@@ -371,7 +387,7 @@ class WriteBack {
   bool new_head_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::Identity identity_ GUARDED_BY(mutex_);
-  std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // that a clean file has followed
+  std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // that a clean file has followed, or overwritten ones
   bool stale_ GUARDED_BY(mutex_) = false;
   std::optional<codec::Error> lost_ GUARDED_BY(mutex_);  // why something written had to be given up, if not told yet
   std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;    // chunk

@@ -124,6 +124,7 @@ Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
 codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChanges& array) {
   const codec::EncodeParameters encode = array.encoding(encode_);
   if (!array.is_flat()) {
+    store_zeros(*writer_, batch.layer.zeros());
     return store_in_order(*writer_, encode, chunks_of(batch), batch.layer.chunksize());
   }
   auto plan = array.plan(batch.layer, batch.generation, shared_.route);
@@ -131,6 +132,7 @@ codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChange
   if (plan->kept_bytes < writer_->nbytes()) {
     if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
   }
+  store_zeros(*writer_, plan->zeros);
   if (auto done = store_in_order(*writer_, encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
   if (writer_->nbytes() < plan->nbytes) {
     if (auto grown = writer_->resize(plan->nbytes); !grown) return grown;
@@ -144,8 +146,10 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
   if (!plan) return codec::Failure(plan.error());
   frame::NewFrame wanted = array.new_frame(encode_, array.rows_at(batch.layer.size()));
   const auto& before = *writer_->container();
-  for (const frame::Metalayer& layer : before.metalayers()) {
-    if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(layer);
+  auto layers = before.metalayers();
+  if (!layers) return codec::Failure(layers.error());
+  for (frame::Metalayer& layer : *layers) {
+    if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(std::move(layer));
   }
   auto beside = writer_->make_beside(wanted);
   if (!beside) return codec::Failure(beside.error());
@@ -169,6 +173,7 @@ codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durabili
   if (!given && !beside_->file.temporary_name().empty()) return given;
   // The lock is the old file's: that one stays open until it is let go.
   writer_ = std::move(beside_->writer);
+  tell_of_overwrites();
   encode_ = frame::encode_parameters(writer_->parameters());
   choose_ = nullptr;
   partly_ = !given;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "frame/live_copy.h"
 #include "fs/log.h"
 #include "fs/no_memory.h"
 #include "fs/write_back.h"
@@ -13,8 +12,6 @@ namespace {
 
 // Dead bytes below this are not worth a new file, nor are they below half of what is alive.
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
-// In frames of more chunks the dead bytes are not counted, for which each chunk's header is read.
-constexpr std::int64_t kMostCounted = 4096;
 
 }  // namespace
 
@@ -28,49 +25,26 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   }
   writer_->abandon();
   auto done = change(*writer_);
-  const auto begin = [&] {
-    const auto begun = permit.begin();
-    return begun ? begin_change() : begun;
-  };
   if (done) {
     done = waiting(Wait::lock,
-                   [&] { return commit_counted([&] { return writer_->commit(frame::Durability::ordered, begin); }); });
+                   [&] { return commit_counted([&] { return commit_writer(frame::Durability::ordered, permit); }); });
   }
   codec::MutexLock lock(mutex_);
   if (done) done = adopt_commit();
   if (!done) {
     writer_->abandon();
     stale_ = stale_ || done.error().kind == codec::ErrorKind::stale;
-    if (!stale_) note_failed_change();
+    if (!stale_) note_own_change();
   }
   end_change();
-  choose_ = nullptr;  // a frame made anew would lose them
   return done;
-}
-
-std::uint64_t WriteBack::dead_bytes() const {
-  const std::uint64_t known = writer_->dead_bytes();
-  const std::shared_ptr<const frame::Container> frame = writer_->container();
-  if (frame->chunk_count() > kMostCounted) return known;
-  // Earlier writers have left some, too.
-  std::uint64_t alive = 0;
-  for (std::int64_t number = 0; number < frame->chunk_count(); ++number) {
-    const auto place = frame->place(frame::ChunkNumber{number});
-    if (!place) return known;
-    if (place->special != codec::SpecialValue::none) continue;
-    const auto stored = frame::stored_length(*place);
-    if (!stored) return known;
-    alive += *stored;
-  }
-  const std::uint64_t section = writer_->parameters().cbytes;
-  return std::max(known, section - std::min(section, alive));
 }
 
 void WriteBack::tidy() {
   const std::lock_guard commits(commit_mutex_);
   const std::uint64_t length = writer_->parameters().frame_length;
-  const std::uint64_t dead = has_committed_ ? std::min(dead_bytes(), length) : 0;
-  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_) return;
+  const std::uint64_t dead = has_committed_ ? std::min(writer_->dead_bytes(), length) : 0;
+  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_ || !writer_->has_room_for_copy()) return;
   {
     codec::MutexLock lock(mutex_);
     if (stale_ || committing_) return;

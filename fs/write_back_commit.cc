@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "frame/elapsed.h"
 #include "frame/frame_beside.h"
 #include "fs/log.h"
 #include "fs/no_memory.h"
@@ -81,11 +82,7 @@ void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent)
   if (array_ && array_->is_flat()) {
     const std::uint64_t size = array_->to_commit(layer.size(), below, extent == Extent::complete);
     if (size == layer.size()) return;
-    dirty_ = layer.split_off(size, [this](const DirtyLayer::Chunk& chunk) {
-      const DirtyLayer::Chunk copy = new_chunk(chunk->bytes().size());
-      std::copy(chunk->bytes().begin(), chunk->bytes().end(), copy->bytes().begin());
-      return copy;
-    });
+    dirty_ = layer.split_off(size);
     oldest_ = committing_since_;
     return;
   }
@@ -140,19 +137,22 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
   auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
-    auto done = or_no_memory([&] {
+    const auto commit_all = [&] {
       auto written = write_out();
       if (!written) return written;
-      return commit_counted([&] {
-        return beside_ ? put_new_array_in_place(durability)
-                       : writer_->commit(durability, [this] { return begin_change(); });
-      });
-    });
+      return commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : commit_writer(durability); });
+    };
+    auto done = or_no_memory(commit_all);
+    if (!done && done.error().sys == ENOSPC && or_no_memory([this] { return commit_cut(); })) {
+      done = or_no_memory(commit_all);
+    }
     if (done) stamp_last_write();
     beside_.reset();
     fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_;
-    return finish_commit(std::move(done));
+    done = finish_commit(std::move(done));
+    if (done) give_back_room();
+    return done;
   }
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
@@ -164,8 +164,7 @@ void WriteBack::stamp_last_write() {
   // Right after a write of which no program has seen the time, the commit's own time is as good, and costs nothing.
   struct timespec now {};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  const std::int64_t age =
-      (now.tv_sec - batch_write_.tv_sec) * std::int64_t{1'000'000'000} + now.tv_nsec - batch_write_.tv_nsec;
+  const std::int64_t age = frame::elapsed_ns(batch_write_, now);
   if (!batch_time_shown_ && age >= 0 && age < kFreshWriteNs) return;
   // The last part of a commit may have had nothing left to change.
   if (auto begun = begin_change(); !begun) return;
@@ -241,10 +240,7 @@ codec::Result<void> WriteBack::choose_parameters() {
     if (committing_->size() == 0 || writer_->chunk_count() != 0 || !has_name_) return {};
     chunksize = committing_->chunksize();
     const DirtyLayer::Chunk* chunk = committing_->find(0);
-    if (chunk != nullptr && *chunk) {
-      const auto bytes = (*chunk)->bytes().first(committing_->length_of(0));
-      first.assign(bytes.begin(), bytes.end());
-    }
+    if (chunk != nullptr && *chunk) first = (*chunk)->first(committing_->length_of(0));
   }
   const frame::NewFrame wanted = choose_(first);
   const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
@@ -274,9 +270,11 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
   const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
   const std::uint64_t length = layer.length_of(number);
   const std::uint64_t stored = std::clamp(layer.kept(), begin, begin + length) - begin;
-  const auto make = [this, number, length, stored, chunksize = layer.chunksize(), generation = batch.generation,
+  const std::uint64_t size = batch.generation->view().size();
+  const std::uint64_t there = size > begin ? std::min(layer.chunksize(), size - begin) : 0;
+  const auto make = [this, number, length, stored, most = std::max(length, there), generation = batch.generation,
                      patches = std::move(patches)]() -> codec::Result<Buffer> {
-    Buffer buffer = shared_.route.pool().get(chunksize);
+    Buffer buffer = shared_.route.pool().get(most);
     if (stored > 0 && !(patches && patches->covers(stored))) {
       auto read = shared_.route.read_chunk(*generation, frame::ChunkNumber{number}, buffer.bytes());
       if (!read) {
@@ -345,8 +343,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
     if (!done || ++stored % most != 0) return done;  // what is left at the end goes with the others
-    done = commit_counted(
-        [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
+    done = commit_counted([this] { return commit_writer(frame::Durability::ordered); });
     if (!done) return done;
     partly_ = true;
     codec::MutexLock lock(mutex_);
@@ -366,9 +363,16 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
+  store_zeros(*writer_, layer.zeros());
   if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
   if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
+}
+
+/// REQUIRES: the frame has these chunks.
+void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals& zeros) {
+  for (const auto& [begin, end] : zeros.runs())
+    to.store_zeros(frame::ChunkNumber{begin}, frame::ChunkNumber{end});
 }
 
 codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
@@ -417,7 +421,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     if (read_other) {
       error = check_usable().error();
     } else if (!stale_) {
-      note_failed_change();
+      note_own_change();
     }
     DirtyLayer all = std::move(*committing_);
     const auto make = [this](std::uint64_t size) { return new_chunk(size); };
@@ -432,7 +436,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   if (!done || !early_parameters_) return done;
   // Filled before anybody knew how to encode them.
   for (const auto& [number, chunk] : dirty_.chunks()) {
-    if (chunk && chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
+    if (chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
   }
   return done;
 }
@@ -441,7 +445,7 @@ codec::Result<void> WriteBack::adopt_commit() {
   return adopt_state(changing_ != Changing::foreign_file);
 }
 
-void WriteBack::note_failed_change() {
+void WriteBack::note_own_change() {
   // Before it began to change the file, and if the file was not the one that was known, what the stamps are now tells
   // of another program.
   if (changing_ != Changing::known_file) return;

@@ -46,15 +46,13 @@ codec::Result<WriteBack::CopyStart> WriteBack::begin_copy(std::uint64_t at, cons
 codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copied) {
   writer_->abandon();
   if (choose_ && writer_->chunk_count() == 0 && has_name_) {
-    copied.like.metalayers = writer_->container()->metalayers();
     if (auto made = remake(copied.like); !made) return made;
   }
   auto number = static_cast<std::int64_t>(at / static_cast<std::uint64_t>(copied.like.chunksize));
   for (codec::EncodedChunk& chunk : copied.chunks) {
     if (auto stored = writer_->store(frame::ChunkNumber{number++}, std::move(chunk)); !stored) return stored;
   }
-  return commit_counted(
-      [this] { return writer_->commit(frame::Durability::ordered, [this] { return begin_change(); }); });
+  return commit_counted([this] { return commit_writer(frame::Durability::ordered); });
 }
 
 codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake) {
@@ -95,7 +93,7 @@ void WriteBack::finish_copy(codec::Result<void>& done, std::uint64_t end) {
   } else if (done.error().kind == codec::ErrorKind::stale) {
     stale_ = true;
   } else {
-    note_failed_change();
+    note_own_change();
   }
   if (!done) {
     writer_->abandon();

@@ -69,16 +69,15 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   }
   const frame::FrameParameters& parameters = (*writer)->parameters();
   if ((*writer)->chunksize() <= 0 && !choose_) {
-    if (!(*writer)->container()->vlmetalayer_names().empty()) return codec::unsupported("no size of chunks");
     auto array = frame::ArrayRows::of(*(*writer)->container());
     if (!array) return codec::Failure(array.error());
     const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
-    choose_ = [encode = frame::encode_parameters(parameters), chunksize,
-               layers = (*writer)->container()->metalayers()](codec::ByteView) {
-      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), layers};
+    choose_ = [encode = frame::encode_parameters(parameters), chunksize](codec::ByteView) {
+      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), {}};
     };
   }
   writer_ = std::move(*writer);
+  tell_of_overwrites();
   encode_ = frame::encode_parameters(parameters);
   return {};
 }
@@ -103,8 +102,8 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   identity_ = *identity;
   auto view = shared_.view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
-  auto generation =
-      std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view), place_.path);
+  auto generation = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view),
+                                                       place_.path, shared_.route.cache());
   auto array = ArrayChanges::of(*generation);
   if (!array) return codec::Failure(array.error());
   if (!is_new_array_) array_ = std::move(*array);

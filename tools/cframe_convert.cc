@@ -161,10 +161,12 @@ Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container
     const std::string descr = frame::opaque_type(typesize).descr;
     layer.dtype = descr.substr(1, descr.size() - 2);
   }
-  for (const frame::Metalayer& known : container->metalayers()) {
-    const bool is_caterva = known.name == "caterva";
-    plan.frame.metalayers.push_back(is_caterva ? frame::Metalayer{"b2nd", frame::array_layer_image(layer)} : known);
+  auto layers = container->metalayers();
+  if (!layers) return Failure(layers.error());
+  for (frame::Metalayer& known : *layers) {
+    if (known.name == "caterva") known = {"b2nd", frame::array_layer_image(layer)};
   }
+  plan.frame.metalayers = std::move(*layers);
   plan.nbytes = parameters.nbytes;
   plan.input = std::make_unique<ContainerInput>(container);
   return plan;
@@ -182,7 +184,9 @@ Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, c
   plan.frame.encode = frame::encode_parameters(parameters);
   plan.frame.chunksize = parameters.chunksize;
   plan.frame.vl_blocks = parameters.vl_blocks;
-  plan.frame.metalayers = container->metalayers();
+  auto layers = container->metalayers();
+  if (!layers) return Failure(layers.error());
+  plan.frame.metalayers = std::move(*layers);
   plan.nbytes = parameters.nbytes;
   plan.as_is = std::move(container);
   return plan;
@@ -193,7 +197,7 @@ Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container
   const auto current = std::dynamic_pointer_cast<const frame::FrameContainer>(container);
   const bool is_current = parameters.kind == "cframe" || parameters.kind == "sframe";
   if (current && is_current && (parameters.variable_chunks || parameters.vl_blocks) &&
-      !container->metalayers().empty()) {
+      !container->metalayer_places().empty()) {
     return plan_copy(current, wishes);
   }
   Plan plan;
@@ -201,7 +205,9 @@ Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container
   const std::uint64_t chunksize =
       wishes.chunksize != 0 ? wishes.chunksize : static_cast<std::uint64_t>(std::max(parameters.chunksize, 0));
   plan.frame = frame::choose_frame(context, encoding(parameters, wishes), static_cast<std::int64_t>(chunksize), {});
-  plan.frame.metalayers = container->metalayers();
+  auto layers = container->metalayers();
+  if (!layers) return Failure(layers.error());
+  plan.frame.metalayers = std::move(*layers);
   plan.nbytes = parameters.nbytes;
   plan.input = std::make_unique<ContainerInput>(container);
   return plan;

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "frame/array_layer.h"
 #include "frame/report.h"
 #include "tools/cframe.h"
 #include "tools/frame_files.h"
@@ -48,27 +49,48 @@ const char* split_mode_name(std::uint8_t mode) {
   }
 }
 
-json metalayers_json(const frame::Container& container) {
+/// Whether a content is short enough for what is left, in hexadecimal digits and as it is printed.
+bool may_show(std::uint64_t length, const frame::ParseBudget& budget) {
+  return length <= kMostShownContent && 4 * length <= budget.memory_left();
+}
+
+/// Those that are too long are not read, and all of them together take no more than `budget`.
+json metalayers_json(const frame::Container& container, frame::ParseBudget& budget) {
   json list = json::array();
-  for (const auto& layer : container.metalayers()) {
-    json shown = metalayer_json(layer.content);
+  for (const auto& layer : container.metalayer_places()) {
+    json shown = omitted_json(layer.length);
+    if (may_show(layer.length, budget)) {
+      if (const auto content = container.metalayer(layer)) {
+        shown = metalayer_json(*content, budget);
+      } else {
+        shown = {{"error", codec::describe(content.error())}};
+      }
+    }
     shown["name"] = layer.name;
     list.push_back(std::move(shown));
   }
   return list;
 }
 
+json vlmetalayer_json(const frame::Container& container, const std::string& name, frame::ParseBudget& budget,
+                      std::optional<codec::Error>& damage) {
+  const auto fail = [&damage](const codec::Error& error) -> json {
+    if (!damage) damage = error;
+    return {{"error", codec::describe(error)}};
+  };
+  const auto length = container.vlmetalayer_length(name);
+  if (!length) return fail(length.error());
+  if (!may_show(*length, budget) || !budget.spend_work(*length, "metalayer")) return omitted_json(*length);
+  const auto content = container.vlmetalayer(name);
+  return content ? metalayer_json(*content, budget) : fail(content.error());
+}
+
 /// One that cannot be decoded is shown with its "error"; `damage` keeps the first.
-json vlmetalayers_json(const frame::Container& container, std::optional<codec::Error>& damage) {
+json vlmetalayers_json(const frame::Container& container, frame::ParseBudget& budget,
+                       std::optional<codec::Error>& damage) {
   json list = json::array();
   for (const auto& name : container.vlmetalayer_names()) {
-    json shown;
-    if (const auto content = container.vlmetalayer(name)) {
-      shown = metalayer_json(*content);
-    } else {
-      shown["error"] = codec::describe(content.error());
-      if (!damage) damage = content.error();
-    }
+    json shown = vlmetalayer_json(container, name, budget, damage);
     shown["name"] = name;
     list.push_back(std::move(shown));
   }
@@ -133,11 +155,11 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
       {"zeros", scan->zeros}, {"nan", scan->nan}, {"uninitialised", scan->uninitialised}, {"repeated", scan->repeated}};
   info["stored_chunks"] = scan->stored;
   info["found"] = scan_json(*scan);
-  info["metalayers"] = metalayers_json(container);
-  info["vlmetalayers"] = vlmetalayers_json(container, found.damage);
-  for (const auto& layer : container.metalayers()) {
-    if (layer.name != "b2nd" && layer.name != "caterva") continue;
-    if (auto array = array_json(layer.content)) info["array"] = std::move(*array);
+  auto budget = frame::ParseBudget::asked(container.stored_bytes());
+  info["metalayers"] = metalayers_json(container, budget);
+  info["vlmetalayers"] = vlmetalayers_json(container, budget, found.damage);
+  if (const auto layer = frame::array_metalayer_of(container); layer && *layer) {
+    if (auto array = array_json((*layer)->content)) info["array"] = std::move(*array);
   }
   if (!found.damage) found.damage = container.metalayer_damage();
   if (!found.damage) found.damage = container.vlmetalayer_damage();

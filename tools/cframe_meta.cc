@@ -45,7 +45,7 @@ struct SetOptions {
 std::vector<std::string> names_of(const frame::Container& container, bool fixed) {
   if (!fixed) return container.vlmetalayer_names();
   std::vector<std::string> names;
-  for (const frame::Metalayer& layer : container.metalayers())
+  for (const frame::MetalayerPlace& layer : container.metalayer_places())
     names.push_back(layer.name);
   return names;
 }
@@ -53,10 +53,10 @@ std::vector<std::string> names_of(const frame::Container& container, bool fixed)
 codec::Result<std::vector<std::uint8_t>> content_of(const frame::Container& container, const std::string& name,
                                                     bool fixed) {
   if (!fixed) return container.vlmetalayer(name);
-  const auto& layers = container.metalayers();
+  const auto& layers = container.metalayer_places();
   const auto found =
       std::find_if(layers.begin(), layers.end(), [&name](const auto& layer) { return layer.name == name; });
-  if (found != layers.end()) return found->content;
+  if (found != layers.end()) return container.metalayer(*found);
   if (container.metalayer_damage()) return tl::unexpected(*container.metalayer_damage());
   return codec::invalid("there is no fixed metalayer '" + name + "'");
 }
@@ -82,7 +82,8 @@ int run_get(const GetOptions& options, Io& io) {
   const auto content = content_of(**container, *options.name, options.fixed);
   if (!content) return report(io, with_path(content.error(), input->name()));
   if (options.as_json) {
-    return emit(io, metalayer_json(*content).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    auto budget = frame::ParseBudget::asked((*container)->stored_bytes());
+    return emit(io, metalayer_json(*content, budget).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   }
   if (options.raw) return emit(io, std::string(content->begin(), content->end()));
   const auto text = meta_text(*content);

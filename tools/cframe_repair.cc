@@ -1,31 +1,24 @@
 // cframe repair: cuts an unfinished commit off a frame; or saves what can be read of a damaged one into a new frame.
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 
-#include "codec/decode_context.h"
-#include "frame/chunk_reader.h"
-#include "frame/live_copy.h"
+#include "frame/new_frame_file.h"
 #include "frame/salvage.h"
 #include "tools/cframe.h"
 #include "tools/frame_changes.h"
+#include "tools/frame_saver.h"
+#include "tools/new_file.h"
 #include "tools/sizes.h"
 
 namespace cframefs::tools {
 
 using codec::Result;
-using codec::SpecialValue;
-using frame::ChunkNumber;
 
 namespace {
-
-/// So many bytes of chunks wait in memory at most.
-constexpr std::uint64_t kCommitBytes = std::uint64_t{64} << 20;
 
 struct RepairOptions {
   std::string file;
@@ -49,68 +42,6 @@ int cut_tail(const RepairOptions& options, Io& io) {
   return emit(io, printable(options.file) + ": cut off " + human_size(*cut) + " of a commit that did not finish\n");
 }
 
-/// Copies into a new frame what can be read of another.
-class Saver {
- public:
-  Saver(const frame::FrameContainer& from, frame::FrameWriter& to, Io& io, const std::string& path)
-      : from_(from), to_(to), io_(io), path_(path) {}
-
-  Result<void> run() {
-    // Whatever is not stored afterwards is zeros, as what is lost must be: the others keep their places.
-    if (auto sized = to_.resize(from_.parameters().nbytes); !sized) return sized;
-    for (std::int64_t chunk = 0; chunk < from_.chunk_count(); ++chunk) {
-      if (io_.stop.load()) return codec::io_error(EINTR, "read");
-      auto saved = save(chunk);
-      if (!saved && saved.error().kind == codec::ErrorKind::io) return saved;
-      if (!saved) lose(saved.error());
-      if (to_.pending_bytes() > kCommitBytes) {
-        if (auto done = to_.commit(frame::Durability::ordered); !done) return done;
-      }
-    }
-    for (const std::string& name : from_.vlmetalayer_names()) {
-      const auto content = from_.vlmetalayer(name);
-      auto set = content ? to_.set_vlmetalayer(name, *content) : Result<void>(tl::unexpected(content.error()));
-      if (!set) lose(set.error());
-    }
-    return to_.commit(frame::Durability::durable);
-  }
-
-  std::int64_t lost() const { return lost_; }
-
- private:
-  void lose(const codec::Error& error) {
-    ++lost_;
-    report(io_, with_path(error, path_));
-  }
-
-  Result<void> save(std::int64_t chunk) {
-    const auto place = from_.place(ChunkNumber{chunk});
-    if (!place) return tl::unexpected(place.error());
-    if (place->special == SpecialValue::zeros) return {};
-    codec::EncodedChunk copy;
-    copy.special = place->special;
-    copy.nbytes = place->nbytes;
-    if (copy.special != SpecialValue::none) return to_.store(ChunkNumber{chunk}, std::move(copy));
-    const auto reader = frame::ChunkReader::open(from_, ChunkNumber{chunk});
-    if (!reader) return tl::unexpected(reader.error());
-    plain_.resize((*reader)->decoder().nbytes());
-    if (auto decoded = frame::decode_whole(context_, **reader, plain_); !decoded) return decoded;
-    const auto length = frame::stored_length(*place);
-    if (!length) return tl::unexpected(length.error());
-    copy.bytes.resize(static_cast<std::size_t>(*length));
-    if (auto read = place->source->read(place->offset, copy.bytes); !read) return read;
-    return to_.store(ChunkNumber{chunk}, std::move(copy));
-  }
-
-  const frame::FrameContainer& from_;
-  frame::FrameWriter& to_;
-  Io& io_;
-  const std::string& path_;
-  std::int64_t lost_ = 0;
-  codec::DecodeContext context_;
-  std::vector<std::uint8_t> plain_;
-};
-
 Result<frame::Salvage> open_salvage(const std::string& path) {
   frame::FileOps& files = frame::system_files();
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -123,44 +54,27 @@ Result<frame::Salvage> open_salvage(const std::string& path) {
   return frame::open_damaged(frame::file_source(files, file, {}, size), std::make_shared<frame::IndexCache>());
 }
 
-/// The new frame's file: made when nothing else was there, removed unless it is kept.
-class OutputFile {
- public:
-  explicit OutputFile(std::string path) : path_(std::move(path)) {}
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  ~OutputFile() {
-    if (made_ && !kept_) static_cast<void>(files_.remove_at(folder_.fd(), name_, false));
+/// "6 chunks, 1 lost", and of chunks that the header promises and nothing is left of: "4 of 10 chunks, 6 lost".
+std::string saved_text(const frame::Salvage& salvage, std::int64_t lost) {
+  const std::int64_t chunks = salvage.container->chunk_count();
+  if (!salvage.missing_chunks) {
+    return std::to_string(chunks) + " chunks, " + (lost > 0 ? std::to_string(lost) + " of them lost; " : "") +
+           "how many there were is not known";
   }
+  const std::int64_t missing = *salvage.missing_chunks;
+  const std::string of = missing > 0 ? " of " + std::to_string(chunks + missing) : "";
+  return std::to_string(chunks) + of + " chunks, " + std::to_string(lost + missing) + " lost";
+}
 
-  /// An empty frame like the one to be saved.
-  Result<void> make(const frame::FrameContainer& from) {
-    const std::filesystem::path path(path_);
-    name_ = path.filename().string();
-    const auto folder = files_.open_named(path.has_parent_path() ? path.parent_path().string() : ".", O_RDONLY);
-    if (!folder) return tl::unexpected(folder.error());
-    folder_ = frame::Descriptor(files_, *folder);
-    const auto fd = files_.create_at(*folder, name_, O_RDWR | O_EXCL, 0666);
-    if (!fd && fd.error().sys == EEXIST) return codec::invalid("a file of this name is there already");
-    if (!fd) return tl::unexpected(fd.error());
-    made_ = true;
-    const frame::Descriptor file(files_, *fd);
-    frame::NewFrame like;
-    like.encode = frame::encode_parameters(from.parameters());
-    like.chunksize = from.parameters().chunksize;
-    like.metalayers = from.metalayers();
-    return files_.pwrite(file.fd(), frame::empty_frame(like), {});
-  }
-  void keep() { kept_ = true; }
-
- private:
-  frame::FileOps& files_ = frame::system_files();
-  const std::string path_;
-  std::string name_;
-  frame::Descriptor folder_;
-  bool made_ = false;
-  bool kept_ = false;
-};
+codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {
+  frame::NewFrame like;
+  like.encode = frame::encode_parameters(from.parameters());
+  like.chunksize = from.parameters().chunksize;
+  auto layers = from.metalayers();
+  if (!layers) return tl::unexpected(layers.error());
+  like.metalayers = std::move(*layers);
+  return like;
+}
 
 int save(const RepairOptions& options, Io& io) {
   const auto salvage = open_salvage(options.file);
@@ -171,21 +85,24 @@ int save(const RepairOptions& options, Io& io) {
   if (from.parameters().variable_chunks) {
     return report(io, with_path(codec::unsupported("frame whose chunks vary in size").value(), options.file));
   }
-  OutputFile output(*options.out);
-  if (auto made = output.make(from); !made) return report(io, with_path(made.error(), *options.out));
-  auto opened = open_writer(*options.out, options.wait);
-  if (!opened) return report(io, opened.error());
-  Saver saver(from, *opened->writer, io, options.file);
+  frame::FileOps& files = frame::system_files();
+  auto like = frame_like(from);
+  if (!like) return report(io, with_path(like.error(), options.file));
+  auto output = NewFile::create(files, *options.out, false, 0666, "");
+  if (!output) return report(io, output.error());
+  frame::NewFrameFile file(files, output->fd(), std::move(*like));
+  FrameSaver saver(from, file, io, options.file);
   auto saved = saver.run();
+  if (saved) saved = output->publish();
   if (!saved) {
     if (io.stop.load()) return interrupted;
-    return report(io, with_path(saved.error(), *options.out));
+    const bool of_data = saved.error().kind != codec::ErrorKind::io;
+    return report(io, with_path(saved.error(), of_data ? options.file : *options.out));
   }
-  output.keep();
   int status = salvage->losses.empty() && saver.lost() == 0 ? done : data_at_fault;
   if (!options.quiet) {
-    status = std::max<int>(status, emit(io, printable(*options.out) + ": " + std::to_string(from.chunk_count()) +
-                                                " chunks, " + std::to_string(saver.lost()) + " lost\n"));
+    const std::string text = printable(*options.out) + ": " + saved_text(*salvage, saver.lost()) + "\n";
+    status = std::max<int>(status, emit(io, text));
   }
   return status;
 }

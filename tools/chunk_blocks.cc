@@ -1,6 +1,7 @@
 #include "tools/chunk_blocks.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace cframefs::tools {
 
@@ -13,10 +14,27 @@ namespace {
 
 /// check() decodes this much at a time, or one block.
 constexpr std::uint64_t kDecodedAtOnce = std::uint64_t{1} << 20;
+/// Chunks with a block above this size leave no memory behind when they are checked …
+constexpr std::uint64_t kLargeBlock = std::uint64_t{4} << 20;
+/// … and wait for it where they claim more than so many times what they store.
+constexpr std::uint64_t kPlainPerStored = 8;
 /// Buffers above this size do not stay once they are not needed.
 constexpr std::size_t kKeep = std::size_t{64} << 20;
 
+std::uint64_t largest_block(const codec::ChunkDecoder& decoder) {
+  std::uint64_t largest = 0;
+  for (std::uint32_t block = 0; block < decoder.block_count(); ++block)
+    largest = std::max(largest, decoder.block_range(block).size());
+  return largest;
+}
+
 }  // namespace
+
+void RawBuffer::trim(std::size_t keep) {
+  if (capacity_ <= keep) return;
+  memory_.reset();
+  capacity_ = 0;
+}
 
 ByteSpan RawBuffer::of(std::size_t size) {
   if (size > capacity_ || capacity_ > std::max(size, kKeep)) {
@@ -68,6 +86,22 @@ Result<void> BlockDecoder::check(const frame::ChunkReader& reader) {
   const auto& decoder = reader.decoder();
   // Special values hold nothing that could be damaged: the header was checked when the chunk was opened.
   if (decoder.header().special != codec::SpecialValue::none) return {};
+  const std::uint64_t largest = largest_block(decoder);
+  if (largest <= kLargeBlock) return check_blocks(reader);
+  std::optional<fs::ByteBudget::Share> share;
+  if (large_ != nullptr && decoder.nbytes() / kPlainPerStored > static_cast<std::uint64_t>(decoder.header().cbytes)) {
+    const std::uint64_t plain = decoder.needs_reference() ? 2 * largest : largest;
+    share.emplace(*large_, plain + reader.scratch_bytes(0, decoder.block_count()));
+  }
+  auto checked = check_blocks(reader);
+  for (RawBuffer* buffer : {&reference_, &checked_})
+    buffer->trim(kLargeBlock);
+  context_.trim(kLargeBlock);
+  return checked;
+}
+
+Result<void> BlockDecoder::check_blocks(const frame::ChunkReader& reader) {
+  const auto& decoder = reader.decoder();
   const auto plain_reference = reference(reader, decoder.block_count() > 1 ? 1 : 0);
   if (!plain_reference) return tl::unexpected(plain_reference.error());
   std::vector<ByteSpan> outs;

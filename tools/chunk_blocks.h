@@ -10,6 +10,7 @@
 
 #include "codec/decode_context.h"
 #include "frame/chunk_reader.h"
+#include "fs/byte_budget.h"
 
 namespace cframefs::tools {
 
@@ -18,6 +19,8 @@ namespace cframefs::tools {
 class RawBuffer {
  public:
   codec::ByteSpan of(std::size_t size);
+  /// Gives the memory back if it is more than `keep` bytes.
+  void trim(std::size_t keep);
 
  private:
   std::unique_ptr<std::uint8_t[]> memory_;
@@ -26,15 +29,21 @@ class RawBuffer {
 
 class BlockDecoder {
  public:
+  /// `large`: memory that all decoders given the same take together for large blocks that they check, where what is
+  /// stored does not justify it; null: no bound.
+  explicit BlockDecoder(fs::ByteBudget* large = nullptr) : large_(large) {}
+
   /// Plain bytes [begin, begin + out.size()) of the chunk. REQUIRES: begin + out.size() <= nbytes of the chunk.
   codec::Result<void> decode(const frame::ChunkReader& reader, std::uint32_t begin, codec::ByteSpan out);
 
-  /// Decodes all blocks, some at a time, and keeps none of them.
+  /// Decodes all blocks, some at a time, and keeps none of them. Waits for memory if they are large.
   codec::Result<void> check(const frame::ChunkReader& reader);
 
  private:
+  codec::Result<void> check_blocks(const frame::ChunkReader& reader);
   codec::Result<codec::ByteView> reference(const frame::ChunkReader& reader, std::uint32_t first);
 
+  fs::ByteBudget* const large_;
   codec::DecodeContext context_;
   RawBuffer reference_, edges_[2], checked_;
 };

@@ -6,8 +6,10 @@
 
 #include "frame/array_view.h"
 #include "frame/chunk_reader.h"
+#include "frame/parse_budget.h"
 #include "tools/cframe.h"
 #include "tools/chunk_blocks.h"
+#include "tools/recent_runs.h"
 
 namespace cframefs::tools {
 
@@ -18,16 +20,30 @@ namespace {
 
 constexpr std::uint64_t kTaskBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kTaskChunks = 256;
+/// Tasks of one frame, about: of very many chunks more are in one.
+constexpr std::int64_t kMostTasks = 4096;
+constexpr std::int64_t kManyTogether = 128 << 10;
 constexpr std::size_t kTasksPerWorker = 4;
+/// What all workers together take for large blocks, unless one alone takes more.
+constexpr std::uint64_t kLargeBlockBytes = std::uint64_t{40} << 20;
 constexpr auto kIdleInterval = std::chrono::milliseconds(100);
 
-std::int64_t chunks_per_task(const frame::FrameParameters& parameters) {
-  if (parameters.chunksize <= 0) return 16;
-  const auto fitting = static_cast<std::int64_t>(kTaskBytes) / parameters.chunksize;
-  return std::clamp<std::int64_t>(fitting, 1, kTaskChunks);
+std::int64_t chunks_per_task(const frame::Container& container) {
+  const std::int32_t chunksize = container.parameters().chunksize;
+  const std::int64_t fitting = chunksize > 0 ? static_cast<std::int64_t>(kTaskBytes) / chunksize : 16;
+  const std::int64_t step =
+      std::max(std::clamp<std::int64_t>(fitting, 1, kTaskChunks), container.chunk_count() / kMostTasks);
+  // What is decoded together and does not stay in a cache would be decoded for each task anew.
+  const std::int64_t together = container.chunks_decoded_together();
+  return together > kManyTogether ? (step + together - 1) / together * together : step;
 }
 
 }  // namespace
+
+/// What became of a chunk.
+struct FrameChecker::Verdict {
+  std::optional<Error> error;
+};
 
 /// One frame while it is worked on. The container goes as soon as the last task is done, and with it the open file.
 struct FrameChecker::File {
@@ -43,6 +59,24 @@ struct FrameChecker::File {
     if (error.path.empty()) error.path = report.path;
     if (chunk && !error.chunk) error.chunk = chunk;
     const std::lock_guard lock(mutex);
+    append(std::move(error));
+  }
+
+  /// The same of each chunk of a run.
+  void note(Error error, const frame::ChunkRun& run) {
+    if (error.path.empty()) error.path = report.path;
+    const std::lock_guard lock(mutex);
+    const auto room = static_cast<std::int64_t>(CheckReport::kMostErrors - report.errors.size());
+    const std::int64_t told = std::min(run.count, room);
+    for (std::int64_t i = 0; i < told; ++i) {
+      error.chunk = run.first.value + i * run.step;
+      append(error);
+    }
+    report.further_errors += static_cast<std::uint64_t>(run.count - told);
+  }
+
+ private:
+  void append(Error error) {
     if (report.errors.size() < CheckReport::kMostErrors) {
       report.errors.push_back(std::move(error));
     } else {
@@ -52,7 +86,10 @@ struct FrameChecker::File {
 };
 
 FrameChecker::FrameChecker(unsigned workers, const std::atomic<bool>& stop, std::function<void()> idle)
-    : stop_(stop), idle_(std::move(idle)), queue_bound_(kTasksPerWorker * std::max(workers, 1U)) {
+    : stop_(stop),
+      idle_(std::move(idle)),
+      queue_bound_(kTasksPerWorker * std::max(workers, 1U)),
+      large_blocks_(kLargeBlockBytes, std::max(workers, 1U)) {
   for (unsigned i = 0; i < std::max(workers, 1U); ++i)
     threads_.emplace_back([this] { work(); });
 }
@@ -88,7 +125,7 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
       file->note(*damage, std::nullopt);
     }
     push({file, 0, 0, true});
-    const std::int64_t step = chunks_per_task(parameters);
+    const std::int64_t step = chunks_per_task(**container);
     for (std::int64_t begin = 0; begin < file->report.chunks && !stop_.load(); begin += step) {
       push({file, begin, std::min(begin + step, file->report.chunks), false});
     }
@@ -132,7 +169,7 @@ void FrameChecker::push(Task task) {
 }
 
 void FrameChecker::work() {
-  BlockDecoder decoder;
+  BlockDecoder decoder(&large_blocks_);
   std::unique_lock lock(mutex_);
   for (;;) {
     wanted_.wait(lock, [this] { return closed_ || !queue_.empty(); });
@@ -154,33 +191,53 @@ void FrameChecker::run(BlockDecoder& decoder, const Task& task) {
   File& file = *task.file;
   if (task.metalayers) {
     if (const auto& damage = file.container->vlmetalayer_damage()) file.note(*damage, std::nullopt);
+    auto budget = frame::ParseBudget::asked(file.container->stored_bytes());
     for (const auto& name : file.container->vlmetalayer_names()) {
-      if (const auto content = file.container->vlmetalayer(name); !content) {
-        Error error = content.error();
+      if (const auto checked = file.container->check_vlmetalayer(name, budget); !checked) {
+        Error error = checked.error();
         error.reason = "variable-length metalayer '" + name + "': " + error.reason;
         file.note(std::move(error), std::nullopt);
       }
     }
     return;
   }
-  for (std::int64_t chunk = task.begin; chunk < task.end && !stop_.load(std::memory_order_relaxed); ++chunk) {
-    check_chunk(decoder, file, ChunkNumber{chunk});
+  check_runs(decoder, file, *file.container->runs(ChunkNumber{task.begin}, ChunkNumber{task.end}));
+}
+
+/// What the index says again and again is looked at once.
+void FrameChecker::check_runs(BlockDecoder& decoder, File& file, frame::ChunkRuns& runs) {
+  RecentRuns<Verdict> known;
+  frame::ChunkRun run;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const auto more = runs.next(run);
+    if (!more) file.note(more.error(), std::nullopt);
+    if (!more || !*more) return;
+    if (run.damage != nullptr) {
+      file.note(*run.damage, run);
+      continue;
+    }
+    auto& slot = known.slot(run.same);
+    if (!slot.value || slot.same != run.same || !run.alike) {
+      slot.value = check_chunk(decoder, file, run.first);
+      slot.same = run.same;
+    }
+    if (slot.value->error) file.note(*slot.value->error, run);
+    if (!run.alike) slot.value.reset();
   }
 }
 
-void FrameChecker::check_chunk(BlockDecoder& decoder, File& file, ChunkNumber chunk) {
+FrameChecker::Verdict FrameChecker::check_chunk(BlockDecoder& decoder, File& file, ChunkNumber chunk) {
   const auto reader = frame::ChunkReader::open(*file.container, chunk);
-  if (!reader) {
-    file.note(reader.error(), chunk.value);
-    return;
-  }
-  if (auto checked = decoder.check(**reader); !checked) file.note(checked.error(), chunk.value);
+  if (!reader) return {reader.error()};
+  Verdict verdict;
+  if (auto checked = decoder.check(**reader); !checked) verdict.error = checked.error();
   // Progress counts what the file holds, whatever the chunks claim.
   const auto& header = (*reader)->decoder().header();
   const std::uint64_t before = file.counted_bytes.fetch_add(static_cast<std::uint64_t>(header.cbytes));
   if (before < file.stored_bytes) {
     bytes_done_ += std::min(static_cast<std::uint64_t>(header.cbytes), file.stored_bytes - before);
   }
+  return verdict;
 }
 
 void FrameChecker::complete(File& file) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "frame/container.h"
+#include "fs/byte_budget.h"
 #include "tools/frame_files.h"
 
 namespace cframefs::tools {
@@ -52,6 +53,7 @@ class FrameChecker {
 
  private:
   struct File;
+  struct Verdict;
   struct Task {
     std::shared_ptr<File> file;
     std::int64_t begin = 0;  // chunks
@@ -62,7 +64,8 @@ class FrameChecker {
   void push(Task task);
   void work();
   void run(class BlockDecoder& decoder, const Task& task);
-  void check_chunk(BlockDecoder& decoder, File& file, frame::ChunkNumber chunk);
+  void check_runs(class BlockDecoder& decoder, File& file, frame::ChunkRuns& runs);
+  Verdict check_chunk(class BlockDecoder& decoder, File& file, frame::ChunkNumber chunk);
   void complete(File& file);
   /// Waits for `condition`, calling idle_ in between. Gives up when told to stop.
   template <class Condition>
@@ -79,6 +82,7 @@ class FrameChecker {
   bool closed_ = false;                      // under the lock
   std::deque<std::shared_ptr<File>> files_;  // calling thread only
   const std::size_t queue_bound_;
+  fs::ByteBudget large_blocks_;
   std::vector<std::thread> threads_;
 };
 

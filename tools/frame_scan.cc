@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "frame/chunk_reader.h"
+#include "tools/recent_runs.h"
 
 namespace cframefs::tools {
 
@@ -34,24 +35,24 @@ std::string format_name(const codec::ChunkHeader& header) {
   return "unknown";
 }
 
-void count_header(FrameScan& scan, const codec::ChunkHeader& header) {
-  ++scan.headers;
-  scan.nbytes += static_cast<std::uint64_t>(header.nbytes);
-  scan.cbytes += static_cast<std::uint64_t>(header.cbytes);
+void count_header(FrameScan& scan, const codec::ChunkHeader& header, std::int64_t count) {
+  scan.headers += count;
+  scan.nbytes += static_cast<std::uint64_t>(header.nbytes) * static_cast<std::uint64_t>(count);
+  scan.cbytes += static_cast<std::uint64_t>(header.cbytes) * static_cast<std::uint64_t>(count);
   scan.least_chunk = std::min(scan.least_chunk, header.nbytes);
   scan.most_chunk = std::max(scan.most_chunk, header.nbytes);
   if (header.special == SpecialValue::repeated) {
-    ++scan.repeated;
+    scan.repeated += count;
   } else if (header.special != SpecialValue::none) {
-    ++scan.stored_special;
+    scan.stored_special += count;
   } else if (header.memcpyed) {
-    ++scan.memcpyed;
+    scan.memcpyed += count;
   } else {
-    ++scan.codecs[format_name(header)];
-    ++(header.dont_split || header.typesize == 1 ? scan.unsplit : scan.split);
-    scan.dictionary += header.dictionary;
-    scan.instrumented += header.instrumented;
-    scan.variable_blocks += header.vl_blocks;
+    scan.codecs[format_name(header)] += count;
+    (header.dont_split || header.typesize == 1 ? scan.unsplit : scan.split) += count;
+    scan.dictionary += header.dictionary ? count : 0;
+    scan.instrumented += header.instrumented ? count : 0;
+    scan.variable_blocks += header.vl_blocks ? count : 0;
     if (!header.vl_blocks) {
       scan.least_blocksize = std::min(scan.least_blocksize.value_or(header.blocksize), header.blocksize);
       scan.most_blocksize = std::max(scan.most_blocksize.value_or(0), header.blocksize);
@@ -59,47 +60,96 @@ void count_header(FrameScan& scan, const codec::ChunkHeader& header) {
   }
 }
 
-/// Whether the chunk is a stored one.
-bool count_place(FrameScan& scan, const frame::ChunkPlace& place) {
-  switch (place.special) {
-    case SpecialValue::zeros:
-      ++scan.zeros;
-      return false;
-    case SpecialValue::nan:
-      ++scan.nan;
-      return false;
-    case SpecialValue::uninitialised:
-      ++scan.uninitialised;
-      return false;
-    case SpecialValue::none:
-    case SpecialValue::repeated:
-      break;
-  }
-  ++scan.stored;
-  return true;
-}
+/// What there is to say of a chunk, and of how many like it.
+struct Finding {
+  std::int64_t count = 0;
+  bool damaged = false;
+  bool stored = false;
+  SpecialValue special = SpecialValue::none;  // of one that is not stored
+  std::optional<codec::ChunkHeader> header;   // none: damaged, not stored, or not looked at
+};
 
-codec::Result<void> note_damage(FrameScan& scan, const codec::Error& error) {
-  if (error.kind == codec::ErrorKind::io) return tl::unexpected(error);
-  ++scan.damaged;
-  if (!scan.first_damage) scan.first_damage = error;
-  return {};
-}
+class Scanner {
+ public:
+  Scanner(FrameScan& scan, const frame::Container& container, std::int64_t most_headers)
+      : scan_(scan), container_(container), most_headers_(most_headers) {}
 
-codec::Result<void> scan_chunk(FrameScan& scan, const frame::Container& container, ChunkNumber chunk,
-                               std::int64_t most_headers) {
-  const auto place = container.place(chunk);
-  if (!place) return note_damage(scan, place.error());
-  if (!count_place(scan, *place)) return {};
-  if (scan.headers >= most_headers) {
-    scan.complete = false;
+  codec::Result<void> take(const frame::ChunkRun& run) {
+    if (run.damage != nullptr) {
+      codec::Error error = *run.damage;
+      if (!error.chunk) error.chunk = run.first.value;
+      note(error);
+      scan_.damaged += run.count;
+      return {};
+    }
+    if (!run.alike) return take_alone(run);
+    auto& slot = known_.slot(run.same);
+    if (!slot.value || slot.same != run.same) {
+      if (slot.value) add(*slot.value);
+      auto found = look_at(run.first);
+      if (!found) return tl::unexpected(found.error());
+      slot.same = run.same;
+      slot.value = *found;
+    }
+    slot.value->count += run.count;
     return {};
   }
-  const auto reader = frame::ChunkReader::open(container, chunk);
-  if (!reader) return note_damage(scan, reader.error());
-  count_header(scan, (*reader)->decoder().header());
-  return {};
-}
+
+  void finish() {
+    for (const auto& slot : known_.slots()) {
+      if (slot.value) add(*slot.value);
+    }
+  }
+
+ private:
+  codec::Result<void> take_alone(const frame::ChunkRun& run) {
+    auto found = look_at(run.first);
+    if (!found) return tl::unexpected(found.error());
+    found->count = run.count;
+    add(*found);
+    return {};
+  }
+
+  codec::Result<Finding> look_at(ChunkNumber chunk) {
+    Finding found;
+    const auto damaged = [&](const codec::Error& error) -> codec::Result<Finding> {
+      if (error.kind == codec::ErrorKind::io) return tl::unexpected(error);
+      note(error);
+      found.damaged = true;
+      return found;
+    };
+    const auto place = container_.place(chunk);
+    if (!place) return damaged(place.error());
+    found.special = place->special;
+    found.stored = found.special == SpecialValue::none;
+    if (!found.stored || read_ >= most_headers_) return found;
+    const auto reader = frame::ChunkReader::open(container_, chunk);
+    if (!reader) return damaged(reader.error());
+    ++read_;
+    found.header = (*reader)->decoder().header();
+    return found;
+  }
+
+  void note(const codec::Error& error) {
+    if (!scan_.first_damage) scan_.first_damage = error;
+  }
+
+  void add(const Finding& found) {
+    scan_.zeros += found.special == SpecialValue::zeros ? found.count : 0;
+    scan_.nan += found.special == SpecialValue::nan ? found.count : 0;
+    scan_.uninitialised += found.special == SpecialValue::uninitialised ? found.count : 0;
+    scan_.stored += found.stored ? found.count : 0;
+    scan_.damaged += found.damaged ? found.count : 0;
+    if (found.header) count_header(scan_, *found.header, found.count);
+    if (found.stored && !found.damaged && !found.header) scan_.complete = false;
+  }
+
+  FrameScan& scan_;
+  const frame::Container& container_;
+  const std::int64_t most_headers_;
+  std::int64_t read_ = 0;
+  RecentRuns<Finding> known_;
+};
 
 }  // namespace
 
@@ -107,15 +157,20 @@ codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int6
                                     const std::atomic<bool>& stop, Progress& progress) {
   FrameScan scan;
   scan.chunks = container.chunk_count();
-  for (std::int64_t number = 0; number < scan.chunks; ++number) {
+  Scanner scanner(scan, container, most_headers);
+  const auto runs = container.runs(ChunkNumber{0}, ChunkNumber{scan.chunks});
+  frame::ChunkRun run;
+  for (std::int64_t number = 0;; ++number) {
     if (stop.load(std::memory_order_relaxed)) return codec::io_error(EINTR, "read");
+    const auto more = runs->next(run);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
     if (number % 256 == 0) {
-      progress.update(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(scan.chunks));
+      progress.update(static_cast<std::uint64_t>(run.first.value), static_cast<std::uint64_t>(scan.chunks));
     }
-    if (auto scanned = scan_chunk(scan, container, ChunkNumber{number}, most_headers); !scanned) {
-      return tl::unexpected(scanned.error());
-    }
+    if (auto taken = scanner.take(run); !taken) return tl::unexpected(taken.error());
   }
+  scanner.finish();
   return scan;
 }
 

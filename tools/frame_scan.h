@@ -1,6 +1,7 @@
 // What `cframe info` tells beyond the header: which chunks there are, and how they are made.
 //
-// The index is counted whole; of the chunks' own headers at most a given number is read, for each costs a read.
+// The index is counted whole, by runs of equal entries; of the chunks' own headers at most a given number is read, for
+// each costs a read. One chunk that the index names many times counts so often, and is read once.
 // Thread safety: functions only. Errors: damage is counted, and the first of it kept; only the system's refusal and
 // Ctrl-C (io EINTR) end a scan early.
 #pragma once

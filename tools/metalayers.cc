@@ -15,8 +15,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kMostDecoded = std::size_t{1} << 20;
-
 /// JSON has no binary strings: they become text or hexadecimal digits.
 void replace_binary(json& value) {
   if (value.is_binary()) {
@@ -27,12 +25,6 @@ void replace_binary(json& value) {
     for (auto& inner : value)
       replace_binary(inner);
   }
-}
-
-std::optional<json> msgpack_json(ByteView content) {
-  auto value = frame::parse_msgpack(content);
-  if (value) replace_binary(*value);
-  return value;
 }
 
 bool is_utf8(const std::string& text) {
@@ -52,13 +44,21 @@ bool is_string_type(std::uint8_t first) {
 
 }  // namespace
 
-json metalayer_json(ByteView content) {
+json omitted_json(std::uint64_t length) {
+  return {{"bytes", length}, {"encoding", "omitted"}};
+}
+
+json metalayer_json(ByteView content, frame::ParseBudget& budget) {
+  if (content.size() > kMostShownContent) return omitted_json(content.size());
   json shown = {{"bytes", content.size()}};
-  if (content.size() > kMostDecoded) {
-    shown["encoding"] = "omitted";
-  } else if (auto value = msgpack_json(content)) {
+  auto value = frame::parse_msgpack(content, budget);
+  // As digits, and once more where it is printed.
+  const bool fits = value && (*value || budget.take_memory(4 * content.size(), "metalayer"));
+  if (!fits) return omitted_json(content.size());
+  if (*value) {
+    replace_binary(**value);
     shown["encoding"] = "msgpack";
-    shown["value"] = std::move(*value);
+    shown["value"] = std::move(**value);
   } else if (frame::is_plain_text(content)) {
     shown["encoding"] = "text";
     shown["value"] = std::string(content.begin(), content.end());
@@ -91,19 +91,22 @@ codec::Result<std::vector<std::uint8_t>> meta_content(MetaType type, std::vector
 
 codec::Result<std::string> meta_text(ByteView content) {
   const bool is_one_value = !content.empty() && is_string_type(content.front());
-  if (content.size() > kMostDecoded && !is_one_value) {
+  if (content.size() > kMostShownContent && !is_one_value) {
     return codec::invalid("a metalayer of " + std::to_string(content.size()) +
                           " bytes is not decoded; --raw writes it");
   }
-  auto value = frame::parse_msgpack(content);
-  if (!value) return std::string(content.begin(), content.end());
-  if (value->is_binary() && !std::as_const(*value).get_binary().has_subtype()) {
-    const auto& bytes = std::as_const(*value).get_binary();
+  frame::ParseBudget budget = frame::ParseBudget::asked(content.size());
+  auto parsed = frame::parse_msgpack(content, budget);
+  if (!parsed) return codec::Failure(parsed.error());
+  if (!*parsed) return std::string(content.begin(), content.end());
+  json& value = **parsed;
+  if (value.is_binary() && !std::as_const(value).get_binary().has_subtype()) {
+    const auto& bytes = std::as_const(value).get_binary();
     return std::string(bytes.begin(), bytes.end());
   }
-  if (value->is_string()) return value->get<std::string>() + "\n";
-  replace_binary(*value);
-  return value->dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  if (value.is_string()) return value.get<std::string>() + "\n";
+  replace_binary(value);
+  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 std::optional<json> array_json(ByteView content) {

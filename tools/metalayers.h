@@ -14,12 +14,18 @@
 
 #include "codec/bytes.h"
 #include "codec/error.h"
+#include "frame/parse_budget.h"
 
 namespace cframefs::tools {
 
-/// {"bytes": length, "encoding": "msgpack" | "text" | "hex", "value": …}. Contents above 1 MiB are not decoded: their
-/// "encoding" is "omitted", and they have no "value".
-nlohmann::json metalayer_json(codec::ByteView content);
+/// The longest content that is shown.
+inline constexpr std::uint64_t kMostShownContent = std::uint64_t{1} << 20;
+
+/// {"bytes": length, "encoding": "msgpack" | "text" | "hex", "value": …}. Contents above 1 MiB, and those that would
+/// take more than `budget` has left, are not shown: omitted_json().
+nlohmann::json metalayer_json(codec::ByteView content, frame::ParseBudget& budget);
+/// What stands for a content that is not shown: "encoding" is "omitted", and there is no "value".
+nlohmann::json omitted_json(std::uint64_t length);
 
 /// How a value is stored in a metalayer. python-blosc2 packs and unpacks all of them with msgpack.
 enum class MetaType : std::uint8_t {

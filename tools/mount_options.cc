@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "codec/chunk_header.h"
 #include "codec/names.h"
@@ -189,7 +190,7 @@ constexpr std::array kOptions = {
     OptionSpec{"offset", "BYTES", "where the frame starts in a single-file SOURCE (0)", set_offset},
     OptionSpec{"beta_bits", "new|old", "bitshuffle in frames of 2.0.0-beta.3 to 5: as beta.5, or before (new)",
                set_beta_bits},
-    OptionSpec{"cache_size", "SIZE", "bound on decoded bytes held (1/8 of RAM, 64M to 1G)", set_cache_size},
+    OptionSpec{"cache_size", "SIZE", "bound on decoded bytes held (1/8 of memory, 8M to 1G)", set_cache_size},
     OptionSpec{"readahead", "SIZE", "how far ahead a sequential reader is decoded, 0 = off (1M per CPU and 1M)",
                set_readahead},
     OptionSpec{"workers", "N", "decoding threads (one per CPU)", set_workers},
@@ -199,7 +200,7 @@ constexpr std::array kOptions = {
     OptionSpec{"typesize", "BYTES|auto", "item size for files created (auto)", set_typesize},
     OptionSpec{"chunksize", "SIZE|auto", "chunk size for files created (auto)", set_chunksize},
     OptionSpec{"blocksize", "SIZE|auto", "block size for files created (auto)", set_blocksize},
-    OptionSpec{"dirty_limit", "SIZE", "bound on bytes not committed yet (64M to 512M)", set_dirty_limit},
+    OptionSpec{"dirty_limit", "SIZE", "bound on bytes not committed yet (8M to 512M)", set_dirty_limit},
     OptionSpec{"commit_interval", "SECONDS", "bound on the age of what is not committed yet (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
     OptionSpec{"stats", "off|on", "serve the unlisted folder .cframefs with statistics (off)", set_stats},
@@ -209,21 +210,30 @@ constexpr std::array kOptions = {
                set_entry_timeout},
 };
 
-// Written for mount(8), systemd and other readers of fstab, or about access times, which no mount of ours keeps.
-constexpr std::array<std::string_view, 24> kIgnored = {
-    "defaults",   "auto",    "noauto", "user",     "nouser",     "users",    "owner",       "group",
-    "nofail",     "_netdev", "atime",  "relatime", "norelatime", "diratime", "strictatime", "lazytime",
-    "nolazytime", "silent",  "loud",   "mand",     "nomand",     "iversion", "noiversion",  "nostrictatime"};
+// Written for mount(8), systemd and other readers of fstab, or about access times, which no mount of ours keeps: those
+// of directories move as the source is mounted.
+constexpr std::array<std::string_view, 25> kIgnored = {
+    "defaults",    "auto",     "noauto",     "user",         "nouser",   "users",      "owner",
+    "group",       "nofail",   "_netdev",    "atime",        "relatime", "norelatime", "diratime",
+    "strictatime", "lazytime", "nolazytime", "nodiratime",   "silent",   "loud",       "mand",
+    "nomand",      "iversion", "noiversion", "nostrictatime"};
 constexpr std::array<std::string_view, 5> kIgnoredPrefixes = {"x-", "X-", "comment=", "uhelper=", "helper="};
 
 // What libfuse 3.14 hands to the kernel or to fusermount3. Names that end in "=" take a value.
-constexpr std::array<std::string_view, 23> kPassedOn = {
-    "allow_other", "allow_root",  "auto_unmount", "default_permissions",
-    "blkdev",      "fsname=",     "subtype=",     "max_read=",
-    "suid",        "nosuid",      "dev",          "nodev",
-    "exec",        "noexec",      "async",        "sync",
-    "dirsync",     "noatime",     "nodiratime",   "context=",
-    "fscontext=",  "defcontext=", "rootcontext="};
+constexpr std::array<std::string_view, 21> kPassedOn = {
+    "allow_other", "allow_root", "auto_unmount", "default_permissions",
+    "fsname=",     "subtype=",   "max_read=",    "suid",
+    "nosuid",      "dev",        "nodev",        "exec",
+    "noexec",      "async",      "sync",         "dirsync",
+    "noatime",     "context=",   "fscontext=",   "defcontext=",
+    "rootcontext="};
+
+// What mount(8) or libfuse knows, and why a mount cannot have it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRefused = {{
+    {"blkdev", "a mount shows files, no block device"},
+    {"remount", "not supported: unmount, and mount with other options"},
+    {"nosymfollow", "not supported: libfuse cannot ask the kernel for it"},
+}};
 
 bool is_ignored(std::string_view option) {
   return std::find(kIgnored.begin(), kIgnored.end(), option) != kIgnored.end() || option.starts_with("user=") ||
@@ -258,6 +268,9 @@ Applied apply_option(MountOptions& options, const std::string& option) {
   const auto* spec =
       std::find_if(kOptions.begin(), kOptions.end(), [&](const auto& known) { return known.name == name; });
   if (spec == kOptions.end()) {
+    for (const auto& [refused, why] : kRefused) {
+      if (option == refused) return invalid("option '" + option + "': " + std::string(why));
+    }
     if (!is_passed_on(option)) return invalid("unknown option '" + option + "' (-h lists the options)");
     options.fuse_options.push_back(escaped(option));
     // The kernel leaves the mount's times alone, and the daemon those of the source.

@@ -22,8 +22,6 @@ constexpr int kMostNames = 1000;  // of files that are written at once in one di
 constexpr std::chrono::hours kLeftAlone(1);
 
 const std::string kPrefix = std::string(frame::kTemporaryPrefix) + "pack.";
-/// In a mount of ours, which keeps the other prefix for itself.
-const std::string kPrefixInMounts = ".cframe-part.";
 constexpr std::size_t kLongestSuffix = 16;
 
 /// A mount stores a file by its suffix; under a temporary name it has to be stored as under its own.
@@ -40,8 +38,9 @@ Failure at_path(codec::Error error, const std::string& path) {
 
 }  // namespace
 
-Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode) {
-  NewFile made(files, path, replace);
+Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode,
+                                const char* remedy) {
+  NewFile made(files, path, replace, remedy);
   auto ready = made.open_folder();
   if (ready) ready = made.check_place();
   if (ready) ready = made.make_file(mode);
@@ -53,7 +52,7 @@ NewFile::~NewFile() {
   if (file_.is_open() && !temporary_.empty()) static_cast<void>(files_->remove_at(folder_.fd(), temporary_, false));
 }
 
-Failure NewFile::refused(const char* why) const {
+Failure NewFile::refused(const std::string& why) const {
   codec::Error error{codec::ErrorKind::invalid, 0, why};
   error.path = path_;
   return Failure(std::move(error));
@@ -77,15 +76,12 @@ Result<void> NewFile::check_place() const {
     return Failure(there.error());
   }
   if (!S_ISREG(there->st_mode)) return refused("is there already, and no regular file");
-  if (!replace_) return refused("is there already; --force replaces it");
+  if (!replace_) return refused(std::string("is there already") + remedy_);
   return {};
 }
 
 Result<void> NewFile::make_file(mode_t mode) {
-  if (make_unnamed(mode)) return {};
-  auto made = make_temporary(kPrefix, {}, mode);
-  if (!made && made.error().sys == EPERM) made = make_temporary(kPrefixInMounts, suffix_of(name_), mode);
-  return made;
+  return make_unnamed(mode) ? Result<void>() : make_temporary(mode);
 }
 
 Result<void> NewFile::make_unnamed(mode_t mode) {
@@ -101,8 +97,8 @@ Result<void> NewFile::make_unnamed(mode_t mode) {
   return {};
 }
 
-Result<void> NewFile::make_temporary(const std::string& prefix, const std::string& suffix, mode_t mode) {
-  return with_free_name(prefix, suffix, [&]() -> Result<void> {
+Result<void> NewFile::make_temporary(mode_t mode) {
+  return with_free_name([&]() -> Result<void> {
     const auto fd = files_->create_at(folder_.fd(), temporary_, O_RDWR | O_EXCL, mode);
     if (!fd) return Failure(fd.error());
     file_ = frame::Descriptor(*files_, *fd);
@@ -114,11 +110,11 @@ Result<void> NewFile::make_temporary(const std::string& prefix, const std::strin
 
 /// Makes something under the first name that is free, temporary_. The names are few and always the same, so that what
 /// killed programs have left is met again.
-Result<void> NewFile::with_free_name(const std::string& prefix, const std::string& suffix,
-                                     const std::function<Result<void>()>& make) {
+Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) {
+  const std::string suffix = suffix_of(name_);
   for (int number = 0; number < kMostNames; ++number) {
     // Short, because the name itself may be as long as names can be.
-    temporary_ = prefix + std::to_string(number) + suffix;
+    temporary_ = kPrefix + std::to_string(number) + suffix;
     auto made = make();
     if (!made && made.error().sys == EEXIST && remove_left_over()) made = make();
     if (made) return {};
@@ -155,11 +151,11 @@ Result<void> NewFile::take_place() {
   if (unnamed && !replace_) {
     named = files_->link_at(fd(), folder, name_);
   } else if (unnamed) {
-    named = with_free_name(kPrefix, {}, [&] { return files_->link_at(fd(), folder, temporary_); });
+    named = with_free_name([&] { return files_->link_at(fd(), folder, temporary_); });
   }
   if (named && replace_) return files_->rename_at(folder, temporary_, folder, name_, 0);
   if (named && !unnamed) named = frame::give_free_name(*files_, folder, temporary_, name_);
-  if (!named && !replace_ && named.error().sys == EEXIST) return refused("is there already; --force replaces it");
+  if (!named && !replace_ && named.error().sys == EEXIST) return refused(std::string("is there already") + remedy_);
   return named;
 }
 
@@ -170,7 +166,7 @@ Result<void> NewFile::publish() {
   if (!done) return at_path(done.error(), path_);
   temporary_.clear();
   file_.reset();
-  if (auto synced = files_->sync(folder_.fd(), false); !synced) return at_path(synced.error(), path_);
+  if (auto synced = frame::sync_directory(*files_, folder_.fd()); !synced) return at_path(synced.error(), path_);
   return {};
 }
 

@@ -20,8 +20,10 @@ namespace cframefs::tools {
 
 class NewFile {
  public:
-  /// `replace`: a regular file that is there already is replaced by publish(). `mode`: as open(2).
-  static codec::Result<NewFile> create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode);
+  /// `replace`: a regular file that is there already is replaced by publish(). `mode`: as open(2). `remedy`: what the
+  /// message says besides if it may not be replaced.
+  static codec::Result<NewFile> create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode,
+                                       const char* remedy = "; --force replaces it");
   NewFile(NewFile&& other) noexcept = default;
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile();
@@ -34,23 +36,23 @@ class NewFile {
   codec::Result<void> publish();
 
  private:
-  NewFile(frame::FileOps& files, std::string path, bool replace)
-      : files_(&files), path_(std::move(path)), replace_(replace) {}
+  NewFile(frame::FileOps& files, std::string path, bool replace, const char* remedy)
+      : files_(&files), path_(std::move(path)), replace_(replace), remedy_(remedy) {}
   codec::Result<void> open_folder();
   codec::Result<void> check_place() const;
   codec::Result<void> make_file(mode_t mode);
   codec::Result<void> make_unnamed(mode_t mode);
-  codec::Result<void> make_temporary(const std::string& prefix, const std::string& suffix, mode_t mode);
-  codec::Result<void> with_free_name(const std::string& prefix, const std::string& suffix,
-                                     const std::function<codec::Result<void>()>& make);
+  codec::Result<void> make_temporary(mode_t mode);
+  codec::Result<void> with_free_name(const std::function<codec::Result<void>()>& make);
   bool remove_left_over() const;
   codec::Result<void> take_place();
-  codec::Failure refused(const char* why) const;
+  codec::Failure refused(const std::string& why) const;
 
   frame::FileOps* files_;
   std::string path_;  // as the user gave it
   std::string name_;  // its last part, beneath folder_
   bool replace_;
+  const char* remedy_;
   frame::Descriptor folder_;
   std::string temporary_;  // beneath folder_; empty: the file has no name
   frame::Descriptor file_;

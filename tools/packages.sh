@@ -16,6 +16,7 @@ test_packages=(
   libgtest-dev librapidcheck-dev
   clang clang-format libclang-rt-14-dev llvm
   acl bash-completion man-db python3 python3-numpy rsync shellcheck
+  bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs
 )
 
 # Prints those of its arguments that are not installed, one a line.

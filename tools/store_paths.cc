@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -18,7 +18,7 @@ using frame::FileOps;
 
 namespace {
 
-FileOps& store_files() {
+frame::StoreFiles& store_files() {
   static frame::StoreFiles files(frame::system_files());
   return files;
 }
@@ -44,24 +44,11 @@ Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
   const auto status = store_files().status(store.fd());
   if (!status) return Failure(status.error());
   if (!S_ISDIR(status->st_mode)) return leaves;
-  // A list of our own instead of recursion: how deep folders are nested is not ours to say.
-  std::vector<std::string> pending = {""};
-  while (!pending.empty()) {
-    const std::string folder = pending.back();
-    pending.pop_back();
-    const auto fd = folder.empty() ? store_files().open_named(path, O_RDONLY)
-                                   : store_files().open_named(path + "/" + folder, O_RDONLY | O_DIRECTORY);
-    if (!fd) return Failure(fd.error());
-    const Descriptor opened(store_files(), *fd);
-    const auto entries = store_files().list(opened.fd());
-    if (!entries) return Failure(entries.error());
-    for (const frame::DirectoryEntry& entry : *entries) {
-      const std::string name = folder.empty() ? entry.name : folder + "/" + entry.name;
-      if (entry.type == DT_DIR) pending.push_back(name);
-      if (entry.type != DT_REG || is_on_disk(path + "/" + name)) continue;
-      const auto leaf = store_files().status_at(opened.fd(), entry.name);
-      leaves.push_back({name, leaf ? static_cast<std::uint64_t>(leaf->st_size) : 0});
-    }
+  auto inside = store_files().leaves(store.fd());
+  if (!inside && inside.error().kind == codec::ErrorKind::invalid) return leaves;
+  if (!inside) return Failure(inside.error());
+  for (auto& [name, bytes] : *inside) {
+    if (!is_on_disk(path + "/" + name)) leaves.push_back({std::move(name), bytes});
   }
   std::sort(leaves.begin(), leaves.end(), [](const StoreLeaf& a, const StoreLeaf& b) { return a.path < b.path; });
   return leaves;

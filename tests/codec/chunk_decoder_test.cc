@@ -462,6 +462,42 @@ TEST(ChunkDecoder, BlockStartsOutsideTheirPlace) {
   }
 }
 
+TEST(ChunkDecoder, BlocksWhoseStartsCoincideAreNoLongerThanWriters) {
+  constexpr std::uint32_t kBlock = 16;
+  constexpr std::uint32_t kBlocks = 1000;
+  const std::uint32_t at = 32 + 4 * kBlocks;
+  const auto length = static_cast<std::int32_t>(at + (1 << 20));
+  Bytes chunk = extended_header(0x15 | 1 << 5, 1, kBlock * kBlocks, kBlock, length);
+  chunk.resize(static_cast<std::size_t>(length));
+  for (std::uint32_t block = 0; block < kBlocks; ++block)
+    codec::store_le(&chunk[32 + std::size_t{4} * block], at);
+  codec::store_le<std::int32_t>(&chunk[at], -65);
+  chunk[at + 4] = 1;
+  const auto decoder = ChunkDecoder::parse(chunk);
+  ASSERT_TRUE(decoder);
+  std::uint64_t stored = 0;
+  for (std::uint32_t block = 0; block < kBlocks; ++block)
+    stored += decoder->stored_range(block).size();
+  EXPECT_LE(stored, kBlocks * (kBlock + 100)) << "each reached to the end of the chunk";
+  DecodeContext context;
+  Bytes plain(kBlock * kBlocks);
+  ASSERT_TRUE(decode_range(context, *decoder, chunk, 0, plain));
+  EXPECT_EQ(plain, Bytes(plain.size(), 65));
+}
+
+TEST(ChunkDecoder, ABlockOfVariableLengthThatTakesFarMoreThanItHoldsIsCorrupt) {
+  ChunkPlan plan;
+  plan.version = 6;
+  plan.vl_lengths = {500, 300};
+  Bytes chunk = assemble(plan, mixed_bytes(800, 33));
+  ASSERT_TRUE(ChunkDecoder::parse(chunk));
+  chunk.resize(chunk.size() + 5000);
+  codec::store_le(&chunk[12], static_cast<std::int32_t>(chunk.size()));
+  const auto decoder = ChunkDecoder::parse(chunk);
+  ASSERT_FALSE(decoder);
+  EXPECT_EQ(decoder.error().kind, ErrorKind::corruption);
+}
+
 TEST(ChunkDecoder, ErrorsNameTheBlock) {
   ChunkPlan plan;
   Bytes chunk = assemble(plan, mixed_bytes(4096, 31));

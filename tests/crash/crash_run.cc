@@ -155,7 +155,8 @@ Result<void> CrashRun::step(Step step) {
     case Step::empty:
       return model_.resize(*writer_, 0);
     case Step::punch:
-      return model_.write(*writer_, 0, std::vector<std::uint8_t>(kChunk));
+      model_.zero(*writer_, 0, 2);
+      return {};
     case Step::set_vlmetalayer:
       return model_.set_vlmetalayer(*writer_, "notes", pattern(60, ++seed_));
     case Step::set_metalayer:
@@ -176,6 +177,12 @@ Result<void> CrashRun::commit_as(const std::function<Result<void>()>& commit, bo
   auto done = commit();
   if (done && durable) durable_ = states_.size() - 1;
   check_readers();
+  if (!done || !punches_) return done;
+  const auto punched = writer_->punch_dead_bytes();
+  if (!punched) return codec::Failure(punched.error());
+  punched_bytes_ += *punched;
+  if (*punched > 0) durable_ = states_.size() - 1;
+  look_without_cut();
   return done;
 }
 

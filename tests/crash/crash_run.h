@@ -100,6 +100,9 @@ class CrashRun {
   /// From now on readers hold the last `count` states, and read them again after each commit: what a reader gets is of
   /// the state that it holds.
   void keep_readers(std::size_t count) { readers_kept_ = count; }
+  /// From now on what is dead is given back after each commit, as on a disk that is full.
+  void punch_after_commits() { punches_ = true; }
+  std::uint64_t punched_bytes() const { return punched_bytes_; }
   /// What programs see now is one of the states that a cut may leave.
   void look_without_cut();
 
@@ -126,6 +129,8 @@ class CrashRun {
   std::size_t durable_ = 0;         // the last that was acknowledged as durable
   unsigned seed_ = 0;
   bool watching_ = true;
+  bool punches_ = false;
+  std::uint64_t punched_bytes_ = 0;
   std::string failure_;
 };
 

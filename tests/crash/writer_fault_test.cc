@@ -50,7 +50,10 @@ class WriterFaultTest : public ::testing::Test {
     }
     ++faults_;
     if (done) {
-      EXPECT_FALSE(must_be_told(*failed)) << "the fault of a " << name_of(*failed) << " is not told";
+      // A frame that becomes empty needs no new file where there is no room for one.
+      const bool is_overcome =
+          fault.error == ENOSPC && run.model().plain.empty() && failed->kind != FileCall::Kind::sync;
+      EXPECT_TRUE(is_overcome || !must_be_told(*failed)) << "the fault of a " << name_of(*failed) << " is not told";
       expect_state(run, "what was not told has lost something");
     } else {
       EXPECT_TRUE(done.error().sys == fault.error) << codec::describe(done.error());

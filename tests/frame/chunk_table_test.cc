@@ -13,11 +13,19 @@ namespace {
 using frame::ChunkTable;
 using frame::FlatOffset;
 
+codec::Result<ChunkTable> table_of_runs(const std::vector<ChunkTable::Sizes>& runs, std::uint64_t total) {
+  std::size_t next = 0;
+  return ChunkTable::build(total, [&]() -> codec::Result<std::optional<ChunkTable::Sizes>> {
+    if (next == runs.size()) return std::optional<ChunkTable::Sizes>();
+    return std::optional(runs[next++]);
+  });
+}
+
 codec::Result<ChunkTable> table_of(const std::vector<std::optional<std::int32_t>>& sizes, std::uint64_t total) {
-  return ChunkTable::build(static_cast<std::int64_t>(sizes.size()), total,
-                           [&sizes](std::int64_t chunk) -> codec::Result<std::optional<std::int32_t>> {
-                             return sizes[static_cast<std::size_t>(chunk)];
-                           });
+  std::vector<ChunkTable::Sizes> runs;
+  for (const auto& size : sizes)
+    runs.push_back({1, size});
+  return table_of_runs(runs, total);
 }
 
 TEST(ChunkTable, FindsTheChunkOfEachByte) {
@@ -69,10 +77,23 @@ TEST(ChunkTable, SizesThatContradictTheTotalAreRefused) {
   EXPECT_TRUE(huge->locate(FlatOffset{2}));
 }
 
+TEST(ChunkTable, RunsAreNotExpanded) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 28;
+  const auto table = table_of_runs({{kMany, 3}, {kMany, std::nullopt}, {kMany, 5}}, 9U * kMany);
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->locate(FlatOffset{3U * kMany - 1})->chunk.value, kMany - 1);
+  EXPECT_EQ(table->locate(FlatOffset{3U * kMany}).error().chunk, kMany);
+  EXPECT_EQ(table->locate(FlatOffset{4U * kMany})->chunk.value, 2 * kMany);
+  EXPECT_EQ(table->locate(FlatOffset{9U * kMany - 1})->chunk.value, 3 * kMany - 1);
+  EXPECT_EQ(table->size(2 * kMany - 1), std::nullopt);
+  EXPECT_EQ(table->size(3 * kMany - 1), 5);
+}
+
 TEST(ChunkTable, AFailingReadIsNobodysSize) {
-  const auto table = ChunkTable::build(2, 5, [](std::int64_t chunk) -> codec::Result<std::optional<std::int32_t>> {
-    if (chunk == 1) return codec::io_error(EIO, "pread");
-    return std::optional<std::int32_t>(5);
+  int calls = 0;
+  const auto table = ChunkTable::build(5, [&]() -> codec::Result<std::optional<ChunkTable::Sizes>> {
+    if (++calls == 2) return codec::io_error(EIO, "pread");
+    return std::optional(ChunkTable::Sizes{1, 5});
   });
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().kind, codec::ErrorKind::io);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "frame/fixed_metalayers.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
@@ -12,7 +13,6 @@ namespace {
 
 using codec::ErrorKind;
 using frame::parse_fixed_header;
-using frame::parse_metalayers;
 using test::Bytes;
 using test::FrameBuilder;
 
@@ -168,19 +168,24 @@ FrameBuilder with_layers() {
   return builder;
 }
 
-codec::ByteView header_of(const Bytes& bytes, const FrameBuilder& builder) {
-  return codec::ByteView(bytes).first(builder.header_length());
+/// The metalayers of a header of `length` bytes, of which the source has no more.
+frame::MetalayerSection metalayers_of(const Bytes& bytes, std::size_t length) {
+  const auto source = frame::memory_source(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)));
+  frame::Windows windows(*source);
+  auto section = frame::read_metalayers(windows, length);
+  EXPECT_TRUE(section);
+  return section ? std::move(*section) : frame::MetalayerSection{};
 }
 
 TEST(Metalayers, AreReadInStoredOrder) {
   const FrameBuilder builder = with_layers();
   const Bytes bytes = builder.build();
-  const auto section = parse_metalayers(header_of(bytes, builder));
+  const auto section = metalayers_of(bytes, builder.header_length());
   EXPECT_FALSE(section.damage);
   ASSERT_EQ(section.layers.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(section.layers[i].name, builder.metalayers[i].first);
-    EXPECT_EQ(section.layers[i].content, builder.metalayers[i].second);
+    EXPECT_EQ(section.layers[i].content.value(), builder.metalayers[i].second);
   }
 }
 
@@ -190,7 +195,7 @@ TEST(Metalayers, OneThatIsDamagedDoesNotTakeTheOthersAlong) {
   // The offset of the first: behind its marker at 94, its name and D2.
   for (const std::int32_t offset : {-1, 0, 1 << 30, INT32_MAX}) {
     const Bytes bytes = with(good, 87 + 7 + 1 + 3 + 1, offset);
-    const auto section = parse_metalayers(header_of(bytes, builder));
+    const auto section = metalayers_of(bytes, builder.header_length());
     EXPECT_TRUE(section.damage) << offset;
     EXPECT_EQ(section.layers.size(), 2U) << offset;
   }
@@ -200,7 +205,7 @@ TEST(Metalayers, EveryCutSectionIsReported) {
   const FrameBuilder builder = with_layers();
   const Bytes bytes = builder.build();
   for (std::size_t length = 0; length < builder.header_length(); ++length) {
-    EXPECT_TRUE(parse_metalayers(codec::ByteView(bytes).first(length)).damage) << length;
+    EXPECT_TRUE(metalayers_of(bytes, length).damage) << length;
   }
 }
 
@@ -215,11 +220,11 @@ TEST(Metalayers, ContentsThatOverlapDoNotMultiplyMemory) {
   const auto place = codec::load_be<std::int32_t>(&bytes[94 + 15 * entry + 3]);
   for (std::size_t i = 0; i < 15; ++i)
     codec::store_be(&bytes[94 + i * entry + 3], place);
-  const auto section = parse_metalayers(header_of(bytes, builder));
+  const auto section = metalayers_of(bytes, builder.header_length());
   EXPECT_TRUE(section.damage);
   std::size_t total = 0;
-  for (const frame::Metalayer& layer : section.layers)
-    total += layer.content.size();
+  for (const frame::MetalayerPlace& layer : section.layers)
+    total += layer.length;
   EXPECT_LE(total, builder.header_length());
 }
 

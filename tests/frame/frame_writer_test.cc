@@ -536,7 +536,12 @@ TEST_F(FrameWriterTest, RandomChangesAreWhatIsRead) {
     auto writer = open();
     for (int step = 0; step < 60; ++step) {
       const std::size_t size = model_.plain.size();
-      switch (below(8)) {
+      switch (below(9)) {
+        case 7: {
+          const std::size_t first = below(size / 100 + 2);
+          model_.zero(*writer, first, first + below(6));
+          break;
+        }
         case 0:
           expect_ok(model_.write(*writer, size, pattern(1 + below(400), random())));
           break;

@@ -71,7 +71,7 @@ TEST_P(GoldenCframe, HasTheMetalayersOfTheManifest) {
   const Row& row = GetParam();
   const auto opened = test::open_frame(row.file("path").string(), static_cast<std::uint64_t>(row.number("offset")));
   ASSERT_TRUE(opened) << describe(opened.error());
-  EXPECT_EQ(listed((*opened)->metalayers()), row["meta"]);
+  EXPECT_EQ(listed((*opened)->metalayers().value()), row["meta"]);
   std::vector<frame::Metalayer> variable;
   for (const std::string& name : (*opened)->vlmetalayer_names()) {
     const auto content = (*opened)->vlmetalayer(name);

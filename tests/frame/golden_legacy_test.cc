@@ -131,7 +131,7 @@ TEST(GoldenLegacy, MetalayersAndUsermetaOfTheBetas) {
     SCOPED_TRACE(row["file"]);
     const auto opened = open(row);
     ASSERT_TRUE(opened);
-    const auto& layers = (*opened)->metalayers();
+    const auto layers = (*opened)->metalayers().value();
     EXPECT_FALSE((*opened)->metalayer_damage());
     const std::string& notes = row["notes"];
     const std::size_t expected = notes.starts_with("2 metalayer") ? 2 : notes.starts_with("1 metalayer") ? 1 : 0;

@@ -77,8 +77,8 @@ TEST_F(NewFrameFileTest, ReadsBack) {
     EXPECT_EQ(container.parameters().nbytes, size);
     EXPECT_EQ(container.parameters().chunksize, 4000);
     EXPECT_EQ(container.parameters().typesize, 4);
-    ASSERT_EQ(container.metalayers().size(), 2U);
-    EXPECT_EQ(container.metalayers()[0].content, (std::vector<std::uint8_t>{1, 2, 3}));
+    ASSERT_EQ(container.metalayer_places().size(), 2U);
+    EXPECT_EQ(container.metalayers()->at(0).content, (std::vector<std::uint8_t>{1, 2, 3}));
     EXPECT_EQ(container.vlmetalayer_names(), (std::vector<std::string>{"notes", "more"}));
     EXPECT_EQ(*container.vlmetalayer("notes"), (std::vector<std::uint8_t>{9, 8, 7}));
     EXPECT_EQ(container.parameters().frame_length, std::filesystem::file_size(dir_.path() / "x"));
@@ -90,6 +90,36 @@ TEST_F(NewFrameFileTest, ReadsBack) {
     }
     EXPECT_EQ(read, plain);
   }
+}
+
+TEST_F(NewFrameFileTest, TakesMetalayersAsTheyAreStored) {
+  const std::vector<frame::Metalayer> stored = {{"first", frame::metalayer_chunk(plain_bytes(300'000))},
+                                                {"second", frame::metalayer_chunk(plain_bytes(7))}};
+  std::vector<frame::MetalayerLength> lengths;
+  for (const frame::Metalayer& layer : stored)
+    lengths.push_back({layer.name, layer.content.size()});
+  NewFrame frame = small_chunks();
+  {
+    const auto file = empty_file("x");
+    NewFrameFile out(frame::system_files(), file.fd(), frame);
+    const auto done = out.finish(lengths, [&](std::size_t number) { return stored[number].content; });
+    ASSERT_TRUE(done) << done.error().reason;
+  }
+  const auto opened = open("x");
+  ASSERT_TRUE(opened) << opened.error().reason;
+  EXPECT_EQ(*(*opened)->vlmetalayer("first"), plain_bytes(300'000));
+  EXPECT_EQ(*(*opened)->vlmetalayer("second"), plain_bytes(7));
+  frame.vlmetalayers = stored;
+  EXPECT_EQ(std::filesystem::file_size(dir_.path() / "x"), frame::empty_frame(frame).size());
+}
+
+TEST_F(NewFrameFileTest, AMetalayerThatHasAnotherLengthMeanwhileIsRefused) {
+  const auto file = empty_file("x");
+  NewFrameFile out(frame::system_files(), file.fd(), small_chunks());
+  const auto done = out.finish({{"first", 40}}, [](std::size_t) { return std::vector<std::uint8_t>(41); });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, codec::ErrorKind::stale);
+  EXPECT_FALSE(open("x"));
 }
 
 TEST_F(NewFrameFileTest, OnlyTheLastChunkMayBeShort) {

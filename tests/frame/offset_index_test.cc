@@ -64,6 +64,104 @@ TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
   }));
 }
 
+/// A few bytes, and behind them a hole.
+class HoleSource final : public frame::ByteSource {
+ public:
+  HoleSource(Bytes bytes, std::uint64_t size) : bytes_(std::move(bytes)), size_(size) {}
+  std::uint64_t size() const override { return size_; }
+  codec::Result<void> read(frame::FileOffset at, codec::ByteSpan into) const override {
+    for (std::size_t i = 0; i < into.size(); ++i)
+      into[i] = at.value + i < bytes_.size() ? bytes_[at.value + i] : 0;
+    return {};
+  }
+
+ private:
+  const Bytes bytes_;
+  const std::uint64_t size_;
+};
+
+TEST(OffsetIndex, StartsOfBlocksThatAreAHoleTakeNoMemory) {
+  constexpr std::int32_t kBlocks = 1 << 27;
+  constexpr std::int32_t kLength = 32 + 4 * kBlocks + 100;
+  Bytes header(32);
+  header[0] = 5;
+  header[1] = 1;
+  header[2] = 0x15 | 1 << 5;
+  header[3] = 8;
+  codec::store_le<std::int32_t>(&header[4], 8 * kBlocks);
+  codec::store_le<std::int32_t>(&header[8], 8);
+  codec::store_le<std::int32_t>(&header[12], kLength);
+  const std::shared_ptr<const frame::ByteSource> source = std::make_shared<HoleSource>(header, kLength);
+  frame::Windows windows(*source);
+  const std::size_t idle = test::reset_peak();
+  const auto index =
+      OffsetIndex::open(source, frame::FileOffset{0}, kLength, windows, std::make_shared<frame::IndexCache>());
+  EXPECT_LT(test::peak_bytes() - idle, std::size_t{1} << 20);
+  ASSERT_FALSE(index);
+  EXPECT_EQ(index.error().kind, codec::ErrorKind::corruption);
+}
+
+/// Counts bytes that are read.
+class CountedSource final : public frame::ByteSource {
+ public:
+  explicit CountedSource(Bytes bytes) : source_(frame::memory_source(std::move(bytes))) {}
+  std::uint64_t size() const override { return source_->size(); }
+  codec::Result<void> read(frame::FileOffset at, codec::ByteSpan into) const override {
+    read_bytes += into.size();
+    return source_->read(at, into);
+  }
+  mutable std::uint64_t read_bytes = 0;
+
+ private:
+  const std::unique_ptr<frame::ByteSource> source_;
+};
+
+/// An index of blocks of 4 MiB, each of which is eight streams of runs that make up this value.
+Bytes index_of_runs(std::int64_t value, std::size_t blocks) {
+  Bytes block;
+  for (const std::uint8_t byte : value_bytes(value)) {
+    Bytes stream(4);
+    codec::store_le(stream.data(), -std::int32_t{byte});
+    if (byte != 0) stream.push_back(1);
+    codec::append(block, stream);
+  }
+  constexpr std::int32_t kBlock = 4 << 20;
+  Bytes chunk(32 + 4 * blocks);
+  chunk[0] = 5;
+  chunk[1] = 1;
+  chunk[2] = 0x05 | 1 << 5;
+  chunk[3] = 8;
+  chunk[16 + 5] = 1;  // shuffle
+  codec::store_le(&chunk[4], static_cast<std::int32_t>(blocks) * kBlock);
+  codec::store_le(&chunk[8], kBlock);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    codec::store_le(&chunk[32 + 4 * i], static_cast<std::int32_t>(chunk.size()));
+    codec::append(chunk, block);
+  }
+  codec::store_le(&chunk[12], static_cast<std::int32_t>(chunk.size()));
+  return chunk;
+}
+
+TEST(OffsetIndex, BlocksOfRunsAreNotDecodedToBeLookedThrough) {
+  constexpr std::size_t kBlocks = 511;
+  const Bytes chunk = index_of_runs(kUninitialisedEntry, kBlocks);
+  const auto source = std::make_shared<CountedSource>(chunk);
+  frame::Windows windows(*source);
+  const auto cache = std::make_shared<frame::IndexCache>();
+  const auto index = OffsetIndex::open(source, frame::FileOffset{0}, chunk.size(), windows, cache);
+  ASSERT_TRUE(index) << codec::describe(index.error());
+  EXPECT_EQ((*index)->entry((*index)->count() - 1), kUninitialisedEntry);
+  const std::size_t idle = test::reset_peak();
+  source->read_bytes = 0;
+  EXPECT_EQ((*index)->next(5, true), 5);
+  EXPECT_EQ((*index)->next(5, false), (*index)->count());
+  const auto value = (*index)->unit_value(0);
+  ASSERT_TRUE(value);
+  EXPECT_EQ(*value, std::optional(kUninitialisedEntry));
+  EXPECT_LE(test::peak_bytes() - idle, 100'000U) << "blocks were decoded";
+  EXPECT_LE(source->read_bytes, 2 * chunk.size());
+}
+
 TEST(OffsetIndex, PlainChunksAreReadInPieces) {
   std::vector<std::int64_t> entries(100000);
   for (std::size_t i = 0; i < entries.size(); ++i)

@@ -133,6 +133,53 @@ TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
   EXPECT_EQ(*fine, Bytes(1 << 20, 1));
 }
 
+TEST(Trailer, ContentsThatAreDamagedTakeNothingFromThoseBehindThem) {
+  // A block of 1 MiB whose stream is none.
+  Bytes damaged = test::plain_chunk(Bytes(16, 0xff));
+  damaged[2] = 0x15 | 1 << 5;
+  codec::store_le<std::int32_t>(&damaged[4], 1 << 20);
+  codec::store_le<std::int32_t>(&damaged[8], 1 << 20);
+  codec::store_le<std::int32_t>(&damaged[32], 36);
+  codec::store_le<std::int32_t>(&damaged[36], 8);
+  FrameBuilder builder = sample_with_trailer();
+  builder.vlmetalayers.clear();
+  for (int i = 0; i < 100; ++i)
+    builder.vlmetalayers.emplace_back(std::to_string(i), damaged);
+  builder.vlmetalayers.emplace_back("fine", test::raw_block_chunk(Bytes(1 << 20, 7), 1 << 20));
+  const auto opened = test::open_frame(builder.build());
+  ASSERT_TRUE(opened) << describe(opened.error());
+  auto budget = frame::ParseBudget::asked((*opened)->stored_bytes());
+  const std::uint64_t memory = budget.memory_left();
+  for (const std::string& name : (*opened)->vlmetalayer_names()) {
+    const auto checked = (*opened)->check_vlmetalayer(name, budget);
+    if (name == "fine") {
+      EXPECT_TRUE(checked) << describe(checked.error());
+    } else {
+      ASSERT_FALSE(checked);
+      EXPECT_EQ(checked.error().kind, codec::ErrorKind::corruption) << describe(checked.error());
+    }
+    EXPECT_EQ(budget.memory_left(), memory) << name;
+  }
+}
+
+TEST(Trailer, AValidContentOfAnyRatioIsReadAndChecked) {
+  FrameBuilder builder = sample_with_trailer();
+  // Five million letters in 33 bytes, and the most that is read at all.
+  builder.vlmetalayers = {{"letters", test::repeated_chunk(Bytes{'A'}, 5'000'000, 1)},
+                          {"most", test::repeated_chunk(Bytes{'A'}, 256 << 20, 1)},
+                          {"more", test::repeated_chunk(Bytes{'A'}, (256 << 20) + 1, 1)}};
+  const auto opened = test::open_frame(builder.build());
+  ASSERT_TRUE(opened) << describe(opened.error());
+  const auto letters = (*opened)->vlmetalayer("letters");
+  ASSERT_TRUE(letters) << describe(letters.error());
+  EXPECT_EQ(*letters, Bytes(5'000'000, 'A'));
+  auto budget = frame::ParseBudget::asked((*opened)->stored_bytes());
+  for (const char* name : {"letters", "most"})
+    EXPECT_TRUE((*opened)->check_vlmetalayer(name, budget)) << name;
+  EXPECT_EQ((*opened)->vlmetalayer_length("most").value(), std::uint64_t{256} << 20);
+  EXPECT_EQ((*opened)->vlmetalayer("more").error().kind, codec::ErrorKind::unsupported);
+}
+
 TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
   constexpr std::uint64_t kQuarter = std::uint64_t{250} << 20;
   const auto of = [](std::size_t count, std::uint64_t length) {

@@ -235,6 +235,28 @@ TEST_F(BlockCacheTest, OfSmallAndLargeCellsTheLeastRecentlyUsedGo) {
   EXPECT_EQ(touch_large(59), Found::load);
 }
 
+TEST_F(BlockCacheTest, CellsGoWithTheirGeneration) {
+  for (std::uint32_t i = 0; i < 100; ++i)
+    touch(i, static_cast<int>(i % 2));
+  BlockCache::Lookup other = cache_.find({2, 0, 0}, kCell);
+  cache_.publish(other.pin);
+  BlockCache::Lookup sent = cache_.find({1, 0, 7}, kCell);
+  ASSERT_EQ(sent.found, Found::ready);
+  cache_.drop(1);
+  // What is being sent is there until it has been.
+  EXPECT_EQ(cache_.bytes(), 2 * kCell);
+  EXPECT_EQ(sent.pin.bytes()[kCell - 1], 7);
+  sent.pin.reset();
+  EXPECT_EQ(cache_.bytes(), kCell);
+  other.pin.reset();
+  EXPECT_EQ(cache_.find({2, 0, 0}, kCell).found, Found::ready);
+  EXPECT_EQ(touch(7), Found::load);
+  cache_.drop(1);
+  cache_.drop(2);
+  cache_.drop(3);
+  EXPECT_EQ(cache_.bytes(), 0U);
+}
+
 TEST_F(BlockCacheTest, BuffersOfTheHighestTideAreGivenBack) {
   std::vector<Buffer> buffers;
   for (int i = 0; i < 100; ++i)
@@ -242,6 +264,19 @@ TEST_F(BlockCacheTest, BuffersOfTheHighestTideAreGivenBack) {
   buffers.clear();
   EXPECT_LE(pool_.idle_bytes(), std::size_t{32} << 20);
   EXPECT_GE(pool_.idle_bytes(), std::size_t{31} << 20);
+}
+
+TEST_F(BlockCacheTest, WhatLiesIdleIsUnderTheBoundOfWhatIsHeld) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 32; ++i)
+    buffers.push_back(pool_.get(1 << 20));
+  std::vector<BlockCache::Lookup> held;
+  for (std::uint32_t i = 0; i < (kBound - (std::uint64_t{3} << 20)) / kCell; ++i)
+    held.push_back(cache_.find({1, 0, i}, kCell));
+  // Of other threads, which ask for no cell.
+  buffers.clear();
+  EXPECT_EQ(pool_.idle_bytes(), std::size_t{3} << 20);
+  EXPECT_EQ(cache_.bytes() + pool_.idle_bytes(), kBound);
 }
 
 TEST_F(BlockCacheTest, ManyThreadsDecodeEachCellOnceWhileItIsHeld) {

@@ -20,6 +20,7 @@ class ChunkEncodersTest : public testing::Test {
     codec::EncodeParameters parameters;
     parameters.clevel = 1;
     auto chunk = std::make_shared<DirtyChunk>(pool_, kEarlyChunk, counter_);
+    chunk->hold(kEarlyChunk, kEarlyChunk);
     encoders_.encode_early(file, parameters, chunk);
     chunks_.push_back(std::move(chunk));
   }

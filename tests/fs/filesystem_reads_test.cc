@@ -261,6 +261,26 @@ TEST_F(SequentialReads, AreDecodedAheadOfWhereBlocksAreLargeForTheKernelsWindow)
 
 INSTANTIATE_TEST_SUITE_P(Codecs, ReadsAtRandomPlaces, ::testing::Values("lz4", "zstd", "blosclz", "zlib"));
 
+TEST_F(FilesystemReads, WhatLooksDamagedIsLoggedOnceItsStateHasLasted) {
+  folder_.write("x.b2frame", Bytes(200, 0x55));
+  const auto said = [this] {
+    ::testing::internal::CaptureStderr();
+    auto found = filesystem_->lookup(kRootNode, "x");
+    EXPECT_TRUE(found && found->damage);
+    if (found) {
+      EXPECT_EQ(errno_of(filesystem_->open(found->node, O_RDONLY)), EIO);
+    }
+    return ::testing::internal::GetCapturedStderr();
+  };
+  // As between two writes of a program that appends to it.
+  disk_.keeps_changing = true;
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(said(), "");
+  disk_.keeps_changing = false;
+  let_settle("x");
+  EXPECT_NE(said().find("x.b2frame"), std::string::npos);
+}
+
 class ReadsOfAFileThatIsTouched : public FilesystemReads {
  protected:
   static constexpr std::size_t kBytes = std::size_t{1} << 20;

@@ -32,7 +32,7 @@ class FlusherTest : public ::testing::Test {
     dir_ = std::make_shared<const frame::Descriptor>(disk_, fd ? *fd : -1);
     shared_.interval = kInterval;
     shared_.clock = [this] { return now_; };
-    shared_.dirty_limit = 64 * kFlushedChunk;
+    shared_.dirty_limit = 64 * (kFlushedChunk + DirtyChunk::kOverhead);
     workers_.start(2);
   }
   ~FlusherTest() override {
@@ -145,7 +145,7 @@ TEST_F(FlusherTest, TheLargestFilesMakeRoomWhicheverIsWritten) {
   // A file that has little does not wait for the others.
   append("small", kFlushedChunk);
   EXPECT_EQ(on_disk("large"), 0U);
-  EXPECT_LE(shared_.dirty_bytes, shared_.dirty_limit / 2 + kFlushedChunk);
+  EXPECT_LE(shared_.dirty_bytes, shared_.dirty_limit / 2 + kFlushedChunk + DirtyChunk::kOverhead);
   append("small", 4 * kFlushedChunk);
   EXPECT_GE(on_disk("large"), 30 * kFlushedChunk);
   EXPECT_EQ(on_disk("small"), 0U);

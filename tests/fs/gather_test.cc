@@ -28,7 +28,8 @@ struct Reader {
     EXPECT_TRUE(container) << describe(container.error());
     auto view = frame::make_view(std::move(*container), form, true);
     EXPECT_TRUE(view) << describe(view.error());
-    generation = std::make_shared<const Generation>(1, frame::Identity{}, std::move(*view), "array.b2nd");
+    generation =
+        std::make_shared<const Generation>(1, frame::Identity{}, std::move(*view), "array.b2nd", route.cache());
   }
 
   codec::Result<Bytes> read(std::uint64_t at, std::uint64_t length, ReadRoute::Manner manner = ReadRoute::Manner::any) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/support/limited_files.h"
 #include "tests/support/temp_dir.h"
 
 namespace cframefs::fs {
@@ -16,7 +17,7 @@ namespace {
 class HeldDirectoriesTest : public ::testing::Test {
  protected:
   void start(std::size_t most) {
-    frame::FileOps& files = frame::system_files();
+    frame::FileOps& files = files_;
     const auto fd = files.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     ASSERT_TRUE(fd);
     root_ = std::make_shared<const frame::Descriptor>(files, *fd);
@@ -54,9 +55,10 @@ class HeldDirectoriesTest : public ::testing::Test {
   codec::ErrorKind error_of(NodeId node) { return held_.open(node).error().kind; }
 
   test::TempDir temp_;
+  test::LimitedFiles files_;
   NodeTable nodes_;
   std::shared_ptr<const frame::Descriptor> root_;
-  HeldDirectories held_{frame::system_files(), nodes_};
+  HeldDirectories held_{files_, nodes_};
 };
 
 TEST_F(HeldDirectoriesTest, OneThatIsHeldIsFoundWhereverItIsMovedTo) {
@@ -89,6 +91,19 @@ TEST_F(HeldDirectoriesTest, OneThatIsGoneIsStaleAndNotWhatTookItsPlace) {
   std::filesystem::rename(path("one"), path("old"));
   std::filesystem::create_directory(path("one"));
   std::filesystem::remove(path("old"));
+  EXPECT_EQ(error_of(one), codec::ErrorKind::stale);
+}
+
+// A FUSE filesystem gives ESTALE for the handle of a directory that the kernel does not hold any more.
+TEST_F(HeldDirectoriesTest, OneWhoseHandleIsNotKnownAnyMoreIsOpenedByItsNames) {
+  test::Limits limits;
+  limits.gone_handles = true;
+  files_.set(limits);
+  ino_t inode = 0;
+  const NodeId one = closed_one(inode);
+  EXPECT_EQ(inode_of(one), inode);
+  EXPECT_NE(inode_of(make("another")), inode);
+  std::filesystem::rename(path("one"), path("moved"));
   EXPECT_EQ(error_of(one), codec::ErrorKind::stale);
 }
 

@@ -12,7 +12,8 @@
 namespace cframefs::fs {
 namespace {
 
-const std::vector<std::string> kStems = {"a", "ab", ".cframefs-tmp.x", "a.b2", "a.b2lock"};
+const std::vector<std::string> kStems = {"a",    "ab",      ".cframefs-tmp.x", ".cframefs-tmp+.x", ".cframefs-tmp++.x",
+                                         "a.b2", "a.b2lock"};
 const std::vector<std::string> kSuffixes = {"",     ".b2",    ".b2f",    ".b2frame", ".b2nd",
                                             ".blp", ".cdata", ".b2lock", ".npy",     ".txt"};
 

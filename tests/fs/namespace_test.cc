@@ -38,7 +38,6 @@ TEST_F(NamespaceTest, ANameThatIsTakenIsRefused) {
   EXPECT_EQ(errno_of(filesystem_->make_folder(kRootNode, "x", 0755, {})), EEXIST);
   // Hidden behind its short name, and in the way all the same.
   EXPECT_EQ(errno_of(filesystem_->make_folder(kRootNode, "x.b2frame", 0755, {})), EEXIST);
-  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, ".cframefs-tmp.x", O_RDWR | O_CREAT, 0644, {})), EPERM);
 }
 
 TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {

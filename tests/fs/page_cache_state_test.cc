@@ -67,6 +67,17 @@ TEST_F(PageCacheStateTest, AStampThatHasNotSettledProvesNothing) {
   EXPECT_TRUE(open(state(1, true)).keep_pages);
 }
 
+TEST_F(PageCacheStateTest, AStampOfWholeSecondsIsNoProofForStatUntilItHasSettled) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  open_and_confirm(state(7 * kSecond, false));
+  EXPECT_EQ(stat(state(7 * kSecond, false)), Drop::nothing) << "another size: the kernel drops the pages itself";
+  EXPECT_EQ(stat(state(7 * kSecond, false)), Drop::pages);
+  EXPECT_EQ(stat(state(7 * kSecond)), Drop::pages) << "the last change may have come after the last look";
+  EXPECT_EQ(stat(state(7 * kSecond)), Drop::nothing);
+  open_and_confirm(state(8 * kSecond, false), true);
+  EXPECT_EQ(stat(state(8 * kSecond, false)), Drop::nothing) << "the mount writes, and tells its own changes apart";
+}
+
 TEST_F(PageCacheStateTest, AStampThatHasNotSettledIsTrustedWhileTheMountWrites) {
   open_and_confirm(state(1, false), true);
   EXPECT_TRUE(open(state(1, false)).keep_pages);

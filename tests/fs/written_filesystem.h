@@ -93,10 +93,11 @@ class BrokenDisk final : public test::ForwardingFiles {
     return ForwardingFiles::pread(fd, into, at);
   }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
-    auto status = ForwardingFiles::status_at(dir, path);
+    auto status = changing(ForwardingFiles::status_at(dir, path));
     if (after_status && asking == std::this_thread::get_id()) after_status();
     return status;
   }
+  codec::Result<struct stat> status(int fd) override { return changing(ForwardingFiles::status(fd)); }
   codec::Result<bool> try_lock(int fd, int operation) override {
     if (operation == LOCK_UN) return ForwardingFiles::try_lock(fd, operation);
     ++locks_tried;
@@ -111,8 +112,9 @@ class BrokenDisk final : public test::ForwardingFiles {
     ++flushes;
     return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(fd);
   }
+  std::atomic<bool> keeps_changing{false};  // every file, as far as its stamps tell
+  std::atomic<int> flush_error{0};          // what the filesystem tells at close alone
   std::atomic<Gate*> read_gate{nullptr};
-  std::atomic<int> flush_error{0};  // what the filesystem tells at close alone
   std::atomic<int> flushes{0};
   std::atomic<int> refused_locks{0};      // as if other programs held them; negative: all
   std::function<void()> at_refused_lock;  // in the thread that asks for it
@@ -127,6 +129,10 @@ class BrokenDisk final : public test::ForwardingFiles {
   std::atomic<std::uint64_t> asked_to_write{0};  // bytes
 
  private:
+  codec::Result<struct stat> changing(codec::Result<struct stat> status) const {
+    if (status && keeps_changing) clock_gettime(CLOCK_REALTIME, &status->st_ctim);
+    return status;
+  }
   void note(Event event) {
     codec::MutexLock lock(mutex_);
     events_.push_back(event);
@@ -146,7 +152,7 @@ class WrittenFilesystem : public ::testing::Test {
   void TearDown() override { stop(); }
 
   void start() {
-    filesystem_ = std::make_unique<Filesystem>(disk_, options_);
+    filesystem_ = std::make_unique<Filesystem>(*files_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
     filesystem_->start(kernel_, kernel_readahead_);
   }
@@ -233,6 +239,7 @@ class WrittenFilesystem : public ::testing::Test {
 
   test::TempDir folder_;
   BrokenDisk disk_;
+  frame::FileOps* files_ = &disk_;
   CountingKernel kernel_;
   KernelReadahead kernel_readahead_;
   MountOptions options_;

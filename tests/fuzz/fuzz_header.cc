@@ -1,6 +1,7 @@
 // The fixed header of a frame and the metalayers behind it.
 #include <cstdint>
 
+#include "frame/fixed_metalayers.h"
 #include "frame/frame_header.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -18,11 +19,17 @@ FUZZ_TARGET(header)(const std::uint8_t* data, std::size_t size) {
     }
   }
   // Metalayers do not wait for a header that is right.
-  const MetalayerSection section = parse_metalayers(bytes);
-  std::size_t total = 0;
-  for (const Metalayer& layer : section.layers)
-    total += layer.content.size();
+  const auto source = memory_source({bytes.begin(), bytes.end()});
+  Windows windows(*source);
+  const auto section = read_metalayers(windows, size);
+  FUZZ_CHECK(section.has_value());
+  std::uint64_t total = 0;
+  for (const MetalayerPlace& layer : section->layers) {
+    const auto content = read_metalayer(*source, layer);
+    FUZZ_CHECK(content && content->size() == layer.length);
+    total += layer.length;
+  }
   FUZZ_CHECK(total <= size);
-  FUZZ_CHECK(section.layers.size() <= layout::kMaxMetalayers);
+  FUZZ_CHECK(section->layers.size() <= layout::kMaxMetalayers);
   return 0;
 }

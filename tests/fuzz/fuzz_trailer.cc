@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "frame/parse_budget.h"
 #include "frame/trailer.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -20,8 +21,14 @@ FUZZ_TARGET(trailer)(const std::uint8_t* data, std::size_t size) {
   std::size_t read = 0;
   for (const MapEntry& entry : trailer->map.entries) {
     if (++read > 32) break;
-    const auto content = read_vlmetalayer(*source, *trailer, entry);
-    if (content) FUZZ_CHECK(content->size() <= (std::size_t{1} << 20) + 1024 * size);
+    const auto chunk = find_vlmetalayer(*source, *trailer, entry);
+    if (!chunk) continue;
+    ParseBudget budget = ParseBudget::asked(size);
+    const auto good = check_vlmetalayer(*source, *chunk, budget);
+    if (chunk->nbytes() > (std::uint64_t{1} << 20)) continue;
+    const auto content = read_vlmetalayer(*source, *chunk);
+    FUZZ_CHECK(content.has_value() || !good.has_value());
+    if (content) FUZZ_CHECK(content->size() == chunk->nbytes());
   }
   return 0;
 }

@@ -61,6 +61,19 @@ Result<void> FrameModel::resize(frame::FrameWriter& writer, std::size_t new_size
   return store(writer, (shorter - 1) / size);
 }
 
+void FrameModel::zero(frame::FrameWriter& writer, std::size_t begin, std::size_t end) {
+  const auto count = static_cast<std::size_t>(writer.chunk_count());
+  end = std::min(end, count);
+  begin = std::min(begin, end);
+  const auto size = static_cast<std::size_t>(chunksize);
+  const auto at = [&](std::size_t chunk) {
+    return plain.begin() + static_cast<std::ptrdiff_t>(std::min(chunk * size, plain.size()));
+  };
+  std::fill(at(begin), at(end), std::uint8_t{0});
+  writer.store_zeros(frame::ChunkNumber{static_cast<std::int64_t>(begin)},
+                     frame::ChunkNumber{static_cast<std::int64_t>(end)});
+}
+
 Result<void> FrameModel::set_vlmetalayer(frame::FrameWriter& writer, const std::string& name, ByteView content) {
   auto done = writer.set_vlmetalayer(name, content);
   if (done) vlmetalayers[name] = {content.begin(), content.end()};
@@ -86,7 +99,9 @@ Result<FrameModel> read_model(const frame::Container& container) {
     model.plain.insert(model.plain.end(), plain->begin(), plain->end());
   }
   if (container.metalayer_damage()) return codec::Failure(*container.metalayer_damage());
-  for (const frame::Metalayer& layer : container.metalayers())
+  const auto layers = container.metalayers();
+  if (!layers) return codec::Failure(layers.error());
+  for (const frame::Metalayer& layer : *layers)
     model.metalayers[layer.name] = layer.content;
   if (container.vlmetalayer_damage()) return codec::Failure(*container.vlmetalayer_damage());
   for (const std::string& name : container.vlmetalayer_names()) {

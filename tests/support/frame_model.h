@@ -29,6 +29,8 @@ struct FrameModel {
   /// Overwrites, in both; longer than the plain bytes: appends.
   codec::Result<void> write(frame::FrameWriter& writer, std::size_t at, codec::ByteView bytes);
   codec::Result<void> resize(frame::FrameWriter& writer, std::size_t size);
+  /// Chunks of [begin, end), as far as there are any, become zeros, as a run.
+  void zero(frame::FrameWriter& writer, std::size_t begin, std::size_t end);
   codec::Result<void> set_vlmetalayer(frame::FrameWriter& writer, const std::string& name, codec::ByteView content);
   codec::Result<void> remove_vlmetalayer(frame::FrameWriter& writer, const std::string& name);
   codec::Result<void> set_metalayer(frame::FrameWriter& writer, const std::string& name, codec::ByteView content);

@@ -137,13 +137,106 @@ TEST_F(CframeChange, RepairWorksOnAFileThatWasCutShort) {
   write(Bytes(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(place(3) + 100)));
   const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
   EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_NE(ran.out.find("3 of 6 chunks, 3 lost"), std::string::npos) << ran.out;
   EXPECT_EQ(plain_of(path("saved.b2frame")), Bytes(plain_.begin(), plain_.begin() + 3 * kChunk));
+}
+
+TEST_F(CframeChange, RepairKeepsChunksThatTheIndexNamesForEver) {
+  constexpr std::int64_t kMany = (INT32_MAX - 32) / 8;
+  for (const std::int64_t value : {frame::layout::kZerosEntry, frame::layout::kUninitialisedEntry, std::int64_t{0}}) {
+    SCOPED_TRACE(value);
+    Bytes entry(8);
+    codec::store_le(entry.data(), value);
+    builder_.index = repeated_chunk(entry, 8 * kMany);
+    builder_.nbytes = kMany * kChunk;
+    write(builder_.build());
+    std::filesystem::remove(path("saved.b2frame"));
+    const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
+    EXPECT_EQ(ran.status, tools::done) << ran.err;
+    EXPECT_LT(std::filesystem::file_size(path("saved.b2frame")), 2000U);
+    const auto saved = open_frame(path("saved.b2frame"));
+    ASSERT_TRUE(saved);
+    EXPECT_EQ((*saved)->chunk_count(), kMany);
+    const auto place = (*saved)->place(frame::ChunkNumber{kMany - 1});
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->special != codec::SpecialValue::none, value < 0);
+    EXPECT_EQ(run_cframe({"verify", path("saved.b2frame")}).status, tools::done);
+  }
+}
+
+TEST_F(CframeChange, RepairKeepsMetalayersOfAnySizeAsTheyAreStored) {
+  // 3 GiB of them, in 33 bytes each.
+  const Bytes letter = {'A'};
+  builder_.vlmetalayers.clear();
+  for (int i = 0; i < 3000; ++i)
+    builder_.vlmetalayers.emplace_back(std::to_string(i), repeated_chunk(letter, 1 << 20, 1));
+  write(builder_.build());
+  const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
+  EXPECT_EQ(ran.status, tools::done) << ran.err;
+  EXPECT_LE(std::filesystem::file_size(path("saved.b2frame")), std::filesystem::file_size(path()));
+  const auto saved = open_frame(path("saved.b2frame"));
+  ASSERT_TRUE(saved);
+  ASSERT_EQ((*saved)->vlmetalayer_names().size(), 3000U);
+  EXPECT_EQ((*saved)->vlmetalayer("2999").value(), Bytes(1 << 20, 'A'));
+  EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
+}
+
+TEST_F(CframeChange, RepairDoesNotCopyForEachMetalayerWhatTheyShare) {
+  constexpr std::size_t kLayers = 1000;
+  const Bytes content = pattern(1 << 20, 5);
+  builder_.vlmetalayers.clear();
+  for (std::size_t i = 0; i < kLayers; ++i)
+    builder_.vlmetalayers.emplace_back(std::to_string(1000 + i), i == 0 ? plain_chunk(content) : Bytes());
+  Bytes bytes = builder_.build();
+  const std::size_t first = bytes.size() - builder_.trailer().size() + 2 + 7 + 1 + 4 + 1;
+  for (std::size_t i = 1; i < kLayers; ++i)
+    std::copy_n(&bytes[first], 4, &bytes[first + i * 10]);
+  write(bytes);
+  const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
+  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_NE(ran.err.find("'1999' of a frame whose metalayers share bytes"), std::string::npos)
+      << ran.err.substr(0, 500);
+  EXPECT_LT(std::filesystem::file_size(path("saved.b2frame")), std::uintmax_t{64} << 20);
+  const auto saved = open_frame(path("saved.b2frame"));
+  ASSERT_TRUE(saved);
+  EXPECT_EQ((*saved)->vlmetalayer("1000").value(), content);
+  EXPECT_EQ((*saved)->vlmetalayer("1001").value(), content);
+}
+
+TEST_F(CframeChange, RepairGivesUpOnWhatOnlyLooksLikeChunks) {
+  // A megabyte of chunks of 16 MiB that all but decode, one every 150 bytes.
+  Bytes body;
+  for (int i = 0; i < 7000; ++i) {
+    Bytes chunk = plain_chunk(Bytes());
+    chunk.resize(32 + 64 + 5 + 8);
+    chunk[2] = 0x15 | 1 << 5;
+    codec::store_le<std::int32_t>(&chunk[4], 16 << 20);
+    codec::store_le<std::int32_t>(&chunk[8], 1 << 20);
+    codec::store_le<std::int32_t>(&chunk[12], 4096);
+    for (std::size_t block = 0; block < 16; ++block)
+      codec::store_le<std::int32_t>(&chunk[32 + 4 * block], block < 15 ? 96 : 101);
+    codec::store_le<std::int32_t>(&chunk[96], -7);
+    chunk[100] = 1;
+    codec::store_le<std::int32_t>(&chunk[101], 4);
+    codec::store_le<std::uint32_t>(&chunk[105], 0xffffffffU);
+    codec::append(body, chunk);
+  }
+  builder_.chunksize = 16 << 20;
+  builder_.nbytes = 16 << 20;
+  builder_.chunk_section = body;
+  Bytes bytes = builder_.build();
+  std::fill(bytes.end() - 300, bytes.end(), 0);
+  write(bytes);
+  const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
+  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_NE(ran.err.find("given up"), std::string::npos) << ran.err;
 }
 
 TEST_F(CframeChange, RepairWorksWithoutAHeader) {
   const Ran ran = save_after_damage(0, 60);
   EXPECT_EQ(ran.status, tools::data_at_fault);
   EXPECT_NE(ran.err.find("header is lost"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.out.find("how many there were is not known"), std::string::npos) << ran.out;
   EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
 }
 

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "frame/frame_layout.h"
+#include "tests/support/frame_builder.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/run_cframe.h"
@@ -106,6 +108,45 @@ TEST(CframeInfo, CountsTheIndexExactlyAndSaysWhereItSampled) {
   ASSERT_EQ(ran.status, tools::done);
   const json info = json::parse(ran.out);
   EXPECT_EQ(info["special_chunks"]["zeros"].get<std::int64_t>() + info["stored_chunks"].get<std::int64_t>(), 250001);
+}
+
+/// A frame of as many chunks of one byte as an index holds, whose entries are these again and again.
+std::string endless_frame(const TempDir& temp, const std::vector<std::int64_t>& entries) {
+  const std::int64_t count =
+      (INT32_MAX - 32) / 8 / static_cast<std::int64_t>(entries.size()) * static_cast<std::int64_t>(entries.size());
+  FrameBuilder builder;
+  builder.chunksize = 1;
+  builder.nbytes = count;
+  builder.chunk_section = plain_chunk(Bytes(1, 7));
+  Bytes value(8 * entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    codec::store_le(&value[8 * i], entries[i]);
+  builder.index = repeated_chunk(value, 8 * count);
+  temp.write("endless.b2frame", builder.build());
+  return (temp.path() / "endless.b2frame").string();
+}
+
+TEST(CframeInfo, CountsRunsOfTheIndexAndNotItsEntries) {
+  const TempDir temp;
+  const json zeros = info_of(endless_frame(temp, {frame::layout::kZerosEntry}));
+  EXPECT_EQ(zeros["special_chunks"]["zeros"], (INT32_MAX - 32) / 8);
+  const std::string path = endless_frame(temp, {0, frame::layout::kUninitialisedEntry, -5});
+  constexpr std::int64_t kThird = (INT32_MAX - 32) / 8 / 3;
+  const Ran ran = run_cframe({"info", "--json", path});
+  EXPECT_EQ(ran.status, tools::data_at_fault);
+  const json mixed = json::parse(ran.out);
+  EXPECT_EQ(mixed["stored_chunks"], kThird);
+  EXPECT_EQ(mixed["special_chunks"]["uninitialised"], kThird);
+  EXPECT_EQ(mixed["found"]["damaged"], kThird);
+  EXPECT_EQ(mixed["found"]["memcpyed"], kThird);
+  EXPECT_EQ(mixed["found"]["complete"], true);
+
+  const Ran checked = run_cframe({"verify", "--json", path});
+  EXPECT_EQ(checked.status, tools::data_at_fault);
+  const json verdict = json::parse(checked.out)["files"][0];
+  EXPECT_EQ(verdict["errors"].size(), 10000U);
+  EXPECT_EQ(verdict["errors"][1]["chunk"], 5);
+  EXPECT_EQ(verdict["further_errors"], kThird - 10000);
 }
 
 TEST(CframeInfo, PrintsTextForPeople) {

@@ -167,6 +167,13 @@ TEST(MountOptions, WhatFuseUnderstandsIsPassedOn) {
   EXPECT_EQ(with("fsname=a\\,b,ro").fuse_options, (Arguments{"fsname=a\\,b"}));
 }
 
+TEST(MountOptions, WhatAMountCannotHaveIsRefusedWithTheReason) {
+  EXPECT_NE(error_of({"-o", "blkdev", "src", "mnt"}).find("no block device"), std::string::npos);
+  EXPECT_NE(error_of({"-o", "remount,ro", "src", "mnt"}).find("unmount"), std::string::npos);
+  EXPECT_NE(error_of({"-o", "nosymfollow", "src", "mnt"}).find("'nosymfollow'"), std::string::npos);
+  EXPECT_TRUE(with("nodiratime").fuse_options.empty());
+}
+
 TEST(MountOptions, AnythingElseIsNamed) {
   EXPECT_NE(error_of({"-o", "ro,compress=zstd", "src", "mnt"}).find("'compress=zstd'"), std::string::npos);
   EXPECT_NE(error_of({"-o", "fsname=", "src", "mnt"}).find("'fsname='"), std::string::npos);

@@ -100,12 +100,14 @@ class CheckLayout(Folder):
 
 
 class MountHelper(Folder):
-    def mount(self, *arguments):
+    def mount(self, *arguments, user=1000):
         program = self.write('cframefs', '#!/bin/sh\nprintf "%s\\n" "$@"\n')
         program.chmod(0o755)
+        who = self.write('path/id', f'#!/bin/sh\necho {user}\n')
+        who.chmod(0o755)
         helper = self.folder / 'mount.cframefs'
         shutil.copy(TOOLS / 'mount.cframefs', helper)
-        return run([helper, *arguments])
+        return run([helper, *arguments], env={**os.environ, 'PATH': f"{self.folder / 'path'}:{os.environ['PATH']}"})
 
     def test_hands_options_over(self):
         ran = self.mount('/a b', '/mnt', '-n', '-o', 'ro,names=keep', '-v', '-o', 'nofail')
@@ -114,6 +116,13 @@ class MountHelper(Folder):
     def test_needs_no_options(self):
         self.assertEqual(self.mount('a', 'm').stdout.splitlines(), ['--', 'a', 'm'])
         self.assertEqual(self.mount('a', 'm', '-t', 'cframefs', '-s').stdout.splitlines(), ['--', 'a', 'm'])
+
+    def test_mounts_of_root_have_what_mount_takes_for_the_default(self):
+        # mount(8) calls its helpers without `suid` and `dev`, whether they are given or not.
+        for given, expected in ((None, 'dev,suid'), ('rw', 'dev,suid,rw'), ('rw,nosuid', 'dev,rw,nosuid'),
+                                ('nodev,ro', 'suid,nodev,ro'), ('noexec,nosuid,nodev,user', 'noexec,nosuid,nodev,user')):
+            ran = self.mount('a', 'm', *(('-o', given) if given else ()), user=0)
+            self.assertEqual(ran.stdout.splitlines(), ['-o', expected, '--', 'a', 'm'])
 
     def test_fake_mounts_nothing(self):
         ran = self.mount('a', 'm', '-f')
@@ -131,7 +140,9 @@ class MountHelper(Folder):
         shutil.copy(TOOLS / 'mount.cframefs', helper)
         (self.folder / 'link').symlink_to(helper)
         ran = run([self.folder / 'link', 'a', 'm'])
-        self.assertEqual(ran.stdout.splitlines(), ['here', '--', 'a', 'm'])
+        # What mount(8) gives root and not others.
+        rights = ['-o', 'dev,suid'] if os.geteuid() == 0 else []
+        self.assertEqual(ran.stdout.splitlines(), ['here', *rights, '--', 'a', 'm'])
 
 
 class InstallMountHelper(Folder):

@@ -57,25 +57,30 @@ RC_GTEST_PROP(Text, PrintableIsAlwaysPlainText, (const std::string& text)) {
   RC_ASSERT(frame::is_plain_text(bytes_of(frame::printable(text))));
 }
 
+json shown_metalayer(codec::ByteView content) {
+  auto budget = frame::ParseBudget::asked(content.size());
+  return tools::metalayer_json(content, budget);
+}
+
 TEST(Metalayers, AreDecodedByWhatTheyAre) {
-  EXPECT_EQ(tools::metalayer_json(Bytes{0x82, 0xa1, 'a', 0x01, 0xa1, 'b', 0x93, 0x01, 0xc0, 0xc3})["value"],
+  EXPECT_EQ(shown_metalayer(Bytes{0x82, 0xa1, 'a', 0x01, 0xa1, 'b', 0x93, 0x01, 0xc0, 0xc3})["value"],
             (json{{"a", 1}, {"b", {1, nullptr, true}}}));
-  EXPECT_EQ(tools::metalayer_json(Bytes{0xc4, 0x02, 'h', 'i'})["value"], "hi");
-  EXPECT_EQ(tools::metalayer_json(Bytes{0xc4, 0x02, 0x00, 0xff})["value"], "hex:00ff");
-  EXPECT_EQ(tools::metalayer_json(bytes_of("hello"))["encoding"], "text");
-  EXPECT_EQ(tools::metalayer_json(Bytes{})["encoding"], "text");
-  EXPECT_EQ(tools::metalayer_json(Bytes{0xff, 0xfe, 0x00})["value"], "fffe00");
-  EXPECT_EQ(tools::metalayer_json(Bytes((1 << 20) + 1, 0xc1))["encoding"], "omitted");
+  EXPECT_EQ(shown_metalayer(Bytes{0xc4, 0x02, 'h', 'i'})["value"], "hi");
+  EXPECT_EQ(shown_metalayer(Bytes{0xc4, 0x02, 0x00, 0xff})["value"], "hex:00ff");
+  EXPECT_EQ(shown_metalayer(bytes_of("hello"))["encoding"], "text");
+  EXPECT_EQ(shown_metalayer(Bytes{})["encoding"], "text");
+  EXPECT_EQ(shown_metalayer(Bytes{0xff, 0xfe, 0x00})["value"], "fffe00");
+  EXPECT_EQ(shown_metalayer(Bytes((1 << 20) + 1, 0xc1))["encoding"], "omitted");
 }
 
 TEST(Metalayers, NestingAndLyingLengthsDoNoHarm) {
-  EXPECT_EQ(tools::metalayer_json(Bytes(1 << 20, 0x91))["encoding"], "hex");
-  EXPECT_EQ(tools::metalayer_json(Bytes{0xdd, 0xff, 0xff, 0xff, 0xff})["encoding"], "hex");
-  EXPECT_EQ(tools::metalayer_json(Bytes{0xdb, 0xff, 0xff, 0xff, 0xff, 'a'})["encoding"], "hex");
+  EXPECT_EQ(shown_metalayer(Bytes(1 << 20, 0x91))["encoding"], "hex");
+  EXPECT_EQ(shown_metalayer(Bytes{0xdd, 0xff, 0xff, 0xff, 0xff})["encoding"], "hex");
+  EXPECT_EQ(shown_metalayer(Bytes{0xdb, 0xff, 0xff, 0xff, 0xff, 'a'})["encoding"], "hex");
 }
 
 RC_GTEST_PROP(Metalayers, AnyContentBecomesJson, (const Bytes& content)) {
-  const json shown = tools::metalayer_json(content);
+  const json shown = shown_metalayer(content);
   RC_ASSERT(shown["bytes"] == content.size());
   RC_ASSERT(json::accept(shown.dump(-1, ' ', false, json::error_handler_t::replace)));
   tools::array_json(content);

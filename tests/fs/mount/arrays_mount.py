@@ -242,7 +242,13 @@ class Arrays(unittest.TestCase):
                     with self.assertRaises(OSError) as caught:
                         look(mount / "bad.npy")
                     self.assertEqual(caught.exception.errno, 5)
-                self.assertTrue(any("dimension 0" in line for line in mount.lines()))
+
+                def is_told():
+                    # Once the state has lasted longer than the clock of the filesystem takes to tell a change.
+                    self.assertRaises(OSError, os.stat, mount / "bad.npy")
+                    return any("dimension 0" in line for line in mount.lines())
+
+                mounting.wait_for(is_told, what="a line of the log")
 
 
 @unittest.skipIf(numpy is None, "needs python3-numpy")

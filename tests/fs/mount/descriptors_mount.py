@@ -126,6 +126,59 @@ class Descriptors(unittest.TestCase):
                 self.assertEqual(os.listdir(mount / str(number)), [])
             self.assertEqual(mount.lines(), [])
 
+    def test_ten_thousand_files_and_two_thousand_directories(self):
+        """The limit that the daemon is started with is raised to the most that it may have."""
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        files, folders = min(10_000, most // 2), min(2_000, most // 10)
+        with open(self.source + "/plain", "wb") as file:
+            file.write(b"x" * 5000)
+        output(mounting.CFRAME, "pack", self.source + "/plain", self.source + "/packed.b2frame")
+        with open(self.source + "/packed.b2frame", "rb") as file:
+            packed = file.read()
+        for number in range(folders):
+            os.mkdir(f"{self.source}/{number}")
+        for number in range(files):
+            kind = ".b2frame" if number % 2 else ""
+            with open(f"{self.source}/{number % folders}/file-{number}{kind}", "wb") as file:
+                file.write(packed if kind else self.content(number))
+        with Mount(self.source, mountpoint=self.mountpoint, before=("prlimit", f"--nofile=256:{most}")) as mount:
+            opened = [os.open(mount / f"{number % folders}/file-{number}", os.O_RDONLY) for number in range(files)]
+            listed = [os.open(mount / str(number), os.O_RDONLY | os.O_DIRECTORY) for number in range(folders)]
+            for number, file in enumerate(opened):
+                self.assertEqual(os.pread(file, 10_000, 0), self.expected(number))
+                os.close(file)
+            for number, folder in enumerate(listed):
+                names = [f"file-{other}" for other in range(number, files, folders)]
+                self.assertEqual(sorted(os.listdir(folder)), sorted(names))
+                os.close(folder)
+            self.assertEqual(mount.lines(), [])
+
+    def test_files_that_are_made_until_there_is_no_descriptor(self):
+        with Mount(self.source, mountpoint=self.mountpoint, before=("prlimit", f"--nofile={LIMIT}:{LIMIT}")) as mount:
+            made = []
+            with self.assertRaises(OSError) as refused:
+                for number in range(FILES):
+                    made.append(os.open(mount / f"made-{number}", os.O_CREAT | os.O_EXCL | os.O_RDWR))
+                    os.write(made[-1], self.content(number))
+            self.assertEqual(refused.exception.errno, errno.EMFILE)
+            self.assertGreater(len(made), LIMIT // 8)
+            self.assertLessEqual(len(made), LIMIT - LIMIT // 4)  # the rest is kept for look-ups and commits
+            # The one that could not be opened does not stay behind, and those that are open go on.
+            self.assertEqual(len(os.listdir(mount.path)), len(made))
+            for number, file in enumerate(made):
+                os.pwrite(file, b"more", len(self.content(number)))
+                self.assertEqual(os.pread(file, 100, 0), self.content(number) + b"more")
+                os.fsync(file)
+            for file in made:
+                os.close(file)
+            for number in range(len(made), len(made) + 3):
+                with open(mount / f"made-{number}", "xb") as file:
+                    file.write(self.content(number) + b"more")
+            for number in range(len(made) + 3):
+                with open(mount / f"made-{number}", "rb") as file:
+                    self.assertEqual(file.read(), self.content(number) + b"more")
+            self.assertEqual(mount.lines(), [])
+
 
 if __name__ == "__main__":
     mounting.main()

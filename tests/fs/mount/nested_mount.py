@@ -66,6 +66,22 @@ class NestedFilesystems(unittest.TestCase):
             # The source's own files keep the numbers that they have on disk.
             self.assertEqual(os.lstat(mount / "plain").st_ino, os.lstat(self.source + "/plain").st_ino)
 
+    def test_a_mount_of_a_mount_lists_each_attribute_once(self):
+        raw, inner, outer = (f"{self.work}/{name}" for name in ("raw", "inner.b2frame", "outer.b2frame"))
+        for at, to, value in ((raw, inner, "of the inner frame"), (inner, outer, "of the outer frame")):
+            if at == raw:
+                with open(raw, "wb") as file:
+                    file.write(b"text" * 1000)
+            output(mounting.CFRAME, "pack", at, to)
+            output(mounting.CFRAME, "set-meta", to, "notes", value, "--type", "raw")
+        output("cp", outer, f"{self.source}/x.b2frame.b2frame")
+        notes = "user.blosc2.vlmeta.notes"
+        with Mount(self.source) as low, Mount(low.path) as high:
+            # os.listxattr() tells what listxattr(2) does, however often.
+            for mount, name, value in ((low, "x.b2frame", b"of the outer frame"), (high, "x", b"of the inner frame")):
+                self.assertEqual(os.listxattr(mount / name), [notes])
+                self.assertEqual(os.getxattr(mount / name, notes), value)
+
     def test_an_archive_holds_what_the_source_does(self):
         out = self.work + "/out"
         os.mkdir(out)

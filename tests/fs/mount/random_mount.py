@@ -72,8 +72,9 @@ class RandomChanges(unittest.TestCase):
             done = mounting.subprocess.run(
                 [os.environ["RANDOM_CHANGES"], mount.path, shadow, str(seed), str(operations), *chunk],
                 capture_output=True, timeout=900, check=False)
-            self.assertEqual(done.returncode, 0, done.stderr.decode())
-            self.assertEqual(mount.lines(), [])
+            said = mount.lines()
+            self.assertEqual(done.returncode, 0, done.stderr.decode() + "\n".join(said))
+            self.assertEqual(said, [])
         self.check_after_remount(source, shadow)
 
     def check_after_remount(self, source, shadow):

@@ -11,6 +11,9 @@
 //
 // HELD_READ names a file: while it is there, the first read of a file whose name begins with "held" that begins between
 // its first and its third MiB waits, and says so by making the file HELD_READ + ".reached". All later ones go on.
+//
+// NO_MEMORY names a file: while it is there, no request can be received for want of memory, which makes the file
+// NO_MEMORY + ".reached".
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -94,6 +97,13 @@ extern "C" pid_t fork() noexcept {
 
 extern "C" ssize_t read(int fd, void* into, std::size_t size) {
   static const auto real = next<ssize_t (*)(int, void*, std::size_t)>("read");
+  const std::string gate(given("NO_MEMORY"));
+  if (!gate.empty() && access(gate.c_str(), F_OK) == 0 && path_of(fd) == "/dev/fuse") {
+    const int reached = open((gate + ".reached").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (reached >= 0) close(reached);
+    errno = ENOMEM;
+    return -1;
+  }
   const ssize_t got = real(fd, into, size);
   if (got < 0 && errno == ENODEV && !given("ABORTED_READS").empty()) errno = ECONNABORTED;
   return got;

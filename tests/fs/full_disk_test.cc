@@ -1,0 +1,211 @@
+// A disk that is full: what programs cut off, punch or have written over makes room, and what is promised must be
+// there.
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <random>
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/falloc.h>
+
+#include "tests/fs/written_filesystem.h"
+#include "tests/support/reading.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::uint64_t kDiskBlock = 4096;
+
+std::uint64_t disk_blocks(std::uint64_t bytes) {
+  return (bytes + kDiskBlock - 1) / kDiskBlock;
+}
+
+/// Has so many blocks left. What is written into blocks that a file has already takes none.
+class FullDisk final : public test::ForwardingFiles {
+ public:
+  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    if (room <= 0) return codec::io_error(ENOSPC, "create");
+    return ForwardingFiles::create_at(dir, path, flags, mode);
+  }
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+    const std::uint64_t before = size_of(fd);
+    const std::uint64_t after = std::max(before, at.value + from.size());
+    if (!take(disk_blocks(after) - disk_blocks(before))) return codec::io_error(ENOSPC, "pwrite");
+    return ForwardingFiles::pwrite(fd, from, at);
+  }
+  codec::Result<void> truncate(int fd, std::uint64_t size) override {
+    const std::uint64_t before = size_of(fd);
+    if (size < before) room += static_cast<std::int64_t>(disk_blocks(before) - disk_blocks(size));
+    return ForwardingFiles::truncate(fd, size);
+  }
+  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override {
+    if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
+      EXPECT_EQ(at.value % kDiskBlock, 0U);
+      EXPECT_EQ(length % kDiskBlock, 0U);
+      room += static_cast<std::int64_t>(length / kDiskBlock);
+      punched += length;
+    }
+    return ForwardingFiles::allocate(fd, mode, at, length);
+  }
+  codec::Result<struct statvfs> filesystem_status(int fd) override {
+    auto status = ForwardingFiles::filesystem_status(fd);
+    if (status) {
+      status->f_frsize = kDiskBlock;
+      status->f_bavail = status->f_bfree = static_cast<fsblkcnt_t>(std::max<std::int64_t>(room, 0));
+    }
+    return status;
+  }
+  std::atomic<std::int64_t> room{1'000'000};
+  std::atomic<std::uint64_t> punched{0};
+
+ private:
+  bool take(std::uint64_t count) {
+    if (count == 0) return true;
+    if (room < static_cast<std::int64_t>(count)) return false;
+    room -= static_cast<std::int64_t>(count);
+    return true;
+  }
+  static std::uint64_t size_of(int fd) {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
+};
+
+class FullDiskTest : public WrittenFilesystem {
+ protected:
+  void SetUp() override {
+    options_.source = folder_.path();
+    options_.chunksize = 64 << 10;
+    options_.commit_interval = 1000;
+    filesystem_ = std::make_unique<Filesystem>(full_, options_);
+    ASSERT_TRUE(filesystem_->open_source(false));
+    filesystem_->start(kernel_, kernel_readahead_);
+  }
+  void TearDown() override {
+    full_.room = 1'000'000;
+    stop();
+  }
+  /// Bytes that do not compress.
+  static std::string random_text(std::size_t length, unsigned seed) {
+    std::mt19937 random(seed);
+    std::string text(length, '\0');
+    std::generate(text.begin(), text.end(), [&random] { return static_cast<char>(random()); });
+    return text;
+  }
+  /// 20 chunks, on disk.
+  std::unique_ptr<FileHandle> filled() {
+    auto handle = create("x");
+    text_ = random_text(20 * (64 << 10), 1);
+    EXPECT_TRUE(write(*handle, 0, text_));
+    EXPECT_TRUE(filesystem_->sync(*handle, false));
+    return handle;
+  }
+  /// What another program reads, straight from the disk.
+  std::string stored_text() {
+    const auto container = stored("x.b2frame");
+    std::string text;
+    for (std::int64_t i = 0; container && i < container->chunk_count(); ++i) {
+      const auto chunk = test::read_chunk(*container, i);
+      EXPECT_TRUE(chunk);
+      if (chunk) text.append(chunk->begin(), chunk->end());
+    }
+    return text;
+  }
+
+  FullDisk full_;
+  std::string text_;
+};
+
+TEST_F(FullDiskTest, AFileThatIsCutToNothingGivesBackAllThatItTook) {
+  auto handle = filled();
+  auto reader = open("x", O_RDONLY);
+  EXPECT_EQ(read(*reader, 0, 2 << 20), text_);
+  full_.room = 0;
+  ASSERT_TRUE(resize(*handle, 0));
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_GE(full_.room, 320);
+  EXPECT_EQ(read(*reader), "");
+  EXPECT_EQ(stored_text(), "");
+  ASSERT_TRUE(write(*handle, 0, "again"));
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_EQ(stored_text(), "again");
+  EXPECT_EQ(read(*reader), "again");
+  filesystem_->release(std::move(reader));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content("x"), "again");
+}
+
+TEST_F(FullDiskTest, WhatIsCutOffOrPunchedMakesRoom) {
+  for (const bool punch : {false, true}) {
+    full_.room = 1'000'000;
+    auto handle = filled();
+    // The index fits into what is left of the last block.
+    full_.room = 0;
+    if (punch) {
+      ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, text_.size() / 2));
+      std::fill_n(text_.begin(), text_.size() / 2, '\0');
+    } else {
+      ASSERT_TRUE(resize(*handle, text_.size() / 2));
+      text_.resize(text_.size() / 2);
+    }
+    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    EXPECT_GE(full_.room, 150) << punch;
+    EXPECT_EQ(read(*handle, 0, 2 << 20), text_);
+    EXPECT_EQ(stored_text(), text_);
+    EXPECT_TRUE(close(std::move(handle)));
+  }
+}
+
+TEST_F(FullDiskTest, WhatIsDeadAlreadyMakesRoomForTheNextCommit) {
+  auto handle = filled();
+  const std::string other = random_text(5 * (64 << 10), 2);
+  ASSERT_TRUE(write(*handle, 0, other));
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  text_.replace(0, other.size(), other);
+  EXPECT_EQ(full_.punched, 0U) << "there is room to write the frame anew";
+  full_.room = 0;
+  // As much as the first has left behind.
+  const std::string third = random_text(4 * (64 << 10), 3);
+  ASSERT_TRUE(write(*handle, 6 * (64 << 10), third));
+  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  text_.replace(6 * (64 << 10), third.size(), third);
+  EXPECT_GT(full_.punched, 0U);
+  EXPECT_EQ(read(*handle, 0, 2 << 20), text_);
+  EXPECT_EQ(stored_text(), text_);
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(FullDiskTest, NoBytesAreTakenFromAProgramThatShowsByALockThatItReads) {
+  auto handle = filled();
+  const int fd = ::open((folder_.path() / "x.b2frame").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(fd, LOCK_SH), 0);
+  full_.room = 1;  // for the file that keeps other writers out
+  ASSERT_TRUE(resize(*handle, text_.size() / 2));
+  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_EQ(full_.punched, 0U);
+  ::close(fd);
+  full_.room = 1'000'000;
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(FullDiskTest, NoMoreIsPromisedThanThereIs) {
+  auto handle = filled();
+  full_.room = 100;
+  const std::uint64_t size = text_.size();
+  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, 0, 0, size + 101 * kDiskBlock)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, FALLOC_FL_KEEP_SIZE, size, 101 * kDiskBlock)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, 0, 0, ~std::uint64_t{0})), ENOSPC);
+  EXPECT_EQ(size_of("x"), size);
+  // What the file has already takes no more; neither do holes.
+  EXPECT_TRUE(filesystem_->allocate(*handle, 0, 0, size));
+  EXPECT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, ~std::uint64_t{0}));
+  EXPECT_TRUE(filesystem_->allocate(*handle, 0, 0, size + 100 * kDiskBlock));
+  EXPECT_EQ(size_of("x"), size + 100 * kDiskBlock);
+  full_.room = 1'000'000;
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+}  // namespace
+}  // namespace cframefs::fs

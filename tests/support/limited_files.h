@@ -1,0 +1,226 @@
+// File operations of filesystems that lack something: FUSE, NFS, 9p, exFAT, vfat.
+//
+// Each lack answers as the kernel does for such a filesystem. Thread safety: as the system's; the limits are set before
+// the first use. Errors: as the system's.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <ostream>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "codec/mutex.h"
+#include "tests/support/forwarding_files.h"
+
+namespace cframefs::test {
+
+struct Limits {
+  const char* name = "all";
+  bool no_rename_flags = false;     // EINVAL: NFS, 9p, FUSE
+  bool no_links = false;            // EPERM: exFAT, vfat
+  bool no_symlinks = false;         // EPERM: exFAT, vfat
+  bool no_xattr = false;            // EOPNOTSUPP
+  bool no_flock = false;            // ENOSYS
+  bool locks_need_mode = false;     // EBADF for an exclusive lock without the right to write: NFS
+  bool no_chmod = false;            // EPERM
+  bool no_chown = false;            // EPERM
+  bool no_times = false;            // EPERM
+  bool no_handles = false;          // EOPNOTSUPP
+  bool gone_handles = false;        // ESTALE for a file that the kernel does not hold: FUSE
+  bool no_holes = false;            // EOPNOTSUPP from fallocate(2)
+  bool no_directory_sync = false;   // EINVAL: CIFS
+  std::int64_t stamp_seconds = 0;   // times are rounded down to so much
+  bool folds_case = false;          // names differ by more than the case of letters
+  bool inodes_by_spelling = false;  // a file has one inode number for each spelling that it is asked for by: FUSE
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Limits& limits) {
+  return out << limits.name;
+}
+
+class LimitedFiles : public ForwardingFiles {
+ public:
+  explicit LimitedFiles(const Limits& limits = {}) : limits_(limits) {}
+  void set(const Limits& limits) { limits_ = limits; }
+
+  codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
+    return opened(path, ForwardingFiles::open_at(dir, spelling(dir, path), flags));
+  }
+  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    return opened(path, ForwardingFiles::create_at(dir, spelling(dir, path), flags, mode));
+  }
+  codec::Result<int> reopen(int fd, int flags) override {
+    auto again = ForwardingFiles::reopen(fd, flags);
+    if (again) {
+      codec::MutexLock lock(mutex_);
+      if (const auto found = inodes_.find(fd); found != inodes_.end()) inodes_[*again] = found->second;
+    }
+    return again;
+  }
+  void close(int fd) override {
+    {
+      codec::MutexLock lock(mutex_);
+      inodes_.erase(fd);
+    }
+    ForwardingFiles::close(fd);
+  }
+  codec::Result<struct stat> status(int fd) override {
+    auto status = shown(ForwardingFiles::status(fd));
+    codec::MutexLock lock(mutex_);
+    if (const auto found = inodes_.find(fd); status && found != inodes_.end()) status->st_ino = found->second;
+    return status;
+  }
+  codec::Result<struct stat> status_at(int dir, const std::string& path) override {
+    if (path == ".") return status(dir);
+    auto found = shown(ForwardingFiles::status_at(dir, spelling(dir, path)));
+    if (found) found->st_ino = inode_of(found->st_ino, path);
+    return found;
+  }
+  codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override {
+    ++lists;
+    return ForwardingFiles::list(dir_fd);
+  }
+  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                                unsigned flags) override {
+    if (limits_.no_rename_flags && flags != 0) return codec::io_error(EINVAL, "rename");
+    const std::string old_name = spelling(from_dir, from);
+    std::string new_name = spelling(to_dir, to);
+    if (from_dir == to_dir && new_name == old_name) new_name = to;
+    const auto moved = ForwardingFiles::status_at(from_dir, old_name);
+    auto done = ForwardingFiles::rename_at(from_dir, old_name, to_dir, new_name, flags);
+    codec::MutexLock lock(mutex_);
+    if (done && moved) std::replace(spellings_[moved->st_ino].begin(), spellings_[moved->st_ino].end(), from, to);
+    return done;
+  }
+  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+    forget(ForwardingFiles::status_at(dir, spelling(dir, path)));
+    return ForwardingFiles::remove_at(dir, spelling(dir, path), folder);
+  }
+  codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
+    return ForwardingFiles::make_folder_at(dir, spelling(dir, path), mode);
+  }
+  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+    if (limits_.no_links) return codec::io_error(EPERM, "link");
+    return ForwardingFiles::link_at(fd, to_dir, spelling(to_dir, to));
+  }
+  codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override {
+    if (limits_.no_symlinks) return codec::io_error(EPERM, "symlink");
+    return ForwardingFiles::make_symlink_at(target, dir, spelling(dir, path));
+  }
+
+  codec::Result<std::vector<std::uint8_t>> handle_of(int fd) override {
+    if (limits_.no_handles) return codec::io_error(EOPNOTSUPP, "handle");
+    return ForwardingFiles::handle_of(fd);
+  }
+  codec::Result<int> open_handle(int mount, codec::ByteView handle, int flags) override {
+    if (limits_.no_handles) return codec::io_error(EOPNOTSUPP, "open");
+    if (limits_.gone_handles) return codec::io_error(ESTALE, "open");
+    return ForwardingFiles::open_handle(mount, handle, flags);
+  }
+  codec::Result<std::vector<std::string>> list_attributes(int fd) override {
+    if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "listxattr");
+    return ForwardingFiles::list_attributes(fd);
+  }
+  codec::Result<std::string> get_attribute(int fd, const std::string& name) override {
+    if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "getxattr");
+    return ForwardingFiles::get_attribute(fd, name);
+  }
+  codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
+    if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "setxattr");
+    return ForwardingFiles::set_attribute(fd, name, value, flags);
+  }
+  codec::Result<void> remove_attribute(int fd, const std::string& name) override {
+    if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "removexattr");
+    return ForwardingFiles::remove_attribute(fd, name);
+  }
+  codec::Result<void> change_mode(int fd, mode_t mode) override {
+    if (limits_.no_chmod) return codec::io_error(EPERM, "chmod");
+    return ForwardingFiles::change_mode(fd, mode);
+  }
+  codec::Result<void> change_owner(int fd, uid_t user, gid_t group) override {
+    if (limits_.no_chown) return codec::io_error(EPERM, "chown");
+    return ForwardingFiles::change_owner(fd, user, group);
+  }
+  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    if (limits_.no_times) return codec::io_error(EPERM, "utimens");
+    return ForwardingFiles::set_times(fd, times);
+  }
+  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override {
+    if (limits_.no_holes) return codec::io_error(EOPNOTSUPP, "fallocate");
+    return ForwardingFiles::allocate(fd, mode, at, length);
+  }
+  codec::Result<void> sync(int fd, bool data_only) override {
+    if (limits_.no_directory_sync) {
+      const auto file = ForwardingFiles::status(fd);
+      if (file && S_ISDIR(file->st_mode)) return codec::io_error(EINVAL, "fsync");
+    }
+    return ForwardingFiles::sync(fd, data_only);
+  }
+  codec::Result<bool> try_lock(int fd, int operation) override {
+    if (limits_.no_flock) return codec::io_error(ENOSYS, "flock");
+    const int mode = ::fcntl(fd, F_GETFL) & O_ACCMODE;
+    if (limits_.locks_need_mode && operation == LOCK_EX && mode == O_RDONLY) return codec::io_error(EBADF, "flock");
+    return ForwardingFiles::try_lock(fd, operation);
+  }
+
+  std::atomic<int> lists{0};
+
+ private:
+  static bool is_same(const std::string& one, const std::string& other) {
+    const auto letter = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+    return one.size() == other.size() &&
+           std::equal(one.begin(), one.end(), other.begin(), [&](char a, char b) { return letter(a) == letter(b); });
+  }
+  /// The name on disk of what is asked for as `name`.
+  std::string spelling(int dir, const std::string& name) {
+    if (!limits_.folds_case || name == "." || name.find('/') != std::string::npos) return name;
+    const auto entries = ForwardingFiles::list(dir);
+    if (!entries) return name;
+    for (const auto& entry : *entries) {
+      if (is_same(entry.name, name)) return entry.name;
+    }
+    return name;
+  }
+  /// Its number may become that of another file.
+  void forget(const codec::Result<struct stat>& removed) {
+    codec::MutexLock lock(mutex_);
+    if (removed && removed->st_nlink <= 1) spellings_.erase(removed->st_ino);
+  }
+  /// Names that are spelled in one way have one number for good; a rename takes it along.
+  ino_t inode_of(ino_t inode, const std::string& name) {
+    if (!limits_.inodes_by_spelling || name == ".") return inode;
+    codec::MutexLock lock(mutex_);
+    std::vector<std::string>& known = spellings_[inode];
+    const auto found = std::find(known.begin(), known.end(), name);
+    const auto number = static_cast<ino_t>(found - known.begin());
+    if (found == known.end()) known.push_back(name);
+    return (number << 40U) + inode;
+  }
+  codec::Result<int> opened(const std::string& path, codec::Result<int> fd) {
+    if (!fd || !limits_.inodes_by_spelling || path == ".") return fd;
+    const auto status = ForwardingFiles::status(*fd);
+    const ino_t inode = status ? inode_of(status->st_ino, path) : 0;
+    codec::MutexLock lock(mutex_);
+    inodes_[*fd] = inode;
+    return fd;
+  }
+  codec::Result<struct stat> shown(codec::Result<struct stat> status) const {
+    if (!status || limits_.stamp_seconds == 0) return status;
+    for (struct timespec* time : {&status->st_mtim, &status->st_ctim})
+      *time = {time->tv_sec - time->tv_sec % limits_.stamp_seconds, 0};
+    return status;
+  }
+
+  Limits limits_;
+  codec::Mutex mutex_;
+  std::map<int, ino_t> inodes_ GUARDED_BY(mutex_);  // by descriptor
+  std::map<ino_t, std::vector<std::string>> spellings_ GUARDED_BY(mutex_);
+};
+
+}  // namespace cframefs::test

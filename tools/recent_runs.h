@@ -1,0 +1,33 @@
+// What was found out about chunks that the index names again and again, for as many of them as there is room for.
+//
+// Thread safety: one thread per object. Memory: some hundred values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace cframefs::tools {
+
+template <class Value>
+class RecentRuns {
+ public:
+  struct Slot {
+    std::int64_t same = 0;  // as frame::ChunkRun::same
+    std::optional<Value> value;
+  };
+
+  /// Where it is, or is to be put; then the value that is there is of another chunk.
+  Slot& slot(std::int64_t same) {
+    return slots_[static_cast<std::size_t>((static_cast<std::uint64_t>(same) * kScatter) >> kShift)];
+  }
+  std::array<Slot, 256>& slots() { return slots_; }
+
+ private:
+  static constexpr std::uint64_t kScatter = 0x9e3779b97f4a7c15U;
+  static constexpr unsigned kShift = 64 - 8;
+
+  std::array<Slot, 256> slots_;
+};
+
+}  // namespace cframefs::tools
