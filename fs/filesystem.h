@@ -473,7 +473,6 @@ class Filesystem {
   mutable codec::SharedMutex names_;
   std::atomic<std::uint64_t> next_temporary_{1};
   std::atomic<std::uint64_t> next_generation_{1};
-  std::atomic<std::uint64_t> held_by_copies_{0};
   KernelCaches* kernel_ = nullptr;
   std::atomic<bool> keeps_names_{false};  // the kernel may be told names of files for longer than one look-up
   Watcher watcher_;

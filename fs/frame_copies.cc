@@ -5,7 +5,6 @@
 // EOPNOTSUPP: nothing was done, and the kernel is to do it.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -19,11 +18,10 @@ namespace {
 
 // Less than this is not worth a commit, unless it is a whole file.
 constexpr std::uint64_t kLeastCopied = std::uint64_t{256} << 10;
-// Stored bytes that all copies under way hold; a part of what may be dirty at all if that is less.
+// Stored bytes that are held at once; a part of what may be dirty at all if that is less. Commits of smaller parts, many
+// at once, were measured to keep small requests waiting far longer.
 constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHeldShare = 4;
-// Each copy may hold so much, however many there are.
-constexpr std::uint64_t kLeastOfOneCopy = std::uint64_t{1} << 20;
 // How often it is begun again because the source changed meanwhile.
 constexpr int kCopyAttempts = 5;
 // Chunks that every release of Blosc2 since 2.0.4 reads.
@@ -32,26 +30,6 @@ constexpr std::uint8_t kChunkVersion = 5;
 codec::Failure by_pages() {
   return codec::io_error(EOPNOTSUPP, "copy of chunks");
 }
-
-/// What one copy may hold of the bytes that all of them may. It waits for no other copy, which may wait for a lock.
-class HeldShare {
- public:
-  /// `held`: by all copies. Half of what is left, so that the next copy finds some.
-  HeldShare(std::atomic<std::uint64_t>& held, std::uint64_t most) : held_(held) {
-    const std::uint64_t others = held_.load(std::memory_order_relaxed);
-    bytes_ = std::max(kLeastOfOneCopy, (most - std::min(most, others)) / 2);
-    held_.fetch_add(bytes_, std::memory_order_relaxed);
-  }
-  ~HeldShare() { held_.fetch_sub(bytes_, std::memory_order_relaxed); }
-  HeldShare(const HeldShare&) = delete;
-  HeldShare& operator=(const HeldShare&) = delete;
-
-  std::uint64_t bytes() const { return bytes_; }
-
- private:
-  std::atomic<std::uint64_t>& held_;
-  std::uint64_t bytes_;
-};
 
 /// Whether stored chunks of the frame mean the same in another one. `parameters`: of the frame.
 bool has_common_chunks(const Generation& generation, const frame::FrameParameters& parameters) {
@@ -139,11 +117,11 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
   if (!to.writable) return codec::io_error(EBADF, "copy_file_range");
   if (!from.frame || !to.frame) return by_pages();
   const std::shared_ptr<WriteBack> writer = to.frame->write_back();
-  const HeldShare share(held_by_copies_, std::min(kMostHeld, write_back_.dirty_limit / kHeldShare));
+  const std::uint64_t most = std::min(kMostHeld, write_back_.dirty_limit / kHeldShare);
   for (int attempt = 0; attempt < kCopyAttempts; ++attempt) {
     auto before = state_to_copy(from);
     if (!before) return codec::Failure(before.error());
-    WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
+    WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, most);
     if (copied.chunks.empty()) return by_pages();
     // Of a file that somebody else has changed meanwhile, neither bytes nor places count.
     auto after = state_to_copy(from);

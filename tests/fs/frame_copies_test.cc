@@ -1,13 +1,9 @@
 // copy_file_range between frames: chunks go over as they are stored; what does not fit is refused, and nothing is done.
-#include <atomic>
 #include <cerrno>
-#include <future>
 #include <random>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include "tests/fs/written_filesystem.h"
@@ -72,77 +68,6 @@ TEST_F(FrameCopies, AWholeFileIsCopiedWithoutDecodingOrEncoding) {
   EXPECT_EQ(content("to"), text);
   EXPECT_LE(std::filesystem::file_size(folder_.path() / "to.b2frame"),
             std::filesystem::file_size(folder_.path() / "from.b2frame"));
-}
-
-/// Copies stand before their first write, with all that they hold.
-class GatedCopies : public testing::Test {
- protected:
-  class GatedWrites final : public test::ForwardingFiles {
-   public:
-    codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
-      if (is_gated) gate.pass();
-      return ForwardingFiles::pwrite(fd, from, at);
-    }
-    std::atomic<bool> is_gated{false};
-    Gate gate;
-  };
-
-  std::unique_ptr<FileHandle> create(const std::string& name) {
-    auto made = filesystem_->create(kRootNode, name, O_RDWR | O_CREAT, 0644, {});
-    EXPECT_TRUE(made) << made.error().reason;
-    return made ? std::move(made->handle) : nullptr;
-  }
-  void SetUp() override {
-    options_.source = folder_.path();
-    options_.chunksize = kChunk;
-    options_.typesize = 1;
-    options_.commit_interval = 1000;
-    options_.dirty_limit = std::uint64_t{16} << 20;
-    filesystem_ = std::make_unique<Filesystem>(files_, options_);
-    ASSERT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_);
-  }
-  void TearDown() override { filesystem_->stop(); }
-
-  test::TempDir folder_;
-  GatedWrites files_;
-  CountingKernel kernel_;
-  MountOptions options_;
-  std::unique_ptr<Filesystem> filesystem_;
-};
-
-TEST_F(GatedCopies, ACrowdHoldsNoMoreThanAFewTogether) {
-  constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
-  constexpr unsigned kCopies = 8;
-  const std::string text = noise(32 * kMebibyte, 1);
-  auto from = create("from");
-  ASSERT_TRUE(filesystem_->write(*from, 0, std::vector<std::uint8_t>(text.begin(), text.end()), false));
-  ASSERT_TRUE(filesystem_->sync(*from, true));
-  const double stored_share = static_cast<double>(std::filesystem::file_size(folder_.path() / "from.b2frame")) /
-                              static_cast<double>(text.size());
-  std::vector<std::unique_ptr<FileHandle>> targets;
-  for (unsigned i = 0; i < kCopies; ++i)
-    targets.push_back(create("to" + std::to_string(i)));
-  files_.is_gated = true;
-  std::vector<std::future<codec::Result<std::uint64_t>>> answers;
-  {
-    const OpensAtEnd opens(files_.gate);
-    for (auto& to : targets)
-      answers.push_back(
-          std::async(std::launch::async, [&] { return filesystem_->copy_range(*from, 0, *to, 0, text.size()); }));
-    files_.gate.wait_for(kCopies);
-  }
-  double held = 0;
-  for (auto& answer : answers) {
-    const auto nbytes = answer.get();
-    ASSERT_TRUE(nbytes) << nbytes.error().reason;
-    held += static_cast<double>(*nbytes) * stored_share;
-  }
-  // A quarter of what may be dirty, and for each a MiB and a chunk.
-  EXPECT_LE(held, 4 * kMebibyte + kCopies * (kMebibyte + kChunk));
-  for (auto& to : targets)
-    filesystem_->release(std::move(to));
-  filesystem_->release(std::move(from));
 }
 
 TEST_F(FrameCopies, ChunksGoIntoTheMiddleOfAnother) {
