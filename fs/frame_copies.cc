@@ -18,8 +18,8 @@ namespace {
 
 // Less than this is not worth a commit, unless it is a whole file.
 constexpr std::uint64_t kLeastCopied = std::uint64_t{256} << 10;
-// Stored bytes that are held at once; a part of what may be dirty at all if that is less. Commits of smaller parts, many
-// at once, were measured to keep small requests waiting far longer.
+// Stored bytes that are held at once; a part of what may be dirty at all if that is less. Commits of smaller parts,
+// many at once, were measured to keep small requests waiting far longer.
 constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHeldShare = 4;
 // How often it is begun again because the source changed meanwhile.
