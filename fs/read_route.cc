@@ -32,7 +32,7 @@ ReadRoute::ReadRoute(std::uint64_t cache_bound, Statistics& statistics, OnceLog&
     : statistics_(statistics),
       once_(once),
       cache_(cache_bound, pool_, statistics),
-      budget_(std::clamp(cache_bound / 2, kLeastDecodeBytes, kDecodeBytes), decoders),
+      budget_(std::clamp(cache_bound / 8 * 5, kLeastDecodeBytes, kDecodeBytes), decoders),
       small_turns_(std::size_t{kSmallReads} * decoders),
       large_turns_(decoders, [this] { return cache_.pinned_bytes() <= std::max(cache_.bound() / 2, kLeastPinned); }) {}
 
