@@ -273,8 +273,8 @@ class Filesystem {
   /// The node at a place, if its write-back is committing.
   std::shared_ptr<Node> committing_at(const EntryPlace& place) const;
   std::shared_ptr<WriteBack> write_back_at(const EntryPlace& place) const;
-  /// The write-back of a frame that is committing; null: there is no such frame, or no commit.
-  std::shared_ptr<WriteBack> committing_entry(NodeId parent, const std::string& name);
+  /// The write-back of a frame that is committed or synced right now; null: there is no such frame, or neither.
+  std::shared_ptr<WriteBack> committing_entry(NodeId parent, const std::string& name) const;
   codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags,
                                                         const NewFile& made);

@@ -1,5 +1,6 @@
 // Frames that are written: who writes, what becomes of the node at a commit, and the operations on open files, which go
 // to the frame's WriteBack or to the file that is passed through.
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -38,14 +39,17 @@ std::shared_ptr<WriteBack> Filesystem::write_back_at(const EntryPlace& place) co
   return nullptr;
 }
 
-std::shared_ptr<WriteBack> Filesystem::committing_entry(NodeId parent, const std::string& name) {
-  if (write_back_.open_files.load(std::memory_order_relaxed) == 0) return nullptr;
-  const auto folder = folder_to_change(parent);
-  if (!folder) return nullptr;
-  const auto entry = find_entry(parent, *folder, name);
-  if (!entry) return nullptr;
-  auto writer = write_back_at(entry->place);
-  return writer && writer->is_committing() ? writer : nullptr;
+std::shared_ptr<WriteBack> Filesystem::committing_entry(NodeId parent, const std::string& name) const {
+  // By the rules for names, of what programs write: the disk is not asked.
+  const auto kind_of = [&](const std::string& stored) -> codec::Result<EntryKind> {
+    const auto nodes = nodes_.at_place(parent, stored);
+    const auto written =
+        std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return write_back_of(*node); });
+    return written == nodes.end() ? EntryKind::none : (*written)->kind;
+  };
+  const auto stored = tree_.rules().owner_of(name, kind_of);
+  auto writer = stored ? write_back_at({parent, stored->name}) : nullptr;
+  return writer && writer->has_commit_under_way() ? writer : nullptr;
 }
 
 FramePlace Filesystem::frame_place(const HeldDirectory& directory, const EntryPlace& place) const {

@@ -77,9 +77,6 @@ void set_title(const std::string& title) {
 
 /// The guard keeps nothing of the program that was called: no terminal, no pipe that its caller reads, no folder.
 void leave_everything(int messages, int life) {
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU})
-    std::signal(signal, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);
   static_cast<void>(chdir("/"));
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; ++fd)
@@ -187,6 +184,12 @@ bool take_messages(int messages, State& state) {
 }
 
 }  // namespace
+
+void ignore_signals() {
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU})
+    std::signal(signal, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
+}
 
 void name_guard(const std::string& mountpoint) {
   set_title("cframefs: guard of " + mountpoint);

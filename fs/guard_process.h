@@ -23,6 +23,9 @@ struct GuardMessage {
   MountIdentity mount;
 };
 
+/// Those that would end the process. Its children inherit that.
+void ignore_signals();
+
 /// Names the process, for `ps`, the guard of the mount point. Its children inherit the name.
 void name_guard(const std::string& mountpoint);
 

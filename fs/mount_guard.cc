@@ -78,7 +78,9 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint) {
   if (child == 0) {
     // The child of a child that has ended belongs to the system: the daemon has no zombie to bury.
     setsid();
-    // Here, because the daemon waits for this process: its guard is never seen under the daemon's own name.
+    // Here, because the daemon waits for this process: its guard is never seen under the daemon's own name, nor does a
+    // signal end it that comes when the mount is there.
+    ignore_signals();
     name_guard(mountpoint);
     const pid_t guard = fork();
     if (guard != 0) _exit(guard < 0 ? 1 : 0);

@@ -63,8 +63,7 @@ struct WriteBackShared {
   std::chrono::milliseconds lock_patience{5000};
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
   std::function<void()> became_dirty = [] {};  // called when a clean file has something to commit, under its lock
-  std::atomic<std::size_t> open_files{0};
-  std::atomic<bool> waits_for_lock{false};  // one program's request does so with all its patience
+  std::atomic<bool> waits_for_lock{false};     // one program's request does so with all its patience
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
@@ -130,7 +129,9 @@ class WriteBack {
   /// Whether a file in this state is what the last commit has left, or is being changed by a commit right now.
   bool owns(const frame::Identity& identity);
   bool is_committing();
-  /// Until the commit that is under way has ended.
+  /// Whether a commit is under way, or a sync of what is committed already.
+  bool has_commit_under_way() { return !std::unique_lock(commit_mutex_, std::try_to_lock).owns_lock(); }
+  /// Until it has ended.
   void wait_for_commit() { const std::lock_guard commits(commit_mutex_); }
   /// Follows what somebody else did to a clean file. stale: it is dirty.
   codec::Result<void> follow();

@@ -14,13 +14,10 @@ constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 }  // namespace
 
 WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
-    : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {
-  shared_.open_files.fetch_add(1, std::memory_order_relaxed);
-}
+    : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
 
 WriteBack::~WriteBack() {
   count_dead_bytes(0);
-  shared_.open_files.fetch_sub(1, std::memory_order_relaxed);
 }
 
 codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place,

@@ -277,13 +277,26 @@ class Guard(unittest.TestCase):
         mounting.output("fusermount3", "-u", self.mountpoint)
         self.wait_for_both_ends(daemon, guard)
 
-    def test_is_never_taken_for_the_daemon(self):
-        # A guard that has not run yet when the mount serves.
+    def mount_before_its_guard_runs(self):
         slow = {"LD_PRELOAD": os.environ["SLOW_CALLS_LIBRARY"], "SLOW_CALLS": "second_fork=500",
                 "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
         # No pipe for what it says: the caller would wait until the guard, too, has closed it.
         subprocess.run([mounting.CFRAMEFS, self.source, self.mountpoint], env={**os.environ, **slow}, check=True,
                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def test_signals_to_a_guard_that_has_not_run_yet_do_no_harm(self):
+        self.mount_before_its_guard_runs()
+        guard = self.guard()
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+            os.kill(guard, number)
+        daemon = self.daemon()
+        time.sleep(1)
+        self.assertEqual(state_of(guard), "S")
+        mounting.unmount(self.mountpoint)
+        self.wait_for_both_ends(daemon, guard)
+
+    def test_is_never_taken_for_the_daemon(self):
+        self.mount_before_its_guard_runs()
         self.assertEqual(len(mounting.daemons_of(self.mountpoint)), 1)
         mounting.unmount(self.mountpoint)
 
