@@ -52,10 +52,6 @@ bool is_unchanged(const struct stat& before, const struct stat& now) {
   return Identity::of(before) == Identity::of(now);
 }
 
-Failure read_only(const std::string& doing) {
-  return io_error(EROFS, doing);
-}
-
 }  // namespace
 
 // ---- descriptors -------------------------------------------------------------------------------------------------
@@ -245,7 +241,7 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
 }
 
 Result<int> StoreFiles::open_inside(const Place& place, int flags) {
-  if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
+  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   if (auto status = status_inside(place); !status) return Failure(status.error());
   const Known& known = *place.known;
   Opened opened{place, nullptr, false};
@@ -268,7 +264,7 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
   const auto place = place_of(dir, path, Look::open);
   if (!place) return base_.open_at(dir, path, flags);
   if (!place->known->on_folder) return open_inside(*place, flags);
-  if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
+  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   auto fd = base_.open_at(dir, path, flags);
   // The folder of the store itself is on disk or, by now, is not.
   const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
@@ -288,7 +284,7 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
 Result<int> StoreFiles::reopen(int fd, int flags) {
   const auto known = opened(fd);
   if (!known) return base_.reopen(fd, flags);
-  if ((flags & O_ACCMODE) != O_RDONLY) return read_only("open");
+  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   // A store that is a file is a folder to those above.
   const bool is_folder_of_file = !known->leaf && !known->place.known->on_folder;
   const auto again = base_.reopen(fd, is_folder_of_file ? flags & ~O_DIRECTORY : flags);
@@ -424,84 +420,6 @@ Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
   const FileOffset end{known->leaf->size()};
   if (from >= end) return io_error(ENXIO, "lseek");
   return whence == SEEK_HOLE ? end : from;
-}
-
-// ---- changes: none inside ----------------------------------------------------------------------------------------
-
-Result<void> StoreFiles::check_outside(int dir, const std::string& path, bool whole) {
-  const auto place = place_of(dir, path, Look::glance);
-  if (!place || (whole && place->inside.empty())) return {};
-  return read_only("change of a store");
-}
-
-Result<void> StoreFiles::check_changeable(int fd, const char* doing) const {
-  const auto known = opened(fd);
-  return known && !is_itself(fd, *known) ? read_only(doing) : Result<void>();
-}
-
-Result<int> StoreFiles::create_at(int dir, const std::string& path, int flags, mode_t mode) {
-  if (auto outside = check_outside(dir, path); !outside) return Failure(outside.error());
-  return base_.create_at(dir, path, flags, mode);
-}
-
-Result<void> StoreFiles::rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                   unsigned flags) {
-  if (auto outside = check_outside(from_dir, from, true); !outside) return outside;
-  if (auto outside = check_outside(to_dir, to, true); !outside) return outside;
-  return base_.rename_at(from_dir, from, to_dir, to, flags);
-}
-
-Result<void> StoreFiles::remove_at(int dir, const std::string& path, bool folder) {
-  if (auto outside = check_outside(dir, path); !outside) return outside;
-  return base_.remove_at(dir, path, folder);
-}
-
-Result<void> StoreFiles::make_folder_at(int dir, const std::string& path, mode_t mode) {
-  if (auto outside = check_outside(dir, path); !outside) return outside;
-  return base_.make_folder_at(dir, path, mode);
-}
-
-Result<void> StoreFiles::make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) {
-  if (auto outside = check_outside(dir, path); !outside) return outside;
-  return base_.make_node_at(dir, path, mode, device);
-}
-
-Result<void> StoreFiles::link_at(int fd, int to_dir, const std::string& to) {
-  if (opened(fd)) return read_only("link");
-  if (auto outside = check_outside(to_dir, to); !outside) return outside;
-  return base_.link_at(fd, to_dir, to);
-}
-
-Result<void> StoreFiles::make_symlink_at(const std::string& target, int dir, const std::string& path) {
-  if (auto outside = check_outside(dir, path); !outside) return outside;
-  return base_.make_symlink_at(target, dir, path);
-}
-
-Result<void> StoreFiles::change_mode(int fd, mode_t mode) {
-  if (auto outside = check_changeable(fd, "chmod"); !outside) return outside;
-  return base_.change_mode(fd, mode);
-}
-
-Result<void> StoreFiles::change_owner(int fd, uid_t user, gid_t group) {
-  if (auto outside = check_changeable(fd, "chown"); !outside) return outside;
-  return base_.change_owner(fd, user, group);
-}
-
-Result<void> StoreFiles::set_times(int fd, const std::array<struct timespec, 2>& times) {
-  if (auto outside = check_changeable(fd, "utimens"); !outside) return outside;
-  return base_.set_times(fd, times);
-}
-
-Result<void> StoreFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
-  const auto known = opened(fd);
-  if (known && (name.starts_with(kVlmetaAttribute) || !is_itself(fd, *known))) return read_only("setxattr");
-  return base_.set_attribute(fd, name, value, flags);
-}
-
-Result<void> StoreFiles::remove_attribute(int fd, const std::string& name) {
-  const auto known = opened(fd);
-  if (known && (name.starts_with(kVlmetaAttribute) || !is_itself(fd, *known))) return read_only("removexattr");
-  return base_.remove_attribute(fd, name);
 }
 
 }  // namespace cframefs::frame

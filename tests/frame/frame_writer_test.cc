@@ -1,4 +1,4 @@
-// Every change that a writer makes, read again by the reader; what others do to the file meanwhile is noticed.
+// Every change that a writer makes, read again by the reader.
 #include "frame/frame_writer.h"
 
 #include <cerrno>
@@ -14,92 +14,19 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "tests/frame/frame_writer_fixture.h"
 #include "tests/support/forwarding_files.h"
-#include "tests/support/frame_builder.h"
-#include "tests/support/frame_model.h"
 #include "tests/support/memory_meter.h"
-#include "tests/support/reading.h"
-#include "tests/support/temp_dir.h"
 
 namespace cframefs {
 namespace {
-
-using codec::ErrorKind;
-using frame::ChunkNumber;
-using frame::Durability;
-using frame::FrameWriter;
-using test::Bytes;
-using test::FrameModel;
-using test::pattern;
-
-constexpr std::int32_t kChunk = 100;
-
-class FrameWriterTest : public ::testing::Test {
- protected:
-  FrameWriterTest() : files_(frame::system_files()) {
-    const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
-    EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
-  }
-
-  static frame::NewFrame new_frame() {
-    frame::NewFrame made;
-    made.chunksize = kChunk;
-    return made;
-  }
-
-  std::string path() const { return (temp_.path() / name_).string(); }
-
-  /// A file of this name with these bytes, and the model of an empty one.
-  void make(const Bytes& bytes) {
-    temp_.write(name_, bytes);
-    model_ = FrameModel{};
-    model_.chunksize = kChunk;
-  }
-  void make_empty() { make(frame::empty_frame(new_frame())); }
-  /// `size` bytes in chunks.
-  void make_filled(std::size_t size) {
-    make(test::plain_frame(pattern(size, 1), kChunk).build());
-    model_.plain = pattern(size, 1);
-  }
-
-  std::unique_ptr<FrameWriter> open(const frame::WriterOptions& options = {}) {
-    auto writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr, options);
-    EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
-    return writer ? std::move(*writer) : nullptr;
-  }
-
-  /// What the file holds is what the model says, for a reader that opens it now and for the writer's own container.
-  void check(const FrameWriter* writer = nullptr) {
-    const auto opened = test::open_frame(path());
-    ASSERT_TRUE(opened) << codec::describe(opened.error());
-    const auto read = test::read_model(**opened);
-    ASSERT_TRUE(read) << codec::describe(read.error());
-    EXPECT_TRUE(read->plain == model_.plain) << read->plain.size() << " bytes, " << model_.plain.size() << " expected";
-    EXPECT_EQ(read->vlmetalayers, model_.vlmetalayers);
-    EXPECT_EQ(read->metalayers, model_.metalayers);
-    if (writer == nullptr) return;
-    const auto own = test::read_model(*writer->container());
-    ASSERT_TRUE(own) << codec::describe(own.error());
-    EXPECT_TRUE(own->plain == model_.plain);
-    EXPECT_EQ(writer->nbytes(), model_.plain.size());
-  }
-
-  static void expect_ok(const codec::Result<void>& result) { EXPECT_TRUE(result) << codec::describe(result.error()); }
-
-  test::TempDir temp_;
-  const std::string name_ = "frame.b2frame";
-  frame::FileOps& files_;
-  frame::Descriptor dir_;
-  FrameModel model_;
-};
 
 TEST_F(FrameWriterTest, AnEmptyFrameIsOne) {
   make_empty();
   const auto opened = test::open_frame(path());
   ASSERT_TRUE(opened) << codec::describe(opened.error());
   EXPECT_EQ((*opened)->chunk_count(), 0);
-  EXPECT_EQ((*opened)->parameters().chunksize, kChunk);
+  EXPECT_EQ((*opened)->parameters().chunksize, kWrittenChunk);
   EXPECT_EQ((*opened)->parameters().compcode, 5);
   EXPECT_EQ(test::file_bytes(path()).size(), 132U);
 }
@@ -189,38 +116,38 @@ TEST_F(FrameWriterTest, TheLastChunkGoesAndComesBack) {
 TEST_F(FrameWriterTest, AHoleOfManyChunksIsAShortIndex) {
   make_empty();
   const auto writer = open();
-  model_.plain.resize(std::size_t{kChunk} * 1'000'000);
+  model_.plain.resize(std::size_t{kWrittenChunk} * 1'000'000);
   expect_ok(writer->resize(model_.plain.size()));
   expect_ok(writer->commit(Durability::durable));
   EXPECT_LT(test::file_bytes(path()).size(), 400U);
   EXPECT_EQ(writer->container()->chunk_count(), 1'000'000);
-  expect_ok(model_.write(*writer, std::size_t{kChunk} * 500'000, pattern(kChunk, 3)));
+  expect_ok(model_.write(*writer, std::size_t{kWrittenChunk} * 500'000, pattern(kWrittenChunk, 3)));
   expect_ok(writer->commit(Durability::durable));
   EXPECT_LT(test::file_bytes(path()).size(), 100'000U);
   const auto chunk = test::read_chunk(*writer->container(), 500'000);
   ASSERT_TRUE(chunk);
-  EXPECT_EQ(*chunk, pattern(kChunk, 3));
+  EXPECT_EQ(*chunk, pattern(kWrittenChunk, 3));
 }
 
 /// 40 bytes of index can stand for 2^26 chunks. Those who change such a frame need not take memory for each.
 TEST_F(FrameWriterTest, AnIndexThatClaimsVeryManyChunksCostsLittle) {
   constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
   test::FrameBuilder builder;
-  builder.chunksize = kChunk;
-  builder.nbytes = kMany * kChunk;
+  builder.chunksize = kWrittenChunk;
+  builder.nbytes = kMany * kWrittenChunk;
   Bytes zeros(8);
   codec::store_le(zeros.data(), frame::layout::kZerosEntry);
   builder.index = test::repeated_chunk(zeros, kMany * 8);
   temp_.write(name_, builder.build());
   const std::size_t before = test::reset_peak();
   const auto writer = open();
-  expect_ok(writer->store(ChunkNumber{kMany / 2}, test::encoded(pattern(kChunk, 1))));
+  expect_ok(writer->store(ChunkNumber{kMany / 2}, test::encoded(pattern(kWrittenChunk, 1))));
   expect_ok(writer->commit(Durability::durable));
   expect_ok(writer->compact());
   EXPECT_LT(test::peak_bytes() - before, std::size_t{96} << 20);
   EXPECT_EQ(writer->container()->chunk_count(), kMany);
-  EXPECT_EQ(test::read_chunk(*writer->container(), kMany / 2).value(), pattern(kChunk, 1));
-  EXPECT_EQ(test::read_chunk(*writer->container(), kMany - 1).value(), Bytes(kChunk));
+  EXPECT_EQ(test::read_chunk(*writer->container(), kMany / 2).value(), pattern(kWrittenChunk, 1));
+  EXPECT_EQ(test::read_chunk(*writer->container(), kMany - 1).value(), Bytes(kWrittenChunk));
 }
 
 TEST_F(FrameWriterTest, DeadBytesOfEarlierWritersAreCounted) {
@@ -283,9 +210,11 @@ TEST_F(FrameWriterTest, WhatNoFrameCanHoldIsRefused) {
   EXPECT_EQ(writer->set_vlmetalayer("", {}).error().kind, ErrorKind::invalid);
   EXPECT_EQ(writer->set_vlmetalayer(std::string(32, 'n'), {}).error().kind, ErrorKind::invalid);
   EXPECT_EQ(writer->remove_vlmetalayer("not there").error().kind, ErrorKind::invalid);
-  EXPECT_EQ(writer->store(ChunkNumber{4}, test::encoded(pattern(kChunk, 1))).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(writer->store(ChunkNumber{1}, test::encoded(pattern(kChunk - 1, 1))).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(writer->store(ChunkNumber{2}, test::encoded(pattern(kChunk + 1, 1))).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->store(ChunkNumber{4}, test::encoded(pattern(kWrittenChunk, 1))).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(writer->store(ChunkNumber{1}, test::encoded(pattern(kWrittenChunk - 1, 1))).error().kind,
+            ErrorKind::invalid);
+  EXPECT_EQ(writer->store(ChunkNumber{2}, test::encoded(pattern(kWrittenChunk + 1, 1))).error().kind,
+            ErrorKind::invalid);
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
 }
@@ -293,7 +222,7 @@ TEST_F(FrameWriterTest, WhatNoFrameCanHoldIsRefused) {
 TEST_F(FrameWriterTest, AShortChunkThatIsNotTheLastAnyMoreMustBeStoredAgain) {
   make_filled(250);
   const auto writer = open();
-  expect_ok(writer->store(ChunkNumber{3}, test::encoded(pattern(kChunk, 1))));
+  expect_ok(writer->store(ChunkNumber{3}, test::encoded(pattern(kWrittenChunk, 1))));
   EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::invalid);
   writer->abandon();
   expect_ok(writer->resize(220));
@@ -303,104 +232,6 @@ TEST_F(FrameWriterTest, AShortChunkThatIsNotTheLastAnyMoreMustBeStoredAgain) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, AnUnfinishedCommitIsCutOff) {
-  make_filled(250);
-  Bytes bytes = test::file_bytes(path());
-  const std::size_t whole = bytes.size();
-  bytes.insert(bytes.end(), 100'000, 0xaa);
-  temp_.write(name_, bytes);
-  const auto writer = open();
-  expect_ok(model_.write(*writer, 0, pattern(10, 3)));
-  EXPECT_EQ(test::file_bytes(path()).size(), bytes.size()) << "nothing is written before the commit";
-  expect_ok(writer->commit(Durability::durable));
-  check(writer.get());
-  EXPECT_LT(test::file_bytes(path()).size(), whole + 400);
-}
-
-TEST_F(FrameWriterTest, SomebodyElsesChangeIsNotOverwritten) {
-  make_filled(250);
-  const auto writer = open();
-  const auto other = open();
-  expect_ok(model_.write(*other, 10, pattern(50, 3)));
-  expect_ok(other->commit(Durability::durable));
-  const Bytes theirs = test::file_bytes(path());
-  expect_ok(writer->store(ChunkNumber{0}, test::encoded(pattern(kChunk, 1))));
-  EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::stale);
-  EXPECT_EQ(test::file_bytes(path()), theirs);
-  check();
-}
-
-TEST_F(FrameWriterTest, AFileThatTookThePlaceOfTheFrameIsNotOverwritten) {
-  make_filled(250);
-  const auto writer = open();
-  std::filesystem::rename(temp_.path() / name_, temp_.path() / "aside");
-  make_filled(350);
-  expect_ok(writer->resize(0));
-  EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::stale);
-  check();
-}
-
-TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
-  make_filled(250);
-  temp_.write(name_ + ".b2lock", {});
-  const auto side_car = files_.open_named(path() + ".b2lock", O_RDWR);
-  ASSERT_TRUE(side_car);
-  const frame::Descriptor lock(files_, *side_car);
-  ASSERT_EQ(::flock(lock.fd(), LOCK_SH), 0);
-  const auto writer = open({.fresh = false, .stores_chunks = true, .lock_patience = std::chrono::milliseconds(20)});
-  expect_ok(model_.write(*writer, 10, pattern(50, 3)));
-  EXPECT_EQ(writer->commit(Durability::durable).error().sys, EBUSY);
-  ASSERT_EQ(::flock(lock.fd(), LOCK_UN), 0);
-  expect_ok(writer->commit(Durability::durable));
-  check(writer.get());
-  const Bytes counter = test::file_bytes(path() + ".b2lock");
-  ASSERT_EQ(counter.size(), 16U);
-  EXPECT_EQ(counter[8], 1) << "raised once, when the lock was held";
-}
-
-TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
-  make_filled(250);
-  const auto writer = open();
-  ::unsetenv("BLOSC_LOCKING");
-  expect_ok(model_.write(*writer, 10, pattern(50, 3)));
-  expect_ok(writer->commit(Durability::durable));
-  EXPECT_FALSE(std::filesystem::exists(path() + ".b2lock"));
-  ::setenv("BLOSC_LOCKING", "1", 1);
-  expect_ok(model_.write(*writer, 10, pattern(50, 4)));
-  expect_ok(writer->commit(Durability::durable));
-  ::unsetenv("BLOSC_LOCKING");
-  EXPECT_EQ(test::file_bytes(path() + ".b2lock").size(), 16U);
-}
-
-/// Its next write to a header goes wrong after the first bytes.
-class TearsTheHeader : public test::ForwardingFiles {
- public:
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
-    if (at.value != frame::kSwitchBegin || !std::exchange(due_, false)) return ForwardingFiles::pwrite(fd, from, at);
-    EXPECT_TRUE(ForwardingFiles::pwrite(fd, from.first(26), at));
-    return codec::io_error(EIO, "pwrite");
-  }
-
- private:
-  bool due_ = true;
-};
-
-TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
-  make_filled(250);
-  TearsTheHeader files;
-  const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr);
-  ASSERT_TRUE(writer);
-  FrameModel other = model_;
-  expect_ok(model_.write(**writer, 10, pattern(500, 3)));
-  EXPECT_EQ((*writer)->commit(Durability::durable).error().sys, EIO);
-  std::swap(model_, other);
-  check();
-  std::swap(model_, other);
-  expect_ok((*writer)->commit(Durability::durable));
-  check(writer->get());
-}
-
-/// A program that syncs after every record has the last chunk written anew each time.
 TEST_F(FrameWriterTest, SpaceStaysBoundedHoweverOftenALastChunkIsCommitted) {
   constexpr std::int32_t kLarge = 60'000;
   frame::NewFrame made;
@@ -469,44 +300,15 @@ TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {
     EXPECT_EQ(entry.path().filename(), name_) << "left behind";
 }
 
-TEST_F(FrameWriterTest, AReaderOfAnOldStateGoesOnReadingIt) {
-  make_filled(550);
-  const auto writer = open();
-  const auto old_state = writer->container();
-  const FrameModel old_model = model_;
-  for (unsigned i = 0; i < 5; ++i) {
-    expect_ok(model_.write(*writer, 0, pattern(600, i)));
-    expect_ok(writer->commit(Durability::durable));
-  }
-  expect_ok(writer->compact());
-  const auto read = test::read_model(*old_state);
-  ASSERT_TRUE(read) << codec::describe(read.error());
-  EXPECT_TRUE(read->plain == old_model.plain);
-}
-
-TEST_F(FrameWriterTest, AnUnlinkedFrameGoesOnWithoutAName) {
-  make_filled(550);
-  const auto writer = open();
-  std::filesystem::remove(temp_.path() / name_);
-  writer->unlinked();
-  expect_ok(model_.write(*writer, 0, pattern(600, 3)));
-  expect_ok(writer->commit(Durability::durable));
-  EXPECT_EQ(test::read_model(*writer->container())->plain, model_.plain);
-  expect_ok(writer->resize(0));
-  expect_ok(writer->commit(Durability::durable));
-  EXPECT_EQ(writer->container()->chunk_count(), 0);
-  EXPECT_TRUE(std::filesystem::is_empty(temp_.path()));
-}
-
 TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
-  auto builder = test::plain_frame(pattern(250, 1), kChunk);
+  auto builder = test::plain_frame(pattern(250, 1), kWrittenChunk);
   builder.chunksize = 0;
   builder.general_flags = 0x53;
   temp_.write(name_, builder.build());
   auto writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
-  builder = test::plain_frame(pattern(250, 1), kChunk);
+  builder = test::plain_frame(pattern(250, 1), kWrittenChunk);
   builder.general_flags = 0x93;
   temp_.write(name_, builder.build());
   writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr);

@@ -177,7 +177,9 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
     if (number == 0) {
       FileHandle& file = dirty(committed);
       // A sync of what is committed already makes it durable, and no new state.
-      if (kind.ends_with("Sync")) EXPECT_TRUE(filesystem_->flush(file));
+      if (kind.ends_with("Sync")) {
+        EXPECT_TRUE(filesystem_->flush(file));
+      }
       return [this, &file] { return filesystem_->sync(file, false).has_value(); };
     }
     // One of them finds the file, the others do not.
