@@ -52,7 +52,7 @@ codec::Result<void> WriteBack::commit_cut() {
   writer_->abandon();
   if (auto cut = writer_->resize(kept); !cut) return cut;
   if (auto done = commit_counted([this] { return commit_writer(frame::Durability::ordered); }); !done) return done;
-  partly_ = true;
+  partly_ = has_committed_ = true;
   {
     codec::MutexLock lock(mutex_);
     if (auto adopted = adopt_commit(); !adopted) return adopted;
