@@ -130,8 +130,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     const std::uint64_t count = copied.chunks.size();
     const std::uint64_t nbytes = copied.nbytes;
     const bool may_remake = may_be_made_like(copied.like);
-    if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
-    auto stored = writer->store_copied(to_at, std::move(copied), may_remake);
+    auto stored = writer->store_copied(to_at, std::move(copied), may_remake, permit);
     if (!stored) return codec::Failure(stored.error());
     if (!*stored) return by_pages();
     statistics_.chunks_copied.fetch_add(count, std::memory_order_relaxed);

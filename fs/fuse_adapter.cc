@@ -134,7 +134,9 @@ codec::Failure mount_failure(const std::string& mountpoint) {
 }  // namespace
 
 FuseAdapter::FuseAdapter(Filesystem& filesystem, std::function<void()> ready)
-    : filesystem_(filesystem), ready_(std::move(ready)), listings_(std::max(1U, std::thread::hardware_concurrency())) {}
+    : filesystem_(filesystem),
+      ready_(std::move(ready)),
+      listings_(std::max(1U, std::thread::hardware_concurrency() / 2)) {}
 
 FuseAdapter::~FuseAdapter() {
   if (session_ != nullptr) fuse_session_destroy(session_);

@@ -29,8 +29,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "codec/mutex.h"
+#include "codec/turns.h"
 #include "frame/frame_writer.h"
 #include "fs/array_changes.h"
 #include "fs/change_permit.h"
@@ -64,6 +66,7 @@ struct WriteBackShared {
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
   std::function<void()> became_dirty = [] {};  // called when a clean file has something to commit, under its lock
   std::atomic<bool> waits_for_lock{false};     // one program's request does so with all its patience
+  codec::Turns copies{std::max(1U, std::thread::hardware_concurrency())};  // of copied chunks that are in memory
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
@@ -186,7 +189,7 @@ class WriteBack {
   };
   /// Puts them in the place of the bytes from `at` on, and commits. A frame that is empty and has no parameters of its
   /// own is made like theirs if it `may_remake`. False: nothing was done, for they do not fit there.
-  codec::Result<bool> store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake);
+  codec::Result<bool> store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake, ChangePermit& permit);
   /// Commits with a change of metalayers that `change` makes.
   codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
                                   ChangePermit& permit);
@@ -309,7 +312,7 @@ class WriteBack {
   bool takes_copied(std::uint64_t at, std::uint64_t size, const CopiedChunks& copied, bool may_remake) const;
   enum class CopyStart : std::uint8_t { begun, unfit, dirty, behind };
   codec::Result<CopyStart> begin_copy(std::uint64_t at, const CopiedChunks& copied, bool may_remake);
-  codec::Result<void> commit_copied(std::uint64_t at, CopiedChunks copied);
+  codec::Result<void> commit_copied(std::uint64_t at, CopiedChunks copied, ChangePermit& permit);
   void finish_copy(codec::Result<void>& done, std::uint64_t end) REQUIRES(mutex_);
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);

@@ -2,6 +2,7 @@
 //
 // While that is under way programs that would change the file wait: what they write may belong over what is copied.
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "fs/write_back.h"
@@ -11,6 +12,23 @@ namespace {
 
 // How often it is begun again because a program keeps writing.
 constexpr int kStoreAttempts = 5;
+
+/// Chunks that are in memory take a turn to be written; it is kept until the copy is committed. Nothing is waited for
+/// before that with a turn: neither the source nor the lock of the frame.
+class CopyPermit final : public ChangePermit {
+ public:
+  CopyPermit(codec::Turns& turns, ChangePermit& permit) : turns_(turns), permit_(permit) {}
+  codec::Result<void> begin() override {
+    if (!turn_) turn_ = turns_.take();
+    return permit_.begin();
+  }
+  void end() override { permit_.end(); }
+
+ private:
+  codec::Turns& turns_;
+  ChangePermit& permit_;
+  codec::Turns::Turn turn_;
+};
 
 }  // namespace
 
@@ -43,19 +61,22 @@ codec::Result<WriteBack::CopyStart> WriteBack::begin_copy(std::uint64_t at, cons
   return CopyStart::begun;
 }
 
-codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copied) {
+codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copied, ChangePermit& permit) {
   writer_->abandon();
+  CopyPermit in_turn(shared_.copies, permit);
   if (choose_ && writer_->chunk_count() == 0 && has_name_) {
+    if (auto begun = in_turn.begin(); !begun) return begun;
     if (auto made = remake(copied.like); !made) return made;
   }
   auto number = static_cast<std::int64_t>(at / static_cast<std::uint64_t>(copied.like.chunksize));
   for (codec::EncodedChunk& chunk : copied.chunks) {
     if (auto stored = writer_->store(frame::ChunkNumber{number++}, std::move(chunk)); !stored) return stored;
   }
-  return commit_counted([this] { return commit_writer(frame::Durability::ordered); });
+  return commit_counted([&] { return commit_writer(frame::Durability::ordered, in_turn); });
 }
 
-codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake) {
+codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake,
+                                            ChangePermit& permit) {
   if (auto followed = follow(); !followed) return codec::Failure(followed.error());
   {
     codec::MutexLock lock(mutex_);
@@ -69,11 +90,12 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
     if (*begun == CopyStart::unfit) return false;
     if (*begun == CopyStart::behind) {
       commits.unlock();
+      if (auto allowed = permit.begin(); !allowed) return codec::Failure(allowed.error());
       if (auto grown = resize(at); !grown) return codec::Failure(grown.error());
     }
     if (*begun != CopyStart::begun) continue;
     const std::uint64_t end = at + copied.nbytes;
-    auto done = waiting(Wait::lock, [&] { return commit_copied(at, std::move(copied)); });
+    auto done = waiting(Wait::lock, [&] { return commit_copied(at, std::move(copied), permit); });
     has_committed_ = has_committed_ || done;
     if (done) choose_ = nullptr;
     codec::MutexLock lock(mutex_);
@@ -99,7 +121,7 @@ void WriteBack::finish_copy(codec::Result<void>& done, std::uint64_t end) {
     writer_->abandon();
     codec::Error& error = done.error();
     if (error.path.empty()) error.path = place_.path;
-    shared_.once.error(error);
+    if (error.sys != EINTR) shared_.once.error(error);
   }
   // Nobody has written since it began.
   const std::int32_t chunksize = writer_->chunksize();

@@ -255,5 +255,36 @@ TEST_F(FrameCopies, WritersBesideACopyLoseNothing) {
   drop(std::move(from));
 }
 
+/// Of a caller that has been answered for when its change is to begin.
+class RefusedPermit final : public ChangePermit {
+ public:
+  codec::Result<void> begin() override { return codec::io_error(EINTR, "change"); }
+  void end() override {}
+};
+
+TEST_F(FrameCopies, ACopyWhoseCallerHasGoneChangesNothing) {
+  const std::string text = noise(8 * kChunk, 18);
+  const std::string before = noise(6 * kChunk, 19);
+  auto from = make("from", text);
+  auto to = make("to", before);
+  auto empty = create("new");
+  RefusedPermit refused;
+  const auto errors = filesystem_->statistics().failed_commits.load();
+  EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *to, 0, text.size(), refused)), EINTR);
+  EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *to, 7 * kChunk, text.size(), refused)), EINTR);
+  EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *empty, 0, text.size(), refused)), EINTR);
+  EXPECT_EQ(filesystem_->statistics().failed_commits.load(), errors);
+  EXPECT_EQ(read(*to), before);
+  EXPECT_EQ(read(*empty), "");
+  EXPECT_TRUE(write(*empty, 0, "of this program"));
+  EXPECT_EQ(copy(*from, 0, *to, 0, text.size()).value_or(0), text.size());
+  EXPECT_EQ(read(*to), text);
+  drop(std::move(empty));
+  drop(std::move(to));
+  drop(std::move(from));
+  EXPECT_EQ(content("to"), text);
+  EXPECT_EQ(content("new"), "of this program");
+}
+
 }  // namespace
 }  // namespace cframefs::fs

@@ -79,6 +79,7 @@ constexpr Kind kKinds[] = {{"Sync", Call::sync, true},
                            {"SyncOfOneFile", Call::sync, false},
                            {"LockedFrame", Call::lock, true},
                            {"Copy", Call::read, true},
+                           {"CopyToASlowDisk", Call::write, false},
                            {"FirstOpen", Call::read, true},
                            {"Listing", Call::list, true},
                            {"OpenToWrite", Call::read, true},
@@ -208,6 +209,11 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
     if (kind == "Copy") {
       FileHandle& from = keep(open(name, O_RDONLY));
       FileHandle& to = keep(open("copy" + std::to_string(number), O_RDWR));
+      return [this, &from, &to] { return filesystem_->copy_range(from, 0, to, 0, text().size()).has_value(); };
+    }
+    if (kind == "CopyToASlowDisk") {
+      FileHandle& from = keep(open("copy" + std::to_string(number), O_RDONLY));
+      FileHandle& to = keep(open(name, O_RDWR));
       return [this, &from, &to] { return filesystem_->copy_range(from, 0, to, 0, text().size()).has_value(); };
     }
     if (kind.find("Behind") != std::string::npos) return change_of_name(number, kind);
