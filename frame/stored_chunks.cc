@@ -18,6 +18,8 @@ using codec::Failure;
 constexpr std::uint64_t kHeaderWindow = 4096;
 /// What is remembered of each chunk takes memory; nobody has as many chunks in one file.
 constexpr std::size_t kMostChunks = std::size_t{1} << 24;
+// Read at once.
+constexpr std::size_t kOffsetsAtOnce = 8192;
 
 /// The bytes around the header read last.
 class HeaderWindow {
@@ -83,21 +85,25 @@ Result<StoredChunks> walk_chunks(const ByteSource& source, std::uint64_t begin, 
 Result<std::optional<StoredChunks>> read_offsets(const ByteSource& source, std::uint64_t at, std::int64_t count,
                                                  std::uint64_t begin, std::uint64_t gap) {
   if (static_cast<std::uint64_t>(count) > kMostChunks) return std::optional<StoredChunks>();
-  std::vector<std::int64_t> offsets(static_cast<std::size_t>(count));
-  if (auto done = source.read(FileOffset{at}, codec::bytes_of(std::span(offsets))); !done) return Failure(done.error());
-  codec::from_little_endian(std::span(offsets));
-
   StoredChunks chunks;
   chunks.end = source.size();
-  chunks.begins.reserve(offsets.size());
   std::uint64_t least = begin;
-  for (const std::int64_t offset : offsets) {
-    const auto here = static_cast<std::uint64_t>(offset);
-    if (offset < 0 || here < least || here > source.size() || source.size() - here < codec::kMinHeaderLength + gap) {
-      return std::optional<StoredChunks>();
+  // By pieces: a section that is a hole must cost no more than its first offset.
+  std::vector<std::int64_t> offsets(std::min(static_cast<std::size_t>(count), kOffsetsAtOnce));
+  for (auto left = static_cast<std::size_t>(count); left > 0; left -= offsets.size()) {
+    offsets.resize(std::min(left, offsets.size()));
+    const auto bytes = codec::bytes_of(std::span(offsets));
+    if (auto done = source.read(FileOffset{at}, bytes); !done) return Failure(done.error());
+    at += bytes.size();
+    codec::from_little_endian(std::span(offsets));
+    for (const std::int64_t offset : offsets) {
+      const auto here = static_cast<std::uint64_t>(offset);
+      if (offset < 0 || here < least || here > source.size() || source.size() - here < codec::kMinHeaderLength + gap) {
+        return std::optional<StoredChunks>();
+      }
+      chunks.begins.push_back(here);
+      least = here + codec::kMinHeaderLength + gap;
     }
-    chunks.begins.push_back(here);
-    least = here + codec::kMinHeaderLength + gap;
   }
   return std::optional<StoredChunks>(std::move(chunks));
 }

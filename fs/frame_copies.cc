@@ -18,8 +18,7 @@ namespace {
 
 // Less than this is not worth a commit, unless it is a whole file.
 constexpr std::uint64_t kLeastCopied = std::uint64_t{256} << 10;
-// Stored bytes that are held at once; a part of what may be dirty at all if that is less. Commits of smaller parts,
-// many at once, were measured to keep small requests waiting far longer.
+// Stored bytes that one copy holds at once, and the share of dirty_limit that all copies together do.
 constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHeldShare = 4;
 // How often it is begun again because the source changed meanwhile.
@@ -78,7 +77,7 @@ WriteBack::CopiedChunks chunks_at(const Generation& generation, std::uint64_t at
   if (end - at < kLeastCopied && (at != 0 || end != size)) return copied;
   copied.like = {frame::encode_parameters(parameters), parameters.chunksize, {}};
   std::uint64_t held = 0;
-  while (at < end && held < most) {
+  while (at < end && (held < most || copied.chunks.empty())) {
     const std::uint64_t whole = std::min(chunksize, size - at);
     if (whole > end - at) break;
     const auto nbytes = static_cast<std::int32_t>(whole);
@@ -87,6 +86,7 @@ WriteBack::CopiedChunks chunks_at(const Generation& generation, std::uint64_t at
     if (!chunk) break;
     held += chunk->bytes.size();
     copied.nbytes += whole;
+    copied.stored_bytes = held;
     copied.chunks.push_back(std::move(*chunk));
     at += whole;
   }
@@ -117,12 +117,13 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
   if (!to.writable) return codec::io_error(EBADF, "copy_file_range");
   if (!from.frame || !to.frame) return by_pages();
   const std::shared_ptr<WriteBack> writer = to.frame->write_back();
-  const std::uint64_t most = std::min(kMostHeld, write_back_.dirty_limit / kHeldShare);
   for (int attempt = 0; attempt < kCopyAttempts; ++attempt) {
     auto before = state_to_copy(from);
     if (!before) return codec::Failure(before.error());
-    WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, most);
+    CopyMemory::Share share(write_back_.copy_memory, write_back_.dirty_limit / kHeldShare, kMostHeld);
+    WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
     if (copied.chunks.empty()) return by_pages();
+    share.settle(copied.stored_bytes);
     // Of a file that somebody else has changed meanwhile, neither bytes nor places count.
     auto after = state_to_copy(from);
     if (!after) return codec::Failure(after.error());

@@ -18,7 +18,7 @@ from mounting import Mount, output
 MIB = 1 << 20
 FILE_BYTES = 160 * MIB
 READS = 1500
-BEYOND = 64 * MIB  # what a mount may take for itself
+BEYOND = 96 * MIB  # what a mount may take for itself
 
 
 class Group:
@@ -151,6 +151,18 @@ class Memory(unittest.TestCase):
                 os.pwrite(file.fileno(), b"changed", at)
         self.written[name] = hashlib.sha256(content).hexdigest()
 
+    def copies(self, mount, number):
+        """Of frames, as they are stored, into new files."""
+        source = mount / ("large" if number % 2 else "small")
+        with open(source, "rb") as shown, open(self.plain, "rb") as plain:
+            digest = hashlib.file_digest(plain, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(plain.read())
+            name = f"copied-{number}"
+            with open(mount / name, "wb") as copy:
+                left = FILE_BYTES
+                while left > 0:
+                    left -= os.copy_file_range(shown.fileno(), copy.fileno(), left)
+        self.written[name] = digest.hexdigest()
+
     def check_stored(self):
         self.assertEqual(self.failures, [])
         for name, digest in self.written.items():
@@ -180,9 +192,10 @@ class Memory(unittest.TestCase):
         cache, dirty = 32 * MIB, 32 * MIB
         with Mount(self.source, f"cache_size={cache}", f"dirty_limit={dirty}", "stats=on") as mount:
             self.load(mount, [self.writes] * 4 + [self.changes_here_and_there] * 2 + [self.reads_in_order] * 4 +
-                      [self.reads_at_random] * 4)
-            taken = {"peak": mount.status("VmHWM"), "bound": cache + 2 * dirty + BEYOND, **mount.statistics()}
+                      [self.reads_at_random] * 4 + [self.copies] * 8)
+            taken = {"peak": mount.status("VmHWM"), "bound": cache + dirty + BEYOND, **mount.statistics()}
         self.check_stored()
+        print(f"peak {taken['peak'] / MIB:.1f} MiB", flush=True)
         self.assertLessEqual(taken["peak"], taken["bound"], json.dumps(taken))
 
 
