@@ -68,7 +68,7 @@ struct WriteBackShared {
   std::function<void()> became_dirty = [] {};  // called when a clean file has something to commit, under its lock
   std::atomic<bool> waits_for_lock{false};     // one program's request does so with all its patience
   codec::Turns copies{std::max(1U, std::thread::hardware_concurrency())};  // of copied chunks that are in memory
-  CopyMemory copy_memory{};                                                  // within dirty_limit, too
+  CopyMemory copy_memory{};                                                // within dirty_limit, too
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
