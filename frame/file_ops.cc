@@ -82,8 +82,12 @@ class SystemFiles final : public FileOps {
 
   Result<int> reopen(int fd, int flags) override {
     const int again = uninterrupted([&] { return ::open(link_of(fd).c_str(), (flags & ~O_NOFOLLOW) | O_CLOEXEC); });
-    if (again < 0) return io_error(errno, "open");
-    return again;
+    if (again >= 0) return again;
+    const int error = errno;
+    if (error == ENOENT && ::access("/proc/self/fd", F_OK) != 0) {
+      return codec::unsupported("/proc is not mounted, and files are reopened by /proc/self/fd");
+    }
+    return io_error(error, "open");
   }
 
   Result<std::vector<std::uint8_t>> handle_of(int fd) override {

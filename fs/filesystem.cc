@@ -67,7 +67,19 @@ codec::Result<void> Filesystem::check_single_source() const {
   return codec::Failure(std::move(error));
 }
 
+/// Without /proc a mount would answer every call with an error.
+codec::Result<void> Filesystem::check_reopening() {
+  const auto root = files_.open_named("/", O_PATH);
+  if (!root) return codec::Failure(root.error());
+  const frame::Descriptor held(files_, *root);
+  const auto again = files_.reopen(held.fd(), O_PATH);
+  if (!again) return codec::Failure(again.error());
+  const frame::Descriptor closed(files_, *again);
+  return {};
+}
+
 codec::Result<void> Filesystem::open_source(bool root_is_file) {
+  if (auto checked = check_reopening(); !checked) return checked;
   if (auto opened = tree_.open(); !opened) return opened;
   if (root_is_file && !tree_.is_single_file()) {
     codec::Failure failure = codec::invalid("the mount point is a file, but the source is a folder");

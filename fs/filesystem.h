@@ -202,6 +202,7 @@ class Filesystem {
     const std::string& name() const { return place.name; }
   };
 
+  codec::Result<void> check_reopening();
   codec::Result<void> check_single_source() const;
   /// Bytes of the longest name that an entry can be made with.
   std::size_t longest_name() const;

@@ -472,6 +472,14 @@ class Failing(Folder):
         self.addCleanup(lambda: is_mounted(self.mountpoint) and unmount(self.mountpoint))
         self.assertNotEqual(done.returncode, 0)
 
+    def test_without_proc(self):
+        """Files are reopened by /proc/self/fd; a mount in which every call fails must not come about."""
+        alone = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", "--map-root-user")
+        done = mounting.run(*alone, "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"', mounting.CFRAMEFS,
+                            self.source, self.mountpoint)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.decode(), "cframefs: /proc is not mounted, and files are reopened by /proc/self/fd\n")
+
 
 class SingleFile(Folder):
     def setUp(self):
