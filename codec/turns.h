@@ -11,6 +11,7 @@
 // Thread safety: internally synchronised. A thread must not take a second turn of the same object while it has one.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -43,6 +44,9 @@ class Turns {
     Turns* turns_ = nullptr;
   };
 
+  /// Far longer than a turn takes that computes and copies alone.
+  static constexpr std::chrono::milliseconds kPatience{100};
+
   /// `has_room`: asked, while a turn is taken, whether there is room for another one; empty: always. It is called with
   /// the lock held.
   explicit Turns(std::size_t most, std::function<bool()> has_room = nullptr)
@@ -63,11 +67,18 @@ class Turns {
     }
     line_.erase(place);
     ++taken_;
+    moved_at_ = Clock::now().time_since_epoch().count();
     if (!line_.empty() && taken_ < most_) changed_.notify_all();
     return Turn(this);
   }
   Turn take() {
     return take([] { return true; });
+  }
+  /// Waits as long as turns are taken and given back: an empty turn once neither has happened for about `patience`. For
+  /// work that goes on without one, because those that have the turns may wait for a disk that does not answer.
+  template <class Wanted>
+  Turn take_while_they_move(std::chrono::milliseconds patience, const Wanted& is_wanted) {
+    return take([&] { return Clock::now().time_since_epoch() - Clock::duration(moved_at_) < patience && is_wanted(); });
   }
   /// Whether a thread waits for a turn.
   bool is_waited_for() const {
@@ -76,6 +87,8 @@ class Turns {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   // What makes room does not tell.
   static constexpr std::chrono::milliseconds kRoomPause{2};
   static constexpr std::chrono::milliseconds kWantedPause{50};
@@ -88,6 +101,7 @@ class Turns {
     {
       MutexLock lock(mutex_);
       --taken_;
+      moved_at_ = Clock::now().time_since_epoch().count();
       is_waited_for = !line_.empty();
     }
     if (is_waited_for) changed_.notify_all();
@@ -99,6 +113,7 @@ class Turns {
   Condition changed_;
   std::list<char> line_ GUARDED_BY(mutex_);  // a place for each thread that waits
   std::size_t taken_ GUARDED_BY(mutex_) = 0;
+  std::atomic<Clock::rep> moved_at_{0};  // when a turn was last taken or given back; changed under the mutex
 };
 
 }  // namespace cframefs::codec

@@ -18,7 +18,7 @@ using codec::Failure;
 constexpr std::uint64_t kHeaderWindow = 4096;
 /// What is remembered of each chunk takes memory; nobody has as many chunks in one file.
 constexpr std::size_t kMostChunks = std::size_t{1} << 24;
-// Read at once.
+// How many offsets are read at once.
 constexpr std::size_t kOffsetsAtOnce = 8192;
 
 /// The bytes around the header read last.
@@ -105,6 +105,7 @@ Result<std::optional<StoredChunks>> read_offsets(const ByteSource& source, std::
       least = here + codec::kMinHeaderLength + gap;
     }
   }
+  chunks.begins.shrink_to_fit();  // it is kept for as long as the file is open
   return std::optional<StoredChunks>(std::move(chunks));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 #include "codec/chunk_header.h"
@@ -86,11 +87,15 @@ WriteBack::CopiedChunks chunks_at(const Generation& generation, std::uint64_t at
     if (!chunk) break;
     held += chunk->bytes.size();
     copied.nbytes += whole;
-    copied.stored_bytes = held;
     copied.chunks.push_back(std::move(*chunk));
     at += whole;
   }
   return copied;
+}
+
+std::uint64_t held_by(const WriteBack::CopiedChunks& copied) {
+  return std::accumulate(copied.chunks.begin(), copied.chunks.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const auto& chunk) { return sum + chunk.bytes.size(); });
 }
 
 }  // namespace
@@ -120,10 +125,12 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
   for (int attempt = 0; attempt < kCopyAttempts; ++attempt) {
     auto before = state_to_copy(from);
     if (!before) return codec::Failure(before.error());
-    CopyMemory::Share share(write_back_.copy_memory, write_back_.dirty_limit / kHeldShare, kMostHeld);
+    const std::uint64_t size = (*before)->view().size();
+    const std::uint64_t wanted = std::min({kMostHeld, length, size - std::min(size, from_at)});
+    CopyMemory::Share share(write_back_.copy_memory, write_back_.dirty_limit / kHeldShare, wanted);
     WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
     if (copied.chunks.empty()) return by_pages();
-    share.settle(copied.stored_bytes);
+    share.settle(held_by(copied));
     // Of a file that somebody else has changed meanwhile, neither bytes nor places count.
     auto after = state_to_copy(from);
     if (!after) return codec::Failure(after.error());

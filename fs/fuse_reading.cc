@@ -96,14 +96,15 @@ struct Listing {
     return i == 1 ? filesystem.parent_inode(directory)
                   : filesystem.shown_inode(directory, directory.entries[i - 2].stored);
   }
-  /// An empty turn for a small directory, and if the caller is gone.
+  /// An empty turn for a small directory, if the caller is gone, and if others keep theirs.
   codec::Turns::Turn take_turn() const {
     {
       codec::MutexLock lock(directory.mutex);
       if (!filesystem.is_large(directory)) return {};
     }
     PendingRequest* const pending = PendingRequest::current();
-    return this_adapter().listings().take([pending] { return pending->is_waited_for(); });
+    return this_adapter().listings().take_while_they_move(codec::Turns::kPatience,
+                                                          [pending] { return pending->is_waited_for(); });
   }
   std::size_t size() const REQUIRES(directory.mutex) { return directory.entries.size() + 2; }
   const char* name(std::size_t i) const REQUIRES(directory.mutex) {

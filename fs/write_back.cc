@@ -153,10 +153,8 @@ bool WriteBack::is_stale() {
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   const auto used = [this] { return shared_.dirty_bytes.load(std::memory_order_relaxed); };
-  // As much again may be taken by encoded chunks of a commit. What copies hold is a quarter of the limit, or little
-  // more.
-  const std::uint64_t copied = std::min(shared_.copy_memory.held(), shared_.dirty_limit / 2);
-  const std::uint64_t bound = (shared_.dirty_limit - copied) / 2;
+  // As much again may be taken by encoded chunks of a commit.
+  const std::uint64_t bound = shared_.dirty_limit / 2;
   if (used() + bytes > bound / 2) shared_.wake();
   if (used() + bytes <= bound) return {};
   // A little for each file that has little, so that its program does not wait for the commit of another one's much.

@@ -53,7 +53,7 @@ struct WriteBackShared {
   OnceLog& once;
   std::shared_ptr<frame::IndexCache> index_cache;
   std::function<std::uint64_t()> next_generation;
-  std::uint64_t dirty_limit = 0;              // bound on dirty_bytes, what commits make of them, and copy_memory
+  std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // plain chunks that are not committed
   std::function<void()> wake;                 // tells the flusher that there is something for it to do
   /// Commits the largest files until no more than `most` bytes are dirty. What cannot be committed is passed over.
@@ -67,8 +67,8 @@ struct WriteBackShared {
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
   std::function<void()> became_dirty = [] {};  // called when a clean file has something to commit, under its lock
   std::atomic<bool> waits_for_lock{false};     // one program's request does so with all its patience
-  codec::Turns copies{std::max(1U, std::thread::hardware_concurrency())};  // of copied chunks that are in memory
-  CopyMemory copy_memory{};                                                // within dirty_limit, too
+  codec::Turns copy_turns{std::max(1U, std::thread::hardware_concurrency())};  // to write chunks that are in memory
+  CopyMemory copy_memory{};                                                    // of chunks that copies hold
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
@@ -188,7 +188,6 @@ class WriteBack {
     frame::NewFrame like;  // how that frame is made
     std::vector<codec::EncodedChunk> chunks;
     std::uint64_t nbytes = 0;
-    std::uint64_t stored_bytes = 0;  // that the chunks hold in memory
   };
   /// Puts them in the place of the bytes from `at` on, and commits. A frame that is empty and has no parameters of its
   /// own is made like theirs if it `may_remake`. False: nothing was done, for they do not fit there.

@@ -13,13 +13,13 @@ namespace {
 // How often it is begun again because a program keeps writing.
 constexpr int kStoreAttempts = 5;
 
-/// Chunks that are in memory take a turn to be written; it is kept until the copy is committed. Nothing is waited for
-/// before that with a turn: neither the source nor the lock of the frame.
+/// Chunks that are in memory take a turn to be written, and keep it until they are committed: a crowd of copies leaves
+/// time for other requests. A turn is taken when the frame is about to change, so that none waits for a lock with it.
 class CopyPermit final : public ChangePermit {
  public:
   CopyPermit(codec::Turns& turns, ChangePermit& permit) : turns_(turns), permit_(permit) {}
   codec::Result<void> begin() override {
-    if (!turn_) turn_ = turns_.take();
+    if (!turn_) turn_ = turns_.take_while_they_move(codec::Turns::kPatience, [] { return true; });
     return permit_.begin();
   }
   void end() override { permit_.end(); }
@@ -63,15 +63,16 @@ codec::Result<WriteBack::CopyStart> WriteBack::begin_copy(std::uint64_t at, cons
 
 codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copied, ChangePermit& permit) {
   writer_->abandon();
-  CopyPermit in_turn(shared_.copies, permit);
   if (choose_ && writer_->chunk_count() == 0 && has_name_) {
-    if (auto begun = in_turn.begin(); !begun) return begun;
+    if (auto begun = permit.begin(); !begun) return begun;
     if (auto made = remake(copied.like); !made) return made;
+    permit.end();
   }
   auto number = static_cast<std::int64_t>(at / static_cast<std::uint64_t>(copied.like.chunksize));
   for (codec::EncodedChunk& chunk : copied.chunks) {
     if (auto stored = writer_->store(frame::ChunkNumber{number++}, std::move(chunk)); !stored) return stored;
   }
+  CopyPermit in_turn(shared_.copy_turns, permit);
   return commit_counted([&] { return commit_writer(frame::Durability::ordered, in_turn); });
 }
 
@@ -92,6 +93,7 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
       commits.unlock();
       if (auto allowed = permit.begin(); !allowed) return codec::Failure(allowed.error());
       if (auto grown = resize(at); !grown) return codec::Failure(grown.error());
+      permit.end();
     }
     if (*begun != CopyStart::begun) continue;
     const std::uint64_t end = at + copied.nbytes;

@@ -41,6 +41,34 @@ TEST(Turns, NoMoreThanThatManyAtOnceAndEachComesToIts) {
   EXPECT_EQ(done.load(), 8 * 200);
 }
 
+TEST(Turns, OneThatIsKeptIsNotWaitedForForEver) {
+  Turns turns(1);
+  const auto always = [] { return true; };
+  Turns::Turn taken = turns.take_while_they_move(std::chrono::milliseconds(10), always);
+  EXPECT_TRUE(taken);
+  EXPECT_FALSE(turns.take_while_they_move(std::chrono::milliseconds(10), always));
+  EXPECT_FALSE(turns.is_waited_for());
+  taken = Turns::Turn();
+  EXPECT_TRUE(turns.take_while_they_move(std::chrono::milliseconds(10), always));
+}
+
+TEST(Turns, WhileTheyMoveTheyAreWaitedFor) {
+  Turns turns(1);
+  std::atomic<int> without{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 20; ++i) {
+    threads.emplace_back([&] {
+      // All together take far longer than the patience of each.
+      const Turns::Turn turn = turns.take_while_they_move(std::chrono::seconds(1), [] { return true; });
+      if (!turn) ++without;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(without.load(), 0);
+}
+
 TEST(Turns, OneThatIsNoLongerWantedLeavesTheLine) {
   Turns turns(1);
   Turns::Turn taken = turns.take();

@@ -1,6 +1,7 @@
 // Memory for what copies hold: a bound for all together, for which none waits long.
 #include "fs/copy_memory.h"
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -37,6 +38,24 @@ TEST(CopyMemory, WhatOthersKeepIsNotWaitedForForEver) {
   const CopyMemory::Share third(memory, 100, 60);
   EXPECT_EQ(third.bytes(), 0U);
   EXPECT_EQ(memory.held(), 100U);
+}
+
+TEST(CopyMemory, ACrowdBehindWhatOthersKeepWaitsAtOnceAndNotInTurn) {
+  CopyMemory memory;
+  const CopyMemory::Share kept(memory, 100, 100);
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> copies;
+  for (int copy = 0; copy < 64; ++copy) {
+    copies.emplace_back([&memory] {
+      CopyMemory::Share share(memory, 100, 60);
+      EXPECT_EQ(share.bytes(), 0U);
+      share.settle(10);  // a chunk
+    });
+  }
+  for (std::thread& copy : copies)
+    copy.join();
+  // One after the other would take 64 times as long as one.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 32 * CopyMemory::kPatience);
 }
 
 TEST(CopyMemory, ACrowdHoldsNoMoreThanAllAtOnce) {

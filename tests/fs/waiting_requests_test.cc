@@ -79,7 +79,8 @@ constexpr Kind kKinds[] = {{"Sync", Call::sync, true},
                            {"SyncOfOneFile", Call::sync, false},
                            {"LockedFrame", Call::lock, true},
                            {"Copy", Call::read, true},
-                           {"CopyToASlowDisk", Call::write, false},
+                           {"CopyToASlowDisk", Call::write, true},
+                           {"CopyToALockedFrame", Call::lock, true},
                            {"FirstOpen", Call::read, true},
                            {"Listing", Call::list, true},
                            {"OpenToWrite", Call::read, true},
@@ -211,7 +212,7 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
       FileHandle& to = keep(open("copy" + std::to_string(number), O_RDWR));
       return [this, &from, &to] { return filesystem_->copy_range(from, 0, to, 0, text().size()).has_value(); };
     }
-    if (kind == "CopyToASlowDisk") {
+    if (kind.starts_with("CopyTo")) {
       FileHandle& from = keep(open("copy" + std::to_string(number), O_RDONLY));
       FileHandle& to = keep(open(name, O_RDWR));
       return [this, &from, &to] { return filesystem_->copy_range(from, 0, to, 0, text().size()).has_value(); };
