@@ -23,6 +23,10 @@ const char* const kMetadata = "metadata";
 /// A chunk is read in pieces of this size to be held against its digest.
 constexpr std::size_t kPiece = std::size_t{64} << 10;
 
+/// A chunk that does not compress takes a header more than its plain bytes. A chunk that says that it takes far more is
+/// damaged, and its digest would be computed over whatever lies behind it, which may be a hole of any length.
+constexpr std::uint64_t kMaxOverhead = std::uint64_t{64} << 10;
+
 class DigestVerifier final : public ChunkVerifier {
  public:
   DigestVerifier(DigestKind kind, std::int64_t count)
@@ -33,6 +37,11 @@ class DigestVerifier final : public ChunkVerifier {
     std::atomic<std::uint64_t>& word = good_[number / kBits];
     const std::uint64_t bit = std::uint64_t{1} << (number % kBits);
     if ((word.load(std::memory_order_relaxed) & bit) != 0) return {};
+    const std::uint64_t max_cbytes = 2 * static_cast<std::uint64_t>(place.nbytes) + kMaxOverhead;
+    if (cbytes > max_cbytes) {
+      return corrupt("chunk of " + std::to_string(cbytes) + " bytes for " + std::to_string(place.nbytes) +
+                     " plain bytes, at most " + std::to_string(max_cbytes) + " are expected");
+    }
     const auto same = matches(place, cbytes);
     if (!same) return Failure(same.error());
     if (!*same) return corrupt(std::string(digest_name(kind_)) + " of the chunk does not match");

@@ -129,6 +129,9 @@ void read_first_block(const frame::Container& container) {
   if (!reader || (*reader)->decoder().block_count() == 0) return;
   const auto size = static_cast<std::size_t>((*reader)->decoder().block_range(0).size());
   if (size > kMostBlock) return;
+  const auto place = container.place(span->chunk);
+  const bool has_digest = place && place->verifier;  // of the whole chunk
+  if (has_digest && (*reader)->decoder().nbytes() > kMostBlock) return;
   codec::DecodeContext context;
   std::vector<std::uint8_t> plain(size);
   const codec::ByteSpan out = plain;
