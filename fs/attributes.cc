@@ -44,8 +44,12 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
     if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("it does not lie where it did") : probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
     if (again) {
-      // What a stale writer holds is seen by the programs alone that have the file open.
-      if (writer->is_stale()) writer.reset();
+      // What a stale writer holds is seen by the programs alone that have the file open. One that has been closed is
+      // stale, too, and there may be another.
+      if (writer->is_stale()) {
+        const std::shared_ptr<WriteBack> now = write_back_of(node);
+        writer = now != writer ? now : nullptr;
+      }
       continue;
     }
     const bool is_root = node.id == kRootNode;

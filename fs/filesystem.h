@@ -353,6 +353,10 @@ class Filesystem {
   codec::Result<HeldDirectory> walk(NodeId folder, std::string path);
   bool is_damaged_small(const Generation& generation);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
+  /// Whether the last change of its frame came through this mount.
+  bool was_changed_here(const FileHandle& handle) const;
+  /// The error of a read that never saw one state alone; logged.
+  codec::Failure kept_changing(const Generation& generation);
   codec::Result<void> read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at, std::size_t length,
                                    Reply& reply);
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);

@@ -18,6 +18,8 @@ namespace {
 constexpr int kOpenAttempts = 20;
 constexpr auto kOpenPause = std::chrono::milliseconds(1);
 constexpr int kReadAttempts = 5;
+// The same for changes that came through this mount, of which each is another program's open, write and close.
+constexpr int kReadAttemptsBesideWriters = 1000;
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
 constexpr std::uint64_t kKernelPage = 4096;
@@ -56,6 +58,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
     std::shared_ptr<OpenFrame> stale;
     if (const auto writer = frame ? frame->write_back() : nullptr) {
       if (!writer->is_stale()) return frame;
+      if (frame->write_back() != writer && attempt < kOpenAttempts) continue;  // it has been closed meanwhile
       stale = frame;
     }
     // What is read to open the frame is no access of the program's.
@@ -264,40 +267,58 @@ codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writ
 codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
   ReadsUnderWay::Mark& mark = reply.mark();
   if (!handle.leaves_access_time && !handle.was_read.exchange(true)) files_.note_access(handle.frame->file()->fd());
-  codec::Result<std::shared_ptr<const Generation>> generation;
+  codec::Result<std::shared_ptr<const Generation>> generation = nullptr;
+  int foreign_states = 0;
   for (int attempt = 1;; ++attempt) {
+    const bool is_last = foreign_states + 1 >= kReadAttempts || attempt >= kReadAttemptsBesideWriters;
     // A writer keeps the states that it is read from. One that has come meanwhile may have made it impossible to open
     // the frame between two of its commits.
     if (const auto writer = handle.frame->write_back()) {
       mark.close();
-      return read_written(handle, *writer, at, length, reply);
+      auto done = read_written(handle, *writer, at, length, reply);
+      const bool is_stale = !done && done.error().kind == codec::ErrorKind::stale;
+      // Closed meanwhile, it no longer knows which changes are the mount's own.
+      if (!is_stale || is_last || handle.frame->write_back() == writer) return done;
+      mark.reopen();
+      reply.clear();
+      generation = nullptr;
+      continue;
     }
-    if (attempt == 1) generation = current_generation(handle);
+    if (!generation || *generation == nullptr) generation = current_generation(handle);
     if (!generation) {
-      const bool keeps_changing = generation.error().kind == codec::ErrorKind::stale && attempt < kReadAttempts;
+      const bool keeps_changing = generation.error().kind == codec::ErrorKind::stale && !is_last;
       if (!keeps_changing && !handle.frame->write_back()) return codec::Failure(generation.error());
-      generation = current_generation(handle);
+      if (!was_changed_here(handle)) ++foreign_states;
       continue;
     }
     const ReadRoute::Manner manner = handle.ahead->note(*generation, at, length);
     auto done = route_.read(**generation, frame::FlatOffset{at}, length, reply, manner);
+    if (!done && ReadPermit::is_refusal(done.error())) return done;
     // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
     mark.close();
     auto now = current_generation(handle, Look::after_read);
     if (now && (*now)->id() == (*generation)->id()) {
-      if (!done && !ReadPermit::is_refusal(done.error())) handle.node->pages.note_damage();
+      if (!done) handle.node->pages.note_damage();
       return done;
     }
     mark.reopen();
     reply.clear();
-    if (now && attempt == kReadAttempts) {
-      codec::Failure failure = codec::stale("the file kept changing while it was read");
-      failure.value().path = now.value()->path();
-      once_.error(failure.value());
-      return failure;
-    }
+    if (now && is_last) return kept_changing(**now);
+    if (!was_changed_here(handle)) ++foreign_states;
     generation = std::move(now);
   }
+}
+
+bool Filesystem::was_changed_here(const FileHandle& handle) const {
+  const auto identity = tree_.identity(handle.frame->file()->fd(), handle.node->kind);
+  return identity && handle.node->pages.is_own(*identity);
+}
+
+codec::Failure Filesystem::kept_changing(const Generation& generation) {
+  codec::Failure failure = codec::stale("the file kept changing while it was read");
+  failure.value().path = generation.path();
+  once_.error(failure.value());
+  return failure;
 }
 
 codec::Result<std::uint64_t> Filesystem::seek_frame(FileHandle& handle, std::uint64_t from, bool hole) {

@@ -76,11 +76,19 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
   };
   for (int attempt = 1;; ++attempt) {
     if (const auto writer = write_back_of(node)) {
+      bool is_closed = false;
       // Found between two commits: each may put a new file in place.
-      return writer->change_file([&] {
+      auto done = writer->change_file([&] {
+        // One that has closed does not tell the next writer that the change is the mount's own. One that comes from here
+        // on waits for the change, and looks at the file after it: start_writing().
+        codec::MutexLock own(node.change_mutex);
+        is_closed = write_back_of(node) != writer;
+        if (is_closed) return codec::Result<void>();
         const auto file = find();
         return file ? change((*file)->fd()) : codec::Failure(file.error());
       });
+      if (is_closed) continue;
+      return done;
     }
     const auto file = find();
     if (!file) return codec::Failure(file.error());

@@ -202,7 +202,8 @@ class WriteBack {
   /// Forgets what is not committed, and answers whether there was something; unless it `may` not be, which is asked
   /// when no program can change anything. So what a program that comes meanwhile has written stays.
   std::optional<bool> discard(const std::function<bool()>& may);
-  /// No program writes through this any more: other programs are told so at once, however long it is kept.
+  /// No program writes through this any more: other programs are told so at once, however long it is kept. It is stale
+  /// from then on, and follows no change.
   void close();
 
   /// Holds commits off while the frame's name is changed.

@@ -81,6 +81,11 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
 
 void WriteBack::close() {
   const std::lock_guard commits(commit_mutex_);
+  {
+    // From here on the next writer's commits would be taken for another program's.
+    codec::MutexLock lock(mutex_);
+    stale_ = true;
+  }
   writer_->stop_staying_open();
 }
 

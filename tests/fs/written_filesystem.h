@@ -90,6 +90,7 @@ class BrokenDisk final : public test::ForwardingFiles {
   }
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
     if (Gate* gate = read_gate) gate->pass();
+    if (before_read && asking == std::this_thread::get_id()) before_read();
     return ForwardingFiles::pread(fd, into, at);
   }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
@@ -120,6 +121,7 @@ class BrokenDisk final : public test::ForwardingFiles {
   std::function<void()> at_refused_lock;  // in the thread that asks for it
   std::atomic<int> locks_tried{0};
   std::function<void()> after_status;  // for calls of `asking`, which sets it
+  std::function<void()> before_read;   // the same
   const std::thread::id asking = std::this_thread::get_id();
   std::atomic<int> write_error{0};
   std::atomic<int> writes_left{-1};  // then the disk is full; negative: it never is
