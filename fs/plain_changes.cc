@@ -79,8 +79,8 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
       bool is_closed = false;
       // Found between two commits: each may put a new file in place.
       auto done = writer->change_file([&] {
-        // One that has closed does not tell the next writer that the change is the mount's own. One that comes from here
-        // on waits for the change, and looks at the file after it: start_writing().
+        // One that has closed does not tell the next writer that the change is the mount's own. One that comes from
+        // here on waits for the change, and looks at the file after it: start_writing().
         codec::MutexLock own(node.change_mutex);
         is_closed = write_back_of(node) != writer;
         if (is_closed) return codec::Result<void>();
