@@ -13,6 +13,11 @@ inline constexpr std::string_view kPackSuffix = ".blp";
 inline constexpr std::array<std::string_view, 8> kContainerSuffixes = {".b2",        ".b2b",   ".b2f",   kPackSuffix,
                                                                        kArraySuffix, ".blosc", ".cdata", ".b2frame"};
 
+/// Of the stores of python-blosc2, which are no containers but hold some.
+inline constexpr std::string_view kZipStoreSuffix = ".b2z";
+inline constexpr std::string_view kEmbedStoreSuffix = ".b2e";
+inline constexpr std::string_view kFolderStoreSuffix = ".b2d";
+
 /// The suffix of a name that has more than a suffix; empty if it is none of these.
 constexpr std::string_view container_suffix(std::string_view name) {
   for (const std::string_view suffix : kContainerSuffixes) {
