@@ -1,6 +1,7 @@
 // Calls that change something: what lies in a store is read-only, all else goes to the files below.
 #include <cerrno>
 
+#include "frame/layer_attributes.h"
 #include "frame/store_files.h"
 
 namespace cframefs::frame {
@@ -75,13 +76,13 @@ Result<void> StoreFiles::set_times(int fd, const std::array<struct timespec, 2>&
 
 Result<void> StoreFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
   if (auto outside = check_changeable(fd, "setxattr"); !outside) return outside;
-  if (name.starts_with(kVlmetaAttribute) && opened(fd)) return io_error(EROFS, "setxattr");
+  if (is_vlmetalayer_attribute(name) && opened(fd)) return io_error(EROFS, "setxattr");
   return base_.set_attribute(fd, name, value, flags);
 }
 
 Result<void> StoreFiles::remove_attribute(int fd, const std::string& name) {
   if (auto outside = check_changeable(fd, "removexattr"); !outside) return outside;
-  if (name.starts_with(kVlmetaAttribute) && opened(fd)) return io_error(EROFS, "removexattr");
+  if (is_vlmetalayer_attribute(name) && opened(fd)) return io_error(EROFS, "removexattr");
   return base_.remove_attribute(fd, name);
 }
 
