@@ -379,9 +379,8 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
   if (value == nullptr) {
     content->resize(*without);
   } else {
-    content =
-        frame::with_layer_part(std::move(*content), part,
-                               codec::ByteView(reinterpret_cast<const std::uint8_t*>(value->data()), value->size()));
+    const std::vector<std::uint8_t> bytes(value->begin(), value->end());
+    content = frame::with_layer_part(std::move(*content), part, bytes);
     if (!content) return codec::Failure(content.error());
   }
   return writer.set_vlmetalayer(part.layer, *content);
