@@ -15,7 +15,10 @@
 //
 // NO_MEMORY names a file: while it is there, no request can be received for want of memory, which makes the file
 // NO_MEMORY + ".reached".
+//
+// NO_INOTIFY: no directory can be watched, as where the limit on watches is reached.
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -108,6 +111,13 @@ extern "C" ssize_t read(int fd, void* into, std::size_t size) {
   const ssize_t got = real(fd, into, size);
   if (got < 0 && errno == ENODEV && !given("ABORTED_READS").empty()) errno = ECONNABORTED;
   return got;
+}
+
+extern "C" int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {
+  static const auto real = next<int (*)(int, const char*, std::uint32_t)>("inotify_add_watch");
+  if (given("NO_INOTIFY").empty()) return real(fd, path, mask);
+  errno = ENOSPC;
+  return -1;
 }
 
 extern "C" int fsync(int fd) {
