@@ -259,6 +259,10 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
   return summarise_frame(bytes, bytes_from(*index_status, FileOffset{0}), ContainerKind::sframe);
 }
 
+bool begins_container(ByteView first, std::uint64_t size) {
+  return has_frame_magic(first) || has_bloscpack_magic(first) || parse_bare_chunk(first, size, true).has_value();
+}
+
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin,
                                                         bool old_bitshuffle,

@@ -32,6 +32,9 @@ struct Summary {
 /// Looks at the open file or folder `fd`. kind none: not a container. corruption: a container whose header is damaged.
 Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
 
+/// Whether a file of `size` bytes that begins with `first` (64 of them, or all) is told to be a container.
+bool begins_container(ByteView first, std::uint64_t size);
+
 /// Opens the container in the open file or folder `fd` (shared, kept open by the container). A file of 0 bytes is an
 /// empty frame; summarise() knows nothing of it, for only its name says that it is one (is_frame_name()). `begin`:
 /// where the frame starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <linux/limits.h>
 
 #include "frame/cframe.h"
+#include "frame/layer_attributes.h"
 #include "frame/open.h"
 #include "frame/posix_acl.h"
 #include "frame/store_files.h"
@@ -32,16 +32,6 @@ bool is_as_readable(const struct stat& file, const struct stat& folder) {
 }
 
 }  // namespace
-
-Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& name) {
-  const auto length = container.vlmetalayer_length(name);
-  if (!length && length.error().kind == ErrorKind::invalid) return io_error(ENODATA, "getxattr");
-  if (!length) return Failure(length.error());
-  if (*length > XATTR_SIZE_MAX) return io_error(E2BIG, "getxattr");
-  const auto content = container.vlmetalayer(name);
-  if (!content) return Failure(content.error());
-  return std::string(content->begin(), content->end());
-}
 
 bool StoreFiles::is_itself(int fd, const Opened& opened) const {
   if (opened.leaf || opened.is_member) return false;
@@ -86,21 +76,19 @@ Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
   if (known->leaf) return names;
   const auto metadata = metadata_of(fd, *known);
   if (!metadata || !*metadata) return names;  // asking for one of them tells of damage
-  for (const std::string& layer : (*metadata)->vlmetalayer_names()) {
-    // An attribute's name ends at its first NUL.
-    if (layer.find('\0') == std::string::npos) names.push_back(std::string(kVlmetaAttribute) + layer);
-  }
+  for (std::string& layer : vlmetalayer_attributes(**metadata))
+    names.push_back(std::move(layer));
   return names;
 }
 
 Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.get_attribute(fd, name);
-  if (!known->leaf && name.starts_with(kVlmetaAttribute)) {
+  if (!known->leaf && is_vlmetalayer_attribute(name)) {
     const auto metadata = metadata_of(fd, *known);
     if (!metadata) return Failure(metadata.error());
     if (!*metadata) return io_error(ENODATA, "getxattr");
-    return vlmetalayer_attribute(**metadata, name.substr(kVlmetaAttribute.size()));
+    return vlmetalayer_attribute(**metadata, name);
   }
   if (name == kAccessAcl && !is_folder_on_disk(fd, *known)) return shown_acl(*known);
   if (!is_itself(fd, *known)) return io_error(ENODATA, "getxattr");

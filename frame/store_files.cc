@@ -11,6 +11,7 @@
 
 #include "frame/cframe.h"
 #include "frame/open.h"
+#include "frame/suffixes.h"
 
 namespace cframefs::frame {
 
@@ -19,15 +20,12 @@ namespace {
 using codec::Failure;
 using codec::io_error;
 
-constexpr std::string_view kZipSuffix = ".b2z";
-constexpr std::string_view kEmbedSuffix = ".b2e";
-constexpr std::string_view kFolderSuffix = ".b2d";
 const char* const kEmbedFile = "embed.b2e";
 // Set in the inode numbers made up here; below the bit that marks decoded views.
 constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
 
 bool has_store_suffix(std::string_view path) {
-  return path.ends_with(kZipSuffix) || path.ends_with(kEmbedSuffix) || path.ends_with(kFolderSuffix);
+  return path.ends_with(kZipStoreSuffix) || path.ends_with(kEmbedStoreSuffix) || path.ends_with(kFolderStoreSuffix);
 }
 
 std::string join(const std::string& folder, const std::string& path) {
@@ -101,7 +99,7 @@ struct StoreFiles::Candidate {
 std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std::string& path) const {
   const auto status = base_.status_at(dir, path);
   if (!status) return std::nullopt;
-  const bool on_folder = path.ends_with(kFolderSuffix);
+  const bool on_folder = path.ends_with(kFolderStoreSuffix);
   if (on_folder ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return std::nullopt;
   Candidate candidate;
   candidate.status = *status;
@@ -133,7 +131,7 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(int dir, con
   known->holder = *holder;
   known->status = on_folder ? candidate.status : *holder;
   known->on_folder = on_folder;
-  known->is_zip = path.ends_with(kZipSuffix);
+  known->is_zip = path.ends_with(kZipStoreSuffix);
   return known;
 }
 

@@ -30,14 +30,6 @@
 
 namespace cframefs::frame {
 
-/// Extended attributes that are metalayers, of fixed and of variable length: this and the layer's name.
-inline constexpr std::string_view kMetaAttribute = "user.blosc2.meta.";
-inline constexpr std::string_view kVlmetaAttribute = "user.blosc2.vlmeta.";
-
-/// The content of a variable-length metalayer as the value of an attribute. io: ENODATA if there is none of this name,
-/// E2BIG if it is longer than a value can be, which is known before it is decompressed.
-Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& name);
-
 class StoreFiles final : public FileOps {
  public:
   explicit StoreFiles(FileOps& base) : base_(base) {}

@@ -1,6 +1,7 @@
 // Calls that change something: what lies in a store is read-only, all else goes to the files below.
 #include <cerrno>
 
+#include "frame/layer_attributes.h"
 #include "frame/store_files.h"
 
 namespace cframefs::frame {
@@ -16,7 +17,8 @@ Result<void> StoreFiles::check_outside(int dir, const std::string& path, bool wh
 
 Result<void> StoreFiles::check_changeable(int fd, const char* doing) const {
   const auto known = opened(fd);
-  return known && !is_itself(fd, *known) ? io_error(EROFS, doing) : Result<void>();
+  const bool is_inside = known && (!known->place.inside.empty() || !is_itself(fd, *known));
+  return is_inside ? io_error(EROFS, doing) : Result<void>();
 }
 
 Result<int> StoreFiles::create_at(int dir, const std::string& path, int flags, mode_t mode) {
@@ -73,14 +75,14 @@ Result<void> StoreFiles::set_times(int fd, const std::array<struct timespec, 2>&
 }
 
 Result<void> StoreFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
-  const auto known = opened(fd);
-  if (known && (name.starts_with(kVlmetaAttribute) || !is_itself(fd, *known))) return io_error(EROFS, "setxattr");
+  if (auto outside = check_changeable(fd, "setxattr"); !outside) return outside;
+  if (is_vlmetalayer_attribute(name) && opened(fd)) return io_error(EROFS, "setxattr");
   return base_.set_attribute(fd, name, value, flags);
 }
 
 Result<void> StoreFiles::remove_attribute(int fd, const std::string& name) {
-  const auto known = opened(fd);
-  if (known && (name.starts_with(kVlmetaAttribute) || !is_itself(fd, *known))) return io_error(EROFS, "removexattr");
+  if (auto outside = check_changeable(fd, "removexattr"); !outside) return outside;
+  if (is_vlmetalayer_attribute(name) && opened(fd)) return io_error(EROFS, "removexattr");
   return base_.remove_attribute(fd, name);
 }
 

@@ -3,18 +3,18 @@
 //
 //   user.blosc2.info          JSON, as `cframe info --json` starts
 //   user.blosc2.meta.NAME     fixed metalayer, its raw content
-//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from frame/store_files.h
+//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from frame/store_files.h.
+//                             Long ones in parts: frame/layer_attributes.h
 //
 // Listed are the variable-length metalayers alone. Programs that copy attributes (cp, rsync, tar) set each that is
 // listed on the copy: what tells how this file is stored would be refused there, or be wrong.
 #include <cerrno>
-#include <set>
 #include <string_view>
 
 #include <linux/limits.h>
 
+#include "frame/layer_attributes.h"
 #include "frame/report.h"
-#include "frame/store_files.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
@@ -53,14 +53,8 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   std::erase_if(*names, [](const std::string& name) { return name.starts_with(kOurs); });
   auto generation = generation_for_attributes(*node);
   if (!generation) return names;  // damaged: the file's own attributes are all there is
-  const std::vector<std::string> layers = (*generation)->container().vlmetalayer_names();
-  std::set<std::string_view> listed;
-  for (const std::string& layer : layers) {
-    // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the
-    // list. Of layers of one name the first is what is read.
-    const bool has_nul = layer.find('\0') != std::string::npos;
-    if (!has_nul && listed.insert(layer).second) names->push_back(std::string(frame::kVlmetaAttribute) + layer);
-  }
+  for (std::string& layer : frame::vlmetalayer_attributes((*generation)->container()))
+    names->push_back(std::move(layer));
   return names;
 }
 
@@ -85,8 +79,8 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
       if (!content) return codec::Failure(content.error());
       return to_string(*content);
     }
-  } else if (name.starts_with(frame::kVlmetaAttribute)) {
-    return frame::vlmetalayer_attribute(container, name.substr(frame::kVlmetaAttribute.size()));
+  } else if (frame::is_vlmetalayer_attribute(name)) {
+    return frame::vlmetalayer_attribute(container, name);
   }
   return no_attribute();
 }

@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 
 #include "frame/free_name.h"
+#include "frame/layer_attributes.h"
 #include "frame/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/log.h"
@@ -356,8 +357,43 @@ codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
   return files_.sync(handle.frame->file()->fd(), data_only);
 }
 
+namespace {
+
+/// Sets or removes one part of a long variable-length metalayer.
+codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPart& part, const std::string* value,
+                                int flags) {
+  const auto container = writer.container();
+  const std::vector<std::string> names = container->vlmetalayer_names();
+  const bool has_layer = std::find(names.begin(), names.end(), part.layer) != names.end();
+  const auto length = has_layer ? container->vlmetalayer_length(part.layer) : codec::Result<std::uint64_t>(0);
+  if (!length) return codec::Failure(length.error());
+  const auto without = frame::length_without(*length, part);
+  if (without && (flags & XATTR_CREATE) != 0) return codec::io_error(EEXIST, "setxattr");
+  if (!without && (flags & XATTR_REPLACE) != 0) return codec::io_error(ENODATA, "setxattr");
+  // Who removes all parts one by one has removed this one with those before.
+  if (value == nullptr && !without) return {};
+  if (value == nullptr && *without == 0) return writer.remove_vlmetalayer(part.layer);
+  if (*length > frame::kMostLayerParts * frame::kLayerPart) return codec::io_error(E2BIG, "setxattr");
+  auto content = has_layer ? container->vlmetalayer(part.layer) : std::vector<std::uint8_t>();
+  if (!content) return codec::Failure(content.error());
+  if (value == nullptr) {
+    content->resize(*without);
+  } else {
+    const std::vector<std::uint8_t> bytes(value->begin(), value->end());
+    content = frame::with_layer_part(std::move(*content), part, bytes);
+    if (!content) return codec::Failure(content.error());
+  }
+  return writer.set_vlmetalayer(part.layer, *content);
+}
+
+}  // namespace
+
 codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name, const std::string* value, int flags,
                                              ChangePermit& permit) {
+  if (const auto part = frame::layer_part_of(name)) {
+    const auto change = [&](frame::FrameWriter& writer) { return change_part(writer, *part, value, flags); };
+    return write_for_once(node, [&](WriteBack& file) { return file.commit_with(change, permit); });
+  }
   const bool variable = name.starts_with(frame::kVlmetaAttribute);
   if (!variable && (!name.starts_with(frame::kMetaAttribute) || value == nullptr))
     return codec::io_error(EPERM, "setxattr");

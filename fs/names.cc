@@ -178,7 +178,7 @@ codec::Result<StoredEntry> NameRules::owner_among(const std::string& shown, cons
 
 bool NameRules::names_new_frame(std::string_view name) {
   const std::string_view suffix = suffix_of(name);
-  return suffix == kNewSuffix || suffix == ".b2f" || suffix == ".b2";
+  return suffix == kNewSuffix || suffix == ".b2f" || suffix == ".b2" || suffix == frame::kSavedSuffix;
 }
 
 std::string NameRules::new_name(const std::string& shown) const {

@@ -61,7 +61,7 @@ class NameRules {
  public:
   explicit NameRules(Names names, ArrayView arrays = ArrayView::npy) : names_(names), arrays_(arrays) {}
 
-  /// Whether the suffix says that this is a container (.b2frame, .b2f, .b2, .b2nd, .blp, .blosc, .cdata).
+  /// Whether the suffix says that this is a container (frame/suffixes.h).
   bool has_container_suffix(std::string_view name) const { return !suffix_of(name).empty(); }
   /// Whether the suffix says that this is an array (.b2nd).
   static bool has_array_suffix(std::string_view name);

@@ -192,7 +192,8 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
     if (!is_array) return codec::Failure(is_array.error());
     if (*is_array) return EntryKind::packed_array;
   }
-  if (options_.detect == Detect::suffix || is_single_file()) return EntryKind::frame;
+  const bool by_suffix = options_.detect == Detect::suffix && !frame::is_shared_suffix(rules_.suffix_of(name));
+  if (by_suffix || is_single_file()) return EntryKind::frame;
   auto fd = open_to_look(directory, name);
   // What the daemon may not look into is passed through, and fails there in its own way.
   if (!fd) return is_refused(fd.error()) ? codec::Result<EntryKind>(kind) : codec::Failure(fd.error());

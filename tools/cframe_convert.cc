@@ -24,6 +24,7 @@
 #include "tools/frame_wishes.h"
 #include "tools/progress.h"
 #include "tools/result_file.h"
+#include "tools/result_name.h"
 #include "tools/store_paths.h"
 #include "tools/turned_input.h"
 
@@ -276,6 +277,7 @@ int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits
 }
 
 int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like, Io& io) {
+  if (auto named = check_frame_name(options.out, plan.frame.metalayers); !named) return report(io, named.error());
   if (plan.as_is) return copy_frame(options, plan, like, io);
   if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
   auto file = ResultFile::create(options.out, options.force, like, io);

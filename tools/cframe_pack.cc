@@ -20,6 +20,7 @@
 #include "tools/frame_wishes.h"
 #include "tools/progress.h"
 #include "tools/result_file.h"
+#include "tools/result_name.h"
 #include "tools/sizes.h"
 #include "tools/tuner.h"
 
@@ -240,6 +241,7 @@ int run_pack(const PackOptions& options, Io& io) {
         io, codec::invalid("--tune is for frames; an array is made as --codec, --clevel and --filter say").value());
   }
   if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
+  if (auto named = check_frame_name(options.out, {}); !named) return report(io, named.error());
   auto source = Source::open(options.in, io);
   if (!source) return report_failure(io, source.error(), options.in);
   if (auto apart = check_apart(source->path(), options.out); !apart) return report(io, apart.error());

@@ -6,12 +6,15 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 
+#include "frame/array_layer.h"
 #include "frame/new_frame_file.h"
 #include "frame/salvage.h"
+#include "frame/suffixes.h"
 #include "tools/cframe.h"
 #include "tools/frame_changes.h"
 #include "tools/frame_saver.h"
-#include "tools/new_file.h"
+#include "tools/result_file.h"
+#include "tools/result_name.h"
 #include "tools/sizes.h"
 
 namespace cframefs::tools {
@@ -76,43 +79,60 @@ codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {
   return like;
 }
 
-int save(const RepairOptions& options, Io& io) {
-  const auto salvage = open_salvage(options.file);
-  if (!salvage) return report(io, with_path(salvage.error(), options.file));
-  for (const std::string& loss : salvage->losses)
-    io.err.print("cframe: " + printable(options.file) + ": " + printable(loss) + "\n");
-  const frame::FrameContainer& from = *salvage->container;
-  if (from.parameters().variable_chunks) {
-    return report(io, with_path(codec::unsupported("frame whose chunks vary in size").value(), options.file));
-  }
-  frame::FileOps& files = frame::system_files();
+/// What the new frame is made of; invalid if its name says something else.
+Result<frame::NewFrame> plan(const frame::FrameContainer& from, const std::string& out) {
+  if (from.parameters().variable_chunks) return codec::unsupported("frame whose chunks vary in size");
   auto like = frame_like(from);
-  if (!like) return report(io, with_path(like.error(), options.file));
-  auto output = NewFile::create(files, *options.out, false, 0666, "");
-  if (!output) return report(io, output.error());
-  frame::NewFrameFile file(files, output->fd(), std::move(*like));
-  FrameSaver saver(from, file, io, options.file);
+  if (!like) return like;
+  if (auto named = check_frame_name(out, like->metalayers); !named) return tl::unexpected(named.error());
+  if (!out.ends_with(frame::kArraySuffix)) return like;
+  const auto array = frame::array_layer_of(from);
+  if (!array) return tl::unexpected(array.error());
+  if (!*array) return codec::invalid("no array, which a .b2nd file must be");
+  return like;
+}
+
+/// Prints what was saved: beside a frame that goes to standard output, on standard error.
+int tell_saved(const RepairOptions& options, const std::string& text, Io& io) {
+  if (options.quiet) return done;
+  if (*options.out != kStandardStream) return emit(io, printable(*options.out) + ": " + text + "\n");
+  io.err.print("cframe: standard output: " + text + "\n");
+  return done;
+}
+
+int save(const RepairOptions& options, Io& io) {
+  const auto input = InputFile::open(options.file, io);
+  if (!input) return report_failure(io, input.error(), options.file);
+  if (auto apart = check_apart(input->path(), *options.out); !apart) return report(io, apart.error());
+  const auto salvage = open_salvage(input->path());
+  if (!salvage) return report(io, with_path(salvage.error(), input->name()));
+  for (const std::string& loss : salvage->losses)
+    io.err.print("cframe: " + printable(input->name()) + ": " + printable(loss) + "\n");
+  auto like = plan(*salvage->container, *options.out);
+  if (!like) return report(io, with_path(like.error(), input->name()));
+  auto output = ResultFile::create(*options.out, false, FileTraits(), io, "");
+  if (!output) return report_failure(io, output.error(), *options.out);
+  frame::NewFrameFile file(frame::system_files(), output->fd(), std::move(*like));
+  FrameSaver saver(*salvage->container, file, io, input->name());
   auto saved = saver.run();
   if (saved) saved = output->publish();
   if (!saved) {
-    if (io.stop.load()) return interrupted;
     const bool of_data = saved.error().kind != codec::ErrorKind::io;
-    return report(io, with_path(saved.error(), of_data ? options.file : *options.out));
+    return report_failure(io, saved.error(), of_data ? input->name() : *options.out);
   }
-  int status = salvage->losses.empty() && saver.lost() == 0 ? done : data_at_fault;
-  if (!options.quiet) {
-    const std::string text = printable(*options.out) + ": " + saved_text(*salvage, saver.lost()) + "\n";
-    status = std::max<int>(status, emit(io, text));
-  }
-  return status;
+  const int status = salvage->losses.empty() && saver.lost() == 0 ? done : data_at_fault;
+  return std::max(status, tell_saved(options, saved_text(*salvage, saver.lost()), io));
 }
 
 }  // namespace
 
 SubcommandRun declare_repair(CLI::App& app) {
   auto options = std::make_shared<RepairOptions>();
-  app.add_option("FILE", options->file, "Contiguous frame")->required()->type_name("");
-  app.add_option("OUT", options->out, "New frame for what can be read; FILE is left as it is")->type_name("");
+  app.add_option("FILE", options->file, "Contiguous frame; with OUT also - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_option("OUT", options->out, "New frame for what can be read, or - for standard output; FILE is left as it is")
+      ->type_name("");
   app.add_flag("-q,--quiet", options->quiet, "Print only what is lost");
   add_wait_option(app, options->wait);
   return [options](Io& io) { return options->out ? save(*options, io) : cut_tail(*options, io); };

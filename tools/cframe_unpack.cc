@@ -11,6 +11,7 @@
 #include "tools/cframe.h"
 #include "tools/progress.h"
 #include "tools/result_file.h"
+#include "tools/result_name.h"
 
 namespace cframefs::tools {
 
@@ -20,6 +21,9 @@ using codec::Result;
 using frame::Container;
 using frame::FlatOffset;
 using frame::FlatView;
+
+// They tell a container.
+constexpr std::uint64_t kFirstBytes = 64;
 
 struct UnpackOptions {
   std::string in;
@@ -99,6 +103,18 @@ class Unpacker {
   bool write_failed_ = false;
 };
 
+/// Whether what is written may be called `out`.
+Result<void> check_name(const FlatView& view, const std::string& out, const std::atomic<bool>& stop) {
+  std::vector<std::uint8_t> first;
+  const Sink sink = [&first](codec::ByteView bytes) -> Result<void> {
+    first.insert(first.end(), bytes.begin(), bytes.end());
+    return {};
+  };
+  const std::uint64_t looked_at = std::min<std::uint64_t>(view.size(), kFirstBytes);
+  if (auto read = stream_view(view, FlatOffset{0}, looked_at, 1, sink, stop); !read) return read;
+  return check_plain_name(out, first, view.size());
+}
+
 int run_unpack(const UnpackOptions& options, Io& io) {
   const auto input = InputFile::open(options.in, io);
   if (!input) return report_failure(io, input.error(), options.in);
@@ -110,6 +126,9 @@ int run_unpack(const UnpackOptions& options, Io& io) {
     return write_out(**view, FlatOffset{0}, (*view)->size(), options.workers, input->name(), io);
   }
   if (auto apart = check_apart(input->path(), options.out); !apart) return report(io, apart.error());
+  if (auto named = check_name(**view, options.out, io.stop); !named) {
+    return report_failure(io, named.error(), input->name());
+  }
   const auto traits = traits_of(input->path());
   if (!traits) return report_failure(io, traits.error(), input->name());
   const bool is_stream = options.in == kStandardStream;

@@ -21,7 +21,8 @@ Failure of_output(codec::Error error) {
 
 }  // namespace
 
-Result<ResultFile> ResultFile::create(const std::string& argument, bool replace, const FileTraits& like, Io& io) {
+Result<ResultFile> ResultFile::create(const std::string& argument, bool replace, const FileTraits& like, Io& io,
+                                      const char* remedy) {
   ResultFile made(io);
   if (argument == kStandardStream) {
     if (io.out_is_terminal) return of_output(codec::invalid("is a terminal: redirect it, or name a file").value());
@@ -30,7 +31,7 @@ Result<ResultFile> ResultFile::create(const std::string& argument, bool replace,
     made.unnamed_ = std::move(*file);
     return made;
   }
-  auto file = NewFile::create(frame::system_files(), argument, replace, like.mode);
+  auto file = NewFile::create(frame::system_files(), argument, replace, like.mode, remedy);
   if (!file) return Failure(file.error());
   file->keep_times(like.times);
   made.named_.emplace(std::move(*file));

@@ -15,8 +15,10 @@ namespace cframefs::tools {
 
 class ResultFile {
  public:
-  /// `replace`: a regular file that is there already is replaced. `like`: gives mode and times.
-  static codec::Result<ResultFile> create(const std::string& argument, bool replace, const FileTraits& like, Io& io);
+  /// `replace`: a regular file that is there already is replaced. `like`: gives mode and times. `remedy`: as NewFile
+  /// has it.
+  static codec::Result<ResultFile> create(const std::string& argument, bool replace, const FileTraits& like, Io& io,
+                                          const char* remedy = "; --force replaces it");
 
   /// What is written to, at any place.
   int fd() const { return named_ ? named_->fd() : unnamed_.fd(); }

@@ -12,6 +12,7 @@
 #include "frame/cframe.h"
 #include "frame/dtype.h"
 #include "frame/frame_writer.h"
+#include "frame/layer_attributes.h"
 #include "frame/msgpack.h"
 #include "frame/numpy_pack.h"
 #include "frame/store.h"
@@ -308,12 +309,12 @@ TEST(ParseCosts, AnAttributeThatIsTooLongIsNotDecoded) {
   const auto opened = open_cframe(memory_source(builder.build()), std::make_shared<IndexCache>());
   ASSERT_TRUE(opened) << describe(opened.error());
   const std::size_t before = test::reset_peak();
-  const auto value = vlmetalayer_attribute(**opened, "long");
+  const auto value = vlmetalayer_attribute(**opened, "user.blosc2.vlmeta.long");
   ASSERT_FALSE(value);
   EXPECT_EQ(value.error().sys, E2BIG);
   EXPECT_LT(test::peak_bytes() - before, kMebi);
-  EXPECT_EQ(vlmetalayer_attribute(**opened, "most").value(), std::string(65536, 7));
-  EXPECT_EQ(vlmetalayer_attribute(**opened, "none").error().sys, ENODATA);
+  EXPECT_EQ(vlmetalayer_attribute(**opened, "user.blosc2.vlmeta.most").value(), std::string(65536, 7));
+  EXPECT_EQ(vlmetalayer_attribute(**opened, "user.blosc2.vlmeta.none").error().sys, ENODATA);
 }
 
 /// As many variable-length metalayers as there can be, all with the content of the first.

@@ -15,6 +15,7 @@
 #include <rapidcheck/gtest.h>
 #include <sys/stat.h>
 
+#include "frame/layer_attributes.h"
 #include "frame/store_files.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/digest.h"

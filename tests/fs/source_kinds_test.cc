@@ -128,6 +128,7 @@ std::vector<Limits> all_kinds() {
   add("NoDirectorySync", [](Limits& l) { l.no_directory_sync = true; });
   add("StampsOfOneSecond", [](Limits& l) { l.stamp_seconds = 1; });
   add("StampsOfTwoSeconds", [](Limits& l) { l.stamp_seconds = 2; });
+  add("RenamesOpenFiles", [](Limits& l) { l.renames_open_files = true; });
   add("FoldsCase", [](Limits& l) { l.folds_case = true; });
   add("LikeExfatOfFuse", [](Limits& l) {
     l.no_rename_flags = l.no_links = l.no_symlinks = l.no_xattr = l.no_chmod = l.no_chown = l.no_holes = true;
@@ -135,7 +136,7 @@ std::vector<Limits> all_kinds() {
     l.stamp_seconds = 2;
   });
   add("LikeNfs", [](Limits& l) {
-    l.no_rename_flags = l.no_xattr = l.locks_need_mode = l.no_holes = true;
+    l.no_rename_flags = l.no_xattr = l.locks_need_mode = l.no_holes = l.renames_open_files = l.gone_is_stale = true;
     l.stamp_seconds = 1;
   });
   return kinds;
@@ -320,6 +321,62 @@ TEST_P(SourceKinds, AChangeBehindTheMountIsSeen) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   filesystem_->release(std::move(held));
+}
+
+class LikeNfs : public OddSource {
+ protected:
+  void SetUp() override {
+    Limits limits;
+    limits.no_rename_flags = limits.renames_open_files = limits.gone_is_stale = true;
+    limits.stamp_seconds = 1;
+    start_with(limits);
+  }
+};
+
+TEST_F(LikeNfs, AnOpenFileThatIsRemovedIsListedUntilItIsClosed) {
+  std::filesystem::create_directory(folder_.path() / "d");
+  folder_.write("d/plain", Bytes(20000, 7));
+  const auto folder = filesystem_->lookup(kRootNode, "d");
+  ASSERT_TRUE(folder);
+  const auto plain = filesystem_->lookup(folder->node, "plain");
+  ASSERT_TRUE(plain);
+  auto handle = filesystem_->open(plain->node, O_RDWR);
+  ASSERT_TRUE(handle);
+  ASSERT_TRUE(filesystem_->remove(folder->node, "plain", false));
+  EXPECT_EQ(odd_.renames, 1);
+  EXPECT_EQ(read(**handle), std::string(20000, 7));
+  EXPECT_TRUE(write(**handle, 3, "written"));
+  EXPECT_EQ(errno_of(filesystem_->remove(kRootNode, "d", true)), ENOTEMPTY);
+  EXPECT_EQ(errno_of(filesystem_->lookup(folder->node, "plain")), ENOENT);
+  EXPECT_TRUE(close(std::move(*handle)));
+  EXPECT_TRUE(filesystem_->remove(kRootNode, "d", true));
+}
+
+TEST_F(LikeNfs, AFrameThatIsRemovedOnTheServerIsStaleToThoseThatHaveItOpen) {
+  make("x", text(30000, 'a'));
+  remount();
+  auto reader = open("x", O_RDONLY);
+  auto writer = open("x");
+  ASSERT_TRUE(write(*writer, 5, "not stored"));
+  std::filesystem::remove(folder_.path() / "x.b2frame");
+  EXPECT_EQ(errno_of(filesystem_->sync(*writer, false)), ESTALE);
+  EXPECT_EQ(errno_of(close(std::move(writer))), ESTALE);
+  filesystem_->release(std::move(reader));
+  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, "x")), ENOENT);
+  make("x", "new");
+  expect_content("x", "new");
+  EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
+}
+
+TEST_F(LikeNfs, AFrameThatIsReplacedOnTheServerIsSeenByTheNextOpen) {
+  make("x", text(30000, 'a'));
+  make("y", text(20000, 'b'));
+  remount();
+  auto reader = open("x", O_RDONLY);
+  std::filesystem::rename(folder_.path() / "y.b2frame", folder_.path() / "x.b2frame");
+  EXPECT_EQ(content("x"), text(20000, 'b'));
+  filesystem_->release(std::move(reader));
+  expect_content("x", text(20000, 'b'));
 }
 
 class Spellings : public OddSource, public ::testing::WithParamInterface<bool> {

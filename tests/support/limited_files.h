@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -14,6 +16,8 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "codec/mutex.h"
 #include "tests/support/forwarding_files.h"
@@ -37,6 +41,8 @@ struct Limits {
   bool no_directory_sync = false;   // EINVAL: CIFS
   std::int64_t stamp_seconds = 0;   // times are rounded down to so much
   bool folds_case = false;          // names differ by more than the case of letters
+  bool renames_open_files = false;  // a file that is removed while it is open is called .nfs* until it is closed: NFS
+  bool gone_is_stale = false;       // ESTALE of an open file that is on the server no more: NFS
   bool inodes_by_spelling = false;  // a file has one inode number for each spelling that it is asked for by: FUSE
 };
 
@@ -68,9 +74,20 @@ class LimitedFiles : public ForwardingFiles {
       codec::MutexLock lock(mutex_);
       inodes_.erase(fd);
     }
+    const auto closed = limits_.renames_open_files ? ForwardingFiles::status(fd) : codec::io_error(0, "close");
     ForwardingFiles::close(fd);
+    if (closed) remove_renamed(closed->st_ino);
+  }
+  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+    if (is_gone(fd)) return codec::io_error(ESTALE, "pread");
+    return ForwardingFiles::pread(fd, into, at);
+  }
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+    if (is_gone(fd)) return codec::io_error(ESTALE, "pwrite");
+    return ForwardingFiles::pwrite(fd, from, at);
   }
   codec::Result<struct stat> status(int fd) override {
+    if (is_gone(fd)) return codec::io_error(ESTALE, "stat");
     auto status = shown(ForwardingFiles::status(fd));
     codec::MutexLock lock(mutex_);
     if (const auto found = inodes_.find(fd); status && found != inodes_.end()) status->st_ino = found->second;
@@ -92,6 +109,7 @@ class LimitedFiles : public ForwardingFiles {
     const std::string old_name = spelling(from_dir, from);
     std::string new_name = spelling(to_dir, to);
     if (from_dir == to_dir && new_name == old_name) new_name = to;
+    if (flags == 0) keep_open_file(to_dir, new_name);
     const auto moved = ForwardingFiles::status_at(from_dir, old_name);
     auto done = ForwardingFiles::rename_at(from_dir, old_name, to_dir, new_name, flags);
     codec::MutexLock lock(mutex_);
@@ -100,6 +118,7 @@ class LimitedFiles : public ForwardingFiles {
   }
   codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override {
     forget(ForwardingFiles::status_at(dir, spelling(dir, path)));
+    if (!folder && keep_open_file(dir, spelling(dir, path))) return {};
     return ForwardingFiles::remove_at(dir, spelling(dir, path), folder);
   }
   codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
@@ -170,6 +189,7 @@ class LimitedFiles : public ForwardingFiles {
   }
 
   std::atomic<int> lists{0};
+  std::atomic<int> renames{0};  // of files that were open
 
  private:
   static bool is_same(const std::string& one, const std::string& other) {
@@ -186,6 +206,43 @@ class LimitedFiles : public ForwardingFiles {
       if (is_same(entry.name, name)) return entry.name;
     }
     return name;
+  }
+  static std::string own_descriptor(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+  bool is_gone(int fd) const {
+    struct stat status {};
+    return limits_.gone_is_stale && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0;
+  }
+  /// Whether this process has a file open for more than its name.
+  static bool is_open(const struct stat& file) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      const int fd = std::atoi(entry.path().filename().c_str());
+      struct stat status {};
+      const int flags = ::fcntl(fd, F_GETFL);
+      if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(fd, &status) != 0) continue;
+      if (status.st_ino == file.st_ino && status.st_dev == file.st_dev) return true;
+    }
+    return false;
+  }
+  /// Renames what is about to lose its name while it is open. False: it is not, or the source does not do so.
+  bool keep_open_file(int dir, const std::string& path) {
+    struct stat file {};
+    if (!limits_.renames_open_files || ::fstatat(dir, path.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (!S_ISREG(file.st_mode) || file.st_nlink != 1 || !is_open(file)) return false;
+    codec::MutexLock lock(mutex_);
+    const std::string name = ".nfs" + std::to_string(file.st_ino);
+    const auto folder = std::filesystem::read_symlink(own_descriptor(dir));
+    if (::renameat(dir, path.c_str(), dir, name.c_str()) != 0) return false;
+    renamed_[file.st_ino] = (folder / name).string();
+    ++renames;
+    return true;
+  }
+  void remove_renamed(ino_t inode) {
+    codec::MutexLock lock(mutex_);
+    const auto found = renamed_.find(inode);
+    struct stat file {};
+    if (found == renamed_.end() || ::stat(found->second.c_str(), &file) != 0 || is_open(file)) return;
+    ::unlink(found->second.c_str());
+    renamed_.erase(found);
   }
   /// Its number may become that of another file.
   void forget(const codec::Result<struct stat>& removed) {
@@ -221,6 +278,7 @@ class LimitedFiles : public ForwardingFiles {
   codec::Mutex mutex_;
   std::map<int, ino_t> inodes_ GUARDED_BY(mutex_);  // by descriptor
   std::map<ino_t, std::vector<std::string>> spellings_ GUARDED_BY(mutex_);
+  std::map<ino_t, std::string> renamed_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::test

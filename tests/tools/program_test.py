@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zipfile
 
 CFRAME = None
 OLD = 978_307_200  # 2001-01-01
@@ -193,6 +194,61 @@ class Places(Program):
         self.assertIn(".npy", self.refused("pack", "data", "c.b2nd"))
         self.refused("pack", "--typesize", "4", "a.npy", "d.b2nd")
         self.assertEqual(self.names(), ["a.b2nd", "a.npy", "b.b2nd", "data"])
+
+    def test_repair_writes_what_the_others_write(self):
+        self.done("pack", "--chunksize", "100000", "data", "x.b2frame")
+        self.write("a.npy", npy([float(i) for i in range(1000)]))
+        self.done("convert", "a.npy", "a.b2nd")
+        for given in (self.from_file, self.from_pipe):
+            with self.subTest(given=given.__name__):
+                self.write("y.b2frame", given("x.b2frame", "repair", "-", "-"))
+                self.assertEqual(self.done("cat", "y.b2frame"), PLAIN)
+        broken = bytearray(self.read("x.b2frame"))
+        first_chunk = int.from_bytes(broken[11:15], "big")
+        broken[first_chunk : first_chunk + 32] = bytes(32)
+        self.write("broken.b2frame", broken)
+        ran = self.run_cframe("repair", "broken.b2frame", "-")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn(b"standard output: 16 chunks, 1 lost", ran.stderr)
+        self.write("y.b2frame", ran.stdout)
+        self.assertEqual(self.done("cat", "y.b2frame"), bytes(100_000) + PLAIN[100_000:])
+        # What is named as an array is one.
+        self.done("repair", "a.b2nd", "b.b2nd")
+        self.assertEqual(self.done("cat", "b.b2nd"), self.read("a.npy"))
+        message = self.refused("repair", "x.b2frame", "c.b2nd")
+        self.assertIn("no array, which a .b2nd file must be", message)
+        self.assertEqual(message.count("\n"), 1)
+        self.assertIn("is what is read", self.refused("repair", "x.b2frame", "x.b2frame"))
+        self.assertEqual(self.names(), ["a.b2nd", "a.npy", "b.b2nd", "broken.b2frame", "data", "x.b2frame", "y.b2frame"])
+
+    def test_plain_bytes_are_not_named_as_a_container(self):
+        """A mount would show such a file as a damaged frame or store."""
+        self.done("pack", "data", "x.b2frame")
+        for name in ("y.b2frame", "y.b2f", "y.b2", "y.b2nd", "y.blp", "y.blosc", "y.b2z", "y.b2e"):
+            message = self.refused("unpack", "x.b2frame", name)
+            self.assertIn(name[1:], message)
+            self.assertIn("cframe convert", message)
+            self.assertEqual(message.count("\n"), 1)
+        self.assertEqual(self.names(), ["data", "x.b2frame"])
+        # What was packed is a container itself.
+        self.done("pack", "x.b2frame", "z.b2frame")
+        self.done("unpack", "z.b2frame", "y.b2frame")
+        self.assertEqual(self.read("y.b2frame"), self.read("x.b2frame"))
+        with zipfile.ZipFile(self.folder / "a.zip", "w") as file:
+            file.writestr("embed.b2e", self.read("x.b2frame"))
+        self.done("pack", "a.zip", "zip.b2frame")
+        self.done("unpack", "zip.b2frame", "y.b2z")
+        self.assertEqual(self.read("y.b2z"), self.read("a.zip"))
+
+    def test_a_frame_is_not_named_as_a_store(self):
+        self.done("pack", "data", "x.b2frame")
+        for name in ("y.b2z", "y.b2e"):
+            for words in (("pack", "data"), ("convert", "x.b2frame"), ("repair", "x.b2frame")):
+                message = self.refused(*words, name)
+                self.assertIn(name, message)
+                self.assertIn("store", message)
+                self.assertEqual(message.count("\n"), 1)
+        self.assertEqual(self.names(), ["data", "x.b2frame"])
 
     def test_messages_tell_what_is_there(self):
         os.mkdir(self.folder / "folder")

@@ -20,6 +20,9 @@ class Behind(unittest.TestCase):
 
     options = ()
 
+    def environment(self):
+        return None
+
     def setUp(self):
         work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
         self.addCleanup(work.cleanup)
@@ -29,7 +32,7 @@ class Behind(unittest.TestCase):
         os.mkdir(work + "/mnt")
         self.frames = golden_frames(*FRAMES)
         self.put(0)
-        self.mount = Mount(self.source, *self.options, mountpoint=work + "/mnt")
+        self.mount = Mount(self.source, *self.options, mountpoint=work + "/mnt", environment=self.environment())
         self.addCleanup(self.mount.close)
         self.x = self.mount / "x"
 
@@ -152,6 +155,26 @@ class Kept(Behind):
         kernel = tuple(int(number) for number in os.uname().release.split("-")[0].split(".")[:2])
         if kernel >= (6, 16):
             self.assertLess(self.mount.statistics()["lookups"] - before, 10)
+
+
+class WithoutWatches(AtOnce):
+    """No directory can be watched: the kernel asks each time, whatever it was told to keep."""
+
+    options = (KEPT,)
+
+    def environment(self):
+        return {"LD_PRELOAD": os.environ["SLOW_CALLS_LIBRARY"], "NO_INOTIFY": "1",
+                "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
+
+    def test_an_open_reader_sees_the_next_state(self):
+        with open(self.source + "/plain", "wb") as file:
+            file.write(b"a" * 100_000)
+        with open(self.mount / "plain", "rb", buffering=0) as reader:
+            for letter in b"bcdefgh":
+                with open(self.source + "/plain", "r+b") as file:
+                    file.write(bytes([letter]) * 100_000)
+                os.stat(self.mount / "plain")
+                self.assertEqual(os.pread(reader.fileno(), 100_000, 0), bytes([letter]) * 100_000)
 
 
 if __name__ == "__main__":

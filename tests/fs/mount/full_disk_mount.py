@@ -3,6 +3,7 @@ makes room; what is promised must be there."""
 
 import ctypes
 import errno
+import mmap
 import os
 import subprocess
 import tempfile
@@ -108,6 +109,46 @@ class FullDisk(unittest.TestCase):
                     file.write(data[:SIZE // 2])
                 self.check(mount, "again", data[:SIZE // 2])
                 self.assertEqual([name for name in os.listdir(self.disk) if name.startswith(".")], [])
+
+    def stored(self, name):
+        return output(mounting.CFRAME, "cat", f"{self.disk}/{name}.b2frame")
+
+    def refused(self, call):
+        with self.assertRaises(OSError) as error:
+            call()
+        self.assertEqual(error.exception.errno, errno.ENOSPC)
+
+    def test_a_map_of_a_file_whose_data_waits_for_room(self):
+        """Each close and msync says that there is no room for what waits, of whatever handle it is; nothing is lost of it,
+        and readers are told nothing of it."""
+        with self.mount_disk("tmpfs") as mount:
+            old, new, newer = (os.urandom(SIZE) for _ in range(3))
+            with open(mount / "x", "wb") as file:
+                file.write(old)
+            fill(self.disk + "/ballast")
+            writer = os.open(mount / "x", os.O_RDWR)
+            self.assertEqual(os.pwrite(writer, new, 0), SIZE)
+            self.refused(lambda: os.close(writer))
+            self.assertEqual(self.stored("x"), old)
+
+            mapper = os.open(mount / "x", os.O_RDWR)
+            shared = mmap.mmap(mapper, SIZE)
+            self.refused(lambda: os.close(mapper))  # it has written nothing, and what was written before waits
+            self.assertEqual(shared[:], new)
+            shared[: SIZE // 2] = newer[: SIZE // 2]
+            self.refused(shared.flush)
+            with open(mount / "x", "rb") as reader:
+                self.assertEqual(reader.read(), newer[: SIZE // 2] + new[SIZE // 2 :])
+            self.assertEqual(self.stored("x"), old)
+
+            os.unlink(self.disk + "/ballast")
+            shared.flush()
+            self.check(mount, "x", newer[: SIZE // 2] + new[SIZE // 2 :])
+            fill(self.disk + "/ballast")
+            shared[:] = new
+            shared.close()  # the kernel tells of no error here
+            os.unlink(self.disk + "/ballast")
+            mounting.wait_for(lambda: self.stored("x") == new, what="what waits to be committed")
 
     def test_no_more_is_promised_than_there_is(self):
         with self.mount_disk("tmpfs") as mount:

@@ -166,6 +166,35 @@ class LegacyVariants(unittest.TestCase):
                 self.assertEqual(os.listdir(mount.path), [strip(name)])
                 self.assertEqual(sha256(output("cat", mount / strip(name))), row["sha256_expected"])
 
+    def test_bl2_is_a_container_where_its_content_is_one(self):
+        """save_array() of python-blosc2 writes frames of this suffix, its users chunks, and boot loaders have it, too."""
+        stored = {"frame.bl2": "legacy-b1-lz4-3chunks.b2frame", "chunk.bl2": "blosc1-mixed.cdata"}
+        digests = {row["file"]: row["sha256_expected"] for row in rows("blosc1", "legacy")}
+        boot = b"a boot loader" * 1000
+        with tempfile.TemporaryDirectory() as folder:
+            for name, golden in stored.items():
+                shutil.copy(mounting.GOLDEN + "/legacy/" + golden, f"{folder}/{name}")
+            with open(folder + "/boot.bl2", "wb") as file:
+                file.write(boot)
+            with Mount(folder) as mount:
+                self.assertEqual(sorted(os.listdir(mount.path)), ["boot.bl2", "chunk", "frame"])
+                for name, golden in stored.items():
+                    self.assertEqual(sha256(output("cat", mount / name.removesuffix(".bl2"))), digests[golden])
+                self.assertFalse(os.path.exists(mount / "boot"))
+                with open(mount / "boot.bl2", "r+b") as file:
+                    self.assertEqual(file.read(), boot)
+                    file.write(b"longer")
+                os.rename(mount / "frame", mount / "other")
+                output("mv", mount / "boot.bl2", mount / "boot2.bl2")
+            self.assertEqual(sorted(os.listdir(folder)), ["boot2.bl2.b2frame", "chunk.bl2", "other.bl2"])
+            with Mount(folder, "names=keep") as mount:
+                with open(mount / "new.bl2", "wb") as file:
+                    file.write(boot)
+                with open(mount / "new.bl2", "rb") as file:
+                    self.assertEqual(file.read(), boot)
+                self.assertEqual(sha256(output("cat", mount / "other.bl2")), digests[stored["frame.bl2"]])
+            self.assertEqual(output(mounting.CFRAME, "cat", folder + "/new.bl2"), boot)
+
     def test_detect_content_and_names_keep(self):
         with Mount(mounting.GOLDEN + "/legacy", "detect=content", "names=keep") as mount:
             for row in rows("bp", "blosc1", "alpha5"):

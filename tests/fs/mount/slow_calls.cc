@@ -1,7 +1,8 @@
 // A library to preload into the daemon: calls of the system that take long, or wait at a gate.
 //
 // SLOW_CALLS in the environment names calls and milliseconds: "second_fork=500 fsync=3000". second_fork: what the child
-// of a child does first; fsync: fdatasync as well; pread; pwrite; flock; list: of a directory; statfs.
+// of a child does first; fsync: fdatasync as well; pread; pwrite; flock; list: of a directory; entries: each
+// that a listing reads; statfs.
 //
 // GATED_CALLS names calls that wait for as long as the file exists that GATE names: "fsync pwrite". GATED_FILE: only
 // those on open files whose path holds this text. The first call that has to wait makes the file GATE + ".reached".
@@ -14,7 +15,10 @@
 //
 // NO_MEMORY names a file: while it is there, no request can be received for want of memory, which makes the file
 // NO_MEMORY + ".reached".
+//
+// NO_INOTIFY: no directory can be watched, as where the limit on watches is reached.
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -109,6 +113,13 @@ extern "C" ssize_t read(int fd, void* into, std::size_t size) {
   return got;
 }
 
+extern "C" int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {
+  static const auto real = next<int (*)(int, const char*, std::uint32_t)>("inotify_add_watch");
+  if (given("NO_INOTIFY").empty()) return real(fd, path, mask);
+  errno = ENOSPC;
+  return -1;
+}
+
 extern "C" int fsync(int fd) {
   static const auto real = next<int (*)(int)>("fsync");
   begin("fsync", fd);
@@ -139,6 +150,16 @@ extern "C" DIR* fdopendir(int fd) {
   static const auto real = next<DIR* (*)(int)>("fdopendir");
   begin("list", fd);
   return real(fd);
+}
+
+// This is readdir64, as fdopendir(3) gave it to the daemon.
+extern "C" dirent* readdir(DIR* folder) {
+  static const auto real = next<dirent* (*)(DIR*)>("readdir64");
+  // The end of a directory is told by what errno was before.
+  const int before = errno;
+  begin("entries", dirfd(folder));
+  errno = before;
+  return real(folder);
 }
 
 extern "C" int fstatvfs(int fd, struct statvfs* status) {

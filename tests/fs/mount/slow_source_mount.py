@@ -12,17 +12,21 @@ import time
 import unittest
 
 import mounting
-from mounting import Mount, wait_for
+from mounting import Mount, output, wait_for
+from waiting_calls import Gate
 
 WAITING = (1, 2, 8, 40)
 # Far longer than any answer takes here, far shorter than a mount that stands still.
-PATIENCE = 20
+PATIENCE = 10
 
 
 def in_time(command):
+    """What the command prints; None if it is still at it, perhaps where no signal ends it."""
+    program = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
-        return subprocess.run(command, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout
+        return program.communicate(timeout=PATIENCE)[0]
     except subprocess.TimeoutExpired:
+        program.kill()
         return None
 
 
@@ -78,6 +82,64 @@ class SlowSource(unittest.TestCase):
         for waiting in WAITING:
             answer, took = self.ask_beside(waiting)
             self.assertEqual(answer, b"{", f"beside {waiting}: nothing after {took:.1f} s")
+
+
+class SlowListing(unittest.TestCase):
+    """Listings of a huge directory that stand still, at their beginning or among its entries, keep no request waiting
+    but those for names in it, which the kernel holds back (fs/doc/threads-and-locks.md)."""
+
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_folder())
+        self.addCleanup(work.cleanup)
+        self.work = work.name
+        self.source = work.name + "/source"
+        os.makedirs(self.source + "/huge")
+        os.mkdir(self.source + "/small")
+        for number in range(20_000):
+            with open(f"{self.source}/huge/{number}", "wb"):
+                pass
+        with open(work.name + "/data", "wb") as file:
+            file.write(b"x" * 99_999 + b"\n")
+        for name in ("x", "huge/x"):
+            output(mounting.CFRAME, "pack", work.name + "/data", f"{self.source}/{name}.b2frame")
+
+    def requests(self, mount, inside):
+        """One of each kind: commands, each with what it prints. `inside`: an open file of the directory."""
+        yield ["stat", "-c", "%s", mount / "x"], b"100000\n"
+        yield ["head", "-c", "1", mount / "x"], b"x"
+        yield ["sh", "-c", 'echo text > "$1" && cat "$1"', "sh", mount / "made"], b"text\n"
+        yield ["mv", mount / "made", mount / "small/moved"], b""
+        yield ["ls", mount / "small"], b"moved\n"
+        yield ["rm", mount / "small/moved"], b""
+        yield ["sh", "-c", 'mkdir "$1" && rmdir "$1"', "sh", mount / "d"], b""
+        yield ["head", "-c", "1", f"/proc/{os.getpid()}/fd/{inside}"], b"x"
+        yield ["stat", "-L", "-c", "%s", f"/proc/{os.getpid()}/fd/{inside}"], b"100000\n"
+        yield ["sh", "-c", 'df "$1" > /dev/null && head -c 1 "$1/.cframefs/stats.json"', "sh", mount.path], b"{"
+
+    def ask_beside(self, waiting, call):
+        gate = Gate(self.work, call, "/huge")
+        with Mount(self.source, "stats=on", environment=gate.environment()) as mount:
+            inside = os.open(mount / "huge/x", os.O_RDONLY)
+            self.addCleanup(os.close, inside)
+            gate.shut()
+            listings = [subprocess.Popen(["ls", "-f", mount / "huge"], stdout=subprocess.PIPE) for _ in range(waiting)]
+            try:
+                gate.wait_until_reached()
+                time.sleep(0.2)
+                for command, expected in self.requests(mount, inside):
+                    self.assertEqual(in_time(command), expected, f"{command} beside {waiting} listings")
+                waited = [listing.poll() is None for listing in listings]
+            finally:
+                gate.open()
+                counts = [listing.communicate()[0].count(b"\n") for listing in listings]
+            self.assertEqual(waited, [True] * waiting, "the listings did not wait")
+            self.assertEqual(counts, [20_003] * waiting)
+
+    def test_all_else_is_answered(self):
+        for call in ("list", "entries"):
+            for waiting in WAITING:
+                with self.subTest(call=call, waiting=waiting):
+                    self.ask_beside(waiting, call)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Stores on a mount: a zip file, an embed frame or a folder shows as a folder of its leaves, arrays as .npy."""
 
+import ctypes
 import errno
 import os
 import struct
@@ -16,6 +17,16 @@ numpy = arrays_mount.numpy
 # In a frame's header.
 FRAME_LENGTH = 0x10
 VLMETA_FLAG = 0x44
+
+# What a call of this kind answers for every frame: it cannot be.
+NEVER = {
+    "link": errno.EPERM,
+    "setxattr user.blosc2.info": errno.EPERM,
+    "removexattr user.blosc2.info": errno.EPERM,
+    "removexattr user.blosc2.meta.b2nd": errno.EPERM,
+    "exchange": errno.EINVAL,  # with another kind
+    "rename": errno.EXDEV,  # of an array, to a name without .npy
+}
 
 
 def packed(value):
@@ -167,18 +178,63 @@ class Stores(unittest.TestCase):
                 with open(mount / "s.b2z/b", "rb") as file:
                     self.assertEqual(file.read(), self.text)
 
+    def changes(self, at, leaf, group):
+        """Each call that changes something: a leaf, a group, or what lies in one."""
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def call(number):
+            if number != 0:
+                raise OSError(ctypes.get_errno(), "renameat2")
+
+        for path in (leaf, group):
+            # Those of the file below, of metalayers, and of all kinds.
+            for name in ("user.mine", "user.blosc2.vlmeta.title", "user.blosc2.vlmeta.new", "user.blosc2.meta.b2nd",
+                         "user.blosc2.info", "trusted.mine", "security.mine"):
+                for flags in (0, os.XATTR_CREATE, os.XATTR_REPLACE):
+                    yield f"setxattr {name} {flags}", lambda p=path, n=name, f=flags: os.setxattr(p, n, b"x", f)
+                yield f"removexattr {name}", lambda p=path, n=name: os.removexattr(p, n)
+            yield "chmod", lambda p=path: os.chmod(p, 0o600)
+            yield "chown", lambda p=path: os.chown(p, 1, 1)
+            yield "utime", lambda p=path: os.utime(p, (5, 5))
+            yield "rename", lambda p=path: os.rename(p, at + "/other")
+            yield "exchange", lambda p=path: call(libc.renameat2(-100, p.encode(), -100, (at + "/group/text").encode(), 2))
+            yield "symlink", lambda p=path: os.symlink("x", os.path.dirname(p) + "/new")
+        yield "unlink", lambda: os.unlink(leaf)
+        yield "rmdir", lambda: os.rmdir(group)
+        yield "truncate", lambda: os.truncate(leaf, 1)
+        yield "link", lambda: os.link(leaf, at + "/new")
+        for mode in ("r+b", "wb", "ab"):
+            yield f"open {mode}", lambda m=mode: open(leaf, m)
+        yield "create", lambda: open(group + "/new", "wb")
+        yield "mkdir", lambda: os.mkdir(group + "/new")
+        yield "mkfifo", lambda: os.mkfifo(group + "/new")
+
+    def state(self):
+        """Of all that lies in the source: bytes, mode, owner, times, attributes."""
+        found = {}
+        for where, folders, names in os.walk(self.folder.name):
+            for path in [os.path.join(where, name) for name in names + folders] + [where]:
+                status = os.lstat(path)
+                with open(path, "rb") if os.path.isfile(path) else open(os.devnull, "rb") as file:
+                    content = file.read()
+                found[path] = (content, status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns, status.st_ctime_ns,
+                               {name: os.getxattr(path, name) for name in os.listxattr(path)})
+        return found
+
     def test_nothing_in_a_store_changes(self):
+        """What is refused is refused for the store (EROFS), whatever the name of the attribute."""
+        before = self.state()
         with mounting.Mount(self.folder.name) as mount:
-            for name in ("s.b2z", "e.b2e"):
-                for change in (
-                    lambda n=name: open(mount / f"{n}/new", "wb"),
-                    lambda n=name: os.mkdir(mount / f"{n}/folder"),
-                    lambda n=name: os.unlink(mount / f"{n}/raw"),
-                    lambda n=name: open(mount / f"{n}/raw", "r+b"),
-                ):
-                    with self.assertRaises(OSError):
-                        change()
+            for name in ("s.b2z", "z.b2z", "e.b2e", "d.b2d"):
+                leaves = ("group/cube.npy", "raw") if name == "e.b2e" else ("group/cube.npy", "raw", "tiny.npy")
+                for leaf in leaves:
+                    for what, change in self.changes(mount / name, mount / f"{name}/{leaf}", mount / f"{name}/group"):
+                        with self.subTest(store=name, leaf=leaf, what=what), self.assertRaises(OSError) as refused:
+                            change()
+                        never = next((NEVER[key] for key in NEVER if what.startswith(key)), errno.EROFS)
+                        self.assertIn(refused.exception.errno, (errno.EROFS, never), f"{name}/{leaf} {what}")
                 self.check(mount / name)
+        self.assertEqual(self.state(), before)
 
     def test_copied_whole_with_tar(self):
         with mounting.Mount(self.folder.name) as mount, tempfile.TemporaryDirectory() as target:

@@ -1,5 +1,6 @@
 """cframe at work in a mount and beside one: it writes into a mount, and it takes nothing away that the mount has accepted."""
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -126,6 +127,65 @@ class ToolsAndMounts(unittest.TestCase):
             self.assertEqual(self.attributes(mount / "moved"), expected["x"])
         layer = output(mounting.CFRAME, "get-meta", self.source + "/moved.b2frame", "notes")
         self.assertEqual(layer, b"text\n")
+
+    def set_long_layers(self, frame, layers):
+        for name, content in layers.items():
+            with open(self.work + "/layer", "wb") as file:
+                file.write(content)
+            output(mounting.CFRAME, "set-meta", "--type", "raw", "--from", self.work + "/layer", frame, name)
+
+    def layers(self, frame):
+        names = output(mounting.CFRAME, "get-meta", frame).decode().split()
+        return {name: output(mounting.CFRAME, "get-meta", "--raw", frame, name) for name in names}
+
+    def test_metalayers_longer_than_a_value_may_be_are_copied(self):
+        """64 KiB is what the kernel takes for one attribute."""
+        part = 65536
+        layers = {"less": os.urandom(part - 1), "one": os.urandom(part), "more": os.urandom(part + 1),
+                  "many": os.urandom(20 * part - 7), "most": bytes(64 * part)}
+        stored = self.source + "/x.b2frame"
+        os.rename(self.work + "/x.b2frame", stored)
+        self.set_long_layers(stored, layers)
+        with Mount(self.source) as mount:
+            archive = self.work + "/archive.tar"
+            for number, copy in enumerate((
+                ["cp", "-a", mount / "x", mount / "0"],
+                ["cp", "--preserve=all", mount / "x", mount / "1"],
+                ["rsync", "-aX", mount / "x", mount / "2"],
+                ["tar", "--xattrs", "-cf", archive, "-C", mount.path, "x"],
+                ["mv", mount / "1", mount / "3"],
+            )):
+                with self.subTest(copy=copy):
+                    done = run(*copy)
+                    self.assertEqual((done.returncode, done.stderr), (0, b""))
+            os.mkdir(mount / "in")
+            done = run("tar", "--xattrs", "--xattrs-include=*", "-xf", archive, "-C", mount / "in")
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            # A copy that has them already, longer and shorter.
+            for change in ({"many": os.urandom(3 * part), "less": os.urandom(2 * part + 5), "more": b"short"},
+                           {"many": layers["many"][: 2 * part], "one": os.urandom(part), "most": bytes(5)}):
+                self.set_long_layers(self.source + "/2.b2frame", change)
+                os.utime(mount / "2", (5, 5))
+                done = run("rsync", "-aX", mount / "x", mount / "2")
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
+                self.assertEqual(self.layers(self.source + "/2.b2frame"), layers)
+            for name in [name for name in os.listxattr(mount / "2") if "vlpart" in name]:
+                os.removexattr(mount / "2", name)
+            self.assertEqual(set(self.layers(self.source + "/2.b2frame")), {"less"})
+        for name in ("0", "3", "in/x"):
+            self.assertEqual(self.layers(f"{self.source}/{name}.b2frame"), layers)
+
+    def test_metalayers_that_are_longer_still_keep_no_program_from_copying_the_file(self):
+        stored = self.source + "/x.b2frame"
+        os.rename(self.work + "/x.b2frame", stored)
+        self.set_long_layers(stored, {"huge": bytes((4 << 20) + 1)})
+        with Mount(self.source) as mount:
+            self.assertEqual(os.listxattr(mount / "x"), [])
+            with self.assertRaises(OSError) as raised:
+                os.getxattr(mount / "x", "user.blosc2.vlmeta.huge")
+            self.assertEqual(raised.exception.errno, errno.E2BIG)
+            output("rsync", "-aX", mount / "x", mount / "y")
+            self.assertEqual(self.read(mount / "y"), self.content)
 
     def test_what_cframe_makes_in_a_mount_keeps_its_time(self):
         os.utime(self.work + "/data", (978_307_200, 978_307_200))
