@@ -52,7 +52,7 @@ constexpr std::uint64_t kMostInflation = 1032;
 /// What deflation may add.
 constexpr std::uint64_t kFreeMetadata = std::uint64_t{64} << 10;
 /// A description of data; what claims to be longer is none.
-constexpr std::uint64_t kMostMetadata = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMostMetadata = std::uint64_t{16} << 20;
 
 std::string number(std::int64_t value) {
   return std::to_string(value);
@@ -170,7 +170,7 @@ Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint
   if (!std::equal(kJson.begin(), kJson.end(), head.begin())) cannot("metadata that are not JSON");
   if (head[kMetaOptionsAt] != 0) cannot("unknown options of the metadata");
   if (head[kMetaCodecAt] > kMetaZlib) cannot("codec " + number(head[kMetaCodecAt]) + " of the metadata");
-  if (std::max(metadata.stored_size, metadata.plain_size) > kMostMetadata) cannot("metadata of more than 64 MiB");
+  if (std::max(metadata.stored_size, metadata.plain_size) > kMostMetadata) cannot("metadata of more than 16 MiB");
   if (metadata.stored_size > 2 * metadata.plain_size + kFreeMetadata) cannot("metadata that deflation made longer");
   metadata.deflated = head[kMetaCodecAt] == kMetaZlib;
   return metadata;
