@@ -370,7 +370,7 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
   const auto without = frame::length_without(*length, part);
   if (without && (flags & XATTR_CREATE) != 0) return codec::io_error(EEXIST, "setxattr");
   if (!without && (flags & XATTR_REPLACE) != 0) return codec::io_error(ENODATA, "setxattr");
-  // Who removes all parts one by one has removed this one with those before.
+  // A program that removes all parts one by one has removed this one with those before.
   if (value == nullptr && !without) return {};
   if (value == nullptr && *without == 0) return writer.remove_vlmetalayer(part.layer);
   if (*length > frame::kMostLayerParts * frame::kLayerPart) return codec::io_error(E2BIG, "setxattr");

@@ -142,7 +142,7 @@ class ToolsAndMounts(unittest.TestCase):
         """64 KiB is what the kernel takes for one attribute."""
         part = 65536
         layers = {"less": os.urandom(part - 1), "one": os.urandom(part), "more": os.urandom(part + 1),
-                  "many": os.urandom(20 * part - 7), "most": bytes(64 * part)}
+                  "many": os.urandom(9 * part - 7), "most": bytes(16 * part)}
         stored = self.source + "/x.b2frame"
         os.rename(self.work + "/x.b2frame", stored)
         self.set_long_layers(stored, layers)
@@ -178,7 +178,7 @@ class ToolsAndMounts(unittest.TestCase):
     def test_metalayers_that_are_longer_still_keep_no_program_from_copying_the_file(self):
         stored = self.source + "/x.b2frame"
         os.rename(self.work + "/x.b2frame", stored)
-        self.set_long_layers(stored, {"huge": bytes((4 << 20) + 1)})
+        self.set_long_layers(stored, {"huge": bytes((1 << 20) + 1)})
         with Mount(self.source) as mount:
             self.assertEqual(os.listxattr(mount / "x"), [])
             with self.assertRaises(OSError) as raised:
