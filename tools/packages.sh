@@ -15,7 +15,7 @@ build_packages=(
 test_packages=(
   libgtest-dev librapidcheck-dev
   clang clang-format libclang-rt-14-dev llvm
-  acl bash-completion man-db python3 python3-numpy rsync shellcheck
+  acl attr bash-completion man-db python3 python3-numpy rsync shellcheck
   bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs
 )
 

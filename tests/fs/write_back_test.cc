@@ -166,6 +166,39 @@ TEST_F(WriteBackTest, AfterASyncThatFailedEveryFsyncFailsUntilTheFileIsReopened)
   EXPECT_EQ(content("x"), "again");
 }
 
+// Whichever sync fails, once: the program that closed is told, and the next one can write and sync.
+TEST_F(WriteBackTest, ASyncThatFailedOnceIsOverForTheNextProgram) {
+  const std::string base = pattern(50'000);
+  for (const bool changes_size : {false, true}) {
+    for (int failing = 0; failing < 6; ++failing) {
+      SCOPED_TRACE(std::to_string(failing) + (changes_size ? ", cut" : ""));
+      const std::string name = "x" + std::to_string(failing) + (changes_size ? "cut" : "");
+      auto handle = create(name);
+      ASSERT_TRUE(write(*handle, 0, base));
+      ASSERT_TRUE(filesystem_->sync(*handle, false));
+      if (changes_size) {
+        ASSERT_TRUE(resize(*handle, 0));
+      }
+      ASSERT_TRUE(write(*handle, 20'000, "new"));
+      disk_.syncs_left = failing;
+      const bool synced = filesystem_->sync(*handle, false).has_value();
+      const bool closed = close(std::move(handle)).has_value();
+      const bool reached = disk_.syncs_left < 0;
+      disk_.syncs_left = -1;
+      EXPECT_EQ(synced && closed, !reached);
+      const std::string seen = content(name);
+      handle = open(name);
+      ASSERT_TRUE(handle);
+      ASSERT_TRUE(write(*handle, 0, "again"));
+      const auto again = filesystem_->sync(*handle, false);
+      EXPECT_TRUE(again) << again.error().reason;
+      EXPECT_TRUE(close(std::move(handle)));
+      remount();
+      EXPECT_TRUE(content(name) == "again" + seen.substr(5));
+    }
+  }
+}
+
 TEST_F(WriteBackTest, FsyncReachesTheDiskAndCloseOfANewFileNeedNot) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "text"));

@@ -63,6 +63,7 @@ class BrokenDisk final : public test::ForwardingFiles {
   }
   codec::Result<void> sync(int fd, bool data_only) override {
     if (sync_error != 0) return codec::io_error(sync_error, "sync");
+    if (syncs_left >= 0 && syncs_left-- == 0) return codec::io_error(EIO, "sync");
     ++syncs;
     const auto synced = status(fd);
     note(synced && S_ISDIR(synced->st_mode) ? Event::folder_synced : Event::file_synced);
@@ -126,6 +127,7 @@ class BrokenDisk final : public test::ForwardingFiles {
   std::atomic<int> write_error{0};
   std::atomic<int> writes_left{-1};  // then the disk is full; negative: it never is
   std::atomic<int> sync_error{0};
+  std::atomic<int> syncs_left{-1};  // then one fails; negative: none does
   std::atomic<int> syncs{0};
   std::atomic<std::uint64_t> asked_to_read{0};   // bytes
   std::atomic<std::uint64_t> asked_to_write{0};  // bytes
