@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "codec/chunk_encoder.h"
+#include "codec/encode_parameters.h"
 
 namespace cframefs::codec {
 namespace {

@@ -19,6 +19,7 @@
 #include "codec/block_geometry.h"
 #include "codec/block_starts.h"
 #include "codec/bytes.h"
+#include "codec/chunk_environment.h"
 #include "codec/chunk_header.h"
 #include "codec/decode_context.h"
 #include "codec/error.h"
@@ -29,18 +30,6 @@ namespace cframefs::codec {
 class BlockStreams;
 struct Dictionary;
 struct StreamCodec;
-
-/// What a chunk needs to be told by the frame that holds it.
-struct ChunkEnvironment {
-  /// Typesize of the superchunk, which bytedelta with meta 0 asks for; 0: take the chunk's own.
-  std::int32_t frame_typesize = 0;
-  /// Frames of 2.0.0-beta.1 and beta.2 hold version-4 chunks with the bitshuffle layout of Blosc1 (filters.md section
-  /// 4).
-  bool old_bitshuffle = false;
-  /// The shape of a block in items, where the chunks are tiles of an n-d array; else empty. Some registered codecs and
-  /// filters cannot do without.
-  std::vector<std::int32_t> blockshape = {};
-};
 
 struct ByteRange {
   std::uint64_t begin = 0;

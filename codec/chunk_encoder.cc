@@ -25,7 +25,6 @@ constexpr std::size_t kLeastCompressed = 32;  // shorter chunks are always store
 constexpr std::size_t kLeastDictionary = 256;
 constexpr std::size_t kDictionaryPiece = 1024;   // of every four are looked at
 constexpr std::size_t kPlainPerDictionary = 64;  // a longer one costs more than it saves
-constexpr std::int32_t kWidestHeaderTypesize = 255;
 
 using Slot = EncodeContext::Slot;
 
@@ -310,10 +309,6 @@ bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
 }
 
 }  // namespace
-
-std::int32_t header_typesize(const EncodeParameters& parameters) {
-  return parameters.typesize <= kWidestHeaderTypesize ? parameters.typesize : 1;
-}
 
 Result<void> check_encodable(const EncodeParameters& parameters) {
   switch (parameters.compcode) {

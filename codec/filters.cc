@@ -8,7 +8,7 @@
 
 #include "codec/bitshuffle.h"
 #include "codec/bytedelta.h"
-#include "codec/chunk_decoder.h"
+#include "codec/chunk_environment.h"
 #include "codec/delta.h"
 #include "codec/shuffle.h"
 

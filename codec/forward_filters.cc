@@ -5,7 +5,7 @@
 
 #include "codec/bitshuffle.h"
 #include "codec/bytedelta.h"
-#include "codec/chunk_encoder.h"
+#include "codec/encode_parameters.h"
 #include "codec/delta.h"
 #include "codec/shuffle.h"
 

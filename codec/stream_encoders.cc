@@ -8,7 +8,7 @@
 #include <zdict.h>
 #include <zstd_errors.h>
 
-#include "codec/chunk_encoder.h"
+#include "codec/encode_parameters.h"
 #include "codec/encoder_states.h"
 
 namespace cframefs::codec {
