@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
-#include "codec/stream_codecs.h"
-#include "codec/streams.h"
+#include "codec/stream/stream_codecs.h"
+#include "codec/stream/streams.h"
 
 namespace cframefs::codec {
 namespace {

@@ -16,14 +16,14 @@
 #include <span>
 #include <vector>
 
-#include "codec/block_geometry.h"
-#include "codec/block_starts.h"
-#include "codec/bytes.h"
-#include "codec/chunk_environment.h"
-#include "codec/chunk_header.h"
-#include "codec/decode_context.h"
-#include "codec/error.h"
-#include "codec/filters.h"
+#include "codec/base/bytes.h"
+#include "codec/base/error.h"
+#include "codec/filter/filters.h"
+#include "codec/format/block_geometry.h"
+#include "codec/format/block_starts.h"
+#include "codec/format/chunk_environment.h"
+#include "codec/format/chunk_header.h"
+#include "codec/stream/decode_context.h"
 
 namespace cframefs::codec {
 

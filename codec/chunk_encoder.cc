@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "codec/block_sizes.h"
-#include "codec/forward_filters.h"
-#include "codec/stream_encoders.h"
+#include "codec/filter/forward_filters.h"
+#include "codec/format/block_sizes.h"
+#include "codec/stream/stream_encoders.h"
 
 namespace cframefs::codec {
 namespace {

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/bytes.h"
-#include "codec/chunk_header.h"
-#include "codec/encode_context.h"
-#include "codec/encode_parameters.h"
-#include "codec/error.h"
+#include "codec/base/bytes.h"
+#include "codec/base/error.h"
+#include "codec/format/chunk_header.h"
+#include "codec/format/encode_parameters.h"
+#include "codec/stream/encode_context.h"
 
 namespace cframefs::codec {
 

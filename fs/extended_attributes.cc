@@ -3,8 +3,9 @@
 //
 //   user.blosc2.info          JSON, as `cframe info --json` starts
 //   user.blosc2.meta.NAME     fixed metalayer, its raw content
-//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from frame/store_files.h.
-//                             Long ones in parts: frame/layer_attributes.h
+//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from
+//   frame/store/store_files.h.
+//                             Long ones in parts: frame/open/layer_attributes.h
 //
 // Listed are the variable-length metalayers alone. Programs that copy attributes (cp, rsync, tar) set each that is
 // listed on the copy: what tells how this file is stored would be refused there, or be wrong.
@@ -13,8 +14,8 @@
 
 #include <linux/limits.h>
 
-#include "frame/layer_attributes.h"
-#include "frame/report.h"
+#include "frame/open/layer_attributes.h"
+#include "frame/open/report.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {

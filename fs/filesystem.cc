@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "fs/memory_limits.h"
-#include "fs/no_memory.h"
+#include "fs/util/memory_limits.h"
+#include "fs/util/no_memory.h"
 
 namespace cframefs::fs {
 namespace {

@@ -7,13 +7,13 @@
 #include <fcntl.h>
 #include <sys/xattr.h>
 
-#include "frame/free_name.h"
-#include "frame/layer_attributes.h"
-#include "frame/store_files.h"
+#include "frame/io/free_name.h"
+#include "frame/open/layer_attributes.h"
+#include "frame/store/store_files.h"
 #include "fs/filesystem.h"
-#include "fs/log.h"
-#include "fs/new_frames.h"
-#include "fs/no_memory.h"
+#include "fs/util/log.h"
+#include "fs/util/no_memory.h"
+#include "fs/write/new_frames.h"
 
 namespace cframefs::fs {
 namespace {

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <utility>
 
-#include "codec/chunk_header.h"
-#include "frame/frame_choice.h"
-#include "frame/frame_container.h"
+#include "codec/format/chunk_header.h"
+#include "frame/cframe/frame_container.h"
+#include "frame/write/frame_choice.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {

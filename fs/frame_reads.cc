@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "frame/elapsed.h"
+#include "frame/base/elapsed.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "fs/node_table.h"
+#include "fs/tree/node_table.h"
 
 namespace cframefs::fs {
 

@@ -1,9 +1,9 @@
 // What makes, renames and removes entries of folders.
 //
-// A name of the mount stands for a name on disk (fs/names.h): what is made or renamed gets the name on disk that shows
-// as what was asked for. Lock side-cars of frames go along with them. All of it is serialised by changes_; look-ups
-// wait only while an entry leaves its name (names_), and see the folder before or after. Errors: io with the system's
-// errno, EXDEV where a rename would turn a plain file into a frame or back (programs then copy).
+// A name of the mount stands for a name on disk (fs/tree/names.h): what is made or renamed gets the name on disk that
+// shows as what was asked for. Lock side-cars of frames go along with them. All of it is serialised by changes_;
+// look-ups wait only while an entry leaves its name (names_), and see the folder before or after. Errors: io with the
+// system's errno, EXDEV where a rename would turn a plain file into a frame or back (programs then copy).
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frame/advisory_lock.h"
-#include "frame/free_name.h"
-#include "frame/replacement_file.h"
+#include "frame/io/advisory_lock.h"
+#include "frame/io/free_name.h"
+#include "frame/io/replacement_file.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {

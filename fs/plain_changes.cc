@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "frame/posix_acl.h"
+#include "frame/io/posix_acl.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {

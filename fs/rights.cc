@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frame/posix_acl.h"
-#include "frame/sparse_frame.h"
+#include "frame/cframe/sparse_frame.h"
+#include "frame/io/posix_acl.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {

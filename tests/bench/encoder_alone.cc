@@ -22,12 +22,12 @@
 #include <CLI/CLI.hpp>
 
 #include "codec/chunk_encoder.h"
-#include "codec/decode_context.h"
-#include "codec/names.h"
-#include "frame/cframe.h"
-#include "frame/chunk_reader.h"
-#include "frame/frame_image.h"
-#include "frame/open.h"
+#include "codec/format/names.h"
+#include "codec/stream/decode_context.h"
+#include "frame/cframe/cframe.h"
+#include "frame/cframe/frame_image.h"
+#include "frame/container/chunk_reader.h"
+#include "frame/open/open.h"
 #include "tests/bench/client_measure.h"
 
 namespace cframefs::bench {

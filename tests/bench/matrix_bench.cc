@@ -11,7 +11,7 @@
 
 #include "codec/chunk_decoder.h"
 #include "codec/chunk_encoder.h"
-#include "codec/names.h"
+#include "codec/format/names.h"
 
 namespace cframefs {
 namespace {

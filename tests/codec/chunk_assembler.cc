@@ -11,8 +11,8 @@
 #include <snappy.h>
 #include <zstd.h>
 
-#include "tests/codec/blosclz_writer.h"
 #include "tests/codec/plain_filters.h"
+#include "tests/codec/stream/blosclz_writer.h"
 
 namespace cframefs {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/chunk_header.h"
+#include "codec/format/chunk_header.h"
 #include "tests/codec/test_bytes.h"
 
 namespace cframefs {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "codec/block_sizes.h"
 #include "codec/chunk_decoder.h"
+#include "codec/format/block_sizes.h"
 #include "tests/codec/test_bytes.h"
 
 namespace cframefs {

@@ -10,11 +10,11 @@
 #include <rapidcheck/gtest.h>
 #include <zfp.h>
 
-#include "codec/cells.h"
 #include "codec/chunk_decoder.h"
-#include "codec/ndlz.h"
-#include "codec/stream_codecs.h"
-#include "codec/zfp_streams.h"
+#include "codec/filter/cells.h"
+#include "codec/stream/ndlz.h"
+#include "codec/stream/stream_codecs.h"
+#include "codec/stream/zfp_streams.h"
 #include "tests/codec/chunk_assembler.h"
 #include "tests/codec/test_bytes.h"
 

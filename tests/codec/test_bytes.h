@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "codec/bytes.h"
+#include "codec/base/bytes.h"
 
 namespace cframefs {
 

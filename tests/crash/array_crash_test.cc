@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "frame/array_view.h"
-#include "fs/write_back.h"
+#include "frame/array/array_view.h"
+#include "fs/write/write_back.h"
 #include "tests/crash/crash_run.h"
 #include "tests/crash/simulated_disk.h"
 #include "tests/support/array_builder.h"

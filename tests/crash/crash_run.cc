@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "frame/open.h"
-#include "frame/sparse_frame.h"
+#include "frame/cframe/sparse_frame.h"
+#include "frame/open/open.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 

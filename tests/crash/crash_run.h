@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frame/frame_writer.h"
+#include "frame/write/frame_writer.h"
 #include "tests/crash/simulated_disk.h"
 #include "tests/support/failing_files.h"
 #include "tests/support/frame_model.h"

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "codec/names.h"
-#include "frame/report.h"
+#include "codec/format/names.h"
+#include "frame/open/report.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "frame/open.h"
+#include "frame/open/open.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "frame/chunk_reader.h"
+#include "frame/container/chunk_reader.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/memory_meter.h"

@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "frame/array_view.h"
-#include "frame/open.h"
+#include "frame/array/array_view.h"
+#include "frame/open/open.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"

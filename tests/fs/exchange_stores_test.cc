@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/xattr.h>
 
-#include "frame/store_files.h"
+#include "frame/store/store_files.h"
 #include "tests/fs/exchanges.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/temp_dir.h"

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "frame/sparse_frame.h"
+#include "frame/cframe/sparse_frame.h"
 #include "tests/fs/exchanges.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/temp_dir.h"

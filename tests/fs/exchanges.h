@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/errno_table.h"
 #include "fs/filesystem.h"
+#include "fs/util/errno_table.h"
 #include "tests/support/exchanging_files.h"
 #include "tests/support/frame_builder.h"
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "frame/sparse_frame.h"
+#include "frame/cframe/sparse_frame.h"
 #include "fs/filesystem.h"
 #include "tests/support/failing_files.h"
 #include "tests/support/forwarding_files.h"

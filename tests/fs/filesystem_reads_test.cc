@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #include "codec/chunk_encoder.h"
-#include "codec/encode_context.h"
-#include "codec/stream_encoders.h"
+#include "codec/stream/encode_context.h"
+#include "codec/stream/stream_encoders.h"
 #include "tests/fs/written_filesystem.h"
 #include "tests/support/frame_builder.h"
 

@@ -3,7 +3,7 @@
 // Thread safety: all members. Ownership: must outlive the threads that stand there.
 #pragma once
 
-#include "codec/mutex.h"
+#include "codec/base/mutex.h"
 
 namespace cframefs::fs {
 

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "frame/sparse_frame.h"
+#include "frame/cframe/sparse_frame.h"
 #include "tests/fs/written_filesystem.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/frame_builder.h"

@@ -17,9 +17,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "codec/mutex.h"
-#include "fs/errno_table.h"
+#include "codec/base/mutex.h"
 #include "fs/filesystem.h"
+#include "fs/util/errno_table.h"
 #include "tests/fs/gate.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/temp_dir.h"

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "frame/chunk_reader.h"
-#include "frame/flat_view.h"
-#include "frame/report.h"
+#include "frame/container/chunk_reader.h"
+#include "frame/container/flat_view.h"
+#include "frame/open/report.h"
 #include "tests/fuzz/fuzz_check.h"
 
 namespace cframefs::test {

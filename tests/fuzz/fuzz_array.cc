@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "frame/array_geometry.h"
-#include "frame/array_scatter.h"
-#include "frame/npy_header.h"
+#include "frame/array/array_geometry.h"
+#include "frame/array/array_scatter.h"
+#include "frame/numpy/npy_header.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "codec/blosclz.h"
+#include "codec/stream/blosclz.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -1,9 +1,9 @@
 // A whole Bloscpack file: header, metadata, offsets, digests, every chunk; and the text of metadata, and headers of
 // .npy files.
-#include "frame/array_view.h"
-#include "frame/bloscpack.h"
-#include "frame/npy_file.h"
-#include "frame/numpy_pack.h"
+#include "frame/array/array_view.h"
+#include "frame/compat/bloscpack.h"
+#include "frame/numpy/npy_file.h"
+#include "frame/numpy/numpy_pack.h"
 #include "tests/fuzz/check_container.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/bitshuffle.h"
-#include "codec/bytedelta.h"
-#include "codec/delta.h"
-#include "codec/shuffle.h"
+#include "codec/filter/bitshuffle.h"
+#include "codec/filter/bytedelta.h"
+#include "codec/filter/delta.h"
+#include "codec/filter/shuffle.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -1,5 +1,5 @@
 // A whole contiguous frame: header, metalayers, trailer, index, every chunk, and the flat file over them.
-#include "frame/cframe.h"
+#include "frame/cframe/cframe.h"
 #include "tests/fuzz/check_container.h"
 #include "tests/fuzz/fuzz_target.h"
 

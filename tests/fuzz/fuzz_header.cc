@@ -1,8 +1,8 @@
 // The fixed header of a frame and the metalayers behind it.
 #include <cstdint>
 
-#include "frame/fixed_metalayers.h"
-#include "frame/frame_header.h"
+#include "frame/cframe/fixed_metalayers.h"
+#include "frame/cframe/frame_header.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "frame/frame_layout.h"
-#include "frame/offset_index.h"
+#include "frame/cframe/frame_layout.h"
+#include "frame/cframe/offset_index.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -1,6 +1,6 @@
 // A whole frame of a beta, under either rule for its bits; and a file that is one chunk.
-#include "frame/bare_chunk.h"
-#include "frame/legacy_frame.h"
+#include "frame/compat/bare_chunk.h"
+#include "frame/compat/legacy_frame.h"
 #include "tests/fuzz/check_container.h"
 #include "tests/fuzz/fuzz_target.h"
 

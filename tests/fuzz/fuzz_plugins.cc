@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/cells.h"
-#include "codec/ndlz.h"
-#include "codec/zfp_streams.h"
+#include "codec/filter/cells.h"
+#include "codec/stream/ndlz.h"
+#include "codec/stream/zfp_streams.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

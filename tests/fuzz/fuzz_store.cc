@@ -1,7 +1,7 @@
 // Stores: a zip file or an embed frame, whichever the input is, is listed and every leaf of it read.
 #include <algorithm>
 
-#include "frame/store.h"
+#include "frame/store/store.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

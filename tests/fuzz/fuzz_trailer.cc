@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "frame/parse_budget.h"
-#include "frame/trailer.h"
+#include "frame/base/parse_budget.h"
+#include "frame/cframe/trailer.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_target.h"
 

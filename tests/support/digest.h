@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "codec/bytes.h"
+#include "codec/base/bytes.h"
 
 namespace cframefs::test {
 

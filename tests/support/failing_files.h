@@ -28,7 +28,7 @@
 #include <optional>
 #include <string>
 
-#include "frame/file_ops.h"
+#include "frame/io/file_ops.h"
 
 namespace cframefs::test {
 

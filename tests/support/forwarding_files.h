@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "frame/file_ops.h"
+#include "frame/io/file_ops.h"
 
 namespace cframefs::test {
 

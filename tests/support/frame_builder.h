@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "codec/bytes.h"
+#include "codec/base/bytes.h"
 
 namespace cframefs::test {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "frame/frame_writer.h"
+#include "frame/write/frame_writer.h"
 
 namespace cframefs::test {
 

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/mutex.h"
+#include "codec/base/mutex.h"
 #include "tests/support/forwarding_files.h"
 
 namespace cframefs::test {

@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "frame/cframe.h"
-#include "frame/chunk_reader.h"
-#include "frame/open.h"
+#include "frame/cframe/cframe.h"
+#include "frame/container/chunk_reader.h"
+#include "frame/open/open.h"
 
 namespace cframefs::test {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "frame/container.h"
-#include "frame/flat_view.h"
+#include "frame/container/container.h"
+#include "frame/container/flat_view.h"
 
 namespace cframefs::test {
 

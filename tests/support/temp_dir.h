@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "codec/bytes.h"
+#include "codec/base/bytes.h"
 
 namespace cframefs::test {
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/temp_dir.h"
-#include "tests/tools/run_cframe.h"
-#include "tools/mount_options.h"
+#include "tests/tools/cframe/run_cframe.h"
+#include "tools/cframefs/mount_options.h"
 
 namespace cframefs::test {
 namespace {

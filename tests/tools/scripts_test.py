@@ -89,10 +89,10 @@ class CheckLayout(Folder):
         self.assertIn('601 lines', self.offences('frame/a.h', '// x\n' * 601))
 
     def test_layers(self):
-        self.assertIn('stands above', self.offences('codec/a.cc', '#include "frame/container.h"\n'))
-        self.assertIn('stands above', self.offences('frame/a.cc', '#include "fs/options.h"\n'))
+        self.assertIn('stands above', self.offences('codec/a.cc', '#include "frame/container/container.h"\n'))
+        self.assertIn('stands above', self.offences('frame/a.cc', '#include "fs/util/options.h"\n'))
         self.assertIn('FUSE', self.offences('tools/a.cc', '#include <fuse_lowlevel.h>\n'))
-        self.assertEqual(self.offences('fs/a.cc', '#include <fuse_lowlevel.h>\n#include "frame/open.h"\n'), '')
+        self.assertEqual(self.offences('fs/a.cc', '#include <fuse_lowlevel.h>\n#include "frame/open/open.h"\n'), '')
 
     def test_casts(self):
         self.assertIn('reinterpret_cast', self.offences('codec/a.cc', 'auto x = reinterpret_cast<int*>(y);\n'))

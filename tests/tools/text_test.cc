@@ -1,14 +1,14 @@
 // What programs print: sizes, text out of files, metalayers, the progress line.
-#include "frame/text.h"
+#include "frame/base/text.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <rapidcheck/gtest.h>
 
 #include "tests/support/golden.h"
-#include "tools/metalayers.h"
-#include "tools/progress.h"
-#include "tools/sizes.h"
+#include "tools/lib/metalayers.h"
+#include "tools/lib/progress.h"
+#include "tools/lib/sizes.h"
 
 namespace cframefs::test {
 namespace {

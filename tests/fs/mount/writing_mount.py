@@ -575,7 +575,7 @@ class Others(Writing):
             self.assertEqual(file.read(), b"second" * 1000)
 
     def test_a_commit_that_waits_for_a_lock_keeps_nobody_waiting(self):
-        # One thread of the daemon may be serving alone just then (fs/lone_server.h).
+        # One thread of the daemon may be serving alone just then (fs/fuse/lone_server.h).
         self.frame("x.b2frame", b"first" * 1000)
         self.frame("y.b2frame", b"second" * 1000)
         mount = self.mount("commit_interval=1000")

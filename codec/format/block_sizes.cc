@@ -1,0 +1,91 @@
+#include "codec/format/block_sizes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "codec/format/encode_parameters.h"
+
+namespace cframefs::codec {
+namespace {
+
+constexpr std::int32_t kKiB = 1024;
+constexpr std::int32_t kWidestSplit = 16;    // typesize that is still split where the choice is ours
+constexpr std::int32_t kFewestItems = 32;    // in a block that is split
+constexpr std::int32_t kWidestHeader = 255;  // typesize that a chunk's header can hold
+
+// Codecs that gain by longer blocks.
+bool high_ratio(std::uint8_t compcode) {
+  return compcode == kLz4hc || compcode == kZlib || compcode == kZstd;
+}
+
+bool rule_splits(const EncodeParameters& parameters, std::int32_t blocksize) {
+  const bool codec_gains = parameters.compcode == kBlosclz || parameters.compcode == kLz4 ||
+                           (parameters.compcode == kZstd && parameters.clevel <= 5);
+  const bool shuffled = std::find(parameters.filters.begin(), parameters.filters.end(),
+                                  static_cast<std::uint8_t>(FilterId::shuffle)) != parameters.filters.end();
+  return codec_gains && shuffled && parameters.typesize <= kWidestSplit &&
+         blocksize / parameters.typesize >= kFewestItems;
+}
+
+bool wants_split(const EncodeParameters& parameters, std::int32_t blocksize) {
+  constexpr std::uint8_t kAlways = 1;
+  constexpr std::uint8_t kNever = 2;
+  if (parameters.use_dict || parameters.split_mode == kNever) return false;
+  return parameters.split_mode == kAlways || rule_splits(parameters, blocksize);
+}
+
+std::int32_t unsplit_blocksize(const EncodeParameters& parameters, std::int32_t nbytes) {
+  if (nbytes < 32 * kKiB) return nbytes;
+  const bool high = high_ratio(parameters.compcode);
+  const std::int32_t base = (high ? 64 : 32) * kKiB;
+  switch (parameters.clevel) {
+    case 0:
+      return base / 4;
+    case 1:
+      return base / 2;
+    case 2:
+      return base;
+    case 3:
+      return base * 2;
+    case 4:
+    case 5:
+      return base * 4;
+    case 9:
+      return base * (high ? 16 : 8);
+    default:
+      return base * 8;
+  }
+}
+
+// A stream of a split block has one byte of every item.
+std::int32_t split_blocksize(const EncodeParameters& parameters) {
+  constexpr std::array<std::int32_t, 10> kStream{32, 32, 32, 32, 64, 64, 64, 128, 256, 512};
+  const std::int64_t block =
+      std::int64_t{kStream[static_cast<std::size_t>(parameters.clevel)]} * kKiB * parameters.typesize;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(block, 32 * kKiB, 4 * kKiB * kKiB));
+}
+
+std::int32_t whole_items(std::int32_t blocksize, std::int32_t typesize) {
+  return blocksize > typesize ? blocksize - blocksize % typesize : blocksize;
+}
+
+}  // namespace
+
+std::int32_t choose_blocksize(const EncodeParameters& parameters, std::int32_t nbytes) {
+  std::int32_t blocksize = parameters.blocksize;
+  if (blocksize == 0) {
+    const bool split = parameters.clevel > 0 && wants_split(parameters, nbytes);
+    blocksize = split ? split_blocksize(parameters) : unsplit_blocksize(parameters, nbytes);
+  }
+  // A block shorter than an item could not be told from one that was cut wrongly.
+  blocksize = std::max(blocksize, parameters.typesize);
+  return whole_items(std::min(blocksize, nbytes), parameters.typesize);
+}
+
+bool choose_split(const EncodeParameters& parameters, std::int32_t blocksize) {
+  const bool divides = parameters.typesize <= kWidestHeader && parameters.typesize > 1 &&
+                       blocksize >= parameters.typesize && blocksize % parameters.typesize == 0;
+  return divides && wants_split(parameters, blocksize);
+}
+
+}  // namespace cframefs::codec

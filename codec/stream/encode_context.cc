@@ -1,0 +1,21 @@
+#include "codec/stream/encode_context.h"
+
+#include "codec/stream/encoder_states.h"
+
+namespace cframefs::codec {
+
+EncodeContext::EncodeContext() : states_(std::make_unique<CodecStates>()) {}
+EncodeContext::~EncodeContext() = default;
+
+ByteSpan EncodeContext::scratch(Slot slot, std::size_t size) {
+  return scratch_[static_cast<std::size_t>(slot)].get(size);
+}
+
+void EncodeContext::trim(std::size_t keep) {
+  for (Scratch& scratch : scratch_)
+    scratch.trim(keep);
+  // zstd's tables depend on the level: some KiB to hundreds of MiB.
+  if (states_->zstd && ZSTD_sizeof_CCtx(states_->zstd.get()) > 4 * keep) states_->zstd.reset();
+}
+
+}  // namespace cframefs::codec

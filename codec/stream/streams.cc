@@ -1,0 +1,129 @@
+#include "codec/stream/streams.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace cframefs::codec {
+namespace {
+
+constexpr std::size_t kLengthField = 4;
+constexpr std::uint8_t kRunToken = 0x01;
+
+Failure at_stream(std::uint32_t stream, const std::string& reason) {
+  return corrupt("stream " + std::to_string(stream) + " " + reason);
+}
+
+}  // namespace
+
+Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint32_t plain, bool runs,
+                                 CodecFormat format) {
+  count_ = count;
+  length_ = plain / count;
+  if (length_ == 0 || length_ * count != plain) {
+    return corrupt(std::to_string(count) + " streams cannot share " + std::to_string(plain) + " bytes");
+  }
+  std::size_t at = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (stored.size() - at < kLengthField) return at_stream(i, "is missing");
+    const auto length = load_le<std::int32_t>(&stored[at]);
+    at += kLengthField;
+    if (length <= 0) {
+      if (!runs || length < -255) return at_stream(i, "has the length " + std::to_string(length));
+      if (length < 0) {
+        if (at == stored.size()) return at_stream(i, "lacks its token");
+        if (!(stored[at] & kRunToken)) return at_stream(i, "has the unknown token " + std::to_string(stored[at]));
+        ++at;
+      }
+      streams_[i] = {Stream::Kind::run, static_cast<std::uint8_t>(-length), nullptr, 0};
+      continue;
+    }
+    const auto size = static_cast<std::uint32_t>(length);
+    if (stored.size() - at < size) return at_stream(i, "reaches past its block");
+    const Stream::Kind kind = size == length_ ? Stream::Kind::raw : Stream::Kind::coded;
+    if (kind == Stream::Kind::coded && length_ > expansion_limit(format, size)) {
+      return at_stream(i, "of " + std::to_string(size) + " bytes cannot hold " + std::to_string(length_));
+    }
+    streams_[i] = {kind, 0, &stored[at], size};
+    at += size;
+  }
+  return {};
+}
+
+Result<void> BlockStreams::parse_vl(ByteView stored, std::uint32_t plain, CodecFormat format) {
+  if (stored.size() <= kLengthField) return corrupt("a block without data");
+  count_ = 1;
+  length_ = plain;
+  const auto size = static_cast<std::uint32_t>(stored.size() - kLengthField);
+  const Stream::Kind kind = size == plain ? Stream::Kind::raw : Stream::Kind::coded;
+  if (kind == Stream::Kind::coded && plain > expansion_limit(format, size)) {
+    return corrupt(std::to_string(size) + " bytes cannot hold " + std::to_string(plain));
+  }
+  streams_[0] = {kind, 0, &stored[kLengthField], size};
+  return {};
+}
+
+bool BlockStreams::all_zeros() const {
+  return std::all_of(streams_.begin(), streams_.begin() + count_,
+                     [](const Stream& stream) { return stream.kind == Stream::Kind::run && stream.value == 0; });
+}
+
+std::vector<std::uint8_t> BlockStreams::run_values() const {
+  std::vector<std::uint8_t> values;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    if (streams_[i].kind != Stream::Kind::run) return {};
+    values.push_back(streams_[i].value);
+  }
+  return values;
+}
+
+Result<void> BlockStreams::decode_coded(DecodeContext::CodecStates& states, const StreamCodec& codec,
+                                        std::uint32_t stream, ByteSpan place) const {
+  Result<void> decoded = decode_stream(states, codec, {streams_[stream].payload, streams_[stream].size}, place);
+  if (!decoded && count_ > 1) {
+    decoded.error().reason = "stream " + std::to_string(stream) + ": " + decoded.error().reason;
+  }
+  return decoded;
+}
+
+Result<void> BlockStreams::decode_planes(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan scratch,
+                                         std::span<Plane> planes) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const Stream& stream = streams_[i];
+    const ByteSpan place = scratch.subspan(std::size_t{i} * length_, length_);
+    switch (stream.kind) {
+      case Stream::Kind::run:
+        planes[i] = Plane::constant(stream.value);
+        break;
+      case Stream::Kind::raw:
+        planes[i] = Plane(stream.payload);
+        break;
+      case Stream::Kind::coded:
+        if (Result<void> decoded = decode_coded(states, codec, i, place); !decoded) return decoded;
+        planes[i] = Plane(place.data());
+        break;
+    }
+  }
+  return {};
+}
+
+Result<void> BlockStreams::decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const Stream& stream = streams_[i];
+    const ByteSpan place = out.subspan(std::size_t{i} * length_, length_);
+    switch (stream.kind) {
+      case Stream::Kind::run:
+        std::memset(place.data(), stream.value, place.size());
+        break;
+      case Stream::Kind::raw:
+        std::memcpy(place.data(), stream.payload, place.size());
+        break;
+      case Stream::Kind::coded:
+        if (Result<void> decoded = decode_coded(states, codec, i, place); !decoded) return decoded;
+        break;
+    }
+  }
+  return {};
+}
+
+}  // namespace cframefs::codec

@@ -1,0 +1,134 @@
+#include "frame/array/array_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "frame/numpy/npy_header.h"
+#include "frame/numpy/numpy_pack.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+class CArrayView final : public FlatView {
+ public:
+  CArrayView(std::shared_ptr<const Container> container, ArrayGeometry geometry, std::vector<std::uint8_t> head)
+      : container_(std::move(container)), geometry_(std::move(geometry)), head_(std::move(head)) {}
+
+  const Container& container() const override { return *container_; }
+  std::uint64_t size() const override { return head_.size() + geometry_.nbytes(); }
+  ByteView head() const override { return head_; }
+  const ArrayGeometry* tiles() const override { return &geometry_; }
+
+  Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const override {
+    if (at.value > size() || length > size() - at.value) return codec::invalid("range past the end of the data");
+    const std::uint64_t before = std::min(length, head_.size() - std::min<std::uint64_t>(at.value, head_.size()));
+    const std::uint64_t from = at.value + before - head_.size();
+    std::vector<Piece> found;
+    const auto take_part = [&](const ArrayGeometry::Part& part) {
+      return geometry_.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) -> Result<void> {
+        for_each_run(tile.box, [&](std::uint64_t inner, std::uint64_t out) {
+          found.push_back({part.chunk, static_cast<std::uint32_t>(tile.inner + inner),
+                           static_cast<std::uint32_t>(tile.box.run), before + tile.out + out});
+          return true;
+        });
+        return {};
+      });
+    };
+    if (length > before) {
+      if (auto done = geometry_.for_each_part(from, length - before, take_part); !done) return done;
+    }
+    std::sort(found.begin(), found.end(), [](const Piece& a, const Piece& b) { return a.out < b.out; });
+    pieces.insert(pieces.end(), found.begin(), found.end());
+    return {};
+  }
+
+  /// Holes are told by whole layers of chunks along the first dimension: only these are contiguous in C order.
+  Result<FlatOffset> seek(FlatOffset from, bool hole) const override {
+    const FlatOffset end{size()};
+    if (from >= end) return end;
+    if (from.value < head_.size()) {
+      if (!hole) return from;
+      from.value = head_.size();
+      if (from >= end) return end;
+    }
+    const std::uint64_t bytes = geometry_.layer_bytes();
+    std::uint64_t layer = (from.value - head_.size()) / bytes;
+    const auto found = next_layer(layer, hole);
+    if (!found) return Failure(found.error());
+    if (*found == layer) return from;
+    return std::min(end, FlatOffset{head_.size() + *found * bytes});
+  }
+
+ private:
+  /// The first layer from `layer` on that is nothing but zeros (`hole`), or not; the number of layers if there is none.
+  Result<std::uint64_t> next_layer(std::uint64_t layer, bool hole) const {
+    const std::uint64_t chunks = geometry_.layer_chunks();
+    const std::uint64_t layers = geometry_.chunk_count() / chunks;
+    while (layer < layers) {
+      const std::uint64_t first = layer * chunks;
+      const auto data = container_->next_chunk(ChunkNumber{static_cast<std::int64_t>(first)}, false);
+      if (!data) return Failure(data.error());
+      const auto next_data = static_cast<std::uint64_t>(data->value);
+      if (hole == (next_data - first >= chunks)) return layer;
+      if (!hole) {
+        layer = next_data / chunks;
+        continue;
+      }
+      // A layer that holds data: the next that could be a hole begins with a chunk of zeros.
+      const auto zeros = container_->next_chunk(ChunkNumber{static_cast<std::int64_t>(first + chunks)}, true);
+      if (!zeros) return Failure(zeros.error());
+      layer = std::max(layer + 1, static_cast<std::uint64_t>(zeros->value) / chunks);
+    }
+    return layers;
+  }
+
+  const std::shared_ptr<const Container> container_;
+  const ArrayGeometry geometry_;
+  const std::vector<std::uint8_t> head_;
+};
+
+/// Of what is no array by its metalayers. A NumPy array in a Bloscpack file is its buffer in one piece.
+Result<std::shared_ptr<const FlatView>> plain_view(std::shared_ptr<const Container> container, ArrayForm form) {
+  if (form != ArrayForm::npy) return chunk_order_view(std::move(container));
+  const auto pack = numpy_pack_of(*container);
+  if (!pack) return Failure(pack.error());
+  if (!*pack) return chunk_order_view(std::move(container));
+  return chunk_order_view(std::move(container), npy_header((*pack)->type, (*pack)->shape, (*pack)->fortran_order));
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> npy_head_of(const ArrayLayer& layer, std::uint64_t typesize) {
+  auto type = layer.dtype ? parse_dtype(*layer.dtype) : std::nullopt;
+  // The reference library writes '|u1' where it was told nothing, whatever the items are.
+  if (!type || type->itemsize != typesize) type = opaque_type(typesize);
+  return npy_header(*type, layer.shape);
+}
+
+Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
+                                                  bool is_array) {
+  if (form == ArrayForm::chunks) return chunk_order_view(std::move(container));
+  const auto layer = array_layer_of(*container);
+  if (!layer) return Failure(layer.error());
+  if (!*layer) {
+    if (!is_array) return plain_view(std::move(container), form);
+    if (const auto& damage = container->metalayer_damage()) return Failure(*damage);
+    return corrupt("no array, in spite of its name: it has no metalayer that says so");
+  }
+  const FrameParameters& parameters = container->parameters();
+  auto geometry = ArrayGeometry::make(**layer, parameters);
+  if (!geometry) return Failure(geometry.error());
+  if (static_cast<std::uint64_t>(container->chunk_count()) != geometry->chunk_count()) {
+    return corrupt("array of " + std::to_string(geometry->chunk_count()) + " chunks in a frame of " +
+                   std::to_string(container->chunk_count()));
+  }
+  std::vector<std::uint8_t> head;
+  if (form == ArrayForm::npy) head = npy_head_of(**layer, static_cast<std::uint64_t>(parameters.typesize));
+  return std::make_shared<const CArrayView>(std::move(container), std::move(*geometry), std::move(head));
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,19 @@
+// Contiguous frames: header, chunks, index and trailer in one file, or a range of one.
+//
+// Entries of the index are offsets of chunks, counted from the end of the header. Chunks may lie in any order, with
+// dead bytes between them, and several entries may refer to one chunk.
+//
+// Thread safety, ownership, errors: as container.h.
+#pragma once
+
+#include <memory>
+
+#include "frame/cframe/frame_container.h"
+
+namespace cframefs::frame {
+
+/// `source`: from the first byte of the frame; bytes behind the frame are ignored.
+Result<std::shared_ptr<const FrameContainer>> open_cframe(std::shared_ptr<const ByteSource> source,
+                                                          std::shared_ptr<IndexCache> index_cache);
+
+}  // namespace cframefs::frame

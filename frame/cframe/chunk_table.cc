@@ -1,0 +1,87 @@
+#include "frame/cframe/chunk_table.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+Failure contradiction(std::uint64_t known, std::uint64_t total) {
+  return corrupt("the chunks hold " + std::to_string(known) + " bytes or more, the frame header says " +
+                 std::to_string(total));
+}
+
+}  // namespace
+
+Result<ChunkTable> ChunkTable::build(std::uint64_t total, const Measure& measure) {
+  ChunkTable table;
+  std::uint64_t known = 0;
+  std::int64_t chunk = 0;
+  std::optional<std::int64_t> last_unknown;
+  for (;;) {
+    const auto sizes = measure();
+    if (!sizes) return Failure(sizes.error());
+    if (!*sizes) break;
+    table.append({chunk, known, (*sizes)->nbytes}, **sizes);
+    chunk += (*sizes)->count;
+    if ((*sizes)->nbytes) {
+      // No more chunks than an index holds, of 2 GiB at most: this does not overflow.
+      known += static_cast<std::uint64_t>(*(*sizes)->nbytes) * static_cast<std::uint64_t>((*sizes)->count);
+      if (known > total) return contradiction(known, total);
+    } else {
+      last_unknown = chunk - 1;
+    }
+  }
+  if (!last_unknown && known != total) return contradiction(known, total);
+  if (last_unknown) table.settle(*last_unknown, total - known);
+  return table;
+}
+
+void ChunkTable::append(const Segment& segment, const Sizes& sizes) {
+  if (sizes.count > 0 && (segments_.empty() || segments_.back().nbytes != segment.nbytes)) segments_.push_back(segment);
+}
+
+/// What is not known holds `missing` bytes; `last`: the last chunk of these. What is behind it is placed from the end.
+void ChunkTable::settle(std::int64_t last, std::uint64_t missing) {
+  const auto is_unknown = [](const Segment& segment) { return !segment.nbytes; };
+  const auto first = std::find_if(segments_.begin(), segments_.end(), is_unknown);
+  const auto behind =
+      std::find_if(first, segments_.end(), [last](const Segment& segment) { return segment.first > last; });
+  for (auto segment = behind; segment != segments_.end(); ++segment)
+    segment->begin += missing;
+  if (first->first == last && missing <= static_cast<std::uint64_t>(codec::kMaxChunkBytes)) {
+    first->nbytes = static_cast<std::int32_t>(missing);
+  } else {
+    segments_.erase(first + 1, behind);
+  }
+}
+
+Result<ChunkSpan> ChunkTable::locate(FlatOffset at) const {
+  const auto after =
+      std::upper_bound(segments_.begin(), segments_.end(), at.value,
+                       [](std::uint64_t value, const Segment& segment) { return value < segment.begin; });
+  const Segment& segment = *(after - 1);
+  if (!segment.nbytes) {
+    auto failure = corrupt("the sizes of several chunks are not known, and so not where they begin");
+    failure.value().chunk = segment.first;
+    return failure;
+  }
+  // Chunks without bytes begin where the next ones do, which have been found instead.
+  const auto size = static_cast<std::uint64_t>(*segment.nbytes);
+  const std::uint64_t number = (at.value - segment.begin) / size;
+  return ChunkSpan{ChunkNumber{segment.first + static_cast<std::int64_t>(number)},
+                   FlatOffset{segment.begin + number * size}, static_cast<std::uint32_t>(size)};
+}
+
+std::optional<std::int32_t> ChunkTable::size(std::int64_t chunk) const {
+  const auto after = std::upper_bound(segments_.begin(), segments_.end(), chunk,
+                                      [](std::int64_t value, const Segment& segment) { return value < segment.first; });
+  return (after - 1)->nbytes;
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,389 @@
+#include "frame/cframe/frame_container.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "codec/format/chunk_header.h"
+#include "frame/cframe/array_layer.h"
+#include "frame/cframe/chunk_runs.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+using codec::SpecialValue;
+
+/// Header, trailer and index of a small frame lie in one window of this size.
+constexpr std::size_t kWindow = 4096;
+
+/// Chunk headers that lie close together are read together.
+constexpr std::size_t kScanWindow = 4096;
+
+/// A table of chunk sizes takes 24 bytes for each run of chunks of one size. That many runs are always put up with …
+constexpr std::uint64_t kFreeRuns = std::uint64_t{1} << 20;
+/// … and for each stored byte of the index so many, if each can be a chunk of its own: what tells where chunks of
+/// different sizes lie takes a byte or more for each of them.
+constexpr std::uint64_t kRunsPerByte = 4;
+
+Failure at_place(const ByteSource& source, FileOffset offset, Error error) {
+  if (!error.file_offset) error.file_offset = source.place().value + offset.value;
+  return Failure(std::move(error));
+}
+
+/// Where the index begins and how many bytes are left for it.
+Result<codec::ByteRange> index_range(const FrameHeader& header, const Trailer& trailer) {
+  const FrameParameters& parameters = header.parameters;
+  codec::ByteRange range{parameters.header_length, trailer.begin};
+  if (header.frame_type == layout::kContiguous) {
+    if (parameters.cbytes > range.size()) {
+      return corrupt("chunk section of " + std::to_string(parameters.cbytes) + " bytes does not fit into the frame");
+    }
+    range.begin += parameters.cbytes;
+  }
+  if (range.size() < codec::kMinHeaderLength) return corrupt("the frame has no room for its index");
+  return range;
+}
+
+SpecialValue special_of(std::int64_t entry) {
+  if (entry == layout::kZerosEntry) return SpecialValue::zeros;
+  if (entry == layout::kNanEntry) return SpecialValue::nan;
+  if (entry == layout::kUninitialisedEntry) return SpecialValue::uninitialised;
+  return SpecialValue::none;
+}
+
+Result<void> read_index(Windows& windows, FrameParts& parts, std::shared_ptr<IndexCache> cache) {
+  const auto range = index_range(parts.header, parts.trailer);
+  if (!range) return Failure(range.error());
+  auto index = OffsetIndex::open(parts.source, FileOffset{range->begin}, range->size(), windows, std::move(cache));
+  if (!index) return Failure(index.error());
+  const std::int64_t expected = parts.header.chunk_count;
+  if (expected >= 0 && (*index)->count() != expected) {
+    return corrupt("index of " + std::to_string((*index)->count()) + " entries for " + std::to_string(expected) +
+                   " chunks");
+  }
+  if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
+  parts.index = std::move(*index);
+  return {};
+}
+
+/// Empty where the frame is no array.
+std::vector<std::int32_t> blockshape_of(const FrameParts& parts) {
+  for (const MetalayerPlace& layer : parts.metalayers.layers) {
+    if ((layer.name != "b2nd" && layer.name != "caterva") || layer.length > kMostArrayLayer) continue;
+    const auto content = read_metalayer(*parts.source, layer);
+    if (!content) continue;
+    if (auto array = parse_array_layer(*content)) return std::move(array->blockshape);
+  }
+  return {};
+}
+
+/// Damage is of this chunk alone and makes its size unknown; that the system cannot read is no damage.
+Result<std::optional<std::int32_t>> unknown_or(const Error& error) {
+  if (error.kind == ErrorKind::io || error.kind == ErrorKind::stale) return Failure(error);
+  return std::optional<std::int32_t>();
+}
+
+}  // namespace
+
+Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, std::uint8_t frame_type,
+                                    std::shared_ptr<IndexCache> cache) {
+  FrameParts parts;
+  parts.source = std::move(source);
+  Windows windows(*parts.source);
+  if (auto done = windows.load(FileOffset{0}, kWindow); !done) return Failure(done.error());
+  auto header = parse_fixed_header(windows.peek(FileOffset{0}, layout::kFixedHeaderLength));
+  if (!header) return at_place(*parts.source, {}, header.error());
+  if (header->frame_type != frame_type) {
+    return corrupt(frame_type == layout::kContiguous ? "index file of a sparse frame, which is read as its folder"
+                                                     : "contiguous frame where a sparse one must be");
+  }
+  if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_place(*parts.source, {}, fits.error());
+  parts.header = std::move(*header);
+
+  const FrameParameters& parameters = parts.header.parameters;
+  auto metalayers = read_metalayers(windows, parameters.header_length);
+  if (!metalayers) return Failure(metalayers.error());
+  parts.metalayers = std::move(*metalayers);
+
+  const std::uint64_t tail = std::min<std::uint64_t>(kWindow, parameters.frame_length - parameters.header_length);
+  const FileOffset tail_at{parameters.frame_length - tail};
+  if (auto done = windows.load(tail_at, static_cast<std::size_t>(tail)); !done) return Failure(done.error());
+  auto trailer = read_trailer(windows, parts.header);
+  if (!trailer) return at_place(*parts.source, tail_at, trailer.error());
+  parts.trailer = std::move(*trailer);
+
+  if (parameters.nbytes > 0) {
+    if (auto done = read_index(windows, parts, std::move(cache)); !done) return Failure(done.error());
+  } else if (parts.trailer.begin != parameters.header_length) {
+    // Else a lost length would pass for an empty file.
+    return corrupt("the frame says that it is empty, but its trailer does not follow the header");
+  }
+  return parts;
+}
+
+FrameContainer::FrameContainer(FrameParts parts)
+    : parts_(std::move(parts)),
+      environment_{.frame_typesize = parts_.header.parameters.typesize,
+                   .old_bitshuffle = parts_.old_bitshuffle,
+                   .blockshape = blockshape_of(parts_)} {}
+
+Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
+  ChunkPlace place;
+  if (entry >= 0) {
+    if (auto found = find_stored(entry, place); !found) return Failure(found.error());
+    return place;
+  }
+  if (!parts_.all_stored) place.special = special_of(entry);
+  if (place.special == SpecialValue::none) {
+    return corrupt("index entry " + std::to_string(entry) + " means no kind of chunk");
+  }
+  return place;
+}
+
+Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t least, ChunkPlace& place) const {
+  const FrameParameters& parameters = this->parameters();
+  const auto offset = static_cast<std::uint64_t>(entry);
+  if (parameters.cbytes < least || offset > parameters.cbytes - least) {
+    return corrupt("offset " + std::to_string(entry) + " lies outside the chunk section of " +
+                   std::to_string(parameters.cbytes) + " bytes");
+  }
+  place.source = parts_.source;
+  place.offset = FileOffset{parameters.header_length + offset};
+  place.limit = parameters.cbytes - offset;
+  return {};
+}
+
+Result<ChunkPlace> FrameContainer::place(ChunkNumber chunk) const {
+  const auto fail = [&](Error error) {
+    if (!error.chunk) error.chunk = chunk.value;
+    return Failure(std::move(error));
+  };
+  if (chunk.value < 0 || chunk.value >= chunk_count()) {
+    return codec::invalid("there is no chunk " + std::to_string(chunk.value));
+  }
+  const auto entry = parts_.index->entry(chunk.value);
+  if (!entry) return fail(entry.error());
+  auto place = place_of_entry(*entry);
+  if (!place) return fail(place.error());
+
+  const FrameParameters& parameters = this->parameters();
+  if (!parameters.variable_chunks) {
+    const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);
+    const std::uint64_t begin = static_cast<std::uint64_t>(chunk.value) * chunksize;
+    place->nbytes = static_cast<std::int32_t>(std::min(chunksize, parameters.nbytes - begin));
+    return place;
+  }
+  std::shared_ptr<const ChunkTable> table;
+  if (place->special == SpecialValue::none) {
+    // The chunk says its length itself; only if the table is there already it must agree.
+    const std::lock_guard lock(table_mutex_);
+    table = table_;
+  } else {
+    auto built = chunk_table();
+    if (!built) return fail(built.error());
+    table = std::move(*built);
+  }
+  if (table) {
+    if (const auto size = table->size(chunk.value)) place->nbytes = *size;
+  }
+  if (place->special != SpecialValue::none && place->nbytes < 0) {
+    return fail(corrupt("chunk that is not stored, in a frame that does not tell its length").value());
+  }
+  return place;
+}
+
+Result<ChunkSpan> FrameContainer::locate(FlatOffset at) const {
+  const FrameParameters& parameters = this->parameters();
+  if (at.value >= parameters.nbytes) return codec::invalid("offset past the end of the data");
+  if (parameters.variable_chunks) {
+    const auto table = chunk_table();
+    if (!table) return Failure(table.error());
+    return (*table)->locate(at);
+  }
+  const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);
+  const std::uint64_t chunk = at.value / chunksize;
+  const std::uint64_t begin = chunk * chunksize;
+  const auto nbytes = static_cast<std::uint32_t>(std::min(chunksize, parameters.nbytes - begin));
+  return ChunkSpan{ChunkNumber{static_cast<std::int64_t>(chunk)}, FlatOffset{begin}, nbytes};
+}
+
+Result<ChunkNumber> FrameContainer::next_chunk(ChunkNumber from, bool hole) const {
+  if (from.value >= chunk_count()) return ChunkNumber{chunk_count()};
+  const auto found = parts_.index->next(std::max<std::int64_t>(from.value, 0), hole);
+  if (!found) return Failure(found.error());
+  return ChunkNumber{*found};
+}
+
+std::unique_ptr<ChunkRuns> FrameContainer::runs(ChunkNumber begin, ChunkNumber end) const {
+  if (!parts_.index) return Container::runs(begin, end);
+  const FrameParameters& parameters = this->parameters();
+  const bool last_is_short =
+      parameters.chunksize > 0 && parameters.nbytes % static_cast<std::uint64_t>(parameters.chunksize) != 0;
+  return std::make_unique<IndexRuns>(*parts_.index, begin.value, end.value, chunk_count() - (last_is_short ? 1 : 0));
+}
+
+std::int64_t FrameContainer::chunks_decoded_together() const {
+  return parts_.index && parts_.index->period() == 0 ? parts_.index->unit_end(0) : 1;
+}
+
+std::vector<std::string> FrameContainer::vlmetalayer_names() const {
+  std::vector<std::string> names;
+  for (const MapEntry& entry : parts_.trailer.map.entries)
+    names.push_back(entry.name);
+  return names;
+}
+
+Result<std::vector<std::uint8_t>> FrameContainer::metalayer(const MetalayerPlace& place) const {
+  auto content = read_metalayer(*parts_.source, place);
+  if (!content) return at_place(*parts_.source, place.offset, content.error());
+  return content;
+}
+
+Result<VlmetaChunk> FrameContainer::vlmetalayer_chunk(const std::string& name) const {
+  const MetalayerMap& map = parts_.trailer.map;
+  const MapEntry* entry = map.find(name);
+  if (entry == nullptr) {
+    if (map.damage) return Failure(*map.damage);
+    return codec::invalid("there is no variable-length metalayer '" + name + "'");
+  }
+  auto chunk = find_vlmetalayer(*parts_.source, parts_.trailer, *entry);
+  if (!chunk) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
+  return chunk;
+}
+
+Result<std::uint64_t> FrameContainer::vlmetalayer_length(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  return chunk->nbytes();
+}
+
+Result<std::vector<std::uint8_t>> FrameContainer::vlmetalayer(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto content = read_vlmetalayer(*parts_.source, *chunk);
+  if (!content) return at_place(*parts_.source, chunk->offset, content.error());
+  return content;
+}
+
+Result<std::uint64_t> FrameContainer::stored_vlmetalayer_length(const std::string& name) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  return chunk->stored;
+}
+
+Result<std::vector<std::uint8_t>> FrameContainer::stored_vlmetalayer(const std::string& name,
+                                                                     ParseBudget& budget) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto stored = read_stored_vlmetalayer(*parts_.source, *chunk, budget);
+  if (!stored) return at_place(*parts_.source, chunk->offset, stored.error());
+  return stored;
+}
+
+Result<void> FrameContainer::check_vlmetalayer(const std::string& name, ParseBudget& budget) const {
+  const auto chunk = vlmetalayer_chunk(name);
+  if (!chunk) return Failure(chunk.error());
+  auto done = frame::check_vlmetalayer(*parts_.source, *chunk, budget);
+  if (!done) return at_place(*parts_.source, chunk->offset, done.error());
+  return done;
+}
+
+// ---- sizes of chunks that differ in size ----
+
+/// The bytes around the chunk header read last: in a cframe the next one is often among them.
+struct FrameContainer::HeaderScan {
+  std::shared_ptr<const ByteSource> source;
+  std::uint64_t begin = 0;
+  std::vector<std::uint8_t> bytes;
+
+  Result<ByteView> header_at(const ChunkPlace& place) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(place.limit, codec::kExtendedHeaderLength));
+    const std::uint64_t at = place.offset.value;
+    const bool same = source == place.source;
+    if (!same || at < begin || at - begin > bytes.size() || wanted > bytes.size() - (at - begin)) {
+      const std::size_t window = same ? kScanWindow : wanted;
+      source = place.source;
+      begin = at;
+      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(window, source->size() - at)));
+      if (auto done = source->read(place.offset, bytes); !done) {
+        bytes.clear();
+        return Failure(done.error());
+      }
+    }
+    return ByteView(bytes).subspan(at - begin, wanted);
+  }
+};
+
+Result<std::shared_ptr<const ChunkTable>> FrameContainer::chunk_table() const {
+  // Held while the headers are read: whoever else needs the table waits for it instead of reading them, too.
+  const std::lock_guard lock(table_mutex_);
+  if (table_error_) return Failure(*table_error_);
+  if (!table_) {
+    auto table = measure_chunks();
+    if (!table) {
+      // Damage stays: the next chunk that asks need not read all headers for the same answer.
+      const ErrorKind kind = table.error().kind;
+      if (kind == ErrorKind::corruption || kind == ErrorKind::unsupported) table_error_ = table.error();
+      return Failure(table.error());
+    }
+    table_ = std::make_shared<const ChunkTable>(std::move(*table));
+  }
+  return table_;
+}
+
+/// Runs of chunks that the table may have.
+std::uint64_t FrameContainer::most_runs() const {
+  return kFreeRuns + std::min(parameters().cbytes / codec::kExtendedHeaderLength,
+                              kRunsPerByte * static_cast<std::uint64_t>(parts_.index->stored_bytes()));
+}
+
+Result<ChunkTable> FrameContainer::measure_chunks() const {
+  const std::int64_t count = chunk_count();
+  const std::uint64_t most = most_runs();
+  const auto too_many = [&] {
+    return codec::unsupported("index of " + std::to_string(count) + " chunks of different sizes in a frame of " +
+                              std::to_string(parameters().frame_length) + " bytes");
+  };
+  // Where a short pattern of entries comes again and again each chunk is a run.
+  if (parts_.index->period() > 1 && static_cast<std::uint64_t>(count) > most) return too_many();
+  HeaderScan scan;
+  std::unique_ptr<ChunkRuns> runs = this->runs(ChunkNumber{0}, ChunkNumber{count});
+  if (parts_.index->period() > 1) runs = Container::runs(ChunkNumber{0}, ChunkNumber{count});
+  std::uint64_t seen = 0;
+  return ChunkTable::build(parameters().nbytes, [&]() -> Result<std::optional<ChunkTable::Sizes>> {
+    if (++seen > most) return too_many();
+    return measure(*runs, scan);
+  });
+}
+
+/// The next run of chunks.
+Result<std::optional<ChunkTable::Sizes>> FrameContainer::measure(ChunkRuns& runs, HeaderScan& scan) const {
+  ChunkRun run;
+  const auto more = runs.next(run);
+  if (!more) return Failure(more.error());
+  if (!*more) return std::optional<ChunkTable::Sizes>();
+  ChunkTable::Sizes sizes{run.count, std::nullopt};
+  if (run.damage != nullptr) return std::optional(sizes);
+  const auto entry = run.alike ? Result<std::int64_t>(run.same) : parts_.index->entry(run.first.value);
+  const auto nbytes = entry ? measure_entry(*entry, scan) : unknown_or(entry.error());
+  if (!nbytes) return Failure(nbytes.error());
+  sizes.nbytes = *nbytes;
+  return std::optional(sizes);
+}
+
+Result<std::optional<std::int32_t>> FrameContainer::measure_entry(std::int64_t entry, HeaderScan& scan) const {
+  const auto place = place_of_entry(entry);
+  if (!place) return unknown_or(place.error());
+  if (place->special != SpecialValue::none) return std::optional<std::int32_t>();
+  const auto bytes = scan.header_at(*place);
+  if (!bytes) return unknown_or(bytes.error());
+  const auto header = codec::parse_chunk_header(*bytes);
+  if (!header) return unknown_or(header.error());
+  if (static_cast<std::uint64_t>(header->cbytes) > place->limit) return std::optional<std::int32_t>();
+  return std::optional<std::int32_t>(header->nbytes);
+}
+
+}  // namespace cframefs::frame

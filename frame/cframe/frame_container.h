@@ -1,0 +1,106 @@
+// What contiguous and sparse frames have in common: header, metalayers, index, and the mapping of chunks to plain
+// bytes.
+//
+// The two differ in where the index lies and in what its entries mean: offsets of the chunk section, or numbers of
+// files.
+//
+// Thread safety: immutable but for the table of chunk sizes (frames whose chunks differ in size), which is built on
+// first use under a lock. Ownership: shares the source of header, index and trailer. Errors: as container.h.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frame/cframe/chunk_table.h"
+#include "frame/cframe/fixed_metalayers.h"
+#include "frame/cframe/frame_header.h"
+#include "frame/cframe/index_cache.h"
+#include "frame/cframe/offset_index.h"
+#include "frame/cframe/trailer.h"
+#include "frame/container/container.h"
+
+namespace cframefs::frame {
+
+/// What opening a frame learns.
+struct FrameParts {
+  std::shared_ptr<const ByteSource> source;  // byte 0 is the first of the header
+  FrameHeader header;
+  MetalayerSection metalayers;
+  Trailer trailer;
+  std::unique_ptr<const OffsetIndex> index;  // null if there are no chunks
+  bool all_stored = false;                   // the format knows no entries for chunks that are not stored
+  bool old_bitshuffle = false;               // see codec::ChunkEnvironment
+};
+
+/// Reads and checks header, trailer and the start of the index of a frame of this type (layout::kContiguous or
+/// kSparse). `source`: from the frame's first byte to the end of the file.
+Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, std::uint8_t frame_type,
+                                    std::shared_ptr<IndexCache> cache);
+
+class FrameContainer : public Container {
+ public:
+  const FrameParameters& parameters() const override { return parts_.header.parameters; }
+  std::int64_t chunk_count() const override { return parts_.index ? parts_.index->count() : 0; }
+  Result<ChunkPlace> place(ChunkNumber chunk) const override;
+  Result<ChunkSpan> locate(FlatOffset at) const override;
+  Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override;
+  std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const override;
+  std::int64_t chunks_decoded_together() const override;
+  const codec::ChunkEnvironment& environment() const override { return environment_; }
+  const std::vector<MetalayerPlace>& metalayer_places() const override { return parts_.metalayers.layers; }
+  Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const override;
+  const std::optional<Error>& metalayer_damage() const override { return parts_.metalayers.damage; }
+  std::vector<std::string> lost_metalayers() const override { return parts_.metalayers.lost; }
+  std::vector<std::string> vlmetalayer_names() const override;
+  std::uint64_t stored_bytes() const override { return parts_.source->stored(); }
+  /// The chunk that holds the content of one, as it is stored, and its length.
+  Result<std::uint64_t> stored_vlmetalayer_length(const std::string& name) const;
+  Result<std::vector<std::uint8_t>> stored_vlmetalayer(const std::string& name, ParseBudget& budget) const;
+  const std::optional<Error>& vlmetalayer_damage() const override { return parts_.trailer.map.damage; }
+  Result<std::uint64_t> vlmetalayer_length(const std::string& name) const override;
+  Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;
+  Result<void> check_vlmetalayer(const std::string& name, ParseBudget& budget) const override;
+
+  /// What the index says of a chunk, as it is stored. REQUIRES: 0 <= chunk < chunk_count().
+  Result<std::int64_t> index_entry(ChunkNumber chunk) const { return parts_.index->entry(chunk.value); }
+  /// What it says of every chunk, where it is known to say the same of all.
+  std::optional<std::int64_t> uniform_entry() const { return parts_.index ? parts_.index->uniform() : std::nullopt; }
+  Result<OffsetIndex::Piece> index_piece(ChunkNumber from) const { return parts_.index->piece(from.value); }
+  const Trailer& trailer() const { return parts_.trailer; }
+
+ protected:
+  explicit FrameContainer(FrameParts parts);
+
+  const FrameParts& parts() const { return parts_; }
+
+  /// Where the content of a variable-length metalayer lies.
+  virtual Result<VlmetaChunk> vlmetalayer_chunk(const std::string& name) const;
+
+  /// Fills in source, offset and limit of the chunk that `entry` (not negative) of the index refers to.
+  virtual Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const = 0;
+
+  /// The same where entries are offsets into the chunk section that follows the header. `least`: bytes that the header
+  /// of a chunk has at least.
+  Result<void> find_in_section(std::int64_t entry, std::uint64_t least, ChunkPlace& place) const;
+
+ private:
+  struct HeaderScan;
+
+  Result<ChunkPlace> place_of_entry(std::int64_t entry) const;
+  Result<std::shared_ptr<const ChunkTable>> chunk_table() const;
+  Result<ChunkTable> measure_chunks() const;
+  Result<std::optional<ChunkTable::Sizes>> measure(ChunkRuns& runs, HeaderScan& scan) const;
+  Result<std::optional<std::int32_t>> measure_entry(std::int64_t entry, HeaderScan& scan) const;
+  std::uint64_t most_runs() const;
+
+  const FrameParts parts_;
+  const codec::ChunkEnvironment environment_;
+  mutable std::mutex table_mutex_;
+  mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
+  mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why there is none
+};
+
+}  // namespace cframefs::frame

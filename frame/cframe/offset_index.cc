@@ -1,0 +1,260 @@
+#include "frame/cframe/offset_index.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "frame/cframe/frame_layout.h"
+#include "frame/container/chunk_prefix.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+using codec::SpecialValue;
+
+constexpr std::uint32_t kEntryBytes = sizeof(std::int64_t);
+
+/// Entries of a unit where the index has no blocks that hold whole entries.
+constexpr std::uint32_t kDefaultUnit = 2048;
+
+/// A block of the index is decoded whole. This plain length is always allowed; it fits into the cache …
+constexpr std::uint64_t kFreeIndexBlock = std::uint64_t{4} << 20;
+/// … and this many times what the block takes in the file. Beyond, a few bytes would be made to claim gigabytes.
+constexpr std::uint64_t kMaxIndexExpansion = 256;
+
+bool is_hole(std::int64_t entry) {
+  return entry == layout::kZerosEntry || entry == layout::kUninitialisedEntry;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<const ByteSource> source, FileOffset at,
+                                                             std::uint64_t limit, Windows& windows,
+                                                             std::shared_ptr<IndexCache> cache) {
+  const auto fail = [&](Error error) {
+    error.reason = "index: " + error.reason;
+    if (!error.file_offset) error.file_offset = source->place().value + at.value;
+    return Failure(std::move(error));
+  };
+  // Header and block starts of indexes up to a million chunks, with one read.
+  constexpr std::size_t kIndexWindow = 4096;
+  if (auto done = windows.load(at, static_cast<std::size_t>(std::min<std::uint64_t>(limit, kIndexWindow))); !done) {
+    return fail(done.error());
+  }
+  const auto first = static_cast<std::size_t>(std::min<std::uint64_t>(limit, codec::kExtendedHeaderLength));
+  const auto start = windows.get(at, first);
+  if (!start) return fail(start.error());
+  const auto header = codec::parse_chunk_header(*start);
+  if (!header) return fail(header.error());
+  if (static_cast<std::uint64_t>(header->cbytes) > limit) {
+    return fail(
+        corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " + std::to_string(limit) + " are left")
+            .value());
+  }
+  if (header->nbytes % kEntryBytes != 0) {
+    return fail(corrupt("plain length " + std::to_string(header->nbytes) + " is no multiple of 8").value());
+  }
+  auto decoder = parse_chunk(*source, at, *header, windows.peek(at, static_cast<std::size_t>(header->cbytes)));
+  if (!decoder) return fail(decoder.error());
+  auto index = std::make_unique<OffsetIndex>(Private{}, source, at, std::move(*decoder), std::move(cache));
+  index->choose_unit();
+  if (auto done = index->detect_period(); !done) return Failure(done.error());
+  return index;
+}
+
+OffsetIndex::OffsetIndex(Private, std::shared_ptr<const ByteSource> source, FileOffset at, codec::ChunkDecoder decoder,
+                         std::shared_ptr<IndexCache> cache)
+    : source_(std::move(source)),
+      at_(at),
+      decoder_(std::move(decoder)),
+      cache_(std::move(cache)),
+      owner_(cache_->new_owner()),
+      count_(decoder_.nbytes() / kEntryBytes) {}
+
+void OffsetIndex::choose_unit() {
+  unit_entries_ = kDefaultUnit;
+  if (decoder_.block_count() == 0 || decoder_.header().vl_blocks) return;
+  const std::uint64_t block = decoder_.block_range(0).size();
+  unit_is_block_ = block % kEntryBytes == 0;
+  if (unit_is_block_) unit_entries_ = static_cast<std::uint32_t>(block / kEntryBytes);
+}
+
+/// Special chunks repeat themselves: those of a value of 1, 2, 4 or 8 bytes with every entry, those of a longer one
+/// with the least number of entries that is a whole number of values.
+Result<void> OffsetIndex::detect_period() {
+  if (count_ == 0 || decoder_.header().special == SpecialValue::none) return {};
+  period_ = 1;
+  if (decoder_.header().special == SpecialValue::repeated) {
+    const std::uint32_t width = static_cast<std::uint32_t>(decoder_.header().cbytes) - codec::kExtendedHeaderLength;
+    period_ = width / std::gcd(width, kEntryBytes);
+  }
+  if (period_ != 1) return {};
+  const auto first = entry(0);
+  if (!first) return Failure(first.error());
+  uniform_ = *first;
+  return {};
+}
+
+Result<std::int64_t> OffsetIndex::entry(std::int64_t chunk) const {
+  if (uniform_) return *uniform_;
+  const auto number = static_cast<std::uint64_t>(chunk);
+  const auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
+  if (!block) return Failure(block.error());
+  return (**block)[number % unit_entries_];
+}
+
+Result<OffsetIndex::Piece> OffsetIndex::piece(std::int64_t from) const {
+  const auto number = static_cast<std::uint64_t>(from);
+  auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
+  if (!block) return Failure(block.error());
+  const auto entries = std::span(**block).subspan(number % unit_entries_);
+  return Piece{std::move(*block), entries};
+}
+
+Result<std::optional<std::int64_t>> OffsetIndex::unit_value(std::int64_t chunk) const {
+  constexpr std::optional<std::int64_t> kNotKnown;
+  // Eight streams of runs, and what may follow them.
+  constexpr std::size_t kMostStored = 128;
+  if (!unit_is_block_) return kNotKnown;
+  const auto block = static_cast<std::uint32_t>(chunk / unit_entries_);
+  const codec::ByteRange range = decoder_.stored_range(block);
+  std::array<std::uint8_t, kMostStored> bytes{};
+  if (range.size() > bytes.size()) return kNotKnown;
+  const ByteSpan stored = ByteSpan(bytes).first(static_cast<std::size_t>(range.size()));
+  if (auto done = source_->read(FileOffset{at_.value + range.begin}, stored); !done) return Failure(done.error());
+  const std::vector<std::uint8_t> repeated = decoder_.repeated_bytes(block, stored);
+  if (repeated.empty() || kEntryBytes % repeated.size() != 0) return kNotKnown;
+  std::array<std::uint8_t, kEntryBytes> entry{};
+  for (std::size_t i = 0; i < entry.size(); ++i)
+    entry[i] = repeated[i % repeated.size()];
+  return std::optional(codec::load_le<std::int64_t>(entry.data()));
+}
+
+Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
+  if (from >= count_) return count_;
+  if (uniform_) return is_hole(*uniform_) == hole ? from : count_;
+  // What is not found within a period is nowhere.
+  const std::int64_t end = period_ > 0 && period_ < count_ - from ? from + period_ : count_;
+  Entries large;
+  while (from < end) {
+    const auto value = unit_value(from);
+    if (!value) return Failure(located(value.error()));
+    if (*value) {
+      if (is_hole(**value) == hole) return from;
+      from = unit_end(from);
+      continue;
+    }
+    Piece piece;
+    if (unit_entries_ > kMostCached) {
+      if (auto done = decode_unit(from, large); !done) return Failure(done.error());
+      piece.entries = std::span<const std::int64_t>(large).subspan(static_cast<std::size_t>(from - unit_begin(from)));
+    } else {
+      auto there = this->piece(from);
+      if (!there) return Failure(there.error());
+      piece = std::move(*there);
+    }
+    const auto found = std::find_if(piece.entries.begin(), piece.entries.end(),
+                                    [hole](std::int64_t entry) { return is_hole(entry) == hole; });
+    from += found - piece.entries.begin();
+    if (found != piece.entries.end()) return from;
+  }
+  return count_;
+}
+
+Result<IndexCache::Block> OffsetIndex::unit(std::uint32_t number) const {
+  return cache_->get(owner_, number, [this, number] { return load_unit(number); });
+}
+
+Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
+  const std::uint64_t first = std::uint64_t{number} * unit_entries_;
+  const auto entries =
+      static_cast<std::size_t>(std::min<std::uint64_t>(unit_entries_, static_cast<std::uint64_t>(count_) - first));
+  const auto begin = static_cast<std::uint32_t>(first * kEntryBytes);
+  const auto end = static_cast<std::uint32_t>(begin + entries * kEntryBytes);
+  if (auto fits = check_sizes(begin, end); !fits) return Failure(fits.error());
+  // Decoded where it will stay.
+  auto values = cache_->new_block(entries);
+  const auto context = cache_->contexts().acquire();
+  if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(*values))); !done)
+    return Failure(located(done.error()));
+  codec::from_little_endian(std::span(*values));
+  return IndexCache::Block(std::move(values));
+}
+
+Result<void> OffsetIndex::decode_unit(std::int64_t chunk, Entries& entries) const {
+  const std::int64_t first = unit_begin(chunk);
+  const auto begin = static_cast<std::uint32_t>(first * kEntryBytes);
+  const auto end = static_cast<std::uint32_t>(unit_end(chunk) * kEntryBytes);
+  if (auto fits = check_sizes(begin, end); !fits) return fits;
+  entries.resize((end - begin) / kEntryBytes);
+  const auto context = cache_->contexts().acquire();
+  if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(entries))); !done)
+    return Failure(located(done.error()));
+  codec::from_little_endian(std::span(entries));
+  return {};
+}
+
+/// Of all blocks that plain bytes [begin, end) need.
+Result<void> OffsetIndex::check_sizes(std::uint32_t begin, std::uint32_t end) const {
+  if (decoder_.needs_reference()) {
+    if (auto fits = check_size(0); !fits) return Failure(located(fits.error()));
+  }
+  for (std::uint32_t block = decoder_.block_at(begin); block <= decoder_.block_at(end - 1); ++block) {
+    if (auto fits = check_size(block); !fits) return Failure(located(fits.error()));
+  }
+  return {};
+}
+
+/// Whether the block is small enough to be decoded, before memory is taken for it.
+Result<void> OffsetIndex::check_size(std::uint32_t block) const {
+  const std::uint64_t plain = decoder_.block_range(block).size();
+  if (plain <= std::max(kFreeIndexBlock, kMaxIndexExpansion * decoder_.stored_range(block).size())) return {};
+  return codec::unsupported("block of " + std::to_string(plain) + " bytes");
+}
+
+Result<void> OffsetIndex::decode_bytes(codec::DecodeContext& context, std::uint32_t begin, ByteSpan out) const {
+  std::vector<std::uint8_t> reference;
+  if (decoder_.needs_reference()) {
+    reference.resize(decoder_.block_range(0).size());
+    if (auto done = decode_block(context, 0, reference, {}); !done) return done;
+  }
+  std::vector<std::uint8_t> whole;
+  std::uint64_t done = 0;
+  while (done < out.size()) {
+    const std::uint32_t block = decoder_.block_at(static_cast<std::uint32_t>(begin + done));
+    const codec::ByteRange range = decoder_.block_range(block);
+    const std::uint64_t skip = begin + done - range.begin;
+    const std::uint64_t take = std::min<std::uint64_t>(range.size() - skip, out.size() - done);
+    const ByteSpan target = out.subspan(done, take);
+    if (take == range.size()) {
+      if (auto decoded = decode_block(context, block, target, reference); !decoded) return decoded;
+    } else {
+      whole.resize(range.size());
+      if (auto decoded = decode_block(context, block, whole, reference); !decoded) return decoded;
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skip), take, target.begin());
+    }
+    done += take;
+  }
+  return {};
+}
+
+Result<void> OffsetIndex::decode_block(codec::DecodeContext& context, std::uint32_t block, ByteSpan out,
+                                       ByteView reference) const {
+  const codec::ByteRange range = decoder_.stored_range(block);
+  const ByteSpan stored = context.scratch(codec::DecodeContext::Slot::stored, range.size()).first(range.size());
+  if (auto done = source_->read(FileOffset{at_.value + range.begin}, stored); !done) return done;
+  return decoder_.decode_block(context, block, stored, out, reference);
+}
+
+Error OffsetIndex::located(Error error) const {
+  error.reason = "index: " + error.reason;
+  if (!error.file_offset) error.file_offset = source_->place().value + at_.value;
+  return error;
+}
+
+}  // namespace cframefs::frame

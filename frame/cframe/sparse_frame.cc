@@ -1,0 +1,155 @@
+#include "frame/cframe/sparse_frame.h"
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "frame/cframe/frame_container.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+/// A descriptor of a regular file beneath `dir` and its state. Not having one that the frame refers to is damage.
+struct OpenFile {
+  Descriptor descriptor;
+  struct stat status {};
+};
+
+Result<OpenFile> open_regular(FileOps& files, int dir, const std::string& name) {
+  // Without O_NONBLOCK the open of a pipe would wait for its writer.
+  const auto fd = files.open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) {
+    if (fd.error().sys == ENOENT) return corrupt(name + " is missing");
+    if (fd.error().sys == ELOOP) return corrupt(name + " is a symbolic link");
+    if (fd.error().sys == ENXIO) return corrupt(name + " is not a regular file");
+    return Failure(fd.error());
+  }
+  OpenFile file;
+  file.descriptor = Descriptor(files, *fd);
+  const auto status = files.status(*fd);
+  if (!status) return Failure(status.error());
+  if (!S_ISREG(status->st_mode)) return corrupt(name + " is not a regular file");
+  file.status = *status;
+  return file;
+}
+
+/// The folder of a frame, and the index file that was the frame's when it was opened.
+struct Folder {
+  FileOps& files;
+  std::shared_ptr<const Descriptor> dir;
+  dev_t index_device = 0;
+  ino_t index_inode = 0;
+  SparseGuard guard;
+
+  /// stale: the frame has another index now.
+  Result<void> check_current() const {
+    const auto index = files.status_at(dir->fd(), kSparseIndexName);
+    if (!index && index.error().sys != ENOENT) return Failure(index.error());
+    if (index && index->st_dev == index_device && index->st_ino == index_inode) return {};
+    return codec::stale("the frame was changed while it was read");
+  }
+  Result<void> check_guarded() const { return guard.looks_again ? check_current() : Result<void>(); }
+
+  Result<OpenFile> open_chunk(const std::string& name) const {
+    auto file = open_regular(files, dir->fd(), name);
+    if (!file && file.error().kind == ErrorKind::corruption) {
+      if (auto current = check_current(); !current) return Failure(current.error());
+    }
+    return file;
+  }
+};
+
+/// A chunk file, opened for each read.
+class ChunkFile final : public ByteSource {
+ public:
+  ChunkFile(std::shared_ptr<const Folder> folder, std::string name, const struct stat& status)
+      : folder_(std::move(folder)), name_(std::move(name)), identity_(Identity::of(status)) {}
+
+  std::uint64_t size() const override { return identity_.size; }
+  std::string label() const override { return name_; }
+
+  Result<void> read(FileOffset at, ByteSpan into) const override {
+    if (at.value > size() || into.size() > size() - at.value) {
+      return corrupt("the file ends at byte " + std::to_string(size()) + ", before " + std::to_string(into.size()) +
+                     " bytes at " + std::to_string(at.value));
+    }
+    const auto file = folder_->open_chunk(name_);
+    if (!file) return Failure(file.error());
+    // Not the time of the last change of mode or links: the bytes are the same then.
+    Identity now = Identity::of(file->status);
+    now.ctime_ns = identity_.ctime_ns;
+    if (now != identity_) return codec::stale("the file was changed while it was read");
+    const auto got = folder_->files.pread(file->descriptor.fd(), into, at);
+    if (!got) return Failure(got.error());
+    if (*got < into.size()) return codec::stale("the file was cut while it was read");
+    return folder_->check_guarded();
+  }
+
+ private:
+  const std::shared_ptr<const Folder> folder_;
+  const std::string name_;
+  const Identity identity_;
+};
+
+class SparseFrame final : public FrameContainer {
+ public:
+  SparseFrame(FrameParts parts, std::shared_ptr<const Folder> folder)
+      : FrameContainer(std::move(parts)), folder_(std::move(folder)) {}
+
+ private:
+  Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
+    auto name = chunk_file_name(entry);
+    if (!name) return Failure(name.error());
+    const auto file = folder_->open_chunk(*name);
+    if (!file) return Failure(file.error());
+    if (auto same = folder_->check_guarded(); !same) return same;
+    place.source = std::make_shared<const ChunkFile>(folder_, std::move(*name), file->status);
+    place.offset = FileOffset{0};
+    place.limit = place.source->size();
+    return {};
+  }
+
+  const std::shared_ptr<const Folder> folder_;
+};
+
+}  // namespace
+
+Result<Descriptor> open_sparse_index(FileOps& files, int dir) {
+  auto file = open_regular(files, dir, kSparseIndexName);
+  if (!file) return Failure(file.error());
+  return std::move(file->descriptor);
+}
+
+Result<std::string> chunk_file_name(std::int64_t number) {
+  if (number < 0 || number > 0xffffffff) {
+    return corrupt("index names chunk file " + std::to_string(number) + ", more than eight digits can tell");
+  }
+  static constexpr char digits[] = "0123456789ABCDEF";
+  std::string name = "00000000.chunk";
+  auto rest = static_cast<std::uint64_t>(number);
+  for (std::size_t i = 8; i-- > 0; rest >>= 4)
+    name[i] = digits[rest & 15];
+  return name;
+}
+
+Result<std::shared_ptr<const Container>> open_sparse_frame(FileOps& files, std::shared_ptr<const Descriptor> dir,
+                                                           std::shared_ptr<const Descriptor> index_file,
+                                                           std::shared_ptr<IndexCache> index_cache, SparseGuard guard) {
+  const auto status = files.status(index_file->fd());
+  if (!status) return Failure(status.error());
+  auto folder =
+      std::make_shared<const Folder>(Folder{files, std::move(dir), status->st_dev, status->st_ino, std::move(guard)});
+  std::shared_ptr<const ByteSource> source =
+      file_source(files, std::move(index_file), FileOffset{0}, static_cast<std::uint64_t>(status->st_size));
+  auto parts = read_frame_parts(std::move(source), layout::kSparse, std::move(index_cache));
+  if (!parts) return Failure(parts.error());
+  return std::make_shared<const SparseFrame>(std::move(*parts), std::move(folder));
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,160 @@
+#include "frame/cframe/sparse_states.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "frame/cframe/sparse_frame.h"
+#include "frame/io/advisory_lock.h"
+
+namespace cframefs::frame {
+
+/// Held by the containers of one state.
+class SparseStates::Hold {
+ public:
+  Hold(std::shared_ptr<SparseStates> states, Number state) : states_(std::move(states)), state_(state) {}
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() { states_->ended(state_); }
+
+ private:
+  const std::shared_ptr<SparseStates> states_;
+  const Number state_;
+};
+
+SparseStates::State SparseStates::begin_state() {
+  Number number = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    number = ++last_;
+    held_.insert(number);
+  }
+  return {number, std::make_shared<const Hold>(shared_from_this(), number)};
+}
+
+void SparseStates::add_files(Number state, const std::vector<std::int64_t>& numbers) {
+  codec::MutexLock lock(mutex_);
+  for (const std::int64_t number : numbers)
+    first_[number] = state;
+}
+
+SparseStates::Number SparseStates::first_of(std::int64_t number) const {
+  codec::MutexLock lock(mutex_);
+  const auto found = first_.find(number);
+  return found == first_.end() ? 0 : found->second;
+}
+
+void SparseStates::add_dead(std::vector<DeadFile> dead) {
+  codec::MutexLock lock(mutex_);
+  for (const DeadFile& file : dead)
+    first_.erase(file.number);
+  dead_.insert(dead_.end(), std::make_move_iterator(dead.begin()), std::make_move_iterator(dead.end()));
+}
+
+std::set<std::int64_t> SparseStates::waiting() const {
+  codec::MutexLock lock(mutex_);
+  std::set<std::int64_t> numbers;
+  for (const DeadFile& file : dead_)
+    numbers.insert(file.number);
+  return numbers;
+}
+
+void SparseStates::ended(Number state) {
+  {
+    codec::MutexLock lock(mutex_);
+    held_.erase(state);
+    if (writers_ > 0) return;
+  }
+  remove_with_lock();
+}
+
+void SparseStates::join() {
+  codec::MutexLock lock(mutex_);
+  ++writers_;
+}
+
+void SparseStates::leave() {
+  {
+    codec::MutexLock lock(mutex_);
+    if (--writers_ > 0) return;
+  }
+  remove_with_lock();
+}
+
+/// Other writers are kept out, so that a file that is looked at is still the same when it is removed.
+void SparseStates::remove_with_lock() {
+  {
+    codec::MutexLock lock(mutex_);
+    if (dead_.empty()) return;
+  }
+  // One thread at a time: another one's lock would be refused, and what its state was the last to name would stay.
+  codec::MutexLock one(leaving_);
+  const auto index = files_.open_at(folder_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  if (!index) return;
+  const Descriptor file(files_, *index);
+  const AdvisoryLock::Target target{folder_->fd(), kSparseSideCar, {}, file.fd()};
+  const auto held = AdvisoryLock::acquire(files_, target, {std::chrono::milliseconds(0)});
+  if (held) remove_dead();
+}
+
+std::vector<SparseStates::DeadFile> SparseStates::take_unnamed() {
+  codec::MutexLock lock(mutex_);
+  const auto is_named = [this](const DeadFile& file) REQUIRES(mutex_) {
+    const auto state = held_.lower_bound(file.first);
+    return state != held_.end() && *state <= file.last;
+  };
+  const auto named = std::stable_partition(dead_.begin(), dead_.end(),
+                                           [&](const DeadFile& file) REQUIRES(mutex_) { return !is_named(file); });
+  std::vector<DeadFile> unnamed(dead_.begin(), named);
+  dead_.erase(dead_.begin(), named);
+  return unnamed;
+}
+
+void SparseStates::remove_dead() {
+  codec::MutexLock one(removing_);
+  std::vector<DeadFile> unnamed = take_unnamed();
+  if (unnamed.empty()) return;
+  unless_read([&] {
+    for (const DeadFile& file : unnamed)
+      remove(file);
+    unnamed.clear();
+  });
+  add_dead(std::move(unnamed));
+}
+
+void SparseStates::unless_read(const std::function<void()>& remove) {
+  const auto held = files_.try_lock(folder_->fd(), LOCK_EX);
+  if (held && !*held) return;
+  // Where there are no locks, a program finds out when it reads that the state is another one.
+  remove();
+  if (held) static_cast<void>(files_.try_lock(folder_->fd(), LOCK_UN));
+}
+
+void SparseStates::remove(const DeadFile& dead) const {
+  const auto name = chunk_file_name(dead.number);
+  if (!name) return;
+  const auto status = files_.status_at(folder_->fd(), *name);
+  if (!status) return;
+  // Not the time of the last change of mode or links.
+  Identity now = Identity::of(*status);
+  now.ctime_ns = dead.identity.ctime_ns;
+  if (now == dead.identity) static_cast<void>(files_.remove_at(folder_->fd(), *name, false));
+}
+
+std::shared_ptr<SparseStates> SparseRegistry::states_of(FileOps& files,
+                                                        const std::shared_ptr<const Descriptor>& folder) {
+  const auto status = files.status(folder->fd());
+  if (!status) return std::make_shared<SparseStates>(files, folder);
+  codec::MutexLock lock(mutex_);
+  std::erase_if(states_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<SparseStates>& known = states_[{status->st_dev, status->st_ino}];
+  std::shared_ptr<SparseStates> states = known.lock();
+  if (!states) known = states = std::make_shared<SparseStates>(files, folder);
+  return states;
+}
+
+}  // namespace cframefs::frame

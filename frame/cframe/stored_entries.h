@@ -1,0 +1,37 @@
+// Walks the entries of a frame's index that refer to something stored, a decoded piece at a time.
+//
+// Thread safety: one thread. Errors: those of the index.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "frame/cframe/frame_container.h"
+
+namespace cframefs::frame {
+
+/// Calls `take` with each chunk of [begin, end) that is stored, in order, and its entry; until it returns an error.
+template <class Take>
+Result<void> for_each_stored(const FrameContainer& frame, std::int64_t begin, std::int64_t end, const Take& take) {
+  if (const auto uniform = frame.uniform_entry()) {
+    if (*uniform < 0) return {};
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      if (auto taken = take(chunk, *uniform); !taken) return taken;
+    }
+    return {};
+  }
+  while (begin < end) {
+    const auto piece = frame.index_piece(ChunkNumber{begin});
+    if (!piece) return codec::Failure(piece.error());
+    const auto entries = piece->entries.first(std::min(piece->entries.size(), static_cast<std::size_t>(end - begin)));
+    for (const std::int64_t entry : entries) {
+      if (entry >= 0) {
+        if (auto taken = take(begin, entry); !taken) return taken;
+      }
+      ++begin;
+    }
+  }
+  return {};
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,119 @@
+#include "frame/compat/legacy_frame.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "frame/cframe/frame_container.h"
+#include "frame/compat/legacy_header.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+/// Header and index of a small frame lie in one window of this size.
+constexpr std::size_t kFirstWindow = 4096;
+const char* const kUsermeta = "usermeta";
+
+class LegacyFrame final : public FrameContainer {
+ public:
+  LegacyFrame(FrameParts parts, const LegacyTrailer& trailer) : FrameContainer(std::move(parts)), trailer_(trailer) {}
+
+  std::vector<std::string> vlmetalayer_names() const override {
+    if (trailer_.usermeta_size == 0) return {};
+    return {kUsermeta};
+  }
+
+ private:
+  Result<VlmetaChunk> vlmetalayer_chunk(const std::string& name) const override {
+    if (trailer_.usermeta_size == 0 || name != kUsermeta) return FrameContainer::vlmetalayer_chunk(name);
+    const FileOffset at{trailer_.usermeta_at};
+    auto chunk = look_at_vlmetalayer(*parts().source, name, at, trailer_.usermeta_size);
+    if (!chunk && !chunk.error().file_offset) chunk.error().file_offset = parts().source->place().value + at.value;
+    return chunk;
+  }
+
+  Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
+    return find_in_section(entry, codec::kMinHeaderLength, place);
+  }
+
+  const LegacyTrailer trailer_;
+};
+
+Failure at_place(const ByteSource& source, std::uint64_t offset, Error error) {
+  if (!error.file_offset) error.file_offset = source.place().value + offset;
+  return Failure(std::move(error));
+}
+
+/// The first form's header knows no filters; the first chunk speaks for all.
+void note_filters(Windows& windows, FrameParameters& parameters) {
+  const std::uint64_t length = std::min<std::uint64_t>(parameters.cbytes, codec::kExtendedHeaderLength);
+  const auto bytes = windows.get(FileOffset{parameters.header_length}, static_cast<std::size_t>(length));
+  if (!bytes) return;
+  const auto chunk = codec::parse_chunk_header(*bytes);
+  if (!chunk) return;
+  parameters.filters = chunk->filters;
+  parameters.filters_meta = chunk->filters_meta;
+}
+
+/// No chunk is longer than the header's chunk size. If so many of that size make the whole, none is shorter.
+void settle_chunksize(std::int32_t chunksize, std::int64_t count, FrameParameters& parameters) {
+  const auto most = static_cast<std::uint64_t>(chunksize) * static_cast<std::uint64_t>(count);
+  if (chunksize == 0 || chunksize > codec::kMaxChunkBytes || most != parameters.nbytes) return;
+  parameters.chunksize = chunksize;
+  parameters.variable_chunks = false;
+}
+
+Result<void> open_index(Windows& windows, const LegacyTrailer& trailer, FrameParts& parts,
+                        std::shared_ptr<IndexCache> cache) {
+  const FrameParameters& parameters = parts.header.parameters;
+  const std::uint64_t begin = parameters.header_length + parameters.cbytes;
+  const std::uint64_t limit = trailer.begin - begin;
+  if (limit < codec::kMinHeaderLength) return corrupt("the frame has no room for its index");
+  auto index = OffsetIndex::open(parts.source, FileOffset{begin}, limit, windows, std::move(cache));
+  if (!index) return Failure(index.error());
+  if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
+  parts.index = std::move(*index);
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const ByteSource> source,
+                                                           std::shared_ptr<IndexCache> index_cache,
+                                                           bool old_bitshuffle) {
+  FrameParts parts;
+  parts.source = std::move(source);
+  parts.all_stored = true;
+  const ByteSource& bytes = *parts.source;
+  Windows windows(bytes);
+  if (auto done = windows.load(FileOffset{0}, kFirstWindow); !done) return Failure(done.error());
+  const ByteView first = windows.peek(FileOffset{0}, layout::kFixedHeaderLength);
+  if (!has_frame_magic(first) || !is_legacy_header(first)) return corrupt("not a frame of a beta of Blosc2 2.0");
+  auto header = parse_legacy_header(first);
+  if (!header) return at_place(bytes, 0, header.error());
+  if (auto fits = check_extent(*header, bytes.size()); !fits) return at_place(bytes, 0, fits.error());
+  parts.header = header->frame;
+
+  FrameParameters& parameters = parts.header.parameters;
+  if (header->metalayers_at != 0) {
+    auto metalayers = read_metalayers(windows, parameters.header_length, header->metalayers_at);
+    if (!metalayers) return Failure(metalayers.error());
+    parts.metalayers = std::move(*metalayers);
+  }
+  const auto trailer = read_legacy_trailer(windows, *header);
+  if (!trailer) return at_place(bytes, parameters.frame_length, trailer.error());
+  // The blocks that beta.3 and beta.4 left alone, beta.5 shuffles (legacy-frame.md section 8).
+  parts.old_bitshuffle = trailer->form != LegacyForm::beta3 || old_bitshuffle;
+  if (parameters.nbytes > 0) {
+    if (auto done = open_index(windows, *trailer, parts, std::move(index_cache)); !done) return Failure(done.error());
+    settle_chunksize(header->chunksize, parts.index->count(), parameters);
+    if (trailer->form == LegacyForm::beta1) note_filters(windows, parameters);
+  }
+  return std::make_shared<const LegacyFrame>(std::move(parts), *trailer);
+}
+
+}  // namespace cframefs::frame

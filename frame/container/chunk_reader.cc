@@ -1,0 +1,236 @@
+#include "frame/container/chunk_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "codec/format/chunk_header.h"
+#include "frame/container/chunk_prefix.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::ByteRange;
+using codec::corrupt;
+using codec::DecodeContext;
+using codec::Failure;
+using codec::SpecialValue;
+
+/// The first read of a chunk: header and the starts of up to 248 blocks.
+constexpr std::size_t kFirstRead = 1024;
+
+/// Stored bytes fetched with one read. More saves no time worth having and would make the scratch memory grow.
+constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
+
+/// How far behind the blocks that do is looked for more that lie together, so that no file makes the search itself
+/// slow.
+constexpr std::uint32_t kLookAhead = 256;
+
+Error at_chunk(const ByteSource* source, ChunkNumber chunk, FileOffset offset, Error error) {
+  if (!error.chunk) error.chunk = chunk.value;
+  if (source != nullptr) {
+    if (!error.file_offset) error.file_offset = source->place().value + offset.value;
+    const std::string label = source->label();
+    if (!label.empty() && error.reason.find(label) == std::string::npos) error.reason = label + ": " + error.reason;
+  }
+  return error;
+}
+
+Result<codec::ChunkDecoder> parse_stored(const ChunkPlace& place, const codec::ChunkEnvironment& environment) {
+  std::array<std::uint8_t, kFirstRead> first;
+  const ByteSpan head =
+      ByteSpan(first).first(static_cast<std::size_t>(std::min<std::uint64_t>(place.limit, kFirstRead)));
+  if (auto done = place.source->read(place.offset, head); !done) return Failure(done.error());
+  const auto header = codec::parse_chunk_header(head);
+  if (!header) return Failure(header.error());
+  if (static_cast<std::uint64_t>(header->cbytes) > place.limit) {
+    return corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " + std::to_string(place.limit) +
+                   " are left");
+  }
+  if (place.nbytes >= 0 && header->nbytes != place.nbytes) {
+    return corrupt("chunk holds " + std::to_string(header->nbytes) + " bytes, " + std::to_string(place.nbytes) +
+                   " are expected");
+  }
+  return parse_chunk(*place.source, place.offset, *header, head, environment);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& container, ChunkNumber chunk) {
+  auto place = container.place(chunk);
+  if (!place) return Failure(place.error());
+  auto decoder = place->special != SpecialValue::none
+                     ? codec::ChunkDecoder::special(place->special, place->nbytes, container.parameters().typesize)
+                     : parse_stored(*place, container.environment());
+  if (!decoder) return Failure(at_chunk(place->source.get(), chunk, place->offset, decoder.error()));
+  auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*place), std::move(*decoder));
+  // The plain bytes of these are never asked for: they are known from the header.
+  if (reader->decoder().header().special != SpecialValue::none || reader->decoder().nbytes() == 0) {
+    if (auto good = reader->verify(); !good) return Failure(good.error());
+  }
+  return reader;
+}
+
+ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkPlace place, codec::ChunkDecoder decoder)
+    : chunk_(chunk), place_(std::move(place)), decoder_(std::move(decoder)) {}
+
+std::size_t ChunkReader::footprint() const {
+  // Block starts and their order, and a dictionary with what the codec derives from it.
+  const std::uint64_t tables = place_.source ? codec::ChunkDecoder::tables_size(decoder_.header()) : 0;
+  return sizeof *this + 2 * static_cast<std::size_t>(tables);
+}
+
+Result<void> ChunkReader::decode(DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
+                                 ByteView reference) const {
+  const std::uint32_t count = decoder_.block_count();
+  if (first > count || outs.size() > count - first) return codec::invalid("blocks past the end of the chunk");
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (outs[i].size() != decoder_.block_range(first + static_cast<std::uint32_t>(i)).size()) {
+      return codec::invalid("buffer that is not of its block's size");
+    }
+  }
+  if (outs.empty()) return {};
+  if (auto good = verify(); !good) return good;
+  if (decoder_.header().memcpyed && place_.source) return decode_plain(first, outs);
+  if (decoder_.needs_reference() && first > 0 && reference.empty()) {
+    return codec::invalid("blocks of a delta chunk without block 0");
+  }
+  return decode_stored(context, first, outs, reference);
+}
+
+Result<void> ChunkReader::decode_stored(DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
+                                        ByteView reference) const {
+  const std::uint32_t end = first + static_cast<std::uint32_t>(outs.size());
+  for (std::uint32_t begin = first; begin < end;) {
+    const std::uint32_t stop = group_end(begin, end);
+    ByteRange span = decoder_.stored_range(begin);
+    for (std::uint32_t block = begin + 1; block < stop; ++block) {
+      const ByteRange range = decoder_.stored_range(block);
+      span = ByteRange{std::min(span.begin, range.begin), std::max(span.end, range.end)};
+    }
+    const auto size = static_cast<std::size_t>(span.size());
+    const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
+    if (auto done = read_stored(span, stored); !done) return done;
+    for (std::uint32_t block = begin; block < stop; ++block) {
+      const ByteRange range = decoder_.stored_range(block);
+      const ByteSpan out = outs[block - first];
+      const ByteView bytes = stored.subspan(range.begin - span.begin, range.size());
+      if (auto done = decoder_.decode_block(context, block, bytes, out, reference); !done) {
+        return Failure(located(done.error()));
+      }
+      if (block == 0 && decoder_.needs_reference() && reference.empty()) reference = out;
+    }
+    begin = stop;
+  }
+  return {};
+}
+
+/// The end of the blocks from `first` that are fetched together: all that lie in one stretch of at most kBatchBytes, in
+/// whatever order, with no more useless bytes than useful ones.
+std::uint32_t ChunkReader::group_end(std::uint32_t first, std::uint32_t end) const {
+  ByteRange span = decoder_.stored_range(first);
+  std::uint64_t useful = span.size();
+  std::uint32_t best = first + 1;
+  for (std::uint32_t block = first + 1; block < end && block - best < kLookAhead; ++block) {
+    const ByteRange range = decoder_.stored_range(block);
+    span = ByteRange{std::min(span.begin, range.begin), std::max(span.end, range.end)};
+    useful += range.size();
+    if (span.size() > kBatchBytes) break;
+    if (span.size() <= 2 * useful) best = block + 1;
+  }
+  return best;
+}
+
+/// The payload of a memcpyed chunk goes straight to where it is wanted; buffers that adjoin are filled by one read.
+Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const ByteSpan> outs) const {
+  for (std::size_t begin = 0; begin < outs.size();) {
+    std::size_t stop = begin + 1;
+    std::size_t size = outs[begin].size();
+    while (stop < outs.size() && outs[stop].data() == outs[begin].data() + size)
+      size += outs[stop++].size();
+    const std::uint64_t at = decoder_.stored_range(first + static_cast<std::uint32_t>(begin)).begin;
+    if (auto done = read_stored(ByteRange{at, at + size}, ByteSpan(outs[begin].data(), size)); !done) return done;
+    begin = stop;
+  }
+  return {};
+}
+
+Result<void> ChunkReader::decode_window(DecodeContext& context, std::uint32_t block, std::uint32_t begin,
+                                        ByteSpan out) const {
+  if (!decoder_.decodes_windows(block)) return codec::invalid("a block of which no part can be decoded alone");
+  if (auto good = verify(); !good) return good;
+  const ByteRange range = decoder_.stored_range(block);
+  const auto size = static_cast<std::size_t>(range.size());
+  const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
+  if (auto done = read_stored(range, stored); !done) return done;
+  if (auto done = decoder_.decode_window(context, block, stored, begin, out); !done) {
+    return Failure(located(done.error()));
+  }
+  return {};
+}
+
+Result<void> ChunkReader::read_plain(std::uint32_t inner, ByteSpan out) const {
+  if (out.empty()) return {};
+  if (auto good = verify(); !good) return good;
+  const std::uint64_t at = decoder_.stored_range(0).begin + inner;
+  return read_stored(ByteRange{at, at + out.size()}, out);
+}
+
+Result<void> ChunkReader::read_stored(const ByteRange& range, ByteSpan into) const {
+  if (into.empty()) return {};
+  const auto done = place_.source->read(FileOffset{place_.offset.value + range.begin}, into);
+  if (!done) return Failure(located(done.error()));
+  return {};
+}
+
+std::uint64_t ChunkReader::scratch_bytes(std::uint32_t first, std::uint32_t count) const {
+  if (!place_.source || decoder_.header().memcpyed) return 0;
+  std::uint64_t total = 0;
+  std::uint64_t largest_stored = 0;
+  std::uint64_t largest_plain = 0;
+  const std::uint32_t end = first + std::min(count, decoder_.block_count() - first);
+  for (std::uint32_t block = first; block < end; ++block) {
+    const std::uint64_t stored = decoder_.stored_range(block).size();
+    total += stored;
+    largest_stored = std::max(largest_stored, stored);
+    largest_plain = std::max(largest_plain, decoder_.block_range(block).size());
+  }
+  // A group is one block, or at most kBatchBytes of which half is useful.
+  const std::uint64_t group = std::max(largest_stored, std::min(kBatchBytes, 2 * total));
+  return group + largest_plain;
+}
+
+/// Against the chunk's digest, if there is one.
+Result<void> ChunkReader::verify() const {
+  if (!place_.verifier) return {};
+  const auto good = place_.verifier->verify(chunk_, place_, static_cast<std::uint64_t>(decoder_.header().cbytes));
+  if (!good) return Failure(located(good.error()));
+  return {};
+}
+
+Error ChunkReader::located(Error error) const {
+  return at_chunk(place_.source.get(), chunk_, place_.offset, std::move(error));
+}
+
+Result<void> decode_whole(DecodeContext& context, const ChunkReader& reader, ByteSpan out) {
+  const codec::ChunkDecoder& decoder = reader.decoder();
+  if (out.size() != decoder.nbytes()) return codec::invalid("buffer that is not of the chunk's size");
+  constexpr std::uint32_t kSpans = 256;
+  std::array<ByteSpan, kSpans> spans;
+  ByteView reference;
+  for (std::uint32_t first = 0; first < decoder.block_count();) {
+    const std::uint32_t count = std::min(kSpans, decoder.block_count() - first);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const ByteRange range = decoder.block_range(first + i);
+      spans[i] = out.subspan(range.begin, range.size());
+    }
+    if (auto done = reader.decode(context, first, std::span(spans).first(count), reference); !done) return done;
+    if (first == 0 && decoder.needs_reference()) reference = spans[0];
+    first += count;
+  }
+  return {};
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,214 @@
+#include "frame/io/advisory_lock.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "frame/io/byte_source.h"
+#include "frame/io/lock_holders.h"
+#include "frame/io/replacement_file.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using codec::io_error;
+
+constexpr std::chrono::milliseconds kPause(5);
+constexpr FileOffset kCounterAt{8};
+
+bool locking_asked_for() {
+  const char* asked = std::getenv("BLOSC_LOCKING");
+  return asked != nullptr && *asked != '\0' && std::string_view(asked) != "0";
+}
+
+/// Filesystems that know no locks say so in several ways.
+bool knows_no_locks(const Error& error) {
+  return error.sys == ENOSYS || error.sys == EOPNOTSUPP || error.sys == ENOLCK || error.sys == EINVAL;
+}
+
+codec::Failure held_by_another() {
+  return io_error(EBUSY, "lock held by another program");
+}
+
+enum class Tried : std::uint8_t { held, refused, no_locks };
+
+Result<Tried> try_lock(FileOps& files, int fd, int operation) {
+  const auto held = files.try_lock(fd, operation);
+  if (held) return *held ? Tried::held : Tried::refused;
+  if (knows_no_locks(held.error())) return Tried::no_locks;
+  return Failure(held.error());
+}
+
+/// True once `take` says so; EBUSY if it has not by `until`.
+template <class Take>
+Result<void> retry_until(std::chrono::steady_clock::time_point until, Take take) {
+  while (true) {
+    const Result<bool> taken = take();
+    if (!taken) return Failure(taken.error());
+    if (*taken) return {};
+    if (std::chrono::steady_clock::now() >= until) return held_by_another();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+/// Whether those who own the frame may write the file at the side-car's name. Else it is no side-car that they made,
+/// but a file of another user that they have renamed so, and must not be written on their behalf.
+bool is_theirs(const struct stat& side_car, const struct stat& frame) {
+  if (!S_ISREG(side_car.st_mode)) return false;
+  if (side_car.st_uid == frame.st_uid || (side_car.st_mode & S_IWOTH) != 0) return true;
+  return side_car.st_gid == frame.st_gid && (side_car.st_mode & S_IWGRP) != 0;
+}
+
+/// The counter is in the order of this machine: the side-car is never carried to another.
+Result<void> raise_counter(FileOps& files, int fd) {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
+  const auto got = files.pread(fd, bytes, kCounterAt);
+  if (!got) return Failure(got.error());
+  std::uint64_t counter = 0;
+  if (*got == bytes.size()) std::memcpy(&counter, bytes.data(), sizeof counter);
+  ++counter;
+  std::memcpy(bytes.data(), &counter, sizeof counter);
+  return files.pwrite(fd, bytes, kCounterAt);
+}
+
+/// Those who may write the frame may lock it.
+Result<Descriptor> make_side_car(FileOps& files, const AdvisoryLock::Target& target) {
+  const auto frame = files.status(target.frame);
+  if (!frame) return Failure(frame.error());
+  const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
+  const auto fd = files.create_at(target.dir, target.side_car, flags | O_EXCL, frame->st_mode & 0666U);
+  if (!fd && fd.error().sys == EEXIST) {
+    const auto other = files.open_at(target.dir, target.side_car, flags);
+    return other ? Result<Descriptor>(Descriptor(files, *other)) : Failure(other.error());
+  }
+  if (!fd) return Failure(fd.error());
+  Descriptor made(files, *fd);
+  if (::geteuid() == 0) static_cast<void>(files.change_owner(*fd, frame->st_uid, frame->st_gid));
+  return made;
+}
+
+Result<Descriptor> open_side_car(FileOps& files, const AdvisoryLock::Target& target) {
+  if (target.side_car.empty()) return Descriptor();
+  const auto fd = files.open_at(target.dir, target.side_car, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  if (fd) return Descriptor(files, *fd);
+  // A frame whose own name is nearly as long as names can be has no side-car, and can get none.
+  if (fd.error().sys == ENAMETOOLONG) return Descriptor();
+  if (fd.error().sys != ENOENT) return Failure(fd.error());
+  if (!locking_asked_for()) return Descriptor();
+  return make_side_car(files, target);
+}
+
+}  // namespace
+
+std::string guard_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  // A digest (FNV-1a), for names may be as long as names can be. All programs must come to the same one.
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const char letter : std::string_view(path).substr(begin))
+    digest = (digest ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return path.substr(0, begin) + kTemporaryPrefix + std::to_string(digest) + ".lock";
+}
+
+std::string side_car_path(const std::string& path) {
+  return path + ".b2lock";
+}
+
+Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target, const LockManner& manner) {
+  const auto until = std::chrono::steady_clock::now() + manner.patience;
+  auto opened = open_side_car(files, target);
+  if (!opened) return Failure(opened.error());
+  AdvisoryLock lock;
+  lock.files_ = &files;
+  lock.target_ = target;
+  lock.stays_shared_ = manner.stays_shared;
+  lock.side_car_ = std::move(*opened);
+  bool past_side_car = false;
+  if (lock.side_car_.is_open()) {
+    const auto held = retry_until(until, [&]() -> Result<bool> {
+      const auto tried = try_lock(files, lock.side_car_.fd(), LOCK_EX);
+      if (!tried) return Failure(tried.error());
+      return *tried != Tried::refused;
+    });
+    if (!held) {
+      // The last attempt: a program that only reads must not make data be lost.
+      const auto file = files.status(lock.side_car_.fd());
+      if (!manner.past_frame || held.error().sys != EBUSY || !file || !only_readers_lock(*file))
+        return Failure(held.error());
+      past_side_car = true;
+    }
+    const auto side_car = files.status(lock.side_car_.fd());
+    const auto frame = files.status(target.frame);
+    if (side_car && frame && is_theirs(*side_car, *frame)) {
+      if (auto raised = raise_counter(files, lock.side_car_.fd()); !raised) return Failure(raised.error());
+    }
+  }
+  if (auto held = lock.take_frame(manner, until); !held) return Failure(held.error());
+  lock.is_exclusive_ = lock.is_exclusive_ && !past_side_car;
+  return lock;
+}
+
+Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) {
+  const auto take = [&]() -> Result<bool> {
+    const auto alone = try_lock(*files_, target_.frame, LOCK_EX);
+    if (!alone) return Failure(alone.error());
+    is_exclusive_ = true;
+    if (*alone == Tried::held) frame_ = target_.frame;
+    if (*alone != Tried::refused) return true;
+    // A refused change of lock gives up the one that was held: the shared one is taken again in any case.
+    const auto shared = try_lock(*files_, target_.frame, LOCK_SH);
+    if (!shared) return Failure(shared.error());
+    if (*shared != Tried::held) return false;
+    frame_ = target_.frame;
+    is_exclusive_ = false;
+    return manner.alone ? false : take_guard();
+  };
+  const auto before = files_->status(target_.frame);
+  auto held = retry_until(until, take);
+  if (!held && manner.alone && frame_ >= 0) {
+    return io_error(EBUSY, "open for writing in a mount, or locked by another program");
+  }
+  if (held || held.error().sys != EBUSY || manner.alone || !manner.past_frame) return held;
+  // The last attempt: a program that only reads must not make data be lost. A writer would have changed the file.
+  const auto after = files_->status(target_.frame);
+  if (!before || !after || !(Identity::of(*before) == Identity::of(*after))) return held;
+  is_exclusive_ = false;
+  const auto guarded = take_guard();
+  if (guarded && !*guarded) return held;
+  return {};
+}
+
+/// False: another writer holds it, or it cannot be had.
+Result<bool> AdvisoryLock::take_guard() {
+  if (target_.guard.empty()) return true;  // a file without a name has one writer
+  const auto fd = files_->create_at(target_.dir, target_.guard, O_RDWR | O_NONBLOCK | O_NOCTTY, 0600);
+  if (!fd) {
+    if (fd.error().sys == EACCES || fd.error().sys == EPERM || fd.error().sys == EROFS) return false;
+    return Failure(fd.error());
+  }
+  Descriptor made(*files_, *fd);
+  const auto held = try_lock(*files_, made.fd(), LOCK_EX);
+  if (!held) return Failure(held.error());
+  if (*held != Tried::held) return false;
+  // The writer that held it before has removed it meanwhile: then it keeps no other one out.
+  const auto ours = files_->status(made.fd());
+  const auto named = files_->status_at(target_.dir, target_.guard);
+  if (!ours || !named || ours->st_ino != named->st_ino || ours->st_dev != named->st_dev) return false;
+  guard_ = std::move(made);
+  return true;
+}
+
+AdvisoryLock::~AdvisoryLock() {
+  if (guard_.is_open()) static_cast<void>(files_->remove_at(target_.dir, target_.guard, false));
+  if (frame_ >= 0) static_cast<void>(files_->try_lock(frame_, stays_shared_ ? LOCK_SH : LOCK_UN));
+}
+
+}  // namespace cframefs::frame

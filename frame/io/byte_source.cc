@@ -1,0 +1,111 @@
+#include "frame/io/byte_source.h"
+
+#include <algorithm>
+
+#include "frame/base/elapsed.h"
+#include "frame/base/parse_budget.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+std::int64_t nanoseconds(const struct timespec& time) {
+  // Wraps for times that no clock shows; only equality matters.
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+                                   static_cast<std::uint64_t>(time.tv_nsec));
+}
+
+// The kernel stamps files by its tick, at most 10 ms; filesystems without fractions of a second stamp them by the
+// second.
+constexpr std::int64_t kTickNs = 100'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+bool has_settled(const struct timespec& changed) {
+  const std::int64_t age = age_ns(changed);
+  const std::int64_t step = changed.tv_nsec == 0 ? 2 * kSecondNs : kTickNs;
+  // A stamp of the future is none that a change of now would get.
+  return age > step || age < -step;
+}
+
+codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
+  return codec::corrupt("the file ends at byte " + std::to_string(end) + ", before " + std::to_string(size) +
+                        " bytes at " + std::to_string(at.value));
+}
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin, std::uint64_t size)
+      : files_(files), file_(std::move(file)), begin_(begin), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override {
+    const auto status = files_.status(file_->fd());
+    return status ? std::min(size_, stored_bytes(*status)) : size_;
+  }
+  FileOffset place() const override { return begin_; }
+
+  void read_soon(FileOffset at, std::uint64_t length) const override {
+    if (at.value >= size_) return;
+    files_.read_soon(file_->fd(), FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+  }
+  Result<void> read(FileOffset at, ByteSpan into) const override {
+    if (at.value > size_ || into.size() > size_ - at.value) return ends_before(at, into.size(), size_);
+    const auto got = files_.pread(file_->fd(), into, FileOffset{begin_.value + at.value});
+    if (!got) return codec::Failure(got.error());
+    if (*got < into.size()) return ends_before(at, into.size(), at.value + *got);
+    return {};
+  }
+
+ private:
+  FileOps& files_;
+  const std::shared_ptr<const Descriptor> file_;
+  const FileOffset begin_;
+  const std::uint64_t size_;
+};
+
+class MemorySource final : public ByteSource {
+ public:
+  explicit MemorySource(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
+
+  std::uint64_t size() const override { return bytes_.size(); }
+
+  Result<void> read(FileOffset at, ByteSpan into) const override {
+    if (at.value > bytes_.size() || into.size() > bytes_.size() - at.value) {
+      return ends_before(at, into.size(), bytes_.size());
+    }
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at.value), into.size(), into.begin());
+    return {};
+  }
+
+ private:
+  const std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+Identity Identity::of(const struct stat& status) {
+  Identity identity;
+  identity.device = status.st_dev;
+  identity.inode = status.st_ino;
+  identity.size = static_cast<std::uint64_t>(status.st_size);
+  identity.modified = status.st_mtim;
+  identity.mtime_ns = nanoseconds(status.st_mtim);
+  identity.ctime_ns = nanoseconds(status.st_ctim);
+  identity.settled = has_settled(status.st_ctim);
+  return identity;
+}
+
+std::unique_ptr<ByteSource> file_source(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
+                                        std::uint64_t size) {
+  // Past the largest offset there is nothing to read, and adding to `begin` must not wrap.
+  constexpr std::uint64_t kLastOffset = INT64_MAX;
+  if (begin.value > kLastOffset) begin.value = kLastOffset;
+  size = std::min(size, kLastOffset - begin.value);
+  return std::make_unique<FileSource>(files, std::move(file), begin, size);
+}
+
+std::unique_ptr<ByteSource> memory_source(std::vector<std::uint8_t> bytes) {
+  return std::make_unique<MemorySource>(std::move(bytes));
+}
+
+}  // namespace cframefs::frame

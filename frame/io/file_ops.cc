@@ -1,0 +1,465 @@
+#include "frame/io/file_ops.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::io_error;
+
+/// Repeats a system call that a signal interrupted.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR)
+    result = call();
+  return result;
+}
+
+/// A path without a folder in it names an entry of the folder itself: nothing has to be resolved beneath.
+bool is_plain_name(const std::string& path) {
+  return !path.empty() && path != ".." && path.find('/') == std::string::npos;
+}
+
+/// A path with a NUL would silently be cut at it.
+bool has_nul(const std::string& path) {
+  return path.find('\0') != std::string::npos;
+}
+
+/// The system's form of a file handle, with room for the longest.
+union HandleRoom {
+  file_handle handle;
+  std::array<std::uint8_t, sizeof(file_handle) + MAX_HANDLE_SZ> bytes{};
+};
+
+struct DirCloser {
+  void operator()(DIR* dir) const { ::closedir(dir); }
+};
+
+class SystemFiles final : public FileOps {
+ public:
+  explicit SystemFiles(bool openat2) : openat2_(openat2) {}
+
+  Result<int> open_at(int dir, const std::string& path, int flags) override {
+    if (has_nul(path)) return io_error(EINVAL, "open");
+    if (is_plain_name(path)) {
+      const int fd = uninterrupted([&] { return ::openat(dir, path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC); });
+      if (fd < 0) return io_error(errno, "open");
+      return fd;
+    }
+    if (openat2_.load(std::memory_order_relaxed)) {
+      const int fd = open_beneath(dir, path, flags);
+      if (fd >= 0) return fd;
+      // Old kernels do not know the call; some sandboxes answer EPERM to what they do not know.
+      if (errno != ENOSYS && errno != EPERM) return io_error(errno, "open");
+      if (errno == ENOSYS) openat2_.store(false, std::memory_order_relaxed);
+    }
+    return open_by_component(dir, path, flags);
+  }
+
+  Result<int> open_named(const std::string& path, int flags) override {
+    if (has_nul(path)) return io_error(EINVAL, "open");
+    const int fd = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC); });
+    if (fd < 0) return io_error(errno, "open");
+    return fd;
+  }
+
+  Result<int> reopen(int fd, int flags) override {
+    const int again = uninterrupted([&] { return ::open(link_of(fd).c_str(), (flags & ~O_NOFOLLOW) | O_CLOEXEC); });
+    if (again >= 0) return again;
+    const int error = errno;
+    if (error == ENOENT && ::access("/proc/self/fd", F_OK) != 0) {
+      return codec::unsupported("/proc is not mounted, and files are reopened by /proc/self/fd");
+    }
+    return io_error(error, "open");
+  }
+
+  Result<std::vector<std::uint8_t>> handle_of(int fd) override {
+    HandleRoom room;
+    room.handle.handle_bytes = MAX_HANDLE_SZ;
+    int mount = 0;
+    if (::name_to_handle_at(fd, "", &room.handle, &mount, AT_EMPTY_PATH) < 0) return io_error(errno, "handle");
+    const auto* begin = room.bytes.data();
+    return std::vector<std::uint8_t>(begin, begin + sizeof(file_handle) + room.handle.handle_bytes);
+  }
+
+  Result<int> open_handle(int mount, ByteView handle, int flags) override {
+    HandleRoom room;
+    if (handle.size() < sizeof(file_handle) || handle.size() > room.bytes.size()) return io_error(EINVAL, "open");
+    std::copy(handle.begin(), handle.end(), room.bytes.begin());
+    const int fd = uninterrupted([&] { return ::open_by_handle_at(mount, &room.handle, flags | O_CLOEXEC); });
+    if (fd < 0) return io_error(errno, "open");
+    return fd;
+  }
+
+  // close(2) is not repeated on EINTR: the descriptor is gone all the same.
+  void close(int fd) override { ::close(fd); }
+
+  Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const std::uint64_t place = at.value + done;
+      if (place < done || place > std::numeric_limits<off_t>::max()) return io_error(EINVAL, "pread");
+      const ssize_t got =
+          uninterrupted([&] { return ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(place)); });
+      if (got < 0) return io_error(errno, "pread");
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  Result<struct stat> status(int fd) override {
+    struct stat status {};
+    if (uninterrupted([&] { return ::fstat(fd, &status); }) < 0) return io_error(errno, "fstat");
+    return status;
+  }
+
+  Result<struct stat> status_at(int dir, const std::string& path) override {
+    if (has_nul(path)) return io_error(EINVAL, "stat");
+    if (is_plain_name(path)) {
+      struct stat status {};
+      const auto call = [&] { return ::fstatat(dir, path.c_str(), &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT); };
+      if (uninterrupted(call) < 0) return io_error(errno, "stat");
+      return status;
+    }
+    const auto fd = open_at(dir, path, O_PATH | O_NOFOLLOW);
+    if (!fd) return codec::Failure(fd.error());
+    const Descriptor entry(*this, *fd);
+    return status(entry.fd());
+  }
+
+  Result<struct statvfs> filesystem_status(int fd) override {
+    struct statvfs status {};
+    if (uninterrupted([&] { return ::fstatvfs(fd, &status); }) < 0) return io_error(errno, "fstatvfs");
+    return status;
+  }
+
+  Result<std::vector<DirectoryEntry>> list(int dir_fd) override {
+    // A descriptor of its own: reading a folder moves the position that all users of a descriptor share.
+    const int fd = uninterrupted([&] { return ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (fd < 0) return io_error(errno, "open of a folder");
+    Descriptor own(*this, fd);
+    const std::unique_ptr<DIR, DirCloser> dir(::fdopendir(fd));
+    if (!dir) return io_error(errno, "fdopendir");
+    own.release();  // closed with `dir`
+    std::vector<DirectoryEntry> entries;
+    while (true) {
+      errno = 0;
+      const struct dirent* read = ::readdir(dir.get());
+      if (read == nullptr) {
+        if (errno != 0) return io_error(errno, "readdir");
+        return entries;
+      }
+      const std::string_view name = read->d_name;
+      if (name == "." || name == "..") continue;
+      DirectoryEntry entry{std::string(name), read->d_ino, read->d_type};
+      if (entry.type == DT_UNKNOWN) {
+        const auto found = status_at(fd, entry.name);
+        if (!found) continue;  // gone since
+        entry.type = IFTODT(found->st_mode);
+      }
+      entries.push_back(std::move(entry));
+    }
+  }
+
+  Result<std::string> read_link(int fd) override {
+    std::string target(256, '\0');
+    while (true) {
+      const ssize_t length = ::readlinkat(fd, "", target.data(), target.size());
+      if (length < 0) return io_error(errno, "readlink");
+      if (static_cast<std::size_t>(length) < target.size()) {
+        target.resize(static_cast<std::size_t>(length));
+        return target;
+      }
+      target.resize(target.size() * 2);
+    }
+  }
+
+  Result<FileOffset> seek(int fd, FileOffset from, int whence) override {
+    if (from.value > std::numeric_limits<off_t>::max()) return io_error(ENXIO, "lseek");
+    const off_t found = ::lseek(fd, static_cast<off_t>(from.value), whence);
+    if (found < 0) return io_error(errno, "lseek");
+    return FileOffset{static_cast<std::uint64_t>(found)};
+  }
+
+  Result<std::vector<std::string>> list_attributes(int fd) override {
+    const std::string link = link_of(fd);
+    const auto names =
+        sized_read("listxattr", [&](char* into, std::size_t size) { return ::listxattr(link.c_str(), into, size); });
+    if (!names) return codec::Failure(names.error());
+    std::vector<std::string> list;
+    for (std::size_t at = 0; at < names->size();) {
+      const std::size_t end = std::min(names->find('\0', at), names->size());
+      list.push_back(names->substr(at, end - at));
+      at = end + 1;
+    }
+    return list;
+  }
+
+  Result<void> check_rights(int fd, int rights) override {
+    // The C library's faccessat() goes by other ids than those of the thread where the system lacks the call.
+    const long done =
+        uninterrupted([&] { return ::syscall(SYS_faccessat2, fd, "", rights, AT_EACCESS | AT_EMPTY_PATH); });
+    if (done < 0) return io_error(errno, "access");
+    return {};
+  }
+
+  Result<std::string> get_attribute(int fd, const std::string& name) override {
+    if (has_nul(name)) return io_error(EINVAL, "getxattr");
+    const std::string link = link_of(fd);
+    return sized_read("getxattr",
+                      [&](char* into, std::size_t size) { return ::getxattr(link.c_str(), name.c_str(), into, size); });
+  }
+
+  Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    // A file without a name is asked for by O_TMPFILE alone.
+    const int create = (flags & O_TMPFILE) == O_TMPFILE ? 0 : O_CREAT;
+    return with_parent<int>(dir, path, "create", [&](int folder, const char* name) -> Result<int> {
+      const int fd =
+          uninterrupted([&] { return ::openat(folder, name, flags | create | O_NOFOLLOW | O_CLOEXEC, mode); });
+      if (fd < 0) return io_error(errno, "create");
+      return fd;
+    });
+  }
+
+  Result<void> pwrite(int fd, ByteView from, FileOffset at) override {
+    std::size_t done = 0;
+    while (done < from.size()) {
+      const std::uint64_t place = at.value + done;
+      if (place < done || place > std::numeric_limits<off_t>::max()) return io_error(EFBIG, "pwrite");
+      const ssize_t put = uninterrupted(
+          [&] { return ::pwrite(fd, from.data() + done, from.size() - done, static_cast<off_t>(place)); });
+      if (put < 0) return io_error(errno, "pwrite");
+      if (put == 0) return io_error(EIO, "pwrite");
+      done += static_cast<std::size_t>(put);
+    }
+    return {};
+  }
+
+  Result<void> truncate(int fd, std::uint64_t size) override {
+    if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return io_error(EFBIG, "ftruncate");
+    return answer("ftruncate", uninterrupted([&] { return ::ftruncate(fd, static_cast<off_t>(size)); }));
+  }
+
+  Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) override {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+    if (at.value > kMost || length > kMost - at.value) return io_error(EFBIG, "fallocate");
+    return answer("fallocate", uninterrupted([&] {
+                    return ::fallocate(fd, mode, static_cast<off_t>(at.value), static_cast<off_t>(length));
+                  }));
+  }
+
+  void note_access(int fd) override {
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0) return;
+    if ((flags & O_NOATIME) != 0) static_cast<void>(::fcntl(fd, F_SETFL, flags & ~O_NOATIME));
+    char byte = 0;
+    static_cast<void>(::pread(fd, &byte, 1, 0));
+  }
+
+  void read_soon(int fd, FileOffset at, std::uint64_t length) override {
+    // One call reads no more than the disk takes in one request, which is seldom less than this.
+    constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+    if (at.value > kMost || length > kMost - at.value) return;
+    for (std::uint64_t done = 0; done < length; done += kStep) {
+      const auto step = static_cast<off_t>(std::min(kStep, length - done));
+      if (::posix_fadvise(fd, static_cast<off_t>(at.value + done), step, POSIX_FADV_WILLNEED) != 0) return;
+    }
+  }
+
+  void write_out_soon(int fd, FileOffset at, std::uint64_t length) override {
+    static_cast<void>(
+        ::sync_file_range(fd, static_cast<off64_t>(at.value), static_cast<off64_t>(length), SYNC_FILE_RANGE_WRITE));
+  }
+  // Not repeated on EINTR: the kernel forgets an error of writing back once it has told it.
+  Result<void> sync(int fd, bool data_only) override {
+    return answer(data_only ? "fdatasync" : "fsync", data_only ? ::fdatasync(fd) : ::fsync(fd));
+  }
+
+  Result<void> flush(int fd) override {
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return io_error(errno, "dup");
+    return answer("close", ::close(copy));
+  }
+
+  Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+                         unsigned flags) override {
+    return with_parent<void>(from_dir, from, "rename", [&](int from_folder, const char* from_name) {
+      return with_parent<void>(to_dir, to, "rename", [&](int to_folder, const char* to_name) {
+        return answer("rename", ::renameat2(from_folder, from_name, to_folder, to_name, flags));
+      });
+    });
+  }
+
+  Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+    return with_parent<void>(dir, path, "unlink", [&](int parent, const char* name) {
+      return answer(folder ? "rmdir" : "unlink", ::unlinkat(parent, name, folder ? AT_REMOVEDIR : 0));
+    });
+  }
+
+  Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
+    return with_parent<void>(dir, path, "mkdir", [&](int parent, const char* name) {
+      return answer("mkdir", ::mkdirat(parent, name, mode));
+    });
+  }
+
+  Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override {
+    return with_parent<void>(dir, path, "mknod", [&](int parent, const char* name) {
+      return answer("mknod", ::mknodat(parent, name, mode, device));
+    });
+  }
+
+  Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+    return with_parent<void>(to_dir, to, "link", [&](int folder, const char* name) {
+      // With AT_EMPTY_PATH alone it would take a capability.
+      return answer("link", ::linkat(AT_FDCWD, link_of(fd).c_str(), folder, name, AT_SYMLINK_FOLLOW));
+    });
+  }
+
+  Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override {
+    if (has_nul(target)) return io_error(EINVAL, "symlink");
+    return with_parent<void>(dir, path, "symlink", [&](int parent, const char* name) {
+      return answer("symlink", ::symlinkat(target.c_str(), parent, name));
+    });
+  }
+
+  Result<void> change_mode(int fd, mode_t mode) override { return answer("chmod", ::chmod(link_of(fd).c_str(), mode)); }
+
+  Result<void> change_owner(int fd, uid_t user, gid_t group) override {
+    return answer("chown", ::fchownat(fd, "", user, group, AT_EMPTY_PATH));
+  }
+
+  Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    return answer("utimens", ::utimensat(AT_FDCWD, link_of(fd).c_str(), times.data(), 0));
+  }
+
+  Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
+    if (has_nul(name)) return io_error(EINVAL, "setxattr");
+    return answer("setxattr", ::setxattr(link_of(fd).c_str(), name.c_str(), value.data(), value.size(), flags));
+  }
+
+  Result<void> remove_attribute(int fd, const std::string& name) override {
+    if (has_nul(name)) return io_error(EINVAL, "removexattr");
+    return answer("removexattr", ::removexattr(link_of(fd).c_str(), name.c_str()));
+  }
+
+  Result<bool> try_lock(int fd, int operation) override {
+    if (uninterrupted([&] { return ::flock(fd, operation | LOCK_NB); }) == 0) return true;
+    if (errno == EWOULDBLOCK) return false;
+    return io_error(errno, "flock");
+  }
+
+ private:
+  /// A path that leads to the very file that `fd` is open on, also where a call takes no descriptor of O_PATH.
+  static std::string link_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+  static Result<void> answer(const char* doing, int result) {
+    if (result < 0) return io_error(errno, doing);
+    return {};
+  }
+
+  /// Calls `call(folder, name)` with the folder that holds the entry, opened beneath `dir`, and the entry's name there.
+  template <class T, class Call>
+  Result<T> with_parent(int dir, const std::string& path, const char* doing, Call call) {
+    if (has_nul(path)) return io_error(EINVAL, doing);
+    const std::size_t slash = path.rfind('/');
+    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    if (name == "..") return io_error(EXDEV, doing);
+    if (slash == std::string::npos) return call(dir, name.c_str());
+    auto folder = open_at(dir, path.substr(0, slash), O_PATH | O_DIRECTORY);
+    if (!folder) return codec::Failure(folder.error());
+    const Descriptor parent(*this, *folder);
+    return call(parent.fd(), name.c_str());
+  }
+
+  /// openat2(2), by number: the C library of Debian 12 has no wrapper.
+  static int open_beneath(int dir, const std::string& path, int flags) {
+    struct open_how how {};
+    how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    // EAGAIN: something was renamed while the kernel looked.
+    for (int tries = 0; tries < 100; ++tries) {
+      const long fd = uninterrupted([&] { return ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how); });
+      if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
+    }
+    return -1;
+  }
+
+  /// The same without openat2: one folder at a time, never through a link, never upwards.
+  Result<int> open_by_component(int dir, const std::string& path, int flags) {
+    if (path.empty()) return io_error(ENOENT, "open");
+    if (path.front() == '/') return io_error(EXDEV, "open");
+    Descriptor folder;
+    int at = dir;
+    std::size_t begin = 0;
+    while (true) {
+      const std::size_t slash = path.find('/', begin);
+      const bool last = path.find_first_not_of('/', std::min(slash, path.size())) == std::string::npos;
+      std::string name = path.substr(begin, slash == std::string::npos ? slash : slash - begin);
+      if (name == "..") return io_error(EXDEV, "open");
+      if (name.empty()) name.assign(1, '.');
+      const int step = last ? flags | (slash == std::string::npos ? 0 : O_DIRECTORY) : O_PATH | O_DIRECTORY;
+      const int fd = uninterrupted([&] { return ::openat(at, name.c_str(), step | O_NOFOLLOW | O_CLOEXEC); });
+      if (fd < 0) return io_error(errno, "open");
+      if (last) return fd;
+      folder = Descriptor(*this, fd);
+      at = fd;
+      begin = slash + 1;
+    }
+  }
+
+  /// A call that tells the size when given none, repeated while the answer grows in between.
+  template <class Call>
+  static Result<std::string> sized_read(const char* doing, Call call) {
+    while (true) {
+      const ssize_t size = call(nullptr, 0);
+      if (size < 0) return io_error(errno, doing);
+      if (size == 0) return std::string();
+      std::string value(static_cast<std::size_t>(size), '\0');
+      const ssize_t got = call(value.data(), value.size());
+      if (got >= 0) {
+        value.resize(static_cast<std::size_t>(got));
+        return value;
+      }
+      if (errno != ERANGE) return io_error(errno, doing);
+    }
+  }
+
+  std::atomic<bool> openat2_;
+};
+
+}  // namespace
+
+Result<int> FileOps::open_named(const std::string& path, int flags) {
+  return system_files().open_named(path, flags);
+}
+
+FileOps& system_files() {
+  static SystemFiles files(true);
+  return files;
+}
+
+FileOps& portable_files() {
+  static SystemFiles files(false);
+  return files;
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,174 @@
+#include "frame/io/replacement_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "frame/base/suffixes.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+
+/// A name as long as names can be leaves no room for the prefix, nor for what a mount below the source adds to it: a
+/// digest stands for such a one, and its suffix, by which that mount knows what is stored so.
+constexpr std::size_t kMaxName = 200;
+
+std::string temporary_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  std::string name = kTemporaryPrefix + path.substr(begin);
+  if (name.size() > kMaxName) {
+    const std::string digest = std::to_string(std::hash<std::string>{}(name));
+    name = kTemporaryPrefix + digest + std::string(container_suffix(path));
+  }
+  return path.substr(0, begin) + name;
+}
+
+/// Filesystems that cannot exchange two names say so in several ways.
+bool knows_no_exchange(const Error& error) {
+  return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
+}
+
+/// What others may not do, or the filesystem does not know, the copy does without: attributes of the system, owners
+/// that only root may give, modes, times.
+bool may_be_missing(const Error& error) {
+  return is_refused_change(error) || error.sys == ENODATA;
+}
+
+}  // namespace
+
+bool is_refused_change(const Error& error) {
+  return error.sys == EPERM || error.sys == EACCES || error.sys == EOPNOTSUPP || error.sys == ENOSYS;
+}
+
+ReplacementFile::ReplacementFile(FileOps& files, int dir, std::string path, std::string temporary,
+                                 const struct stat& original)
+    : files_(&files), dir_(dir), path_(std::move(path)), temporary_(std::move(temporary)), original_(original) {}
+
+ReplacementFile::ReplacementFile(ReplacementFile&& other) noexcept
+    : files_(other.files_),
+      dir_(other.dir_),
+      path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, std::string())),
+      original_(other.original_),
+      file_(std::move(other.file_)) {}
+
+ReplacementFile::~ReplacementFile() {
+  if (file_ && !temporary_.empty()) static_cast<void>(files_->remove_at(dir_, temporary_, false));
+}
+
+Result<ReplacementFile> ReplacementFile::create(FileOps& files, int dir, const std::string& path, int original) {
+  const auto status = files.status(original);
+  if (!status) return Failure(status.error());
+  ReplacementFile made(files, dir, path, temporary_path(path), *status);
+  auto taken = made.make(0600);
+  if (taken) taken = made.take_attributes(original);
+  if (!taken) return Failure(taken.error());
+  return made;
+}
+
+Result<void> ReplacementFile::make(mode_t mode) {
+  const int flags = O_RDWR | O_EXCL;
+  auto fd = files_->create_at(dir_, temporary_, flags, mode);
+  if (!fd && fd.error().sys == EEXIST) {
+    // Left by a crash: the caller holds the frame's lock, so that no other program is at work on it.
+    if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
+    fd = files_->create_at(dir_, temporary_, flags, mode);
+  }
+  if (!fd) return Failure(fd.error());
+  file_ = std::make_shared<const Descriptor>(*files_, *fd);
+  return {};
+}
+
+/// On filesystems where all files have one mode, or that refuse chmod: what the file is made with has to do.
+Result<void> ReplacementFile::take_mode(mode_t mode) {
+  auto set = files_->change_mode(fd(), mode);
+  if (set || !may_be_missing(set.error())) return set;
+  const auto has_mode = [&] {
+    const auto status = files_->status(fd());
+    return status && (status->st_mode & 07777U) == mode;
+  };
+  if (has_mode()) return {};
+  file_.reset();
+  if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
+  return make(mode & 0777U);
+}
+
+Result<void> ReplacementFile::take_attributes(int original) {
+  mode_t mode = original_.st_mode & 07777;
+  if (auto owned = files_->change_owner(fd(), original_.st_uid, original_.st_gid); !owned) {
+    if (!may_be_missing(owned.error())) return owned;
+    mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
+  }
+  if (auto set = take_mode(mode); !set) return set;
+  const auto names = files_->list_attributes(original);
+  if (!names) {
+    if (may_be_missing(names.error())) return {};
+    return Failure(names.error());
+  }
+  for (const std::string& name : *names) {
+    const auto value = files_->get_attribute(original, name);
+    if (!value) {
+      if (may_be_missing(value.error())) continue;
+      return Failure(value.error());
+    }
+    auto set = files_->set_attribute(fd(), name, *value, 0);
+    if (!set && !may_be_missing(set.error())) return set;
+  }
+  return {};
+}
+
+Result<void> ReplacementFile::keep_times(bool content_kept) {
+  const struct timespec modified = content_kept ? original_.st_mtim : timespec{0, UTIME_OMIT};
+  auto set = files_->set_times(fd(), {original_.st_atim, modified});
+  return set || may_be_missing(set.error()) ? Result<void>() : set;
+}
+
+Result<void> ReplacementFile::publish() {
+  const auto exchange = [this] { return files_->rename_at(dir_, temporary_, dir_, path_, RENAME_EXCHANGE); };
+  auto exchanged = exchange();
+  if (!exchanged && knows_no_exchange(exchanged.error())) {
+    exchanged = files_->rename_at(dir_, temporary_, dir_, path_, 0);
+    if (exchanged) temporary_.clear();
+    return exchanged;
+  }
+  if (!exchanged)
+    return exchanged.error().sys == ENOENT ? codec::stale("another program removed the frame") : exchanged;
+  // Another file may have come to the name after the caller's look, and must not be lost.
+  const auto replaced = files_->status_at(dir_, temporary_);
+  if (replaced && (replaced->st_ino != original_.st_ino || replaced->st_dev != original_.st_dev)) {
+    static_cast<void>(exchange());
+    return codec::stale("another program replaced the frame");
+  }
+  static_cast<void>(files_->remove_at(dir_, temporary_, false));
+  temporary_.clear();
+  return {};
+}
+
+Result<void> ReplacementFile::drop_name() {
+  if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
+  temporary_.clear();
+  return {};
+}
+
+Result<void> sync_directory(FileOps& files, int fd) {
+  auto synced = files.sync(fd, false);
+  // CIFS, for one, has no fsync(2) for directories, and says so in this way.
+  return synced || synced.error().sys == EINVAL ? Result<void>() : synced;
+}
+
+Result<void> sync_folder_of(FileOps& files, int dir, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const auto fd = files.open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
+  if (!fd) return Failure(fd.error());
+  const Descriptor folder(files, *fd);
+  return sync_directory(files, folder.fd());
+}
+
+}  // namespace cframefs::frame

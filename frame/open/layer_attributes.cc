@@ -1,0 +1,113 @@
+#include "frame/open/layer_attributes.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include <linux/limits.h>
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using codec::io_error;
+
+static_assert(kLayerPart == XATTR_SIZE_MAX);
+constexpr std::size_t kDigits = 2;
+// All of a frame that a writer makes; a list of attributes has at most 64 KiB.
+constexpr std::size_t kMostListedParts = 16 * kMostLayerParts;
+
+bool is_digit(char letter) {
+  return letter >= '0' && letter <= '9';
+}
+
+std::string part_name(std::size_t number, const std::string& layer) {
+  const std::string digits = std::to_string(number);
+  return std::string(kPartAttribute) + std::string(kDigits - digits.size(), '0') + digits + "." + layer;
+}
+
+Result<std::uint64_t> length_of(const Container& container, const std::string& layer) {
+  const auto length = container.vlmetalayer_length(layer);
+  if (!length && length.error().kind == ErrorKind::invalid) return io_error(ENODATA, "getxattr");
+  return length;
+}
+
+Result<std::string> part_value(const Container& container, const LayerPart& part) {
+  const auto length = length_of(container, part.layer);
+  if (!length) return Failure(length.error());
+  if (!length_without(*length, part)) return io_error(ENODATA, "getxattr");
+  const auto content = container.vlmetalayer(part.layer);
+  if (!content) return Failure(content.error());
+  const ByteView rest = ByteView(*content).subspan(std::min(part.begin, content->size()));
+  const ByteView value = rest.first(std::min(rest.size(), kLayerPart));
+  return std::string(value.begin(), value.end());
+}
+
+}  // namespace
+
+std::optional<LayerPart> layer_part_of(std::string_view attribute) {
+  if (!attribute.starts_with(kPartAttribute)) return std::nullopt;
+  const std::string_view rest = attribute.substr(kPartAttribute.size());
+  if (rest.size() <= kDigits + 1 || rest[kDigits] != '.' || !is_digit(rest[0]) || !is_digit(rest[1])) {
+    return std::nullopt;
+  }
+  const std::size_t number = static_cast<std::size_t>(rest[0] - '0') * 10 + static_cast<std::size_t>(rest[1] - '0');
+  if (number >= kMostLayerParts) return std::nullopt;
+  return LayerPart{std::string(rest.substr(kDigits + 1)), number * kLayerPart};
+}
+
+bool is_vlmetalayer_attribute(std::string_view attribute) {
+  return attribute.starts_with(kVlmetaAttribute) || layer_part_of(attribute).has_value();
+}
+
+std::vector<std::string> vlmetalayer_attributes(const Container& container) {
+  const std::vector<std::string> layers = container.vlmetalayer_names();
+  std::vector<std::string> names;
+  std::set<std::string_view> listed;
+  std::size_t parts = 0;
+  for (const std::string& layer : layers) {
+    // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the
+    // list. Of layers of one name the first is what is read.
+    if (layer.find('\0') != std::string::npos || !listed.insert(layer).second) continue;
+    const auto length = container.vlmetalayer_length(layer);
+    if (!length || *length < kLayerPart) {  // asking for a damaged one tells of it
+      names.push_back(std::string(kVlmetaAttribute) + layer);
+    } else if (*length <= kMostLayerParts * kLayerPart && parts < kMostListedParts) {
+      for (std::size_t number = 0; number * kLayerPart < *length; ++number, ++parts)
+        names.push_back(part_name(number, layer));
+    }
+  }
+  return names;
+}
+
+Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& attribute) {
+  if (const auto part = layer_part_of(attribute)) return part_value(container, *part);
+  const std::string layer = attribute.substr(kVlmetaAttribute.size());
+  const auto length = length_of(container, layer);
+  if (!length) return Failure(length.error());
+  if (*length > XATTR_SIZE_MAX) return io_error(E2BIG, "getxattr");
+  const auto content = container.vlmetalayer(layer);
+  if (!content) return Failure(content.error());
+  return std::string(content->begin(), content->end());
+}
+
+Result<std::vector<std::uint8_t>> with_layer_part(std::vector<std::uint8_t> content, const LayerPart& part,
+                                                  ByteView value) {
+  if (content.size() < part.begin) {
+    return codec::invalid("part of metalayer '" + part.layer + "' from byte " + std::to_string(part.begin) +
+                          " on, of which only " + std::to_string(content.size()) + " bytes are there");
+  }
+  if (value.empty()) return codec::invalid("a part of metalayer '" + part.layer + "' without a byte");
+  const std::size_t end = part.begin + value.size();
+  if (value.size() < kLayerPart || content.size() < end) content.resize(end);
+  std::copy(value.begin(), value.end(), content.begin() + static_cast<std::ptrdiff_t>(part.begin));
+  return content;
+}
+
+std::optional<std::size_t> length_without(std::size_t length, const LayerPart& part) {
+  const bool has_parts = length >= kLayerPart && length <= kMostLayerParts * kLayerPart;
+  return has_parts && part.begin < length ? std::optional(part.begin) : std::nullopt;
+}
+
+}  // namespace cframefs::frame

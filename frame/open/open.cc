@@ -1,0 +1,305 @@
+#include "frame/open/open.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "frame/base/elapsed.h"
+#include "frame/base/parse_budget.h"
+#include "frame/base/suffixes.h"
+#include "frame/cframe/cframe.h"
+#include "frame/cframe/frame_header.h"
+#include "frame/cframe/frame_image.h"
+#include "frame/cframe/sparse_frame.h"
+#include "frame/compat/bare_chunk.h"
+#include "frame/compat/bloscpack.h"
+#include "frame/compat/bloscpack_header.h"
+#include "frame/compat/legacy_frame.h"
+#include "frame/compat/legacy_header.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+/// A file that was written within this time may be in the middle of being written.
+constexpr std::int64_t kRecentNs = 1'000'000'000;
+/// The reference library's writer overwrites the index before the header follows; readers wait that out.
+constexpr int kTries = 20;
+constexpr std::chrono::milliseconds kPause(1);
+constexpr int kLockTries = 1000;
+
+bool changed_recently(const struct stat& status) {
+  return age_ns(status.st_mtim) < kRecentNs;
+}
+
+struct FixedHeader {
+  std::array<std::uint8_t, layout::kFixedHeaderLength> bytes{};
+  std::size_t length = 0;
+  bool operator==(const FixedHeader&) const = default;
+};
+
+Result<FixedHeader> read_fixed_header(FileOps& files, int fd, FileOffset begin) {
+  FixedHeader header;
+  const auto got = files.pread(fd, header.bytes, begin);
+  if (!got) return Failure(got.error());
+  header.length = *got;
+  return header;
+}
+
+std::uint64_t bytes_from(const struct stat& status, FileOffset begin) {
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  return begin.value < size ? size - begin.value : 0;
+}
+
+/// Opens with `attempt`; if `fd` is being written meanwhile, again, until header and state stay as they were.
+template <class Attempt>
+Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, FileOffset begin, Attempt attempt) {
+  for (int tries = 1;; ++tries) {
+    const auto before = files.status(fd);
+    if (!before) return Failure(before.error());
+    const bool recent = changed_recently(*before);
+    FixedHeader header;
+    if (recent) {
+      const auto read = read_fixed_header(files, fd, begin);
+      if (!read) return Failure(read.error());
+      header = *read;
+    }
+    auto opened = attempt(*before);
+    const bool torn =
+        !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
+    if (!opened && !torn) return opened;
+    if (tries == kTries) return opened;
+    const auto after = files.status(fd);
+    if (!after) return Failure(after.error());
+    const bool same_state = Identity::of(*after) == Identity::of(*before);
+    // The first change in a long time may have come while the file was being opened.
+    if (!recent && same_state) return opened;
+    if (recent && opened) {
+      const auto again = read_fixed_header(files, fd, begin);
+      if (!again) return Failure(again.error());
+      if (same_state && *again == header) return opened;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Result<Summary> summarise_frame(ByteView bytes, std::uint64_t available, ContainerKind kind) {
+  Summary summary;
+  const auto header = parse_fixed_header(bytes);
+  if (!header) return Failure(header.error());
+  // The index file of a sparse frame is no container without its folder, and a contiguous frame is none as a folder.
+  const bool sparse = header->frame_type == layout::kSparse;
+  if (sparse != (kind == ContainerKind::sframe)) return summary;
+  if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
+  summary.kind = kind;
+  summary.nbytes = header->parameters.nbytes;
+  summary.chunksize = header->parameters.chunksize;
+  summary.has_metalayers = header->parameters.header_length > layout::kMinHeaderLength;
+  return summary;
+}
+
+Result<Summary> summarise_legacy(ByteView bytes, std::uint64_t available) {
+  const auto header = parse_legacy_header(bytes);
+  if (!header) return Failure(header.error());
+  if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
+  Summary summary;
+  summary.kind = ContainerKind::legacy;
+  summary.nbytes = header->frame.parameters.nbytes;
+  summary.chunksize = header->chunksize;
+  summary.has_metalayers = header->has_metalayers();
+  return summary;
+}
+
+Summary summary_of(ContainerKind kind, const Container& container) {
+  Summary summary;
+  summary.kind = kind;
+  summary.nbytes = container.parameters().nbytes;
+  summary.chunksize = container.parameters().chunksize;
+  summary.has_metalayers = !container.vlmetalayer_names().empty();
+  return summary;
+}
+
+/// The whole of an open file, for as long as somebody else keeps it open.
+class BorrowedFile final : public ByteSource {
+ public:
+  BorrowedFile(FileOps& files, int fd, FileOffset begin, std::uint64_t size)
+      : files_(files), fd_(fd), begin_(begin), size_(size) {}
+  std::uint64_t size() const override { return size_; }
+  std::uint64_t stored() const override {
+    const auto status = files_.status(fd_);
+    return status ? std::min(size_, stored_bytes(*status)) : size_;
+  }
+  FileOffset place() const override { return begin_; }
+  Result<void> read(FileOffset at, ByteSpan into) const override {
+    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the file ends too early");
+    const auto got = files_.pread(fd_, into, FileOffset{begin_.value + at.value});
+    if (!got) return Failure(got.error());
+    if (*got < into.size()) return corrupt("the file ends too early");
+    return {};
+  }
+
+ private:
+  FileOps& files_;
+  const int fd_;
+  const FileOffset begin_;
+  const std::uint64_t size_;
+};
+
+Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::uint64_t available) {
+  const auto read = read_fixed_header(files, fd, begin);
+  if (!read) return Failure(read.error());
+  const ByteView bytes = ByteView(read->bytes).first(read->length);
+  if (has_frame_magic(bytes)) {
+    return is_legacy_header(bytes) ? summarise_legacy(bytes, available)
+                                   : summarise_frame(bytes, available, ContainerKind::cframe);
+  }
+  if (has_bloscpack_magic(bytes)) {
+    const auto opened = open_bloscpack(std::make_shared<const BorrowedFile>(files, fd, begin, available));
+    if (!opened) return Failure(opened.error());
+    return summary_of(ContainerKind::bloscpack, **opened);
+  }
+  const auto chunk = parse_bare_chunk(bytes, available, begin.value == 0);
+  if (!chunk) return Summary{};
+  Summary summary;
+  summary.kind = ContainerKind::chunk;
+  summary.nbytes = static_cast<std::uint64_t>(chunk->nbytes);
+  summary.chunksize = chunk->nbytes;
+  return summary;
+}
+
+/// `source` begins in its file where the container does, at `begin`.
+Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteSource> source,
+                                                     std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                     bool old_bitshuffle) {
+  // Nearly everything is a current frame, whose opening looks at the magic anyway: that saves a read.
+  auto frame = open_cframe(source, index_cache);
+  if (frame || frame.error().kind == ErrorKind::io) return frame;
+  std::array<std::uint8_t, layout::kMagicAt + layout::kMagic.size()> bytes{};
+  const auto first =
+      ByteSpan(bytes).first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), source->size())));
+  if (auto done = source->read(FileOffset{0}, first); !done) return Failure(done.error());
+  if (has_frame_magic(first)) {
+    if (!is_legacy_header(first)) return frame;
+    return open_legacy_frame(std::move(source), std::move(index_cache), old_bitshuffle);
+  }
+  if (has_bloscpack_magic(first)) return open_bloscpack(std::move(source));
+  auto chunk = open_bare_chunk(std::move(source), begin.value == 0);
+  if (chunk || chunk.error().kind == ErrorKind::io) return chunk;
+  return corrupt(std::string(kNoContainer) + " (" + chunk.error().reason + ")");
+}
+
+Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_ptr<const Descriptor> file,
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                   bool old_bitshuffle, const std::shared_ptr<ReadRecord>& record) {
+  return open_steady(files, file->fd(), begin,
+                     [&](const struct stat& status) -> Result<std::shared_ptr<const Container>> {
+                       if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
+                       auto source = file_source(files, file, begin, bytes_from(status, begin));
+                       if (record) source = record->watch(std::move(source));
+                       return open_source(std::move(source), index_cache, begin, old_bitshuffle);
+                     });
+}
+
+Result<std::shared_ptr<const Container>> open_index(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+                                                    const std::shared_ptr<const Descriptor>& index_file,
+                                                    const std::shared_ptr<IndexCache>& index_cache,
+                                                    const SparseGuard& guard) {
+  return open_steady(files, index_file->fd(), FileOffset{0},
+                     [&](const struct stat&) { return open_sparse_frame(files, dir, index_file, index_cache, guard); });
+}
+
+Result<std::shared_ptr<const Container>> open_folder(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+                                                     const std::shared_ptr<IndexCache>& index_cache,
+                                                     const SparseGuard& guard) {
+  auto opened = open_sparse_index(files, dir->fd());
+  if (!opened) return Failure(opened.error());
+  return open_index(files, dir, std::make_shared<const Descriptor>(std::move(*opened)), index_cache, guard);
+}
+
+/// Keeps writers from removing chunk files for as long as the folder is open. False: there is no way to.
+bool keep_files(FileOps& files, int folder) {
+  for (int tries = 0; tries < kLockTries; ++tries) {
+    const auto held = files.try_lock(folder, LOCK_SH);
+    if (!held) return false;
+    if (*held) return true;
+    std::this_thread::sleep_for(kPause);  // a writer is removing some
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
+  const auto status = files.status(fd);
+  if (!status) return Failure(status.error());
+  if (S_ISREG(status->st_mode)) {
+    return summarise_file(files, fd, begin, bytes_from(*status, begin));
+  }
+  if (!S_ISDIR(status->st_mode)) return Summary{};
+  const auto index = open_sparse_index(files, fd);
+  if (!index) {
+    if (index.error().kind == ErrorKind::corruption) return Summary{};  // not there, or not a file
+    return Failure(index.error());
+  }
+  const auto index_status = files.status(index->fd());
+  if (!index_status) return Failure(index_status.error());
+  const auto read = read_fixed_header(files, index->fd(), FileOffset{0});
+  if (!read) return Failure(read.error());
+  const ByteView bytes = ByteView(read->bytes).first(read->length);
+  if (!has_frame_magic(bytes)) return Summary{};
+  return summarise_frame(bytes, bytes_from(*index_status, FileOffset{0}), ContainerKind::sframe);
+}
+
+bool begins_container(ByteView first, std::uint64_t size) {
+  return has_frame_magic(first) || has_bloscpack_magic(first) || parse_bare_chunk(first, size, true).has_value();
+}
+
+Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
+                                                        std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                        bool old_bitshuffle,
+                                                        const std::shared_ptr<ReadRecord>& record) {
+  const auto status = files.status(file->fd());
+  if (!status) return Failure(status.error());
+  if (!index_cache) index_cache = std::make_shared<IndexCache>();
+  if (S_ISREG(status->st_mode)) {
+    return open_file(files, std::move(file), std::move(index_cache), begin, old_bitshuffle, record);
+  }
+  if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a folder");
+  if (begin.value != 0) return codec::invalid("a sparse frame begins at no offset");
+  return open_folder(files, file, index_cache, {});
+}
+
+Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> folder,
+                                                           std::shared_ptr<const Descriptor> index_file,
+                                                           std::shared_ptr<IndexCache> index_cache,
+                                                           std::shared_ptr<const void> hold) {
+  return open_index(files, folder, index_file, index_cache, {std::move(hold)});
+}
+
+Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
+                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin,
+                                                   bool old_bitshuffle) {
+  // Without O_NONBLOCK the open of a pipe would wait for its writer.
+  const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return Failure(fd.error());
+  auto file = std::make_shared<const Descriptor>(files, *fd);
+  const auto status = files.status(*fd);
+  if (!status) return Failure(status.error());
+  if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path)) return corrupt("the file is empty");
+  if (S_ISDIR(status->st_mode) && begin.value == 0) {
+    if (!index_cache) index_cache = std::make_shared<IndexCache>();
+    return open_folder(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});
+  }
+  return open_container(files, std::move(file), std::move(index_cache), begin, old_bitshuffle);
+}
+
+}  // namespace cframefs::frame

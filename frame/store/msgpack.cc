@@ -1,0 +1,67 @@
+#include "frame/store/msgpack.h"
+
+#include <cstdint>
+#include <utility>
+
+namespace cframefs::frame {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kMostNesting = 32;
+/// What a value takes at most, with its share of what holds it and of the text that it is shown as …
+constexpr std::uint64_t kValueBytes = 96;
+/// … and the key of a map, which is a node of a tree.
+constexpr std::uint64_t kKeyBytes = 128;
+
+/// Builds nothing: watches how deep the content is nested, because the parser recurses for every level, and what the
+/// values would take.
+class Surveyor final : public nlohmann::json_sax<json> {
+ public:
+  explicit Surveyor(ParseBudget& budget) : budget_(budget) {}
+  const std::optional<codec::Error>& too_much() const { return too_much_; }
+
+  bool null() override { return take(kValueBytes); }
+  bool boolean(bool) override { return take(kValueBytes); }
+  bool number_integer(number_integer_t) override { return take(kValueBytes); }
+  bool number_unsigned(number_unsigned_t) override { return take(kValueBytes); }
+  bool number_float(number_float_t, const string_t&) override { return take(kValueBytes); }
+  bool string(string_t& value) override { return take(kValueBytes + 2 * value.size()); }
+  bool binary(binary_t& value) override { return take(kValueBytes + 4 * value.size()); }
+  bool start_object(std::size_t) override { return enter(); }
+  bool key(string_t& value) override { return take(kKeyBytes + 2 * value.size()); }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool take(std::uint64_t bytes) {
+    const auto taken = budget_.take_memory(bytes, "values in msgpack");
+    if (!taken) too_much_ = taken.error();
+    return taken.has_value();
+  }
+  bool enter() { return ++depth_ <= kMostNesting && take(kValueBytes); }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+  ParseBudget& budget_;
+  std::optional<codec::Error> too_much_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+codec::Result<std::optional<json>> parse_msgpack(codec::ByteView content, ParseBudget& budget) {
+  Surveyor surveyor(budget);
+  const bool sound = json::sax_parse(content.begin(), content.end(), &surveyor, json::input_format_t::msgpack);
+  if (surveyor.too_much()) return codec::Failure(*surveyor.too_much());
+  if (!sound) return std::optional<json>();
+  json value = json::from_msgpack(content.begin(), content.end(), true, false);
+  if (value.is_discarded()) return std::optional<json>();
+  return std::optional<json>(std::move(value));
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,106 @@
+// The extended attributes of stores: those of the file or folder on disk, a group's metadata, and for members the
+// access control list of the file that holds their bytes.
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+
+#include "frame/cframe/cframe.h"
+#include "frame/io/posix_acl.h"
+#include "frame/open/layer_attributes.h"
+#include "frame/open/open.h"
+#include "frame/store/store_files.h"
+
+namespace cframefs::frame {
+namespace {
+
+using codec::Failure;
+using codec::io_error;
+
+const char* const kMetadataFile = "__vlmeta__.b2f";
+
+/// Whether each user that may read the folder may read the file. The owner of the folder may have put a file of another
+/// user there.
+bool is_as_readable(const struct stat& file, const struct stat& folder) {
+  constexpr mode_t kReading = 0444;
+  if ((file.st_mode & kReading) == kReading) return true;
+  const bool same_classes = file.st_uid == folder.st_uid && file.st_gid == folder.st_gid;
+  return same_classes && (folder.st_mode & kReading & ~file.st_mode) == 0;
+}
+
+}  // namespace
+
+bool StoreFiles::is_itself(int fd, const Opened& opened) const {
+  if (opened.leaf || opened.is_member) return false;
+  return opened.place.known->on_folder ? is_folder_on_disk(fd, opened) : opened.place.inside.empty();
+}
+
+bool StoreFiles::is_folder_on_disk(int fd, const Opened& opened) const {
+  if (!opened.place.known->on_folder || opened.leaf) return false;
+  const auto status = base_.status(fd);
+  return status && S_ISDIR(status->st_mode);
+}
+
+Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const Opened& opened) const {
+  const Known& known = *opened.place.known;
+  if (known.on_folder && is_itself(fd, opened)) {
+    const auto file_fd = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (!file_fd && file_fd.error().sys != ENOENT) return Failure(file_fd.error());
+    if (file_fd) {
+      auto file = std::make_shared<const Descriptor>(base_, *file_fd);
+      const auto status = base_.status(file->fd());
+      const auto folder = base_.status(fd);
+      if (!status || !folder) return Failure(status ? folder.error() : status.error());
+      if (!is_as_readable(*status, *folder)) return io_error(EACCES, "getxattr");
+      return open_container(base_, std::move(file), nullptr, FileOffset{0});
+    }
+  }
+  const Content content = content_of(known);
+  const Store::Leaf* leaf = content.store ? content.store->metadata_of(opened.place.inside) : nullptr;
+  if (leaf == nullptr) return std::shared_ptr<const Container>();
+  auto source = content.store->open(*leaf);
+  if (!source) return Failure(source.error());
+  return open_cframe(std::move(*source), std::make_shared<IndexCache>());
+}
+
+Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
+  const auto known = opened(fd);
+  if (!known || known->is_member) return base_.list_attributes(fd);
+  std::vector<std::string> names;
+  // None of a filesystem that has no attributes.
+  if (auto own = base_.list_attributes(fd)) names = std::move(*own);
+  if (!is_itself(fd, *known)) std::erase_if(names, [](const std::string& own) { return own != kAccessAcl; });
+  if (known->leaf) return names;
+  const auto metadata = metadata_of(fd, *known);
+  if (!metadata || !*metadata) return names;  // asking for one of them tells of damage
+  for (std::string& layer : vlmetalayer_attributes(**metadata))
+    names.push_back(std::move(layer));
+  return names;
+}
+
+Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
+  const auto known = opened(fd);
+  if (!known || known->is_member) return base_.get_attribute(fd, name);
+  if (!known->leaf && is_vlmetalayer_attribute(name)) {
+    const auto metadata = metadata_of(fd, *known);
+    if (!metadata) return Failure(metadata.error());
+    if (!*metadata) return io_error(ENODATA, "getxattr");
+    return vlmetalayer_attribute(**metadata, name);
+  }
+  if (name == kAccessAcl && !is_folder_on_disk(fd, *known)) return shown_acl(*known);
+  if (!is_itself(fd, *known)) return io_error(ENODATA, "getxattr");
+  return base_.get_attribute(fd, name);
+}
+
+/// That of the file with the bytes, as status_inside() shows its mode.
+Result<std::string> StoreFiles::shown_acl(const Opened& opened) const {
+  auto acl = base_.get_attribute(opened.place.known->file->fd(), std::string(kAccessAcl));
+  if (!acl) return acl;
+  return with_permissions(*acl,
+                          opened.leaf ? [](unsigned permissions) { return permissions & 04U; } : enter_if_readable);
+}
+
+}  // namespace cframefs::frame

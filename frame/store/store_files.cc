@@ -1,0 +1,423 @@
+#include "frame/store/store_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "frame/base/suffixes.h"
+#include "frame/cframe/cframe.h"
+#include "frame/open/open.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using codec::io_error;
+
+const char* const kEmbedFile = "embed.b2e";
+// Set in the inode numbers made up here; below the bit that marks decoded views.
+constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
+
+bool has_store_suffix(std::string_view path) {
+  return path.ends_with(kZipStoreSuffix) || path.ends_with(kEmbedStoreSuffix) || path.ends_with(kFolderStoreSuffix);
+}
+
+std::string join(const std::string& folder, const std::string& path) {
+  if (path.empty() || path == ".") return folder;
+  return folder.empty() ? path : folder + "/" + path;
+}
+
+/// The same for the same place in the same file, as long as it is mounted. `holder`: the file with the bytes: a folder
+/// may get another one.
+std::uint64_t inode_of(const struct stat& holder, const std::string& inside) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ holder.st_ino;
+  for (const char c : inside)
+    hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3U;
+  return kInsideInode | (hash & (kInsideInode - 1));
+}
+
+bool is_missing(const Error& error) {
+  return error.sys == ENOENT || error.sys == ENOTDIR;
+}
+
+bool is_unchanged(const struct stat& before, const struct stat& now) {
+  return Identity::of(before) == Identity::of(now);
+}
+
+}  // namespace
+
+// ---- descriptors -------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const StoreFiles::Opened> StoreFiles::opened(int fd) const {
+  if (opened_count_.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::shared_lock lock(opened_mutex_);
+  const auto found = opened_.find(fd);
+  return found == opened_.end() ? nullptr : found->second;
+}
+
+void StoreFiles::enter(int fd, Opened opened) {
+  const std::unique_lock lock(opened_mutex_);
+  opened_[fd] = std::make_shared<const Opened>(std::move(opened));
+  opened_count_.store(opened_.size(), std::memory_order_release);
+}
+
+void StoreFiles::close(int fd) {
+  if (opened_count_.load(std::memory_order_acquire) != 0) {
+    // What it held is let go without the lock: it may close descriptors itself.
+    std::shared_ptr<const Opened> gone;
+    const std::unique_lock lock(opened_mutex_);
+    if (const auto found = opened_.find(fd); found != opened_.end()) {
+      gone = std::move(found->second);
+      opened_.erase(found);
+      opened_count_.store(opened_.size(), std::memory_order_release);
+    }
+  }
+  base_.close(fd);
+}
+
+// ---- stores ------------------------------------------------------------------------------------------------------
+
+struct StoreFiles::Candidate {
+  struct stat status {};  // of the file or folder that has the name
+  struct stat holder {};  // of the file that holds the bytes
+  std::optional<Descriptor> folder;
+
+  Key key() const { return {static_cast<std::uint64_t>(holder.st_dev), static_cast<std::uint64_t>(holder.st_ino)}; }
+  /// Their rights are told, too.
+  template <class Remembered>
+  bool is_still(const Remembered& remembered) const {
+    return is_unchanged(remembered.holder, holder) && is_unchanged(remembered.status, status);
+  }
+};
+
+std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std::string& path) const {
+  const auto status = base_.status_at(dir, path);
+  if (!status) return std::nullopt;
+  const bool on_folder = path.ends_with(kFolderStoreSuffix);
+  if (on_folder ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return std::nullopt;
+  Candidate candidate;
+  candidate.status = *status;
+  candidate.holder = *status;
+  if (!on_folder) return candidate;
+  const auto fd = base_.open_at(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd) return std::nullopt;
+  candidate.folder = Descriptor(base_, *fd);
+  const auto opened = base_.status(*fd);
+  const auto embed = base_.status_at(*fd, kEmbedFile);
+  if (!opened || !embed || !S_ISREG(embed->st_mode)) return std::nullopt;
+  candidate.status = *opened;
+  candidate.holder = *embed;
+  return candidate;
+}
+
+/// Null if its file cannot be opened.
+std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(int dir, const std::string& path,
+                                                                    const Candidate& candidate) const {
+  const bool on_folder = candidate.folder.has_value();
+  const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+  const auto fd =
+      on_folder ? base_.open_at(candidate.folder->fd(), kEmbedFile, flags) : base_.open_at(dir, path, flags);
+  if (!fd) return nullptr;
+  auto known = std::make_shared<Known>();
+  known->file = std::make_shared<const Descriptor>(base_, *fd);
+  const auto holder = base_.status(*fd);
+  if (!holder || !S_ISREG(holder->st_mode)) return nullptr;
+  known->holder = *holder;
+  known->status = on_folder ? candidate.status : *holder;
+  known->on_folder = on_folder;
+  known->is_zip = path.ends_with(kZipStoreSuffix);
+  return known;
+}
+
+std::unique_ptr<ByteSource> StoreFiles::source_of(const Known& known) const {
+  const auto status = base_.status(known.file->fd());
+  const off_t size = status ? status->st_size : 0;
+  return file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(size));
+}
+
+/// A zip file of another kind is a file; one that is damaged is a store all the same.
+Result<bool> StoreFiles::is_store(const Known& known) const {
+  if (!known.is_zip) return true;
+  const auto is_zip_store = Store::is_store_zip(*source_of(known));
+  if (!is_zip_store && is_zip_store.error().kind != ErrorKind::io) return true;
+  return is_zip_store;
+}
+
+/// Null if it is none.
+std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std::string& path, Look look) {
+  const auto candidate = candidate_at(dir, path);
+  if (!candidate) return nullptr;
+  const Key key = candidate->key();
+  const auto kept = known_.find(key);
+  if (kept && candidate->is_still(**kept)) return *kept;
+  auto verdict = verdicts_.find(key);
+  if (verdict && !candidate->is_still(*verdict)) verdict.reset();
+  if (verdict && !verdict->is_store) return nullptr;
+  if (verdict && look == Look::glance) {
+    auto glanced = std::make_shared<Known>();
+    glanced->holder = verdict->holder;
+    glanced->status = verdict->status;
+    glanced->on_folder = candidate->folder.has_value();
+    return glanced;
+  }
+  auto known = open_candidate(dir, path, *candidate);
+  if (!known) return nullptr;
+  const Result<bool> store = verdict ? Result<bool>(true) : is_store(*known);
+  // What the disk refuses now is no verdict.
+  if (store) verdicts_.replace(key, Verdict{known->status, known->holder, *store}, 1);
+  if (store && !*store) return nullptr;
+  if (store && look == Look::open) known_.replace(key, known, 1);
+  return known;
+}
+
+StoreFiles::Content StoreFiles::content_of(const Known& known) const {
+  codec::MutexLock lock(known.mutex);
+  if (auto store = known.store.lock()) return {std::move(store), std::nullopt};
+  if (known.damage) return {nullptr, known.damage};
+  auto opened = known.is_zip ? Store::open_zip(source_of(known), inflate_memory_) : Store::open_embed(source_of(known));
+  if (opened && *opened) {
+    known.store = *opened;
+    const Key key{known.holder.st_dev, known.holder.st_ino};
+    contents_.replace(key, *opened, (*opened)->footprint());
+    return {std::move(*opened), std::nullopt};
+  }
+  Error error = opened ? codec::stale("the store was changed, and is none any more").value() : opened.error();
+  if (error.kind != ErrorKind::io) known.damage = error;
+  return {nullptr, std::move(error)};
+}
+
+/// The store that the path leads into, if any; what `dir` stands for counts.
+std::optional<StoreFiles::Place> StoreFiles::place_of(int dir, const std::string& path, Look look) {
+  if (const auto from = opened(dir); from && !from->leaf)
+    return Place{from->place.known, join(from->place.inside, path)};
+  for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+    const std::string_view part = std::string_view(path).substr(0, end);
+    if (has_store_suffix(part)) {
+      if (auto known = store_at(dir, std::string(part), look)) {
+        return Place{std::move(known), end == std::string::npos ? "" : path.substr(end + 1)};
+      }
+    }
+    if (end == std::string::npos) return std::nullopt;
+  }
+}
+
+Result<struct stat> StoreFiles::status_inside(const Place& place) const {
+  const Known& known = *place.known;
+  struct stat status = known.status;
+  const bool itself = place.inside.empty();
+  const Content content = itself ? Content{} : content_of(known);
+  const Store::Leaf* leaf = content.store ? content.store->find(place.inside) : nullptr;
+  if (leaf == nullptr && !itself && !(content.store && content.store->has_folder(place.inside))) {
+    if (content.damage) return Failure(*content.damage);
+    return io_error(ENOENT, "lookup");
+  }
+  if (!itself) {
+    // Its bytes lie in that file, whatever may be done to the folder.
+    status.st_mode = known.holder.st_mode;
+    status.st_uid = known.holder.st_uid;
+    status.st_gid = known.holder.st_gid;
+  }
+  const mode_t rights = status.st_mode & 0777U;
+  if (leaf != nullptr) {
+    status.st_mode = S_IFREG | (rights & 0444U);
+    status.st_size = static_cast<off_t>(leaf->size);
+    status.st_nlink = 1;
+    status.st_blocks = static_cast<blkcnt_t>((leaf->stored + 511) / 512);
+  } else {
+    // Who may read may enter.
+    status.st_mode = S_IFDIR | (rights & 0444U) | (rights & 0444U) >> 2U;
+    status.st_nlink = 2;
+  }
+  if (!itself) status.st_ino = inode_of(known.holder, place.inside);
+  return status;
+}
+
+Result<int> StoreFiles::open_inside(const Place& place, int flags) {
+  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
+  if (auto status = status_inside(place); !status) return Failure(status.error());
+  const Known& known = *place.known;
+  Opened opened{place, nullptr, false};
+  const Content content = place.inside.empty() ? Content{} : content_of(known);
+  if (const Store::Leaf* leaf = content.store ? content.store->find(place.inside) : nullptr) {
+    if ((flags & O_DIRECTORY) != 0) return io_error(ENOTDIR, "open");
+    auto source = content.store->open(*leaf);
+    if (!source) return Failure(source.error());
+    opened.leaf = std::move(*source);
+  }
+  const auto fd = base_.reopen(known.file->fd(), O_RDONLY | (flags & O_NOATIME));
+  if (!fd) return fd;
+  enter(*fd, std::move(opened));
+  return fd;
+}
+
+// ---- the operations ----------------------------------------------------------------------------------------------
+
+Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
+  const auto place = place_of(dir, path, Look::open);
+  if (!place) return base_.open_at(dir, path, flags);
+  if (!place->known->on_folder) return open_inside(*place, flags);
+  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
+  auto fd = base_.open_at(dir, path, flags);
+  // The folder of the store itself is on disk or, by now, is not.
+  const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
+  if (!fd) return may_be_embedded ? open_inside(*place, flags) : fd;
+  const auto status = base_.status(*fd);
+  const struct stat& store = place->known->status;
+  const bool is_other =
+      place->inside.empty() && status && (status->st_ino != store.st_ino || status->st_dev != store.st_dev);
+  if (!status || is_other) {
+    base_.close(*fd);
+    return status ? codec::stale("another folder has taken the store's place") : Failure(status.error());
+  }
+  enter(*fd, Opened{*place, nullptr, !S_ISDIR(status->st_mode)});
+  return fd;
+}
+
+Result<int> StoreFiles::reopen(int fd, int flags) {
+  const auto known = opened(fd);
+  if (!known) return base_.reopen(fd, flags);
+  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
+  // A store that is a file is a folder to those above.
+  const bool is_folder_of_file = !known->leaf && !known->place.known->on_folder;
+  const auto again = base_.reopen(fd, is_folder_of_file ? flags & ~O_DIRECTORY : flags);
+  if (again) enter(*again, *known);
+  return again;
+}
+
+Result<int> StoreFiles::open_named(const std::string& path, int flags) {
+  if ((flags & O_ACCMODE) != O_RDONLY) return base_.open_named(path, flags);
+  for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+    const std::string_view part = std::string_view(path).substr(0, end);
+    if (has_store_suffix(part)) {
+      const std::size_t slash = part.rfind('/');
+      const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
+      const auto folder = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
+      if (!folder) return folder;
+      const Descriptor opened(base_, *folder);
+      if (store_at(opened.fd(), std::string(part.substr(begin)), Look::glance))
+        return open_at(opened.fd(), path.substr(begin), flags);
+    }
+    if (end == std::string::npos) return base_.open_named(path, flags);
+  }
+}
+
+Result<std::vector<std::uint8_t>> StoreFiles::handle_of(int fd) {
+  // A handle would lead to the file on disk, not to what it stands for.
+  if (opened(fd)) return io_error(EOPNOTSUPP, "handle");
+  return base_.handle_of(fd);
+}
+
+Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
+  const auto known = opened(fd);
+  if (!known || !known->leaf) return base_.pread(fd, into, at);
+  const std::uint64_t size = known->leaf->size();
+  if (at.value >= size) return std::size_t{0};
+  const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size - at.value));
+  if (auto done = known->leaf->read(at, into.first(step)); !done) return Failure(done.error());
+  return step;
+}
+
+void StoreFiles::read_soon(int fd, FileOffset at, std::uint64_t length) {
+  const auto known = opened(fd);
+  if (known && known->leaf) {
+    known->leaf->read_soon(at, length);
+  } else {
+    base_.read_soon(fd, at, length);
+  }
+}
+
+Result<struct stat> StoreFiles::status(int fd) {
+  const auto known = opened(fd);
+  if (!known || known->is_member) return base_.status(fd);
+  // A folder on disk is itself.
+  if (!known->leaf && known->place.known->on_folder) {
+    const auto status = base_.status(fd);
+    if (status && S_ISDIR(status->st_mode)) return status;
+  }
+  return status_inside(known->place);
+}
+
+Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
+  auto place = place_of(dir, path, Look::glance);
+  if (!place) return base_.status_at(dir, path);
+  if (place->known->on_folder) {
+    const std::size_t slash = path.rfind('/');
+    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    if (Store::is_hidden(name)) return io_error(ENOENT, "lookup");
+    auto status = base_.status_at(dir, path);
+    if (status || !is_missing(status.error())) return status;
+  }
+  if (!place->inside.empty() && !place->known->file) place = place_of(dir, path, Look::open);
+  if (!place) return io_error(ENOENT, "lookup");
+  return status_inside(*place);
+}
+
+Result<std::vector<DirectoryEntry>> StoreFiles::list(int dir_fd) {
+  if (const auto known = opened(dir_fd); known && !known->leaf) return list_inside(dir_fd, known->place);
+  auto entries = base_.list(dir_fd);
+  if (!entries) return entries;
+  for (DirectoryEntry& entry : *entries) {
+    if (entry.type == DT_REG && has_store_suffix(entry.name) && store_at(dir_fd, entry.name, Look::glance)) {
+      entry.type = DT_DIR;
+    }
+  }
+  return entries;
+}
+
+Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Place& place) {
+  const Known& known = *place.known;
+  std::vector<DirectoryEntry> entries;
+  const auto status = base_.status(dir_fd);
+  if (!status) return Failure(status.error());
+  if (S_ISDIR(status->st_mode)) {
+    auto on_disk = base_.list(dir_fd);
+    if (!on_disk) return on_disk;
+    entries = std::move(*on_disk);
+    std::erase_if(entries, [](const DirectoryEntry& entry) { return Store::is_hidden(entry.name); });
+  }
+  const Content content = content_of(known);
+  if (!content.store) {
+    if (entries.empty()) return Failure(*content.damage);
+    return entries;  // the files of the folder are good all the same
+  }
+  std::set<std::string> taken;
+  for (const DirectoryEntry& entry : entries)
+    taken.insert(entry.name);
+  for (const auto& [name, is_folder] : content.store->list(place.inside)) {
+    if (taken.contains(name)) continue;
+    const std::uint64_t inode = inode_of(known.holder, join(place.inside, name));
+    entries.push_back({name, inode, static_cast<unsigned char>(is_folder ? DT_DIR : DT_REG)});
+  }
+  return entries;
+}
+
+Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(int fd) {
+  const auto known = opened(fd);
+  if (!known || known->leaf || !known->place.inside.empty()) return codec::invalid("no store is open there");
+  if (const auto listed = list_inside(fd, known->place); !listed) return Failure(listed.error());
+  const Content content = content_of(*known->place.known);
+  if (!content.store) return std::vector<std::pair<std::string, std::uint64_t>>();
+  return content.store->leaves();
+}
+
+Result<std::string> StoreFiles::read_link(int fd) {
+  const auto known = opened(fd);
+  if (known && !known->is_member) return io_error(EINVAL, "readlink");
+  return base_.read_link(fd);
+}
+
+Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
+  const auto known = opened(fd);
+  if (!known || !known->leaf) return base_.seek(fd, from, whence);
+  const FileOffset end{known->leaf->size()};
+  if (from >= end) return io_error(ENXIO, "lseek");
+  return whence == SEEK_HOLE ? end : from;
+}
+
+}  // namespace cframefs::frame

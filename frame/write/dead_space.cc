@@ -1,0 +1,183 @@
+#include "frame/write/dead_space.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "frame/cframe/stored_entries.h"
+#include "frame/write/live_copy.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+
+/// So many places of a section are looked at. Of a frame of no more chunks all of them are.
+constexpr std::size_t kPlaces = 256;
+
+/// Of more chunks than these that go at once, the length is guessed from some of them.
+constexpr std::int64_t kMostMeasured = 4096;
+constexpr std::int64_t kGuessedFrom = 256;
+
+/// Dead bytes are looked for between so many chunks at most.
+constexpr std::size_t kMostLocated = std::size_t{1} << 18;
+
+/// A stored chunk, by what its entry says.
+struct Stored {
+  std::int64_t entry = -1;
+  std::int64_t chunk = -1;
+};
+
+/// The chunks that lie around each of `kPlaces` places of a section, in the same distance from each other.
+class Places {
+ public:
+  explicit Places(std::uint64_t section) : step_(std::max<std::uint64_t>(section / kPlaces, 1)), section_(section) {
+    next_.fill({std::numeric_limits<std::int64_t>::max(), -1});
+  }
+
+  void note(Stored stored) {
+    // The place at or behind it. Those of step_ - 1, 2 * step_ - 1, ...
+    const auto place = std::min<std::uint64_t>(static_cast<std::uint64_t>(stored.entry) / step_, kPlaces);
+    if (place < kPlaces && stored.entry > before_[place].entry) before_[place] = stored;
+    if (stored.entry < next_[place].entry) next_[place] = stored;
+  }
+  /// Calls `take` with each place, the chunk at or before it (none: -1), and where the next chunk begins.
+  template <class Take>
+  Result<void> for_each(const Take& take) {
+    for (std::size_t i = 1; i < kPlaces; ++i) {
+      if (before_[i].chunk < 0) before_[i] = before_[i - 1];
+    }
+    std::uint64_t end = std::min(section_, static_cast<std::uint64_t>(next_[kPlaces].entry));
+    std::array<std::uint64_t, kPlaces> ends{};
+    for (std::size_t i = kPlaces; i-- > 0;) {
+      ends[i] = end;
+      end = std::min(end, static_cast<std::uint64_t>(next_[i].entry));
+    }
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      if (auto taken = take(before_[i], ends[i]); !taken) return taken;
+    }
+    return {};
+  }
+
+ private:
+  const std::uint64_t step_;
+  const std::uint64_t section_;
+  std::array<Stored, kPlaces> before_;    // the last one up to a place, behind the place before
+  std::array<Stored, kPlaces + 1> next_;  // the first one there
+};
+
+/// Stored bytes of a chunk; none where they are not known: what is damaged is dead.
+std::uint64_t length_of(const FrameContainer& frame, std::int64_t chunk) {
+  const auto place = frame.place(ChunkNumber{chunk});
+  if (!place) return 0;
+  return stored_length(*place).value_or(0);
+}
+
+}  // namespace
+
+Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
+  const std::uint64_t section = frame.parameters().cbytes;
+  const auto uniform = frame.uniform_entry();
+  if (section == 0 || (uniform && *uniform >= 0)) return std::uint64_t{0};
+  std::size_t count = 0;
+  std::vector<Stored> first;
+  Places places(section);
+  const auto note = [&](std::int64_t chunk, std::int64_t entry) -> Result<void> {
+    if (static_cast<std::uint64_t>(entry) > section) return codec::corrupt("chunk past the chunk section");
+    if (++count <= kPlaces) first.push_back({entry, chunk});
+    places.note({entry, chunk});
+    return {};
+  };
+  if (auto done = for_each_stored(frame, 0, frame.chunk_count(), note); !done) return Failure(done.error());
+  if (count <= kPlaces) {
+    std::uint64_t alive = 0;
+    for (const Stored& stored : first)
+      alive += length_of(frame, stored.chunk);
+    return section - std::min(alive, section);
+  }
+  // Each place stands for as many bytes of the section, dead and alive in the proportion that they have around it.
+  double dead = 0;
+  std::int64_t known = -1;
+  double known_part = 0;
+  const auto look = [&](const Stored& stored, std::uint64_t end) -> Result<void> {
+    double part = 1;
+    if (stored.chunk >= 0 && stored.chunk == known) {
+      part = known_part;
+    } else if (stored.chunk >= 0) {
+      const auto begin = static_cast<std::uint64_t>(stored.entry);
+      const std::uint64_t room = end - std::min(begin, end);
+      const std::uint64_t dead_room = room - std::min(room, length_of(frame, stored.chunk));
+      part = room > 0 ? static_cast<double>(dead_room) / static_cast<double>(room) : 0;
+    }
+    known = stored.chunk;
+    known_part = part;
+    dead += part;
+    return {};
+  };
+  if (auto done = places.for_each(look); !done) return Failure(done.error());
+  return static_cast<std::uint64_t>(dead / kPlaces * static_cast<double>(section));
+}
+
+Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
+  std::vector<DeadRange> dead;
+  std::vector<Stored> stored;
+  bool too_many = false;
+  const auto note = [&](std::int64_t chunk, std::int64_t entry) -> Result<void> {
+    too_many = stored.size() >= kMostLocated;
+    if (!too_many) stored.push_back({entry, chunk});
+    return too_many ? codec::unsupported("very many chunks") : Result<void>();
+  };
+  auto noted = for_each_stored(frame, 0, frame.chunk_count(), note);
+  if (too_many) return dead;
+  if (!noted) return Failure(noted.error());
+  std::sort(stored.begin(), stored.end(), [](const Stored& a, const Stored& b) { return a.entry < b.entry; });
+  const std::uint64_t section = frame.parameters().cbytes;
+  std::uint64_t alive_until = 0;
+  const auto add = [&](std::uint64_t until) {
+    if (alive_until < until) {
+      dead.push_back({FileOffset{frame.parameters().header_length + alive_until}, until - alive_until});
+    }
+  };
+  for (const Stored& chunk : stored) {
+    const auto begin = static_cast<std::uint64_t>(chunk.entry);
+    if (begin > section) return codec::corrupt("chunk past the chunk section");
+    const auto place = frame.place(ChunkNumber{chunk.chunk});
+    if (!place) return Failure(place.error());
+    const auto length = stored_length(*place);
+    if (!length) return Failure(length.error());
+    add(begin);
+    alive_until = std::max(alive_until, begin + *length);
+  }
+  add(section);
+  return dead;
+}
+
+Result<std::uint64_t> measure_killed_bytes(const FrameContainer& frame, const PendingChanges& pending) {
+  const std::vector<ChunkIntervals::Run> runs = pending.killed(frame.chunk_count());
+  const auto for_each = [&](const auto& take) -> Result<void> {
+    for (const ChunkIntervals::Run& run : runs) {
+      if (auto done = for_each_stored(frame, run.begin, run.end, take); !done) return done;
+    }
+    return {};
+  };
+  std::int64_t killed = 0;
+  const auto count = [&killed](std::int64_t, std::int64_t) -> Result<void> {
+    ++killed;
+    return {};
+  };
+  if (auto done = for_each(count); !done) return Failure(done.error());
+  const std::int64_t step = killed > kMostMeasured ? killed / kGuessedFrom : 1;
+  std::uint64_t bytes = 0;
+  std::int64_t number = 0;
+  const auto measure = [&](std::int64_t chunk, std::int64_t) -> Result<void> {
+    // What is damaged is dead, too; how long it was nobody knows.
+    if (number++ % step == 0) bytes += length_of(frame, chunk) * static_cast<std::uint64_t>(step);
+    return {};
+  };
+  if (auto done = for_each(measure); !done) return Failure(done.error());
+  return std::min(bytes, frame.parameters().cbytes);
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,37 @@
+// What the parts of FrameWriter share; nobody else includes this.
+//
+// Thread safety, errors: as FrameWriter.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "frame/write/frame_writer.h"
+
+namespace cframefs::frame {
+
+/// What one write to a disk puts there whole or not at all. The header begins at such a place.
+inline constexpr std::size_t kSector = 512;
+
+/// A state that is written and not switched to yet.
+struct FrameWriter::Next {
+  std::vector<std::uint8_t> header;
+  std::vector<std::pair<std::int64_t, std::int64_t>> entries;  // of pending chunks, by number
+  std::vector<IndexEncoder::Block> index_blocks;
+  std::shared_ptr<const FrameContainer> container;
+  std::shared_ptr<const Descriptor> file;
+  std::uint64_t dead_bytes = 0;
+  SparseStates::State state;
+};
+
+/// All `length` bytes at `at`, or corruption if the file ends before.
+inline Result<std::vector<std::uint8_t>> read_bytes(FileOps& files, int fd, FileOffset at, std::uint64_t length) {
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(length));
+  const auto got = files.pread(fd, bytes, at);
+  if (!got) return codec::Failure(got.error());
+  if (*got < bytes.size()) return codec::corrupt("the file ends inside the frame");
+  return bytes;
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,473 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "frame/base/parse_budget.h"
+#include "frame/cframe/cframe.h"
+#include "frame/cframe/sparse_frame.h"
+#include "frame/io/advisory_lock.h"
+#include "frame/io/patched_source.h"
+#include "frame/io/replacement_file.h"
+#include "frame/io/tail_writer.h"
+#include "frame/open/open.h"
+#include "frame/write/dead_space.h"
+#include "frame/write/frame_writer-inl.h"
+#include "frame/write/live_copy.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using codec::load_be;
+using codec::SpecialValue;
+using codec::stale;
+using codec::unsupported;
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// One past the last byte of the header that a commit changes.
+std::size_t switch_end(ByteView header, ByteView next) {
+  std::size_t end = header.size();
+  while (end > kSwitchEnd && header[end - 1] == next[end - 1])
+    --end;
+  return end;
+}
+
+/// Whether chunks can be added to and replaced in such a frame.
+Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_flags, bool stores_chunks) {
+  const FrameParameters& parameters = frame.parameters();
+  const bool variable = (general_flags & layout::kVariableChunksFlag) != 0;
+  if (variable || (parameters.variable_chunks && parameters.nbytes > 0)) {
+    return unsupported("frames whose chunks vary in size are not written");
+  }
+  if (parameters.vl_blocks) return unsupported("frames whose blocks vary in size are not written");
+  if (stores_chunks) return codec::check_encodable(encode_parameters(parameters));
+  return {};
+}
+
+}  // namespace
+
+FrameWriter::FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache,
+                         WriterOptions options)
+    : files_(files),
+      dir_(dir),
+      path_(std::move(path)),
+      cache_(cache ? std::move(cache) : std::make_shared<IndexCache>()),
+      options_(options),
+      ever_synced_(!options.fresh) {}
+
+Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, const std::string& path,
+                                                       std::shared_ptr<IndexCache> cache,
+                                                       const WriterOptions& options) {
+  const auto fd = files.open_at(dir, path, O_PATH | O_NOFOLLOW);
+  if (!fd) return Failure(fd.error());
+  return open(files, dir, path, std::make_shared<const Descriptor>(files, *fd), std::move(cache), options);
+}
+
+Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, const std::string& name,
+                                                       const std::shared_ptr<const Descriptor>& frame,
+                                                       std::shared_ptr<IndexCache> cache,
+                                                       const WriterOptions& options) {
+  std::unique_ptr<FrameWriter> writer(new FrameWriter(files, dir, name, std::move(cache), options));
+  if (auto loaded = writer->load(frame->fd()); !loaded) return Failure(loaded.error());
+  return writer;
+}
+
+/// Opens the frame's file; of a sparse frame its folder and its index.
+Result<void> FrameWriter::open_files(int frame) {
+  const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
+  // What is read to write the frame is no access of a program's.
+  auto fd = files_.reopen(frame, flags | O_NOATIME);
+  if (!fd && fd.error().sys == EPERM) fd = files_.reopen(frame, flags);
+  if (!fd && fd.error().sys == EISDIR) {
+    const auto folder = files_.reopen(frame, O_RDONLY | O_DIRECTORY);
+    if (!folder) return Failure(folder.error());
+    folder_ = std::make_shared<const Descriptor>(files_, *folder);
+    auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, folder_)
+                                           : std::make_shared<SparseStates>(files_, folder_);
+    sparse_ = std::make_unique<SparseChunks>(files_, folder_->fd(), std::move(states));
+    ever_synced_ = true;  // its chunk files are synced as they are written
+    fd = files_.open_at(*folder, kSparseIndexName, flags);
+  }
+  if (!fd) return Failure(fd.error());
+  file_ = std::make_shared<const Descriptor>(files_, *fd);
+  if (options_.stays_open) static_cast<void>(files_.try_lock(file_->fd(), LOCK_SH));
+  return {};
+}
+
+Result<void> FrameWriter::load(int frame) {
+  if (auto opened = open_files(frame); !opened) return opened;
+  const auto opened = folder_ ? open_sparse_state(files_, folder_, file_, cache_, sparse_->begin_state().hold)
+                              : open_container(files_, file_, cache_);
+  if (!opened) return Failure(opened.error());
+  container_ = std::dynamic_pointer_cast<const FrameContainer>(*opened);
+  if (!container_) return unsupported("only frames are written");
+  const auto status = files_.status(file_->fd());
+  if (!status) return Failure(status.error());
+  is_blank_ = status->st_size == 0;
+  // Both are held and written again, the trailer twice where a metalayer changes.
+  ParseBudget budget = ParseBudget::asked(container_->stored_bytes());
+  const std::uint64_t held = 2 * (parameters().header_length + container_->trailer().length);
+  if (auto fits = budget.take_memory(held, "header and trailer"); !fits) return fits;
+  auto header = is_blank_ ? Result<Bytes>(blank_frame())
+                          : read_bytes(files_, file_->fd(), FileOffset{0}, parameters().header_length);
+  if (!header) return Failure(header.error());
+  header_ = std::move(*header);
+  header_.resize(static_cast<std::size_t>(parameters().header_length));
+  if (load_be<std::uint64_t>(&header_[layout::kFrameLengthAt]) != parameters().frame_length) {
+    return stale("the frame was changed while it was opened");
+  }
+  pending_ = PendingChanges(*container_);
+  return check_writable(*container_, header_[layout::kGeneralFlagsAt], options_.stores_chunks);
+}
+
+bool FrameWriter::has_changes() const {
+  return pending_.any_chunks() || vlmetalayers_ || metalayers_;
+}
+
+Result<void> FrameWriter::store(ChunkNumber chunk, codec::EncodedChunk encoded) {
+  return pending_.store(chunk, std::move(encoded));
+}
+
+void FrameWriter::store_zeros(ChunkNumber begin, ChunkNumber end) {
+  pending_.store_zeros(begin.value, end.value);
+}
+
+Result<void> FrameWriter::resize(std::uint64_t nbytes) {
+  return pending_.resize(nbytes);
+}
+
+void FrameWriter::abandon() {
+  pending_ = PendingChanges(*container_);
+  vlmetalayers_.reset();
+  metalayers_.reset();
+}
+
+int FrameWriter::entry_dir() const {
+  return folder_ ? folder_->fd() : dir_;
+}
+
+std::string FrameWriter::entry_name() const {
+  return folder_ ? kSparseIndexName : path_;
+}
+
+void FrameWriter::moved(int dir, std::string path) {
+  dir_ = dir;
+  path_ = std::move(path);
+}
+
+// ---- commit ----
+
+Result<void> FrameWriter::commit(Durability durability, const BeforeChange& before_change) {
+  return commit_locked(durability, false, before_change);
+}
+
+Result<void> FrameWriter::compact() {
+  auto done = commit_locked(Durability::durable, true, nullptr);
+  if (!done || !sparse_) return done;
+  const auto held = lock();
+  if (!held) return Failure(held.error());
+  if (auto same = check_unchanged(); !same) return same;
+  return sparse_->remove_unreferenced(*container_);
+}
+
+FrameWriter::~FrameWriter() {
+  stop_staying_open();
+}
+
+void FrameWriter::stop_staying_open() {
+  if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->fd(), LOCK_UN));
+  options_.stays_open = false;
+}
+
+Result<void> FrameWriter::commit_locked(Durability durability, bool anew, const BeforeChange& before_change) {
+  if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
+  if (has_changes() || anew) {
+    if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
+    if (auto fine = pending_.check(*container_); !fine) return fine;
+    const std::shared_ptr<const Descriptor> locked = file_;  // open for as long as it is
+    const auto held = lock();
+    if (!held) return Failure(held.error());
+    if (auto same = check_unchanged(); !same) return same;
+    if (anew && !held->is_exclusive()) return codec::io_error(EBUSY, "compact beside other programs");
+    if (before_change) {
+      if (auto allowed = before_change(); !allowed) return allowed;
+    }
+    // A new file would take the frame away from others that have it open for writing.
+    may_compact_ = held->is_exclusive();
+    auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();
+    if (!done && done.error().sys == ENOSPC && can_be_emptied() && may_compact_) done = empty_in_place();
+    if (!done) return done;
+    // Another program may have put a new file in place after the look: what was switched to is lost then.
+    if (!held->is_exclusive()) {
+      if (auto named = check_named(); !named) return named;
+    }
+  }
+  if (durability == Durability::durable && (unsynced_ || !ever_synced_)) return sync_all();
+  return {};
+}
+
+Result<std::uint64_t> FrameWriter::cut_tail() {
+  const auto held = lock();
+  if (!held) return Failure(held.error());
+  if (auto same = check_unchanged(); !same) return Failure(same.error());
+  const auto cut = cut_tail_locked();
+  if (!cut || *cut == 0) return cut;
+  if (auto synced = files_.sync(file_->fd(), false); !synced) return Failure(synced.error());
+  return cut;
+}
+
+Result<std::uint64_t> FrameWriter::cut_tail_locked() {
+  const std::uint64_t end = parameters().frame_length;
+  const auto status = files_.status(file_->fd());
+  if (!status) return Failure(status.error());
+  const auto size = static_cast<std::uint64_t>(status->st_size);
+  if (size <= end) return std::uint64_t{0};
+  if (auto cut = files_.truncate(file_->fd(), end); !cut) return Failure(cut.error());
+  return size - end;
+}
+
+bool FrameWriter::metalayers_need_new_file() const {
+  if (!metalayers_) return false;
+  const std::vector<std::uint8_t> next = next_header();
+  return next.size() != header_.size() || switch_end(header_, next) > kSector;
+}
+
+/// The trailer of a frame without chunks has a fixed place, and so has the index of a sparse frame.
+bool FrameWriter::needs_new_file() const {
+  return folder_ || is_blank_ || pending_.nbytes() == 0 || metalayers_need_new_file();
+}
+
+/// Whether the next state is one without chunks, in this file.
+bool FrameWriter::can_be_emptied() const {
+  return !failed_ && !folder_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
+}
+
+/// Appends every entry of the next state's index; blocks in which nothing changes are taken as they are.
+Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
+  using Kind = PendingChanges::Piece::Kind;
+  constexpr std::int64_t kBlock = IndexEncoder::kBlockEntries;
+  const std::int64_t count = pending_.chunk_count();
+  const auto uniform = container_->uniform_entry();
+  auto entry = next.entries.begin();
+  for (std::int64_t chunk = 0; chunk < count;) {
+    const PendingChanges::Piece piece = pending_.piece(chunk);
+    if (piece.kind == Kind::changed) {
+      index.append((entry++)->second);
+    } else if (piece.kind == Kind::zeros) {
+      index.append_run(layout::kZerosEntry, piece.end - chunk);
+    } else if (uniform) {
+      index.append_run(*uniform, piece.end - chunk);
+    } else {
+      while (chunk < piece.end) {
+        const auto block = static_cast<std::size_t>(chunk / kBlock);
+        if (chunk % kBlock == 0 && block < index_blocks_.size() && chunk + kBlock <= piece.end) {
+          index.append_block(index_blocks_[block]);
+          chunk += kBlock;
+          continue;
+        }
+        const auto kept = container_->index_piece(ChunkNumber{chunk});
+        if (!kept) return Failure(kept.error());
+        // Not past a block: the next one may be there already.
+        const std::int64_t until = std::min(piece.end, (chunk / kBlock + 1) * kBlock);
+        const auto some = std::min(kept->entries.size(), static_cast<std::size_t>(until - chunk));
+        index.append_all(kept->entries.first(some));
+        chunk += static_cast<std::int64_t>(some);
+      }
+    }
+    chunk = piece.end;
+  }
+  return {};
+}
+
+/// Steps 2 and 3 of commit-protocol.md section 2: chunks, index and trailer behind the frame's end. `next.header` is
+/// ready to be written afterwards.
+Result<void> FrameWriter::write_behind(Next& next) {
+  const std::uint64_t section = header_.size();
+  TailWriter out(files_, file_->fd(), FileOffset{parameters().frame_length});
+  for (const auto& [number, encoded] : pending_.chunks()) {
+    const bool stored = encoded.special == SpecialValue::none;
+    next.entries.emplace_back(
+        number, stored ? static_cast<std::int64_t>(out.position() - section) : special_entry_of(encoded.special));
+    if (auto put = out.append(encoded.bytes); !put) return put;
+  }
+  IndexEncoder index;
+  if (auto done = encode_index(next, index); !done) return done;
+  return finish_image(next, out.position() - section, index, out);
+}
+
+/// Index and trailer, and the header that goes with them.
+Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, TailWriter& out) const {
+  HeaderSwitch fields;
+  fields.nbytes = pending_.nbytes();
+  fields.cbytes = fields.nbytes > 0 ? cbytes : 0;
+  fields.chunksize = pending_.chunksize();
+  fields.has_vlmetalayers = next_has_vlmetalayers();
+  if (fields.nbytes > 0) {
+    if (auto put = out.append(index.finish()); !put) return put;
+  }
+  next.index_blocks = index.take_blocks();
+  const auto trailer = next_trailer();
+  if (!trailer) return Failure(trailer.error());
+  // Readers of the reference library tell a new index file of a sparse frame by its length.
+  if (folder_ && fields.nbytes > 0 && out.position() + trailer->size() == parameters().frame_length) {
+    if (auto put = out.append(std::array<std::uint8_t, 1>{}); !put) return put;
+  }
+  if (auto put = out.append(*trailer); !put) return put;
+  fields.frame_length = out.position();
+  put_switch(fields, next.header);
+  return out.flush();
+}
+
+/// The next state as readers will see it: what cannot be opened is not switched to.
+Result<void> FrameWriter::open_next(Next& next) const {
+  const auto length = load_be<std::uint64_t>(&next.header[layout::kFrameLengthAt]);
+  if (folder_) {
+    auto opened = open_sparse_frame(files_, folder_, next.file, cache_, {next.state.hold});
+    if (!opened) return Failure(opened.error());
+    next.container = std::dynamic_pointer_cast<const FrameContainer>(*opened);
+    return {};
+  }
+  auto source = std::make_shared<const PatchedSource>(next.header, file_source(files_, next.file, {}, length));
+  auto opened = open_cframe(std::move(source), cache_);
+  if (!opened) return Failure(opened.error());
+  next.container = std::move(*opened);
+  return {};
+}
+
+Result<void> FrameWriter::append_and_switch() {
+  if (auto cut = cut_tail_locked(); !cut) return Failure(cut.error());
+  const std::uint64_t end = parameters().frame_length;
+  Next next;
+  next.file = file_;
+  next.header = next_header();
+  const auto killed = measure_killed_bytes(*container_, pending_);
+  if (!killed) return Failure(killed.error());
+  next.dead_bytes = dead_bytes() + *killed + (end - header_.size() - parameters().cbytes);
+
+  auto written = write_behind(next);
+  if (written) written = open_next(next);
+  if (!written) {
+    static_cast<void>(files_.truncate(file_->fd(), end));  // what is left of it is cut the next time
+    return written;
+  }
+  if (ever_synced_) {
+    if (auto synced = files_.sync(file_->fd(), true); !synced) {
+      failed_ = true;
+      return synced;
+    }
+  }
+  if (auto same = check_unchanged(); !same) return same;
+  if (auto switched = switch_to(next); !switched) return switched;
+  adopt(std::move(next));
+  return {};
+}
+
+/// Step 5 of commit-protocol.md section 2: one write, inside one sector.
+Result<void> FrameWriter::switch_to(const Next& next) {
+  const std::size_t end = switch_end(header_, next.header);
+  const ByteView fields = ByteView(next.header).first(end).subspan(kSwitchBegin);
+  auto written = files_.pwrite(file_->fd(), fields, FileOffset{kSwitchBegin});
+  if (written) return {};
+  // A part of it may be there, and on its way to the disk. Unless the old fields are back, nobody knows which state
+  // this is.
+  const ByteView old = ByteView(header_).first(end).subspan(kSwitchBegin);
+  const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
+  if (now && *now == header_) return written;
+  auto restored = files_.pwrite(file_->fd(), old, FileOffset{kSwitchBegin});
+  if (restored) restored = files_.sync(file_->fd(), true);
+  if (!restored) failed_ = true;
+  return written;
+}
+
+Result<void> FrameWriter::make_new_file() {
+  const bool durable = ever_synced_;
+  auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
+  if (!replacement) return Failure(replacement.error());
+  Next next;
+  next.file = replacement->file();
+  next.header = next_header();
+  const std::uint64_t section = next.header.size();
+  TailWriter out(files_, replacement->fd(), FileOffset{section});
+  IndexEncoder index;
+  const SparseChunks::Undo undo(sparse_.get());
+  if (folder_) {
+    next.state = sparse_->begin_state();
+    const auto cbytes = sparse_->write(*container_, pending_, next.entries, next.state.number);
+    if (!cbytes) {
+      failed_ = failed_ || sparse_->sync_failed();
+      return Failure(cbytes.error());
+    }
+    if (auto done = encode_index(next, index); !done) return done;
+    if (auto done = finish_image(next, *cbytes, index, out); !done) return done;
+  } else {
+    if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
+    if (auto done = finish_image(next, out.position() - section, index, out); !done) return done;
+  }
+  if (auto put = files_.pwrite(replacement->fd(), next.header, FileOffset{0}); !put) return put;
+  if (auto opened = open_next(next); !opened) return opened;
+  if (auto kept = replacement->keep_times(!has_changes()); !kept) return kept;
+  if (durable) {
+    if (auto synced = replacement->sync(); !synced) {
+      failed_ = true;
+      return synced;
+    }
+  }
+  if (folder_ && durable) {
+    // The names of the new chunk files, before an index that refers to them.
+    if (auto synced = sync_directory(files_, folder_->fd()); !synced) {
+      failed_ = true;
+      return synced;
+    }
+  }
+  if (auto same = check_unchanged(); !same) return same;
+  auto placed = has_name_ ? replacement->publish() : replacement->drop_name();
+  if (!placed) return placed;
+  if (sparse_) sparse_->keep();
+  adopt(std::move(next));
+  if (!durable || !has_name_) return {};
+  unsynced_ = false;
+  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
+  if (!synced) failed_ = true;
+  if (synced && sparse_) sparse_->remove_dead();
+  return synced;
+}
+
+void FrameWriter::adopt(Next next) {
+  if (options_.stays_open && next.file != file_) static_cast<void>(files_.try_lock(next.file->fd(), LOCK_SH));
+  file_ = std::move(next.file);
+  header_ = std::move(next.header);
+  is_blank_ = false;
+  container_ = std::move(next.container);
+  index_blocks_ = std::move(next.index_blocks);
+  dead_bytes_ = next.dead_bytes;
+  unsynced_ = true;
+  abandon();
+}
+
+Result<void> FrameWriter::sync_all() {
+  auto synced = files_.sync(file_->fd(), false);
+  if (synced && !ever_synced_ && has_name_) synced = sync_folder_of(files_, entry_dir(), entry_name());
+  if (!synced) {
+    failed_ = true;
+    return synced;
+  }
+  unsynced_ = false;
+  ever_synced_ = true;
+  return {};
+}
+
+Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
+                     const WriterOptions& options) {
+  auto writer = FrameWriter::open(files, dir, path, std::move(cache), options);
+  if (!writer) return Failure(writer.error());
+  return (*writer)->compact();
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,139 @@
+// FrameWriter: metalayers of both kinds, and the header and trailer that hold them.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "frame/cframe/trailer.h"
+#include "frame/write/frame_writer-inl.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using codec::load_be;
+
+using Bytes = std::vector<std::uint8_t>;
+
+Result<void> check_name(const std::string& name) {
+  if (name.empty() || name.size() > layout::kMaxNameLength) {
+    return codec::invalid("a metalayer's name has 1 to " + std::to_string(layout::kMaxNameLength) + " bytes");
+  }
+  return {};
+}
+
+auto find_layer(std::vector<Metalayer>& layers, const std::string& name) {
+  return std::find_if(layers.begin(), layers.end(), [&name](const Metalayer& layer) { return layer.name == name; });
+}
+
+/// What could not be read again must not be written.
+Failure too_long(std::size_t length) {
+  return codec::invalid("a variable-length metalayer of " + std::to_string(length) + " bytes, where at most " +
+                        std::to_string(kMostVlmetalayer) + " are read");
+}
+
+/// Gives a metalayer this content, adding it if there is none of that name.
+Result<void> put_layer(std::vector<Metalayer>& layers, const std::string& name, Bytes content) {
+  const auto found = find_layer(layers, name);
+  if (found != layers.end()) {
+    found->content = std::move(content);
+    return {};
+  }
+  if (layers.size() >= layout::kMaxMetalayers) {
+    return codec::invalid("a frame has at most " + std::to_string(layout::kMaxMetalayers) + " metalayers of a kind");
+  }
+  layers.push_back(Metalayer{name, std::move(content)});
+  return {};
+}
+
+}  // namespace
+
+/// The variable-length metalayers as they are in the file: chunks, not decoded.
+Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
+  if (is_blank_) return std::vector<Metalayer>();
+  const Trailer& trailer = container_->trailer();
+  if (trailer.map.damage) return Failure(*trailer.map.damage);
+  const auto bytes = read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
+  if (!bytes) return Failure(bytes.error());
+  // Contents that overlapped could claim more memory than the trailer has.
+  std::uint64_t left = trailer.length;
+  std::vector<Metalayer> layers;
+  for (const MapEntry& entry : trailer.map.entries) {
+    const auto damaged = [&entry] {
+      return codec::corrupt("variable-length metalayer '" + entry.name + "' is damaged");
+    };
+    const auto at = static_cast<std::uint64_t>(entry.offset);
+    if (entry.offset < 0 || at > bytes->size() || bytes->size() - at < layout::kContentPrefix) return damaged();
+    const std::uint64_t length = load_be<std::uint32_t>(&(*bytes)[at + 1]);
+    if (length > bytes->size() - at - layout::kContentPrefix) return damaged();
+    if (length > left) return codec::corrupt("variable-length metalayer '" + entry.name + "' overlaps another");
+    left -= length;
+    const ByteView content = ByteView(*bytes).subspan(at + layout::kContentPrefix, length);
+    layers.push_back(Metalayer{entry.name, {content.begin(), content.end()}});
+  }
+  return layers;
+}
+
+Result<void> FrameWriter::set_vlmetalayer(const std::string& name, ByteView content) {
+  if (content.size() > kMostVlmetalayer) return too_long(content.size());
+  return set_stored_vlmetalayer(name, metalayer_chunk(content));
+}
+
+Result<void> FrameWriter::set_stored_vlmetalayer(const std::string& name, Bytes chunk) {
+  if (auto fine = check_name(name); !fine) return fine;
+  return change_vlmetalayers([&](std::vector<Metalayer>& layers) -> Result<void> {
+    std::vector<std::uint64_t> lengths = {chunk.size()};
+    for (const Metalayer& layer : layers) {
+      if (layer.name != name) lengths.push_back(layer.content.size());
+    }
+    if (auto fits = check_metalayer_room(lengths); !fits) return fits;
+    return put_layer(layers, name, std::move(chunk));
+  });
+}
+
+/// `change` leaves the layers as they were if it fails. What others hold of them is not copied.
+Result<void> FrameWriter::change_vlmetalayers(const std::function<Result<void>(std::vector<Metalayer>&)>& change) {
+  if (vlmetalayers_) return change(*vlmetalayers_);
+  auto layers = stored_vlmetalayers();
+  if (!layers) return Failure(layers.error());
+  if (auto changed = change(*layers); !changed) return changed;
+  vlmetalayers_ = std::move(*layers);
+  return {};
+}
+
+Result<void> FrameWriter::remove_vlmetalayer(const std::string& name) {
+  return change_vlmetalayers([&name](std::vector<Metalayer>& layers) -> Result<void> {
+    const auto found = find_layer(layers, name);
+    if (found == layers.end()) return codec::invalid("there is no variable-length metalayer '" + name + "'");
+    layers.erase(found);
+    return {};
+  });
+}
+
+Result<void> FrameWriter::set_metalayer(const std::string& name, ByteView content) {
+  if (auto fine = check_name(name); !fine) return fine;
+  if (container_->metalayer_damage()) return Failure(*container_->metalayer_damage());
+  auto layers = metalayers_ ? Result<std::vector<Metalayer>>(*metalayers_) : container_->metalayers();
+  if (!layers) return Failure(layers.error());
+  if (auto put = put_layer(*layers, name, {content.begin(), content.end()}); !put) return put;
+  if (auto fits = check_metalayer_room(*layers); !fits) return fits;
+  metalayers_ = std::move(*layers);
+  return {};
+}
+
+Bytes FrameWriter::next_header() const {
+  return metalayers_ ? with_metalayers(header_, *metalayers_) : header_;
+}
+
+bool FrameWriter::next_has_vlmetalayers() const {
+  return vlmetalayers_ ? !vlmetalayers_->empty() : !container_->trailer().map.entries.empty();
+}
+
+/// Places in a trailer count from its first byte, so that one that does not change is copied as it is.
+Result<Bytes> FrameWriter::next_trailer() const {
+  if (vlmetalayers_ || is_blank_) return trailer_image(vlmetalayers_.value_or(std::vector<Metalayer>()));
+  const Trailer& trailer = container_->trailer();
+  return read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,140 @@
+// Locks, whether the frame is still the one that was opened, and other frames that take this one's place: an empty one,
+// which is made again when its first data is known, and one that is written beside it.
+#include <cerrno>
+#include <utility>
+
+#include "frame/write/frame_beside.h"
+#include "frame/write/frame_writer-inl.h"
+
+namespace cframefs::frame {
+
+using codec::Failure;
+using codec::stale;
+
+void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_frame) {
+  options_.lock_patience = patience;
+  past_frame_lock_ = past_frame;
+}
+
+Result<AdvisoryLock> FrameWriter::lock() {
+  AdvisoryLock::Target target{entry_dir(), {}, {}, file_->fd()};
+  if (has_name_) {
+    target.side_car = folder_ ? kSparseSideCar : side_car_path(path_);
+    target.guard = guard_path(path_);
+  }
+  return AdvisoryLock::acquire(files_, target,
+                               {options_.lock_patience, options_.alone, past_frame_lock_, options_.stays_open});
+}
+
+Result<void> FrameWriter::check_header() const {
+  const auto changed = stale("somebody else changed the frame");
+  if (is_blank_) {
+    const auto status = files_.status(file_->fd());
+    if (!status) return Failure(status.error());
+    return status->st_size == 0 ? Result<void>() : changed;
+  }
+  const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
+  if (!now) return Failure(now.error());
+  return *now == header_ ? Result<void>() : changed;
+}
+
+/// A program that wrote without the lock shows in the header, one that put another file in place shows in the name.
+Result<void> FrameWriter::check_unchanged() const {
+  if (folder_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
+  if (auto same = check_header(); !same) return same;
+  return check_named();
+}
+
+/// Whether the frame's name still leads to this file.
+Result<void> FrameWriter::check_named() const {
+  if (!has_name_) return {};
+  const auto ours = files_.status(file_->fd());
+  if (!ours) return Failure(ours.error());
+  const auto named = files_.status_at(entry_dir(), entry_name());
+  if (!named) {
+    if (named.error().sys == ENOENT) return stale("somebody else removed the frame");
+    return Failure(named.error());
+  }
+  if (named->st_ino != ours->st_ino || named->st_dev != ours->st_dev) return stale("somebody else replaced the frame");
+  return {};
+}
+
+/// `wanted` with the metalayers of both kinds that the frame has.
+Result<NewFrame> FrameWriter::with_all_metalayers(NewFrame wanted) const {
+  if (const auto& damage = container_->metalayer_damage()) return Failure(*damage);
+  auto fixed = container_->metalayers();
+  if (!fixed) return Failure(fixed.error());
+  auto variable = stored_vlmetalayers();
+  if (!variable) return Failure(variable.error());
+  wanted.metalayers = std::move(*fixed);
+  wanted.vlmetalayers = std::move(*variable);
+  return wanted;
+}
+
+Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
+  if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
+  if (parameters().nbytes != 0 || !has_name_) return codec::invalid("only an empty frame is replaced");
+  abandon();
+  const std::shared_ptr<const Descriptor> locked = file_;  // open for as long as it is
+  const auto held = lock();
+  if (!held) return codec::Failure(held.error());
+  if (auto same = check_unchanged(); !same) return same;
+  auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
+  if (!replacement) return codec::Failure(replacement.error());
+  const auto with_layers = with_all_metalayers(wanted);
+  if (!with_layers) return codec::Failure(with_layers.error());
+  std::vector<std::uint8_t> image = empty_frame(*with_layers);
+  if (folder_) image[layout::kFrameTypeAt] = header_[layout::kFrameTypeAt];
+  Next next;
+  next.file = replacement->file();
+  next.header.assign(image.begin(), image.begin() + codec::load_be<std::int32_t>(&image[layout::kHeaderLengthAt]));
+  if (auto put = files_.pwrite(replacement->fd(), image, FileOffset{0}); !put) return put;
+  if (auto opened = open_next(next); !opened) return opened;
+  if (ever_synced_) {
+    if (auto synced = replacement->sync(); !synced) return synced;
+  }
+  if (auto same = check_unchanged(); !same) return same;
+  if (auto published = replacement->publish(); !published) return published;
+  adopt(std::move(next));
+  if (!ever_synced_) return {};
+  // What is committed into it next may be acknowledged as durable: its name must be so before.
+  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
+  if (!synced) failed_ = true;
+  return synced;
+}
+
+Result<std::unique_ptr<FrameWriter::Beside>> FrameWriter::make_beside(const NewFrame& wanted) {
+  if (folder_ || !has_name_) return codec::unsupported("only a contiguous frame with a name is replaced");
+  auto held = lock();
+  if (!held) return codec::Failure(held.error());
+  if (auto same = check_unchanged(); !same) return codec::Failure(same.error());
+  auto file = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
+  if (!file) return codec::Failure(file.error());
+  if (auto put = files_.pwrite(file->fd(), empty_frame(wanted), FileOffset{0}); !put) {
+    return codec::Failure(put.error());
+  }
+  auto beside = std::make_unique<Beside>(Beside{file_, std::move(*held), std::move(*file), nullptr});
+  WriterOptions options = options_;
+  options.fresh = !ever_synced_;
+  auto writer = open(files_, dir_, beside->file.temporary_name(), cache_, options);
+  if (!writer) return codec::Failure(writer.error());
+  beside->writer = std::move(*writer);
+  return beside;
+}
+
+Result<void> FrameWriter::give_place_to(Beside& next) {
+  if (ever_synced_) {
+    if (auto synced = next.file.sync(); !synced) return synced;
+  }
+  if (auto same = check_unchanged(); !same) return same;
+  // There is one where the environment asks for locking.
+  static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name()), false));
+  if (auto published = next.file.publish(); !published) return published;
+  next.writer->moved(dir_, path_);
+  if (!ever_synced_) return {};
+  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
+  if (!synced) next.writer->failed_ = true;
+  return synced;
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,129 @@
+// What a frame has that nothing refers to any more, and when it is written anew for that.
+//
+// On a full disk a cut makes room all the same. What is committed without a new file, and is durable, needs no dead
+// bytes: holes take their place (punch_dead_bytes()). A frame that is to have no chunks any more needs no new file
+// either if the disk has no room for one: its header and its trailer are written into the first sector, at once, over
+// the first chunk (empty_in_place()). Both take bytes away from older states. This process' readers of these are told
+// before (on_overwrite()) and read again; other programs that show by a lock that they read keep both from being done.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <linux/falloc.h>
+
+#include "frame/cframe/cframe.h"
+#include "frame/cframe/frame_image.h"
+#include "frame/io/advisory_lock.h"
+#include "frame/write/dead_space.h"
+#include "frame/write/frame_writer-inl.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+/// So many dead bytes are never worth a new file.
+constexpr std::uint64_t kFewDeadBytes = std::uint64_t{32} << 10;
+
+/// Filesystems give back whole blocks.
+constexpr std::uint64_t kHoleUnit = 4096;
+
+}  // namespace
+
+std::uint64_t FrameWriter::dead_bytes() {
+  if (folder_) return 0;
+  // Unknown is taken for none: it costs space, not data.
+  if (!dead_bytes_) dead_bytes_ = measure_dead_bytes(*container_).value_or(0);
+  return *dead_bytes_;
+}
+
+bool FrameWriter::has_room_for_copy() {
+  const auto disk = files_.filesystem_status(file_->fd());
+  if (!disk || disk->f_blocks == 0) return true;
+  const std::uint64_t length = parameters().frame_length;
+  return std::uint64_t{disk->f_bavail} * disk->f_frsize >= length - std::min(dead_bytes(), length);
+}
+
+/// A frame of more dead bytes than live ones is written anew, if that can be done: each byte is then copied once for
+/// each byte that has died, however often a program syncs.
+Result<void> FrameWriter::append_or_compact() {
+  const std::uint64_t length = parameters().frame_length;
+  const std::uint64_t dead = std::min(dead_bytes(), length);
+  const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
+  if (!may_compact_ || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
+  auto done = make_new_file();
+  if (done) compact_from_ = 0;
+  if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
+  // A full disk, a damaged chunk, a folder that must not be written to: not at every commit, but again.
+  compact_from_ = dead + dead / 2;
+  return append_and_switch();
+}
+
+Result<std::uint64_t> FrameWriter::punch_dead_bytes() {
+  if (failed_ || folder_ || is_blank_) return std::uint64_t{0};
+  const std::shared_ptr<const Descriptor> locked = file_;
+  const auto held = lock();
+  if (!held) return codec::Failure(held.error());
+  if (!held->is_exclusive()) return std::uint64_t{0};
+  if (auto same = check_unchanged(); !same) return codec::Failure(same.error());
+  const auto dead = find_dead_ranges(*container_);
+  if (!dead) return codec::Failure(dead.error());
+  const auto before = files_.status(file_->fd());
+  if (!before) return codec::Failure(before.error());
+  // The state before would be one that a power cut may bring back.
+  if (auto synced = sync_all(); !synced) return codec::Failure(synced.error());
+  std::uint64_t punched = 0;
+  for (const DeadRange& range : *dead) {
+    const std::uint64_t begin = (range.begin.value + kHoleUnit - 1) / kHoleUnit * kHoleUnit;
+    const std::uint64_t end = (range.begin.value + range.length) / kHoleUnit * kHoleUnit;
+    if (begin >= end) continue;
+    if (punched == 0) on_overwrite_();
+    auto done =
+        files_.allocate(file_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FileOffset{begin}, end - begin);
+    if (!done) return codec::Failure(done.error());
+    punched += end - begin;
+  }
+  // No program has changed what the frame holds.
+  if (punched > 0) static_cast<void>(files_.set_times(file_->fd(), {{{0, UTIME_OMIT}, before->st_mtim}}));
+  return punched;
+}
+
+/// The state without chunks that is pending, in one write inside one sector, as any switch. REQUIRES: the locks are
+/// held, and exclusive.
+Result<void> FrameWriter::empty_in_place() {
+  Next next;
+  next.file = file_;
+  next.header = next_header();
+  const auto trailer = next_trailer();
+  if (!trailer) return codec::Failure(trailer.error());
+  HeaderSwitch fields;
+  fields.chunksize = pending_.chunksize();
+  fields.has_vlmetalayers = next_has_vlmetalayers();
+  fields.frame_length = next.header.size() + trailer->size();
+  put_switch(fields, next.header);
+  std::vector<std::uint8_t> image = next.header;
+  codec::append(image, *trailer);
+  if (image.size() > kSector || image.size() > parameters().frame_length) {
+    return codec::io_error(ENOSPC, "new file of a frame without chunks");
+  }
+  const auto old = read_bytes(files_, file_->fd(), FileOffset{0}, image.size());
+  if (!old) return codec::Failure(old.error());
+  auto opened = open_cframe(memory_source(image), cache_);
+  if (!opened) return codec::Failure(opened.error());
+  next.container = std::move(*opened);
+  on_overwrite_();
+  if (auto written = files_.pwrite(file_->fd(), image, FileOffset{0}); !written) {
+    // As in switch_to(): a part of it may be there.
+    auto restored = files_.pwrite(file_->fd(), *old, FileOffset{0});
+    if (restored) restored = files_.sync(file_->fd(), true);
+    if (!restored) failed_ = true;
+    return written;
+  }
+  const std::uint64_t end = image.size();
+  adopt(std::move(next));
+  // The state before needs its bytes for as long as a power cut may bring it back.
+  auto synced = sync_all();
+  if (synced) static_cast<void>(files_.truncate(file_->fd(), end));  // else the next commit does
+  return synced;
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,127 @@
+#include "frame/write/new_frame_file.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "frame/cframe/frame_layout.h"
+#include "frame/cframe/trailer.h"
+#include "frame/write/live_copy.h"
+
+namespace cframefs::frame {
+namespace {
+
+/// Bytes of a stored chunk that are in memory while it is copied.
+constexpr std::uint64_t kPieceOfChunk = std::uint64_t{1} << 20;
+
+// The image of an empty frame is its header and a trailer.
+std::vector<std::uint8_t> header_of(const NewFrame& frame) {
+  std::vector<std::uint8_t> image = empty_frame(frame);
+  image.resize(static_cast<std::size_t>(codec::load_be<std::int32_t>(&image[layout::kHeaderLengthAt])));
+  return image;
+}
+
+}  // namespace
+
+NewFrameFile::NewFrameFile(FileOps& files, int fd, const NewFrame& frame)
+    : files_(files),
+      fd_(fd),
+      chunksize_(frame.chunksize),
+      header_(header_of(frame)),
+      out_(files, fd, FileOffset{header_.size()}) {}
+
+Result<void> NewFrameFile::append(const codec::EncodedChunk& chunk) {
+  const bool stored = chunk.special == codec::SpecialValue::none;
+  const std::int64_t entry =
+      stored ? static_cast<std::int64_t>(out_.position() - header_.size()) : special_entry_of(chunk.special);
+  if (auto added = append_run(entry, chunk.nbytes, 1); !added) return added;
+  return out_.append(chunk.bytes);
+}
+
+Result<void> NewFrameFile::append_stored(const ByteSource& source, FileOffset at, std::uint64_t cbytes,
+                                         std::int32_t nbytes) {
+  const auto entry = static_cast<std::int64_t>(out_.position() - header_.size());
+  if (auto added = append_run(entry, nbytes, 1); !added) return added;
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(std::min(cbytes, kPieceOfChunk)));
+  for (std::uint64_t done = 0; done < cbytes;) {
+    const auto part = codec::ByteSpan(bytes).first(std::min<std::uint64_t>(bytes.size(), cbytes - done));
+    if (auto read = source.read(FileOffset{at.value + done}, part); !read) return read;
+    if (auto put = out_.append(part); !put) return put;
+    done += part.size();
+  }
+  return {};
+}
+
+Result<void> NewFrameFile::append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count) {
+  const bool fits = nbytes == chunksize_ || (nbytes > 0 && nbytes < chunksize_ && count == 1);
+  if (!fits || nbytes_ % static_cast<std::uint64_t>(chunksize_) != 0) {
+    return codec::invalid("a chunk of " + std::to_string(nbytes) + " bytes where chunks have " +
+                          std::to_string(chunksize_));
+  }
+  if (count > IndexEncoder::kMaxEntries - index_.count()) {
+    return codec::invalid("more than " + std::to_string(IndexEncoder::kMaxEntries) + " chunks: choose larger ones");
+  }
+  nbytes_ += static_cast<std::uint64_t>(nbytes) * static_cast<std::uint64_t>(count);
+  index_.append_run(entry, count);
+  last_entry_ = entry;
+  return {};
+}
+
+Result<void> NewFrameFile::take_chunks(const FrameContainer& from) {
+  nbytes_ = from.parameters().nbytes;
+  return copy_all_chunks(from, header_.size(), out_, index_);
+}
+
+Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
+  std::vector<MetalayerLength> lengths;
+  std::vector<std::vector<std::uint8_t>> stored;
+  for (const Metalayer& layer : vlmetalayers) {
+    if (layer.content.size() > kMostVlmetalayer) {
+      return codec::invalid("variable-length metalayer '" + layer.name + "' of " +
+                            std::to_string(layer.content.size()) + " bytes, where at most " +
+                            std::to_string(kMostVlmetalayer) + " are read");
+    }
+    stored.push_back(metalayer_chunk(layer.content));
+    lengths.push_back({layer.name, stored.back().size()});
+  }
+  return finish(lengths, [&stored](std::size_t number) { return std::move(stored[number]); });
+}
+
+Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content) {
+  std::vector<std::uint64_t> lengths;
+  for (const MetalayerLength& layer : vlmetalayers)
+    lengths.push_back(layer.length);
+  if (auto fits = check_metalayer_room(lengths); !fits) return fits;
+  HeaderSwitch fields;
+  fields.nbytes = nbytes_;
+  fields.cbytes = out_.position() - header_.size();
+  fields.chunksize = chunksize_;
+  fields.has_vlmetalayers = !vlmetalayers.empty();
+  if (nbytes_ > 0) {
+    if (auto put = out_.append(index_.finish()); !put) return put;
+  }
+  if (auto put = put_trailer(vlmetalayers, content); !put) return put;
+  fields.frame_length = out_.position();
+  if (auto flushed = out_.flush(); !flushed) return flushed;
+  put_switch(fields, header_);
+  return files_.pwrite(fd_, header_, FileOffset{0});
+}
+
+Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content) {
+  const std::uint64_t begin = out_.position();
+  if (auto put = out_.append(trailer_begin(vlmetalayers)); !put) return put;
+  for (std::size_t number = 0; number < vlmetalayers.size(); ++number) {
+    const MetalayerLength& layer = vlmetalayers[number];
+    const auto stored = content(number);
+    if (!stored) return tl::unexpected(stored.error());
+    if (stored->size() != layer.length) {
+      return codec::stale("variable-length metalayer '" + layer.name + "' of " + std::to_string(layer.length) +
+                          " bytes has become one of " + std::to_string(stored->size()));
+    }
+    if (auto put = out_.append(content_prefix(layer.length)); !put) return put;
+    if (auto put = out_.append(*stored); !put) return put;
+  }
+  return out_.append(trailer_end(out_.position() - begin));
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,231 @@
+#include "frame/write/sparse_chunks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "codec/format/chunk_header.h"
+#include "frame/cframe/sparse_frame.h"
+#include "frame/cframe/stored_entries.h"
+#include "frame/io/replacement_file.h"
+#include "frame/write/live_copy.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using codec::SpecialValue;
+
+constexpr std::size_t kNameDigits = 8;
+constexpr const char* kSuffix = ".chunk";
+// The highest number that the name has room for.
+constexpr std::int64_t kLastNumber = 0xffffffff;
+
+/// The number in the name of a chunk file; -1 for other names.
+std::int64_t number_of(const std::string& name) {
+  if (name.size() != kNameDigits + 6 || !name.ends_with(kSuffix)) return -1;
+  std::int64_t number = 0;
+  for (const char c : name.substr(0, kNameDigits)) {
+    if (c >= '0' && c <= '9') {
+      number = number * 16 + (c - '0');
+    } else if (c >= 'A' && c <= 'F') {
+      number = number * 16 + (c - 'A' + 10);
+    } else {
+      return -1;
+    }
+  }
+  return number;
+}
+
+/// The numbers that the index refers to, in no order; more than `most` are unsupported.
+Result<std::vector<std::int64_t>> referenced(const FrameContainer& frame, std::size_t most) {
+  std::vector<std::int64_t> numbers;
+  const auto take = [&](std::int64_t, std::int64_t entry) -> Result<void> {
+    if (numbers.size() == most) return codec::unsupported("sparse frame of more chunks than files");
+    numbers.push_back(entry);
+    return {};
+  };
+  if (auto done = for_each_stored(frame, 0, frame.chunk_count(), take); !done) return Failure(done.error());
+  return numbers;
+}
+
+}  // namespace
+
+Result<void> SparseChunks::check_unshared(const FrameContainer& committed) const {
+  auto numbers = referenced(committed, taken_.size());
+  if (!numbers) return Failure(numbers.error());
+  std::sort(numbers->begin(), numbers->end());
+  if (std::adjacent_find(numbers->begin(), numbers->end()) == numbers->end()) return {};
+  return codec::unsupported("sparse frame whose chunks share files");
+}
+
+Result<std::set<std::int64_t>> SparseChunks::numbers_there() const {
+  const auto entries = files_.list(folder_);
+  if (!entries) return Failure(entries.error());
+  std::set<std::int64_t> numbers;
+  for (const DirectoryEntry& entry : *entries) {
+    if (const std::int64_t number = number_of(entry.name); number >= 0) numbers.insert(number);
+  }
+  return numbers;
+}
+
+/// Once: whatever is there then is not overwritten, whether a frame refers to it or a crash left it. Again when all
+/// numbers have been given out; files of states that are read are there, too.
+Result<void> SparseChunks::look_around(const FrameContainer& committed) {
+  if (looked_) return {};
+  auto numbers = numbers_there();
+  if (!numbers) return Failure(numbers.error());
+  taken_ = std::move(*numbers);
+  next_ = 0;
+  const auto index = files_.status_at(folder_, kSparseIndexName);
+  if (!index) return Failure(index.error());
+  mode_ = index->st_mode & 0777;
+  user_ = index->st_uid;
+  group_ = index->st_gid;
+  if (auto unshared = check_unshared(committed); !unshared) return unshared;
+  looked_ = true;
+  return {};
+}
+
+std::int64_t SparseChunks::free_number() {
+  while (taken_.contains(next_))
+    ++next_;
+  return next_++;
+}
+
+/// No file that is there has a higher one.
+std::int64_t SparseChunks::highest_number() const {
+  return std::max(taken_.empty() ? -1 : *taken_.rbegin(), next_ - 1);
+}
+
+Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
+  const auto name = chunk_file_name(number);
+  if (!name) return codec::unsupported("no number is left for a chunk file");
+  const auto fd = files_.create_at(folder_, *name, O_RDWR | O_EXCL, mode_);
+  if (!fd) return Failure(fd.error());
+  const Descriptor file(files_, *fd);
+  written_.push_back(number);
+  // Root writes for the frame's owner; another user's files are that user's.
+  if (::geteuid() == 0 && (user_ != 0 || group_ != ::getegid())) {
+    const auto given = files_.change_owner(file.fd(), user_, group_);
+    // As for the index: where owners cannot be given, files are whose the filesystem says.
+    if (!given && !is_refused_change(given.error())) return given;
+  }
+  if (auto put = files_.pwrite(file.fd(), bytes, FileOffset{0}); !put) return put;
+  auto synced = files_.sync(file.fd(), false);
+  sync_failed_ = !synced;
+  return synced;
+}
+
+/// The file of a chunk that the state to come does without.
+Result<void> SparseChunks::kill(std::int64_t entry) {
+  const auto name = chunk_file_name(entry);
+  if (!name) return Failure(name.error());
+  const auto status = files_.status_at(folder_, *name);
+  if (!status) return {};  // a file that is missing takes nothing
+  killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
+  killed_.push_back({entry, states_->first_of(entry), state_ - 1, Identity::of(*status)});
+  return {};
+}
+
+Result<void> SparseChunks::kill_replaced(const FrameContainer& committed, const PendingChanges& pending) {
+  for (const ChunkIntervals::Run& run : pending.killed(committed.chunk_count())) {
+    const auto take = [this](std::int64_t, std::int64_t entry) { return kill(entry); };
+    if (auto done = for_each_stored(committed, run.begin, run.end, take); !done) return done;
+  }
+  return {};
+}
+
+Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const PendingChanges& pending,
+                                          std::vector<std::pair<std::int64_t, std::int64_t>>& entries,
+                                          SparseStates::Number state) {
+  sync_failed_ = false;
+  state_ = state;
+  killed_.clear();  // of a commit that failed: they may be needed
+  killed_bytes_ = 0;
+  if (next_ + static_cast<std::int64_t>(pending.chunks().size()) > kLastNumber) looked_ = false;
+  if (auto looked = look_around(committed); !looked) return Failure(looked.error());
+  if (auto done = kill_replaced(committed, pending); !done) return Failure(done.error());
+  std::uint64_t written = 0;
+  std::int64_t highest = -1;
+  for (const auto& [chunk, encoded] : pending.chunks()) {
+    if (encoded.special != SpecialValue::none) {
+      entries.emplace_back(chunk, special_entry_of(encoded.special));
+      continue;
+    }
+    const std::int64_t number = free_number();
+    if (auto done = write_file(number, encoded.bytes); !done) return Failure(done.error());
+    entries.emplace_back(chunk, number);
+    written += encoded.bytes.size();
+    highest = std::max(highest, number);
+  }
+  const std::uint64_t before = committed.parameters().cbytes;
+  const std::uint64_t sum = before - std::min(before, surplus_ + killed_bytes_) + written;
+  const auto given = with_room_for_numbers(committed, pending, sum, highest);
+  if (given) next_surplus_ = *given - sum;
+  return given;
+}
+
+/// The reference library checks numbers as if they were offsets of chunks: none may lie past the sum less 32. Where few
+/// short chunks are left that have high numbers, the sum is given as more than it is, which nobody minds.
+Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& committed,
+                                                          const PendingChanges& pending, std::uint64_t sum,
+                                                          std::int64_t highest) const {
+  const auto needed = [](std::int64_t number) {
+    return static_cast<std::uint64_t>(number) + codec::kExtendedHeaderLength;
+  };
+  if (needed(highest_number()) <= sum) return sum;
+  const auto take = [&highest](std::int64_t, std::int64_t entry) -> Result<void> {
+    highest = std::max(highest, entry);
+    return {};
+  };
+  for (std::int64_t chunk = 0; chunk < pending.chunk_count();) {
+    const PendingChanges::Piece piece = pending.piece(chunk);
+    if (piece.kind == PendingChanges::Piece::Kind::kept) {
+      if (auto done = for_each_stored(committed, chunk, piece.end, take); !done) return Failure(done.error());
+    }
+    chunk = piece.end;
+  }
+  return highest < 0 ? sum : std::max(sum, needed(highest));
+}
+
+void SparseChunks::keep() {
+  states_->add_files(state_, written_);
+  written_.clear();
+  surplus_ = next_surplus_;
+}
+
+void SparseChunks::remove_dead() {
+  states_->add_dead(std::exchange(killed_, {}));
+  states_->remove_dead();
+}
+
+/// What cannot be removed is never referred to again.
+void SparseChunks::remove(const std::vector<std::int64_t>& numbers) {
+  for (const std::int64_t number : numbers)
+    static_cast<void>(files_.remove_at(folder_, chunk_file_name(number).value_or(std::string()), false));
+}
+
+Result<void> SparseChunks::remove_unreferenced(const FrameContainer& committed) {
+  const auto there = numbers_there();
+  if (!there) return Failure(there.error());
+  const auto wanted = referenced(committed, there->size());
+  if (!wanted) return Failure(wanted.error());
+  std::set<std::int64_t> kept = states_->waiting();
+  kept.insert(wanted->begin(), wanted->end());
+  std::vector<std::int64_t> left;
+  std::set_difference(there->begin(), there->end(), kept.begin(), kept.end(), std::back_inserter(left));
+  states_->unless_read([&] { remove(left); });
+  return {};
+}
+
+void SparseChunks::discard() {
+  remove(written_);
+  written_.clear();
+}
+
+}  // namespace cframefs::frame

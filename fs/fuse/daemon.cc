@@ -1,0 +1,274 @@
+#include "fs/fuse/daemon.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "frame/store/store_files.h"
+#include "fs/filesystem.h"
+#include "fs/fuse/fuse_adapter.h"
+#include "fs/fuse/mount_guard.h"
+#include "fs/util/log.h"
+#include "fs/util/mount_info.h"
+
+namespace cframefs::fs {
+namespace {
+
+// What the kernel is made to read ahead of a sequential reader where that cannot be enough to leave decoding ahead to
+// it; its default of 128 KiB makes many requests of what could be one.
+constexpr std::uint64_t kUsualReadahead = std::uint64_t{1} << 20;
+
+codec::Failure at(const std::string& path, codec::Failure failure) {
+  failure.value().path = path;
+  return failure;
+}
+
+codec::Result<std::string> real_path(const std::string& path) {
+  char* resolved = realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return at(path, codec::io_error(errno, "open"));
+  std::string text = resolved;
+  std::free(resolved);
+  return text;
+}
+
+/// A mount whose daemon died answers ENOTCONN to everything until it is unmounted.
+bool clear_dead_mount(const std::string& mountpoint) {
+  if (umount2(mountpoint.c_str(), MNT_DETACH) == 0) return true;
+  const pid_t child = fork();
+  if (child == 0) {
+    execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Whether the mount point is a regular file.
+codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
+  // The kernel would answer from what it remembers of a mount whose daemon is dead, unless it has to ask.
+  struct statx status {};
+  const auto look = [&] { return statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_FORCE_SYNC, STATX_TYPE, &status); };
+  int failed = look();
+  if (failed != 0 && errno == ENOTCONN && clear_dead_mount(mountpoint)) {
+    log_warning(mountpoint + ": unmounted what a dead daemon had left there");
+    failed = look();
+  }
+  if (failed != 0) return at(mountpoint, codec::io_error(errno, "mount point"));
+  if (S_ISREG(status.stx_mode)) return true;
+  if (S_ISDIR(status.stx_mode)) return false;
+  return at(mountpoint, codec::invalid("the mount point is neither a folder nor a regular file"));
+}
+
+/// The mount must not look into itself: its mount point must neither lie beneath the source nor, unless the source is
+/// a folder that stays open underneath, be the source. `mountpoint`: resolved.
+codec::Result<void> check_apart(const SourceTree& tree, const std::string& source, const std::string& mountpoint) {
+  auto real_source = real_path(source);
+  if (!real_source) return codec::Failure(real_source.error());
+  const std::string prefix = *real_source == "/" ? "/" : *real_source + "/";
+  if (mountpoint.starts_with(prefix)) {
+    return at(mountpoint, codec::invalid("the mount point lies inside the source " + *real_source));
+  }
+  if (tree.is_single_file() && mountpoint == *real_source) {
+    return at(mountpoint, codec::invalid("the mount point is the source itself"));
+  }
+  return {};
+}
+
+std::string escape_commas(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == ',' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::vector<std::string> mount_arguments(const MountOptions& options, bool read_only) {
+  // Read-only: the kernel itself answers EROFS.
+  std::vector<std::string> arguments = {read_only ? "ro" : "rw", "default_permissions", "subtype=cframefs",
+                                        "max_read=" + std::to_string(FuseAdapter::kMaxRead)};
+  const auto given = [&](const std::string& prefix) {
+    return std::any_of(options.fuse_options.begin(), options.fuse_options.end(),
+                       [&](const std::string& option) { return option.starts_with(prefix); });
+  };
+  if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(options.source));
+  arguments.insert(arguments.end(), options.fuse_options.begin(), options.fuse_options.end());
+  return arguments;
+}
+
+/// Raises the kernel's readahead for the mount, where the rights are there, and tells what it is. `threads`: that will
+/// serve.
+KernelReadahead raise_readahead(const MountIdentity& mount, unsigned threads) {
+  const std::string path = "/sys/class/bdi/" + device_numbers(mount) + "/read_ahead_kb";
+  const std::uint64_t enough = KernelReadahead::least_window(FuseAdapter::kMaxRead, threads);
+  const std::uint64_t wanted = enough <= FuseAdapter::kMaxReadahead ? enough : kUsualReadahead;
+  std::ofstream setting(path);
+  setting << wanted / 1024 << std::flush;
+  if (!setting) log_debug("the kernel's readahead stays as it is: no right to raise it");
+  std::uint64_t kib = 0;
+  std::ifstream(path) >> kib;
+  return {kib * 1024, FuseAdapter::kMaxRead, threads};
+}
+
+/// The pipe through which the process in the background tells the one that was called how it went.
+class ReadyPipe {
+ public:
+  codec::Result<void> open() {
+    if (pipe2(ends_, O_CLOEXEC) != 0) return codec::io_error(errno, "pipe");
+    return {};
+  }
+  void tell_ready() {
+    const char ready = 1;
+    static_cast<void>(::write(ends_[1], &ready, 1));
+  }
+  /// In the parent: true once the mount serves; false if the child ended before.
+  bool wait() {
+    ::close(ends_[1]);
+    char answer = 0;
+    ssize_t got = 0;
+    do {
+      got = ::read(ends_[0], &answer, 1);
+    } while (got < 0 && errno == EINTR);
+    return got == 1;
+  }
+  void close_reader() { ::close(ends_[0]); }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+/// A program may be started with its standard streams closed. What is opened next would take their numbers, and be lost
+/// when the daemon leaves the terminal.
+void fill_standard_streams() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= 2);
+  if (fd > 2) ::close(fd);
+}
+
+void detach_from_terminal() {
+  setsid();
+  static_cast<void>(chdir("/"));
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return;
+  for (int fd = 0; fd <= 2; ++fd)
+    dup2(null, fd);
+  if (null > 2) ::close(null);
+}
+
+/// The C library learns from large blocks that are freed to keep the next ones, for each thread: with chunks that are
+/// one block of 16 MiB that was a third of what the mount may use beyond its cache. And it keeps some MiB of what it
+/// has cut up in each of its heaps, of which there are eight for each processor unless it is told otherwise: with as
+/// many threads that encode, commit and serve, that was as much again as the mount may use at all.
+void give_large_blocks_back() {
+  constexpr int kLarge = 4 << 20;
+  constexpr int kHeaps = 4;
+  mallopt(M_ARENA_MAX, kHeaps);
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, 2 * kLarge);
+}
+
+unsigned service_threads(const MountOptions& options) {
+  if (options.single_thread) return 1;
+  return std::max(2U, std::thread::hardware_concurrency());
+}
+
+codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGuard& guard, const MountOptions& options,
+                          const KernelReadahead& readahead) {
+  guard.watch();
+  filesystem.start(adapter, readahead);
+  auto served = adapter.serve(service_threads(options));
+  adapter.unmount([&guard] { guard.release_readers(); });
+  guard.dismiss();
+  filesystem.stop();
+  adapter.drop_handles();
+  if (!served) log_error(codec::describe(served.error()));
+  return served;
+}
+
+/// To as many as the process may have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/// Those that would end the mount where no user asks for it: a terminal that goes, a signal that has no meaning here.
+void ignore_signals() {
+  for (const int signal : {SIGHUP, SIGUSR2})
+    std::signal(signal, SIG_IGN);
+}
+
+}  // namespace
+
+codec::Result<void> mount_and_serve(const MountOptions& options) {
+  fill_standard_streams();
+  ignore_signals();
+  // The umask of the program that creates something counts, which the kernel tells, not that of the daemon.
+  umask(0);
+  give_large_blocks_back();
+  raise_descriptor_limit();
+  const bool foreground = options.foreground || options.debug;
+  log_to(LogTarget::standard_error, options.debug);
+  auto is_file = check_mountpoint(options.mountpoint);
+  if (!is_file) return codec::Failure(is_file.error());
+  frame::StoreFiles files(frame::system_files());
+  Filesystem filesystem(files, options);
+  if (auto opened = filesystem.open_source(*is_file); !opened) return opened;
+  // Resolved while it can be: in the background the working folder is another one, and once it is mounted, looking at
+  // it would wait for an answer from ourselves.
+  auto mountpoint = real_path(options.mountpoint);
+  if (!mountpoint) return codec::Failure(mountpoint.error());
+  if (auto checked = check_apart(filesystem.tree(), options.source, *mountpoint); !checked) return checked;
+  MountGuard guard;
+  if (auto started = guard.start(*mountpoint); !started) log_warning(codec::describe(started.error()));
+  ReadyPipe ready;
+  if (auto opened = ready.open(); !opened) return opened;
+  FuseAdapter adapter(filesystem, [&ready] { ready.tell_ready(); });
+  if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.debug);
+      !mounted)
+    return mounted;
+  KernelReadahead readahead;
+  if (const auto mount = mount_at(*mountpoint)) {
+    guard.mounted(*mount);
+    readahead = raise_readahead(*mount, service_threads(options));
+  }
+  if (foreground) return serve(filesystem, adapter, guard, options, readahead);
+
+  const pid_t child = fork();
+  if (child < 0) {
+    const int why = errno;
+    adapter.unmount();
+    return codec::io_error(why, "go to the background");
+  }
+  if (child > 0) {
+    // The mount belongs to the child now: nothing of it may be taken down here.
+    guard.leave();
+    const bool serves = ready.wait();
+    if (!serves) std::fputs("cframefs: the daemon ended before the mount served; see the system log\n", stderr);
+    std::fflush(nullptr);
+    _exit(serves ? 0 : 3);
+  }
+  ready.close_reader();
+  log_to(LogTarget::syslog, options.debug);
+  detach_from_terminal();
+  const bool served = serve(filesystem, adapter, guard, options, readahead).has_value();
+  std::_Exit(served ? 0 : 3);
+}
+
+}  // namespace cframefs::fs

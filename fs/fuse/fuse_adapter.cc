@@ -1,0 +1,268 @@
+#include "fs/fuse/fuse_adapter.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <linux/fuse.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fs/fuse/fuse_requests.h"
+#include "fs/fuse/fuse_stop.h"
+#include "fs/fuse/service_loop.h"
+#include "fs/util/log.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr unsigned kMaxWrite = 1U << 20;
+constexpr unsigned kMaxBackground = 64;
+// With those that answer requests which take long; each costs a stack.
+constexpr unsigned kMostServiceThreads = 128;
+// Linux 6.18, the first to drop pages that were read while a direct write was under way.
+constexpr std::uint32_t kCoherentProtocol = 45;
+constexpr const char* kNoAcls = "this kernel knows no ACLs of FUSE mounts: access is decided by modes alone";
+// How long unmounting waits for notifications that are being sent.
+constexpr auto kNotifyPatience = std::chrono::seconds(2);
+// How often the kernel is asked for the pages of its write-back cache when the mount ends.
+constexpr int kSweeps = 3;
+constexpr auto kSweepPause = std::chrono::milliseconds(30);
+
+void on_init(void* userdata, fuse_conn_info* connection) {
+  // Replies go from our buffers with one writev; splicing them through a pipe is slower.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+  // Otherwise the kernel would ask for the attributes at every read, also of what it holds. Pages of an older state are
+  // dropped at open, at stat, and when the watcher tells.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
+  // The kernel does not drop pages that were read while an asynchronous direct write was on its way: they would stay
+  // old. Without this, such a write is answered before io_submit(2) returns.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_ASYNC_DIO);
+  // Access is decided by what the source has, ACLs with it, and the umask counts where no default ACL does.
+  constexpr auto kAccess = static_cast<unsigned>(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
+  if ((connection->capable & FUSE_CAP_POSIX_ACL) == 0) log_warning(kNoAcls);
+  connection->want |= connection->capable & kAccess;
+  const bool writeback = static_cast<FuseAdapter*>(userdata)->filesystem().options().writeback;
+  if (writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
+  connection->max_read = FuseAdapter::kMaxRead;
+  // The kernel takes the lower of this and of what is set for the mount, which the daemon raises where it may.
+  connection->max_readahead = FuseAdapter::kMaxReadahead;
+  connection->max_write = kMaxWrite;
+  connection->max_background = kMaxBackground;
+  connection->congestion_threshold = kMaxBackground * 3 / 4;
+  connection->time_gran = 1;
+  static_cast<FuseAdapter*>(userdata)->ready(connection->proto_minor);
+}
+
+fuse_lowlevel_ops operations() {
+  fuse_lowlevel_ops ops{};
+  ops.init = on_init;
+  add_reading(ops);
+  add_changing(ops);
+  return ops;
+}
+
+// libfuse tells why a mount failed only through its log; kept for our one line.
+std::string& last_message() {
+  static std::string message;
+  return message;
+}
+
+__attribute__((format(printf, 2, 0))) void keep_message(fuse_log_level /*level*/, const char* format,
+                                                        va_list arguments) {
+  char line[1024];
+  std::vsnprintf(line, sizeof line, format, arguments);
+  // One message comes in several calls; the last of them ends the line.
+  static bool is_open = false;
+  if (!is_open) last_message().clear();
+  last_message() += line;
+  is_open = !last_message().ends_with('\n');
+  if (is_open) return;
+  std::string& text = last_message();
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  if (text.starts_with("fuse: ")) text.erase(0, 6);
+  log_debug(text);
+}
+
+/// fusermount3, which mounts for ordinary users, complains to standard error: kept for our one line, too. Nothing else
+/// runs in the process while one of these lives.
+class KeptComplaints {
+ public:
+  KeptComplaints() : kept_(memfd_create("complaints", MFD_CLOEXEC)), real_(dup(STDERR_FILENO)) {
+    if (kept_ >= 0 && real_ >= 0) dup2(kept_, STDERR_FILENO);
+  }
+  ~KeptComplaints() {
+    if (kept_ >= 0 && real_ >= 0) {
+      dup2(real_, STDERR_FILENO);
+      keep_first_line();
+    }
+    if (kept_ >= 0) close(kept_);
+    if (real_ >= 0) close(real_);
+  }
+  KeptComplaints(const KeptComplaints&) = delete;
+  KeptComplaints& operator=(const KeptComplaints&) = delete;
+
+ private:
+  void keep_first_line() const {
+    std::array<char, 512> text{};
+    const ssize_t length = pread(kept_, text.data(), text.size(), 0);
+    if (length <= 0) return;
+    const std::string_view said(text.data(), static_cast<std::size_t>(length));
+    last_message() = said.substr(0, said.find('\n'));
+  }
+
+  int kept_;
+  int real_;
+};
+
+codec::Failure mount_failure(const std::string& mountpoint) {
+  std::string reason = "cannot mount";
+  if (!last_message().empty()) reason += ": " + last_message();
+  codec::Error error{codec::ErrorKind::io, EIO, reason};
+  error.path = mountpoint;
+  return codec::Failure(std::move(error));
+}
+
+}  // namespace
+
+FuseAdapter::FuseAdapter(Filesystem& filesystem, std::function<void()> ready)
+    : filesystem_(filesystem),
+      ready_(std::move(ready)),
+      listings_(std::max(1U, std::thread::hardware_concurrency() / 2)) {}
+
+FuseAdapter::~FuseAdapter() {
+  if (session_ != nullptr) fuse_session_destroy(session_);
+}
+
+codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std::vector<std::string>& arguments,
+                                       bool debug) {
+  std::vector<std::string> words = {"cframefs"};
+  for (const std::string& argument : arguments)
+    words.push_back("-o" + argument);
+  if (debug) words.emplace_back("-d");
+  std::vector<char*> pointers;
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  fuse_args args = FUSE_ARGS_INIT(static_cast<int>(pointers.size()), pointers.data());
+  if (!debug) fuse_set_log_func(keep_message);
+  const fuse_lowlevel_ops ops = operations();
+  session_ = fuse_session_new(&args, &ops, sizeof ops, this);
+  fuse_opt_free_args(&args);
+  if (session_ == nullptr) return mount_failure(mountpoint);
+  int mounted = 0;
+  {
+    const KeptComplaints complaints;
+    mounted = fuse_session_mount(session_, mountpoint.c_str());
+  }
+  if (mounted != 0) return mount_failure(mountpoint);
+  return {};
+}
+
+codec::Result<void> FuseAdapter::serve(unsigned threads) {
+  // A single thread is asked for to debug.
+  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads,
+                   [this] { filesystem_.route().pool().relieve(); });
+  FuseStop stop(
+      session_, [this] { take_pages(); }, [&loop] { loop.interrupt(); });
+  if (auto started = stop.start(); !started) return started;
+  auto served = loop.run();
+  stop.finish();
+  return served;
+}
+
+void FuseAdapter::ready(std::uint32_t protocol) {
+  // With the kernel's write-back cache, small writes through it are what was asked for.
+  writes_directly_ = protocol >= kCoherentProtocol && !filesystem_.options().writeback;
+  ready_();
+}
+
+void FuseAdapter::take_pages() {
+  const bool writeback = filesystem_.options().writeback;
+  refuses_cached_writes_ = writeback;
+  for (int sweep = 0; sweep < (writeback ? kSweeps : 1); ++sweep) {
+    // A write that began before has its bytes in the kernel's pages a moment later.
+    if (sweep > 0) std::this_thread::sleep_for(kSweepPause);
+    std::set<NodeId> written;
+    files_.each([&written](const FileHandle& handle) {
+      if (handle.writable) written.insert(handle.node->id);
+    });
+    // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
+    for (const NodeId node : written)
+      forget_node(node);
+  }
+}
+
+void FuseAdapter::drop_handles() {
+  files_.clear();
+  folders_.clear();
+}
+
+void FuseAdapter::unmount(const std::function<void()>& release_readers) {
+  // A notification that waits inside the kernel for a page that a reader has locked never ends, and neither does the
+  // reader, for no thread answers any more. Unmounting alone lets neither of them go.
+  if (!wait_for_notifications()) {
+    release_readers();
+    wait_for_notifications();
+  }
+  fuse_session_unmount(session_);
+}
+
+bool FuseAdapter::wait_for_notifications() {
+  codec::MutexLock lock(mutex_);
+  ended_ = true;
+  const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
+  while (telling_ > 0 && std::chrono::steady_clock::now() < end)
+    told_.wait_for(mutex_, std::chrono::milliseconds(100));
+  return telling_ == 0;
+}
+
+void FuseAdapter::notify(const std::function<void()>& tell) {
+  {
+    codec::MutexLock lock(mutex_);
+    if (ended_) return;
+    ++telling_;
+  }
+  tell();
+  {
+    codec::MutexLock lock(mutex_);
+    --telling_;
+  }
+  told_.notify_all();
+}
+
+void FuseAdapter::forget_node(NodeId node) {
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
+}
+
+void FuseAdapter::forget_range(NodeId node, std::uint64_t at, std::uint64_t length) {
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, static_cast<off_t>(at), static_cast<off_t>(length)); });
+}
+
+void FuseAdapter::forget_attributes(NodeId node) {
+  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
+}
+
+bool FuseAdapter::forget_names() {
+  // Since Linux 6.16 the kernel takes a message that makes it ask again for every name; libfuse has no call for it.
+  constexpr std::int32_t kForgetNames = 8;  // FUSE_NOTIFY_INC_EPOCH
+  fuse_out_header message{};
+  message.len = sizeof message;
+  message.error = kForgetNames;
+  bool told = false;
+  notify([&] { told = ::write(fuse_session_fd(session_), &message, sizeof message) == sizeof message; });
+  return told;
+}
+
+void FuseAdapter::forget_name(NodeId parent, const std::string& name) {
+  notify([&] { fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size()); });
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,127 @@
+// What the files of the adapter share: from a request to the objects behind it, and from results to replies. Included
+// by the adapter alone.
+//
+// Thread safety: functions only. Ownership: the adapter keeps the handles that the kernel holds.
+#pragma once
+
+#define FUSE_USE_VERSION 312
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <fuse_lowlevel.h>
+
+#include "fs/fuse/fuse_adapter.h"
+#include "fs/fuse/pending_request.h"
+#include "fs/util/errno_table.h"
+#include "fs/util/no_memory.h"
+
+namespace cframefs::fs {
+
+// A request is gone once it is answered, which another thread may do: what is known of it is with the thread.
+inline FuseAdapter& this_adapter() {
+  return PendingRequest::current()->adapter();
+}
+inline Filesystem& this_filesystem() {
+  return this_adapter().filesystem();
+}
+inline const Caller& this_caller() {
+  return PendingRequest::current()->caller();
+}
+
+/// Whether the caller may do that to an extended attribute of programs (attributes of other kinds have owners).
+inline codec::Result<void> check_attribute(fuse_ino_t node, std::string_view name, int rights) {
+  if (!name.starts_with("user.")) return {};
+  return this_filesystem().check_caller(node, this_caller(), rights);
+}
+
+template <class Handle>
+std::uint64_t to_kernel(Handle* handle) {
+  return reinterpret_cast<std::uint64_t>(handle);
+}
+template <class Handle>
+Handle* from_kernel(std::uint64_t held) {
+  return reinterpret_cast<Handle*>(held);
+}
+template <class Handle>
+Handle* from_kernel(const fuse_file_info* info) {
+  return from_kernel<Handle>(info->fh);
+}
+
+inline codec::ByteView bytes_of(const char* bytes, std::size_t size) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes), size};
+}
+
+/// Has `reply` answer the request. If that has been done, -ENOENT: what the kernel was to count is to be undone.
+template <class Answer>
+int reply_with(const Answer& reply) {
+  return PendingRequest::current()->claim() ? reply() : -ENOENT;
+}
+inline void reply_errno(fuse_req_t request, int error) {
+  reply_with([&] { return fuse_reply_err(request, error); });
+}
+inline void reply_error(fuse_req_t request, const codec::Error& error) {
+  reply_errno(request, to_errno(error));
+}
+template <class T>
+void reply_result(fuse_req_t request, const codec::Result<T>& result) {
+  reply_errno(request, result ? 0 : to_errno(result.error()));
+}
+
+inline fuse_entry_param entry_of(const Attributes& attributes) {
+  fuse_entry_param entry{};
+  entry.ino = attributes.node;
+  entry.attr = attributes.status;
+  entry.attr_timeout = attributes.attr_timeout;
+  entry.entry_timeout = attributes.entry_timeout;
+  return entry;
+}
+/// Answers with a look-up, which the kernel forgets later; if it does not know of it (interrupted), it is undone here.
+inline void reply_entry(fuse_req_t request, const codec::Result<Attributes>& found) {
+  if (!found) return reply_error(request, found.error());
+  const fuse_entry_param entry = entry_of(*found);
+  if (reply_with([&] { return fuse_reply_entry(request, &entry); }) == -ENOENT)
+    try_in_memory([&] { this_filesystem().forget(entry.ino, 1); });
+}
+
+inline std::uint64_t handle_in(fuse_file_info* const& info) {
+  return info != nullptr ? info->fh : 0;
+}
+template <class Other>
+std::uint64_t handle_in(const Other& /*argument*/) {
+  return 0;
+}
+/// The handles among the arguments of a request.
+template <class... Arguments>
+PendingRequest::Handles handles_in(const Arguments&... arguments) {
+  PendingRequest::Handles handles{};
+  std::size_t count = 0;
+  for (const std::uint64_t handle : {handle_in(arguments)...}) {
+    if (handle != 0 && count < handles.size()) handles[count++] = handle;
+  }
+  return handles;
+}
+
+template <auto Handle, Abandon kAbandon>
+struct Answered;
+template <class... Arguments, void (*Handle)(fuse_req_t, Arguments...), Abandon kAbandon>
+struct Answered<Handle, kAbandon> {
+  static void call(fuse_req_t request, Arguments... arguments) {
+    PendingRequest& pending = *PendingRequest::current();
+    pending.take(request, kAbandon, handles_in(arguments...));
+    if (!try_in_memory([&] { Handle(request, arguments...); })) reply_errno(request, ENOMEM);
+    pending.finish();
+  }
+};
+/// The handler, with ENOMEM for an answer if an allocation fails. REQUIRES: it throws before it has replied only, and
+/// looks at the request for nothing but to reply.
+template <auto Handle, Abandon kAbandon = Abandon::when_ending>
+constexpr auto answered = &Answered<Handle, kAbandon>::call;
+
+/// Requests that only look: fs/fuse/fuse_reading.cc.
+void add_reading(fuse_lowlevel_ops& ops);
+/// Requests that open files, and those that change something: fs/fuse/fuse_changing.cc.
+void add_changing(fuse_lowlevel_ops& ops);
+
+}  // namespace cframefs::fs

@@ -1,0 +1,215 @@
+#include "fs/fuse/guard_process.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/util/log.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr const char* kConnections = "/sys/fs/fuse/connections/";
+
+/// Where the system keeps the words of the command line and the environment of this process.
+struct TitleArea {
+  char* begin = nullptr;
+  char* end = nullptr;
+};
+
+char* address(std::uint64_t number) {
+  return reinterpret_cast<char*>(static_cast<std::uintptr_t>(number));
+}
+
+TitleArea title_area() {
+  std::ifstream about("/proc/self/stat");
+  std::string text;
+  std::getline(about, text);
+  // The second field is the name of the program, which may hold anything.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  std::vector<std::uint64_t> values;
+  fields.ignore(3);  // the state, a letter
+  for (std::int64_t value = 0; values.size() < 48; values.push_back(static_cast<std::uint64_t>(value))) {
+    std::string word;
+    if (!(fields >> word)) return {};
+    value = static_cast<std::int64_t>(std::strtoull(word.c_str(), nullptr, 10));
+  }
+  // Fields 48 to 51 of proc(5), of which the fourth is the first here.
+  const std::uint64_t arguments = values[44];
+  const std::uint64_t arguments_end = values[45];
+  const std::uint64_t environment = values[46];
+  const std::uint64_t environment_end = values[47];
+  if (arguments == 0 || arguments_end <= arguments) return {};
+  const bool adjoin = environment == arguments_end && environment_end > environment;
+  return {address(arguments), address(adjoin ? environment_end : arguments_end)};
+}
+
+/// What `ps` shows. The kernel reads on into the environment if the last byte of the arguments is not 0.
+void set_title(const std::string& title) {
+  prctl(PR_SET_NAME, "cframefs-guard");
+  const TitleArea area = title_area();
+  if (area.begin == nullptr) return;
+  // The environment is still needed, to find programs.
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    *variable = strdup(*variable);
+  const auto room = static_cast<std::size_t>(area.end - area.begin);
+  std::memset(area.begin, 0, room);
+  std::memcpy(area.begin, title.data(), std::min(title.size(), room - 1));
+}
+
+/// The guard keeps nothing of the program that was called: no terminal, no pipe that its caller reads, no folder.
+void leave_everything(int messages, int life) {
+  static_cast<void>(chdir("/"));
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; ++fd)
+    dup2(null, fd);
+  const auto first = static_cast<unsigned>(std::min(messages, life));
+  const auto second = static_cast<unsigned>(std::max(messages, life));
+  if (first > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, first - 1, 0);
+  if (second > first + 1) close_range(first + 1, second - 1, 0);
+  close_range(second + 1, UINT_MAX, 0);
+}
+
+std::string abort_file(const MountIdentity& mount) {
+  return std::to_string(mount.device_minor) + "/abort";
+}
+
+bool write_abort(int directory, const std::string& path) {
+  const int fd = openat(directory, path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool written = write(fd, "1", 1) == 1;
+  close(fd);
+  return written;
+}
+
+/// Through the kernel's filesystem of connections: where it is mounted, or, for root, by a mount of its own that
+/// nothing else can see.
+bool abort_connection(const MountIdentity& mount) {
+  if (write_abort(AT_FDCWD, kConnections + abort_file(mount))) return true;
+  const int context = fsopen("fusectl", FSOPEN_CLOEXEC);
+  if (context < 0) return false;
+  int control = -1;
+  if (fsconfig(context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0) control = fsmount(context, FSMOUNT_CLOEXEC, 0);
+  close(context);
+  const bool aborted = control >= 0 && write_abort(control, abort_file(mount));
+  if (control >= 0) close(control);
+  return aborted;
+}
+
+/// For an ordinary user, by the program that may.
+bool unmount_as_user(const std::string& mountpoint) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  pid_t ended = 0;
+  do {
+    ended = waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  return child > 0 && ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Aborts the connection and takes the mount away, if it is still there. A mount that has taken its place, or covers
+/// it, is another one's.
+void end_mount(const std::string& mountpoint, const MountIdentity& mount) {
+  // Held open while it is dealt with, so that its numbers cannot become those of another one.
+  const int root = open(mountpoint.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW);
+  const bool uppermost = root >= 0 && lies_on(root, mount);
+  if (!uppermost && !is_mounted(mount)) return;
+  // As root one call does both. MNT_FORCE aborts even if the mount is in use.
+  const std::string here = "/proc/self/fd/" + std::to_string(root);
+  if (uppermost && umount2(here.c_str(), MNT_FORCE | MNT_DETACH) == 0) {
+    log_warning(mountpoint + ": the daemon has ended without unmounting; its guard has unmounted it");
+    return;
+  }
+  if (!abort_connection(mount)) {
+    log_error(mountpoint + ": the daemon has ended, and programs that read may wait for ever: its guard cannot write " +
+              kConnections + abort_file(mount) + "; is fusectl mounted?");
+  }
+  if (!uppermost) {
+    log_error(mountpoint + ": the daemon has ended; the mount stays, for another one covers it");
+  } else if (unmount_as_user(mountpoint)) {
+    log_warning(mountpoint + ": the daemon has ended without unmounting; its guard has unmounted it");
+  } else {
+    log_error(mountpoint + ": the daemon has ended, and its guard cannot unmount it");
+  }
+}
+
+/// What the guard has been told.
+struct State {
+  std::optional<MountIdentity> mount;
+  bool is_over = false;
+  bool is_dismissed = false;
+};
+
+/// Takes all messages that are there. False if none will come any more.
+bool take_messages(int messages, State& state) {
+  for (;;) {
+    GuardMessage message;
+    const ssize_t got = recv(messages, &message, sizeof message, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof message) return got < 0 && errno == EAGAIN;
+    switch (message.news) {
+      case GuardNews::mounted:
+        state.mount = message.mount;
+        break;
+      case GuardNews::released:
+        state.is_over = true;
+        break;
+      case GuardNews::dismissed:
+        state.is_dismissed = true;
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+void ignore_signals() {
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU})
+    std::signal(signal, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
+}
+
+void name_guard(const std::string& mountpoint) {
+  set_title("cframefs: guard of " + mountpoint);
+}
+
+void guard_mount(const std::string& mountpoint, int messages, int life) {
+  leave_everything(messages, life);
+  State state;
+  std::array<pollfd, 2> ends = {pollfd{messages, POLLIN, 0}, pollfd{life, POLLIN, 0}};
+  while (!state.is_over && !state.is_dismissed) {
+    if (poll(ends.data(), ends.size(), -1) < 0) continue;
+    const bool daemon_ended = ends[1].revents != 0;
+    if (!take_messages(messages, state)) ends[0].fd = -1;
+    state.is_over = state.is_over || daemon_ended;
+  }
+  if (!state.is_dismissed && state.mount) {
+    log_to(LogTarget::syslog, false);
+    end_mount(mountpoint, *state.mount);
+  }
+  _exit(0);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,183 @@
+#include "fs/fuse/mount_guard.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/fuse/guard_process.h"
+#include "fs/util/log.h"
+
+namespace cframefs::fs {
+namespace {
+
+// Those whose default is a core dump, which waits for threads that the kernel may never let go.
+constexpr std::array<int, 10> kCrashes = {SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGFPE,
+                                          SIGBUS,  SIGSEGV, SIGSYS,  SIGXCPU, SIGXFSZ};
+// What the thread needs that holds the pipe: it only waits. Sanitizers take some of it.
+constexpr std::size_t kStack = std::size_t{256} << 10;
+
+std::atomic<int> told_of_crash{-1};  // the socket, for the signal handler
+
+void send_news(int messages, GuardNews news, const MountIdentity& mount = {}) {
+  const GuardMessage message{news, mount};
+  // A guard that is gone is no harm, and one that is stopped must not stop the daemon.
+  static_cast<void>(send(messages, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+void on_crash(int signal, siginfo_t* about, void* /*context*/) {
+  const int why = errno;
+  send_news(told_of_crash.load(), GuardNews::released);
+  errno = why;
+  // The default is in place again. A fault repeats itself; what was sent has to be sent again.
+  if (about->si_code <= 0) raise(signal);
+}
+
+void catch_crashes() {
+  struct sigaction action {};
+  action.sa_sigaction = on_crash;
+  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  for (const int signal : kCrashes) {
+    struct sigaction before {};
+    // A sanitizer's handlers stay: they end the process in order.
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL && (before.sa_flags & SA_SIGINFO) == 0)
+      sigaction(signal, &action, nullptr);
+  }
+}
+
+void close_one(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
+}  // namespace
+
+MountGuard::~MountGuard() {
+  dismiss();
+}
+
+codec::Result<void> MountGuard::start(const std::string& mountpoint) {
+  std::array<int, 2> messages = {-1, -1};
+  std::array<int, 2> life = {-1, -1};
+  const bool piped =
+      socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, messages.data()) == 0 && pipe2(life.data(), O_CLOEXEC) == 0;
+  int why = errno;
+  pid_t child = -1;
+  if (piped) {
+    child = fork();
+    why = errno;
+  }
+  if (child == 0) {
+    // The child of a child that has ended belongs to the system: the daemon has no zombie to bury.
+    setsid();
+    // Here, because the daemon waits for this process: its guard is never seen under the daemon's own name, nor does a
+    // signal end it that comes when the mount is there.
+    ignore_signals();
+    name_guard(mountpoint);
+    const pid_t guard = fork();
+    if (guard != 0) _exit(guard < 0 ? 1 : 0);
+    ::close(messages[0]);
+    ::close(life[1]);
+    guard_mount(mountpoint, messages[1], life[0]);
+  }
+  close_one(messages[1]);
+  close_one(life[0]);
+  messages_ = messages[0];
+  life_ = life[1];
+  if (child < 0) {
+    close_ends();
+    return codec::io_error(why, "start a guard");
+  }
+  int status = 0;
+  pid_t ended = 0;
+  do {
+    ended = waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (ended == child && status != 0) {
+    close_ends();
+    return codec::io_error(EAGAIN, "start a guard");
+  }
+  return {};
+}
+
+void MountGuard::mounted(const MountIdentity& mount) {
+  if (messages_ >= 0) send_news(messages_, GuardNews::mounted, mount);
+}
+
+void MountGuard::watch() {
+  if (messages_ < 0) return;
+  told_of_crash = messages_;
+  catch_crashes();
+  // Signals are for other threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStack);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  has_thread_ = pthread_create(&thread_, &attributes, hold_life, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (!has_thread_) return;  // then the pipe ends with the last thread of the daemon
+  codec::MutexLock lock(mutex_);
+  while (!waits_)
+    changed_.wait(mutex_);
+  if (has_table_) close_one(life_);
+}
+
+void* MountGuard::hold_life(void* self) {
+  static_cast<MountGuard*>(self)->wait_for_end();
+  return nullptr;
+}
+
+void MountGuard::wait_for_end() {
+  const auto life = static_cast<unsigned>(life_);
+  // From the first call on the table is this thread's alone.
+  const bool has_table = close_range(0, life - 1, CLOSE_RANGE_UNSHARE) == 0;
+  if (has_table) close_range(life + 1, UINT_MAX, 0);
+  codec::MutexLock lock(mutex_);
+  has_table_ = has_table;
+  waits_ = true;
+  changed_.notify_all();
+  while (!ended_)
+    changed_.wait(mutex_);
+}
+
+void MountGuard::leave() {
+  close_ends();
+}
+
+void MountGuard::release_readers() {
+  if (messages_ >= 0) send_news(messages_, GuardNews::released);
+}
+
+void MountGuard::dismiss() {
+  if (messages_ >= 0) send_news(messages_, GuardNews::dismissed);
+  if (has_thread_) {
+    {
+      codec::MutexLock lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    pthread_join(thread_, nullptr);
+    has_thread_ = false;
+  }
+  told_of_crash = -1;
+  close_ends();
+}
+
+void MountGuard::close_ends() {
+  close_one(messages_);
+  close_one(life_);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,195 @@
+#include "fs/kernel/page_cache_state.h"
+
+#include <algorithm>
+
+namespace cframefs::fs {
+
+PageCacheState::Look PageCacheState::begin_look() const {
+  codec::MutexLock lock(mutex_);
+  return {changes_, changing_ > 0};
+}
+
+bool PageCacheState::counts(const Look& look) const {
+  return !look.during_change && changing_ == 0 && look.changes == changes_;
+}
+
+void PageCacheState::adopt_foreign(const frame::Identity& file) {
+  state_ = file;
+  trusted_ = false;
+  damaged_ = false;
+  pages_ = writers_ > 0 ? Pages::racing : Pages::held;
+}
+
+PageCacheState::Drop PageCacheState::foreign(const frame::Identity& file) {
+  adopt_foreign(file);
+  return drop();
+}
+
+PageCacheState::Drop PageCacheState::drop() {
+  ++drops_;
+  return Drop::pages;
+}
+
+std::uint64_t PageCacheState::drops() const {
+  codec::MutexLock lock(mutex_);
+  return drops_;
+}
+
+void PageCacheState::dropped(std::uint64_t drops) {
+  codec::MutexLock lock(mutex_);
+  dropped_ = std::max(dropped_, drops);
+}
+
+bool PageCacheState::is_dropping() const {
+  codec::MutexLock lock(mutex_);
+  return dropped_ != drops_;
+}
+
+PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
+  codec::MutexLock lock(mutex_);
+  const bool same = pages_ != Pages::unknown && state_ == opening.file && (state_.settled || trusted_);
+  damaged_ = opening.damaged || (same && damaged_);
+  Opened answer;
+  answer.direct = damaged_ && opening.damage_shares_pages;
+  // What the kernel is still being told to drop it drops itself, if it is not to keep it.
+  const bool has_old_pages = opening.has_old_head || dropped_ != drops_;
+  answer.keep_pages = same && !answer.direct && !has_old_pages;
+  if (!answer.keep_pages) {
+    ++unconfirmed_;
+    // The kernel drops the pages while writes of other handles may be on their way.
+    pages_ = writers_ > 0 ? Pages::racing : Pages::held;
+  }
+  if (opening.writes) ++writers_;
+  state_ = opening.file;
+  // From the first writer on, the mount's own changes are told apart exactly. A drop at a later open, for the sake of a
+  // stamp that has not settled, could hit a write that is on its way.
+  trusted_ = (same && trusted_) || writers_ > 0 || opening.sees_foreign_changes;
+  if (trusted_) last_own_ = state_;
+  return answer;
+}
+
+void PageCacheState::open_confirmed() {
+  codec::MutexLock lock(mutex_);
+  --unconfirmed_;
+}
+
+PageCacheState::Drop PageCacheState::closed(bool wrote) {
+  codec::MutexLock lock(mutex_);
+  if (!wrote || --writers_ > 0 || pages_ != Pages::racing) return Drop::nothing;
+  // No write is on its way any more: after one more drop every page is right.
+  pages_ = state_ == frame::Identity{} ? Pages::unknown : Pages::held;
+  return drop();
+}
+
+PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame::Identity& file, std::uint64_t size) {
+  codec::MutexLock lock(mutex_);
+  const bool resized = told_size_ != size;
+  told_size_ = size;
+  const bool is_same = state_ == file && (trusted_ || !state_.may_hide_changes());
+  if (!counts(look) || pages_ == Pages::unknown || is_same) return Drop::nothing;
+  adopt_foreign(file);
+  return resized ? Drop::nothing : drop();
+}
+
+void PageCacheState::told_size(std::uint64_t size) {
+  codec::MutexLock lock(mutex_);
+  told_size_ = size;
+}
+
+PageCacheState::Drop PageCacheState::seen_by_read(const Look& look, const frame::Identity& file) {
+  codec::MutexLock lock(mutex_);
+  if (!counts(look) || pages_ == Pages::unknown || state_ == file) return Drop::nothing;
+  return foreign(file);
+}
+
+PageCacheState::Drop PageCacheState::reported(const frame::Identity& file) {
+  codec::MutexLock lock(mutex_);
+  if (state_ == file && last_own_ == file) return Drop::nothing;
+  // The kernel may hold attributes even if it holds no pages.
+  if (pages_ == Pages::unknown) return drop();
+  return foreign(file);
+}
+
+void PageCacheState::lost_track() {
+  codec::MutexLock lock(mutex_);
+  adopt_foreign({});
+}
+
+void PageCacheState::begin_change() {
+  codec::MutexLock lock(mutex_);
+  ++changing_;
+}
+
+PageCacheState::Drop PageCacheState::end_change(const std::optional<frame::Identity>& before,
+                                                const std::optional<frame::Identity>& after) {
+  codec::MutexLock lock(mutex_);
+  --changing_;
+  ++changes_;
+  const bool was_right = before && pages_ != Pages::unknown && state_ == *before;
+  last_own_ = after.value_or(frame::Identity{});
+  if (pages_ == Pages::unknown) return Drop::nothing;
+  if (was_right && after) {
+    state_ = *after;
+    trusted_ = true;
+    return Drop::nothing;
+  }
+  adopt_foreign(last_own_);
+  trusted_ = after.has_value();
+  return drop();
+}
+
+PageCacheState::Drop PageCacheState::committed(const frame::Identity& before, const frame::Identity& after, bool own) {
+  codec::MutexLock lock(mutex_);
+  ++changes_;
+  if (!own) {
+    if (pages_ == Pages::unknown) return Drop::nothing;
+    adopt_foreign(after);
+    trusted_ = true;  // the write-back goes on watching
+    last_own_ = after;
+    return drop();
+  }
+  last_own_ = after;
+  if (pages_ == Pages::unknown || state_ != before) return Drop::nothing;
+  state_ = after;
+  trusted_ = true;
+  return Drop::nothing;
+}
+
+PageCacheState::Drop PageCacheState::discarded() {
+  codec::MutexLock lock(mutex_);
+  ++changes_;
+  state_ = last_own_ = {};
+  trusted_ = false;
+  pages_ = writers_ > 0 ? Pages::racing : Pages::unknown;
+  return drop();
+}
+
+void PageCacheState::renamed(const frame::Identity& before, const frame::Identity& after) {
+  codec::MutexLock lock(mutex_);
+  ++changes_;
+  if (pages_ == Pages::unknown || state_ != before) return;
+  state_ = last_own_ = after;
+  trusted_ = true;
+}
+
+void PageCacheState::note_damage() {
+  codec::MutexLock lock(mutex_);
+  damaged_ = true;
+}
+
+bool PageCacheState::must_drop_after_write(bool unconfirmed) const {
+  codec::MutexLock lock(mutex_);
+  return pages_ == Pages::racing || unconfirmed_ > (unconfirmed ? 1U : 0U);
+}
+
+bool PageCacheState::is_own(const frame::Identity& file) const {
+  codec::MutexLock lock(mutex_);
+  return last_own_ == file && state_ == file && pages_ != Pages::unknown;
+}
+
+PageCacheState::Pages PageCacheState::pages() const {
+  codec::MutexLock lock(mutex_);
+  return pages_;
+}
+
+}  // namespace cframefs::fs

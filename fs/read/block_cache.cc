@@ -1,0 +1,453 @@
+#include "fs/read/block_cache.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fs/util/no_memory.h"
+
+namespace cframefs::fs {
+
+namespace intrusive = boost::intrusive;
+
+struct BlockCache::Cell : intrusive::list_base_hook<>,
+                          intrusive::unordered_set_base_hook<>,
+                          intrusive::set_base_hook<> {
+  enum class State : std::uint8_t { loading, ready, failed, dropped };
+
+  CellKey key;
+  Buffer buffer;
+  // Guarded by the shard's mutex.
+  std::uint32_t pins = 0;
+  State state = State::loading;
+  List home = kProbation;  // where it goes when nobody holds it
+  List list = kLists;      // where it is; kLists: in none
+  std::optional<codec::Error> error;
+  std::uint64_t released = 0;  // when it came into its list; of the shard's clock
+
+  bool is_large() const;
+  std::atomic<std::uint64_t> served{0};  // bytes
+};
+
+namespace {
+
+// Small enough for the processor's own cache.
+constexpr std::uint64_t kSpentBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kProbationBytes = std::uint64_t{8} << 20;
+constexpr std::size_t kLargeCell = kProbationBytes / 2;
+// Small cells that large ones do not evict: so much, or an eighth of the cache.
+constexpr std::uint64_t kSparedBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
+// Cells that have left probation and are remembered, for each shard.
+constexpr std::size_t kGhosts = 4096;
+// So often a cell is glanced at before it is filled: then as much has been spent as filling it would have cost.
+constexpr std::uint8_t kGlances = 3;
+
+std::size_t hash_key(const CellKey& key) {
+  std::uint64_t mixed = key.generation * 0x9e3779b97f4a7c15U;
+  mixed ^= (static_cast<std::uint64_t>(key.chunk) + 0x7f4a7c159e3779b9U) * 0xbf58476d1ce4e5b9U;
+  mixed ^= (mixed >> 29) + key.cell * 0x94d049bb133111ebU;
+  return mixed ^ (mixed >> 32);
+}
+
+}  // namespace
+
+bool BlockCache::Cell::is_large() const {
+  return buffer.bytes().size() > kLargeCell;
+}
+
+struct BlockCache::Shard {
+  struct KeyOf {
+    using type = CellKey;
+    const CellKey& operator()(const Cell& cell) const { return cell.key; }
+  };
+  struct Hash {
+    std::size_t operator()(const CellKey& key) const { return hash_key(key) >> 4; }  // the low bits chose the shard
+  };
+  using Table = intrusive::unordered_set<Cell, intrusive::key_of_value<KeyOf>, intrusive::hash<Hash>,
+                                         intrusive::power_2_buckets<true>>;
+  struct GenerationOf {
+    using type = std::uint64_t;
+    const std::uint64_t& operator()(const Cell& cell) const { return cell.key.generation; }
+  };
+  using Generations = intrusive::multiset<Cell, intrusive::key_of_value<GenerationOf>>;
+
+  Shard() : buckets(64), table(Table::bucket_traits(buckets.data(), buckets.size())), ghosts(kGhosts) {}
+
+  void add(Cell& cell) REQUIRES(mutex) {
+    if (table.size() >= buckets.size()) {
+      std::vector<Table::bucket_type> larger(buckets.size() * 2);
+      table.rehash(Table::bucket_traits(larger.data(), larger.size()));
+      buckets.swap(larger);
+    }
+    table.insert(cell);
+    generations.insert(cell);
+  }
+  /// No look-up finds it any more.
+  void forget(Cell& cell) REQUIRES(mutex) {
+    table.erase(table.iterator_to(cell));
+    generations.erase(generations.iterator_to(cell));
+  }
+
+  /// Adds a pin to a cell of the table. True if its bytes are there.
+  bool hold(Cell& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+    if (cell.pins++ == 0) {
+      // A spent one that is wanted again after all starts anew.
+      if (cell.list == kSpent) cell.served.store(0, std::memory_order_relaxed);
+      if (cell.list == kAhead) cell.home = cell.is_large() ? kLarge : kProbation;
+      remove(cell, list_bytes);
+    }
+    return cell.state == Cell::State::ready;
+  }
+  void append(Cell& cell, List list, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+    cell.list = list;
+    cell.released = ++clock;
+    lists[list].push_back(cell);
+    list_bytes[list].fetch_add(cell.buffer.capacity(), std::memory_order_relaxed);
+  }
+  void remove(Cell& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+    lists[cell.list].erase(lists[cell.list].iterator_to(cell));
+    list_bytes[cell.list].fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
+    cell.list = kLists;
+  }
+  /// Whether the cell was in probation, or often glanced at, not long ago; it is forgotten then.
+  bool take_ghost(const CellKey& key) REQUIRES(mutex) {
+    Ghost& ghost = ghost_of(key);
+    if (ghost.hash != hash_key(key)) return false;
+    return std::exchange(ghost, Ghost{}).glances >= kGlances;
+  }
+  void leave_ghost(const CellKey& key) REQUIRES(mutex) { ghost_of(key) = Ghost{hash_key(key), kGlances}; }
+  /// Whether the cell may be glanced at once more.
+  bool note_glance(const CellKey& key) REQUIRES(mutex) {
+    Ghost& ghost = ghost_of(key);
+    if (ghost.hash != hash_key(key)) ghost = Ghost{hash_key(key), 0};
+    if (ghost.glances >= kGlances) return false;
+    ++ghost.glances;
+    return true;
+  }
+
+  /// What is remembered of a cell that is not there.
+  struct Ghost {
+    std::size_t hash = 0;
+    std::uint8_t glances = 0;
+  };
+  Ghost& ghost_of(const CellKey& key) REQUIRES(mutex) { return ghosts[hash_key(key) / kShards % kGhosts]; }
+
+  codec::Mutex mutex;
+  codec::Condition loaded;  // some cell of this shard left the state loading
+  std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
+  Table table GUARDED_BY(mutex);
+  Generations generations GUARDED_BY(mutex);                          // what the table holds, by generation
+  std::array<intrusive::list<Cell>, kLists> lists GUARDED_BY(mutex);  // least recently used first
+  std::uint64_t clock GUARDED_BY(mutex) = 0;                          // counts what comes into a list
+  std::vector<Ghost> ghosts GUARDED_BY(mutex);                        // in the slot that the hash itself names
+};
+
+void BlockCache::Pin::reset() {
+  if (cell_ != nullptr) cache_->unpin(std::exchange(cell_, nullptr), loads_);
+}
+
+void BlockCache::Pin::note_served(std::size_t count) const {
+  cell_->served.fetch_add(count, std::memory_order_relaxed);
+}
+
+codec::ByteSpan BlockCache::Pin::bytes() const {
+  return cell_->buffer.bytes();
+}
+
+BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics)
+    : bound_(bound), pool_(pool), statistics_(statistics) {
+  pool_.on_shortage([this] {
+    while (evict_one(0) || evict(kMain, kLarge) || evict(kProbation) || evict(kAhead)) {
+    }
+  });
+  pool_.bound_idle([this] { return bound_ - std::min(bound_, bytes()); });
+  for (auto& shard : shards_)
+    shard = std::make_unique<Shard>();
+}
+
+BlockCache::~BlockCache() {
+  pool_.on_shortage(nullptr);
+  pool_.bound_idle(nullptr);
+  for (auto& shard : shards_) {
+    codec::MutexLock lock(shard->mutex);
+    for (auto& list : shard->lists)
+      list.clear();
+    shard->generations.clear();
+    shard->table.clear_and_dispose([](Cell* cell) { delete cell; });
+  }
+}
+
+BlockCache::Shard& BlockCache::shard_of(const CellKey& key) const {
+  return *shards_[hash_key(key) % kShards];
+}
+
+BlockCache::Lookup BlockCache::find_known(const CellKey& key) {
+  Shard& shard = shard_of(key);
+  codec::MutexLock lock(shard.mutex);
+  auto found = shard.table.find(key);
+  if (found == shard.table.end()) return {};
+  return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+}
+
+BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep keep) {
+  if (Lookup known = find_known(key); known.pin) return known;
+  return insert(shard_of(key), key, size, home_of(size, keep));
+}
+
+BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t size, Keep keep) {
+  Shard& shard = shard_of(key);
+  {
+    codec::MutexLock lock(shard.mutex);
+    auto found = shard.table.find(key);
+    if (found != shard.table.end()) {
+      return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+    }
+    if (shard.note_glance(key)) {
+      auto fresh = std::make_unique<Cell>();
+      fresh->key = key;
+      fresh->pins = 1;
+      shard.add(*fresh);
+      return {Pin(this, fresh.release(), true), Found::glance};
+    }
+  }
+  return insert(shard, key, size, home_of(size, keep));
+}
+
+BlockCache::List BlockCache::home_of(std::size_t size, Keep keep) {
+  // No processor's cache holds a large cell, and it would be gone between two reads of it.
+  if (size > kLargeCell) return kLarge;
+  return keep == Keep::until_served ? kMain : kProbation;
+}
+
+bool BlockCache::end_glance(Pin& pin, std::size_t size) {
+  Shard& shard = shard_of(pin.cell_->key);
+  {
+    codec::MutexLock lock(shard.mutex);
+    if (pin.cell_->pins == 1) {
+      shard.forget(*pin.cell_);
+      const std::unique_ptr<Cell> forgotten(std::exchange(pin.cell_, nullptr));
+      return false;
+    }
+  }
+  give_memory(pin, size);
+  return true;
+}
+
+BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size, Keep keep) {
+  Shard& shard = shard_of(key);
+  {
+    codec::MutexLock lock(shard.mutex);
+    if (shard.table.find(key) != shard.table.end()) return {};
+  }
+  Lookup inserted = insert(shard, key, size, keep == Keep::until_served ? home_of(size, keep) : kAhead);
+  return inserted.found == Found::load ? std::move(inserted.pin) : Pin();
+}
+
+BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::size_t size, List home) {
+  Pin pin;
+  {
+    codec::MutexLock lock(shard.mutex);
+    auto found = shard.table.find(key);
+    if (found != shard.table.end()) {
+      return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
+    }
+    auto fresh = std::make_unique<Cell>();
+    fresh->key = key;
+    fresh->pins = 1;
+    fresh->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
+    shard.add(*fresh);
+    pin = Pin(this, fresh.release(), true);
+  }
+  give_memory(pin, size);
+  prepare(size);
+  return {std::move(pin), Found::load};
+}
+
+/// Of a cell that its loader holds: without the lock, for those who wait look at it only after it is published.
+void BlockCache::give_memory(const Pin& pin, std::size_t size) {
+  make_room(size);
+  pin.cell_->buffer = pool_.get(size);
+  bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
+  if (pin.cell_->is_large()) large_bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
+}
+
+void BlockCache::forget_bytes(const Cell& cell) {
+  bytes_.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
+  if (cell.is_large()) large_bytes_.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
+}
+
+void BlockCache::publish(const Pin& pin) {
+  Shard& shard = shard_of(pin.cell_->key);
+  {
+    codec::MutexLock lock(shard.mutex);
+    pin.cell_->state = Cell::State::ready;
+  }
+  shard.loaded.notify_all();
+}
+
+void BlockCache::fail(Pin pin, const codec::Error& error) {
+  codec::Error kept = no_memory();
+  try_in_memory([&] { kept = error; });
+  Shard& shard = shard_of(pin.cell_->key);
+  {
+    codec::MutexLock lock(shard.mutex);
+    // Out of the table at once, so that the next reader tries again; the last pin frees the memory.
+    pin.cell_->state = Cell::State::failed;
+    pin.cell_->error = std::move(kept);
+    shard.forget(*pin.cell_);
+  }
+  shard.loaded.notify_all();
+}
+
+codec::Result<void> BlockCache::wait(const Pin& pin) {
+  Shard& shard = shard_of(pin.cell_->key);
+  codec::MutexLock lock(shard.mutex);
+  while (pin.cell_->state == Cell::State::loading)
+    shard.loaded.wait(shard.mutex);
+  if (pin.cell_->state == Cell::State::failed) return codec::Failure(*pin.cell_->error);
+  return {};
+}
+
+void BlockCache::drop(std::uint64_t generation) {
+  for (auto& shard : shards_) {
+    intrusive::list<Cell> gone;
+    {
+      codec::MutexLock lock(shard->mutex);
+      auto [next, end] = shard->generations.equal_range(generation);
+      while (next != end) {
+        Cell& cell = *next++;
+        if (cell.pins != 0) {
+          // A reply is still being sent from it: the last pin frees the memory.
+          if (cell.state != Cell::State::ready) continue;
+          shard->forget(cell);
+          cell.state = Cell::State::dropped;
+        } else {
+          shard->forget(cell);
+          shard->remove(cell, list_bytes_);
+          gone.push_back(cell);
+        }
+      }
+    }
+    gone.clear_and_dispose([this](Cell* cell) {
+      forget_bytes(*cell);
+      delete cell;
+    });
+  }
+}
+
+void BlockCache::unpin(Cell* cell, bool loads) {
+  Shard& shard = shard_of(cell->key);
+  std::unique_ptr<Cell> dead;
+  {
+    codec::MutexLock lock(shard.mutex);
+    if (loads && cell->state == Cell::State::loading) {
+      cell->state = Cell::State::failed;
+      cell->error = no_memory();
+      shard.forget(*cell);
+      shard.loaded.notify_all();
+    }
+    if (--cell->pins != 0) return;
+    if (cell->state != Cell::State::ready) {
+      dead.reset(cell);  // failed or dropped, and already out of the table
+    } else {
+      const bool is_spent = cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size();
+      shard.append(*cell, is_spent ? kSpent : cell->home, list_bytes_);
+    }
+  }
+  if (dead) forget_bytes(*dead);
+  keep_lists_small();
+  // Pinned cells may have pushed the cache over its bound.
+  if (bytes_.load(std::memory_order_relaxed) > bound_) make_room(0);
+}
+
+void BlockCache::make_room(std::size_t size) {
+  for (;;) {
+    const std::uint64_t fresh = size == 0 ? 0 : pool_.fresh_bytes(size);
+    const std::uint64_t idle = pool_.idle_bytes();
+    const std::uint64_t total = bytes_.load(std::memory_order_relaxed) + idle + fresh;
+    if (total <= bound_) return;
+    // A buffer that lies idle and fits is counted already, and worth keeping.
+    const std::uint64_t reusable =
+        size != 0 && fresh == 0 ? std::min<std::uint64_t>(BufferPool::capacity_for(size), idle) : 0;
+    if (idle > reusable) {
+      pool_.trim(idle - std::min(total - bound_, idle - reusable));
+    } else if (!evict_one(size > kLargeCell ? size : 0)) {
+      return;
+    }
+  }
+}
+
+/// Sees to it that the next buffer lies ready, if this one was the last.
+void BlockCache::prepare(std::size_t size) {
+  if (!post_ || pool_.fresh_bytes(size) == 0) return;
+  const std::uint64_t held = bytes_.load(std::memory_order_relaxed) + pool_.idle_bytes();
+  if (held + BufferPool::capacity_for(size) > bound_ || preparing_.exchange(true)) return;
+  const bool posted = try_in_memory([&] {
+    post_([this, size] {
+      pool_.prepare(size);
+      preparing_.store(false);
+    });
+  });
+  if (!posted) preparing_.store(false);
+}
+
+std::uint64_t BlockCache::pinned_bytes() const {
+  std::uint64_t evictable = 0;
+  for (const auto& bytes : list_bytes_)
+    evictable += bytes.load(std::memory_order_relaxed);
+  const std::uint64_t all = bytes_.load(std::memory_order_relaxed);
+  return all - std::min(all, evictable);
+}
+
+std::uint64_t BlockCache::staging_bytes() const {
+  return std::min(bound_ / 2, kMaxStagingBytes);
+}
+
+void BlockCache::keep_lists_small() {
+  while (list_bytes(kSpent) > kSpentBytes && evict(kSpent)) {
+  }
+  while (list_bytes(kProbation) > kProbationBytes && evict(kProbation)) {
+  }
+  while (list_bytes(kAhead) > staging_bytes() && evict(kAhead)) {
+  }
+}
+
+bool BlockCache::evict(List list, std::optional<List> other) {
+  for (std::size_t tried = 0; tried < kShards; ++tried) {
+    Shard& shard = *shards_[next_victim_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
+    std::unique_ptr<Cell> victim;
+    {
+      codec::MutexLock lock(shard.mutex);
+      List from = list;
+      if (other && !shard.lists[*other].empty()) {
+        const bool is_older =
+            shard.lists[list].empty() || shard.lists[*other].front().released < shard.lists[list].front().released;
+        if (is_older) from = *other;
+      }
+      if (shard.lists[from].empty()) continue;
+      victim.reset(&shard.lists[from].front());
+      shard.remove(*victim, list_bytes_);
+      shard.forget(*victim);
+      if (from == kProbation) shard.leave_ghost(victim->key);
+    }
+    forget_bytes(*victim);
+    statistics_.evictions.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+bool BlockCache::spares_small_cells(std::uint64_t coming) const {
+  const std::uint64_t spared = std::min(bound_ / 8, kSparedBytes);
+  const bool is_little = list_bytes(kMain) + list_bytes(kProbation) <= spared;
+  return is_little && large_bytes_.load(std::memory_order_relaxed) + coming + spared > bound_;
+}
+
+bool BlockCache::evict_one(std::uint64_t coming) {
+  if (evict(kSpent)) return true;
+  if (spares_small_cells(coming)) return evict(kLarge);
+  return evict(kMain, kLarge) || evict(kProbation);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,161 @@
+#include "fs/read/read_ahead.h"
+
+#include <algorithm>
+
+namespace cframefs::fs {
+namespace {
+
+// How far from the expected place a read may begin, either way, and still belong to the same stream: the kernel has a
+// few requests of up to 1 MiB under way.
+constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
+// One task decodes about this much: large enough to pay for itself, small enough to spread over the workers.
+constexpr std::uint64_t kTaskBytes = std::uint64_t{512} << 10;
+constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
+// An array is not read sequentially by one who reads less than this part of what he passes.
+constexpr std::uint64_t kSkippedShare = 4;
+// What each thread is given to decode ahead. More would leave the processor's cache before it is read.
+constexpr std::uint64_t kThreadShare = std::uint64_t{1} << 20;
+// So many plain bytes ahead of the reader the disk has been asked for what is stored of them, so many at a time.
+constexpr std::uint64_t kFetchAhead = std::uint64_t{12} << 20;
+constexpr std::uint64_t kFetchStep = std::uint64_t{4} << 20;
+
+/// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
+std::uint64_t task_bytes(const Generation& generation) {
+  if (generation.view().tiles() != nullptr) return kTaskBytes;
+  const std::int32_t chunksize = generation.container().parameters().chunksize;
+  if (chunksize <= 0) return kTaskBytes;
+  const auto size = static_cast<std::uint64_t>(chunksize);
+  if (size > kMaxTaskBytes) return kTaskBytes;
+  return size >= kTaskBytes ? size : kTaskBytes / size * size;
+}
+
+/// What has to be decoded at once for a byte: as the block at `at` is, so are the others in nearly all frames.
+std::uint64_t unit_bytes(const Generation& generation, std::uint64_t at) {
+  std::vector<frame::Piece> pieces;
+  if (!generation.view().map(frame::FlatOffset{at}, 1, pieces) || pieces.empty()) return 0;
+  const auto reader = generation.reader(pieces.front().chunk);
+  if (!reader) return 0;
+  const codec::ChunkDecoder& decoder = (*reader)->decoder();
+  if (decoder.is_zeros() || decoder.header().memcpyed) return 0;
+  return decoder.block_range(decoder.block_at(pieces.front().inner)).size();
+}
+
+}  // namespace
+
+ReadAhead::Shared::Shared(ReadRoute& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned most_decoders)
+    : route(r),
+      workers(w),
+      readahead(limit.value_or((most_decoders + 1) * kThreadShare)),
+      may_leave_to_kernel(!limit),
+      decoders(most_decoders) {}
+
+ReadAhead::ReadAhead(Shared& shared, bool kernel_asks_ahead)
+    : shared_(shared), kernel_asks_ahead_(kernel_asks_ahead), reader_(std::make_shared<Reader>()) {}
+
+ReadAhead::~ReadAhead() {
+  codec::MutexLock lock(mutex_);
+  jump(0);
+}
+
+void ReadAhead::jump(std::uint64_t end) {
+  if (window_ != 0) shared_.sequential_readers.fetch_sub(1, std::memory_order_relaxed);
+  window_ = 0;
+  next_ = end;
+  begin_ = end;
+  read_ = 0;
+  scheduled_ = end;
+  fetched_ = end;
+  reader_->epoch.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// How far ahead of this reader may be decoded without anything being gone before it is read.
+std::uint64_t ReadAhead::most_ahead(const Generation& generation) const {
+  const std::uint64_t readers = std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
+  const BlockCache& cache = shared_.route.cache();
+  const std::uint64_t usual = std::min(shared_.readahead, cache.staging_bytes() / (2 * readers));
+  const frame::ArrayGeometry* array = generation.view().tiles();
+  if (array == nullptr) return left_to_kernel_ ? 0 : usual;
+  const std::uint64_t room = cache.bound() / 4 * 3 / (2 * readers);
+  return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
+}
+
+void ReadAhead::fetch(const Generation& generation, std::uint64_t end, Ahead& ahead) {
+  const std::uint64_t begin = std::max(fetched_, end);
+  if (begin - end >= kFetchAhead || begin >= generation.view().size()) return;
+  ahead.fetch_begin = begin;
+  ahead.fetch_end = std::min(begin + kFetchStep, generation.view().size());
+  fetched_ = ahead.fetch_end;
+}
+
+ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t at, std::uint64_t length,
+                                    Ahead& ahead) {
+  using Manner = ReadRoute::Manner;
+  const std::uint64_t end = at + length;
+  const bool near = at + kSlack >= next_ && at <= next_ + kSlack;
+  if (generation.id() != generation_ || !near) {
+    generation_ = generation.id();
+    jump(end);
+    // A program that begins at the beginning goes on from there more often than not.
+    return at == 0 ? Manner::any : Manner::jumping;
+  }
+  // An older request of the same stream, or the same bytes again.
+  if (end <= next_) return window_ == 0 ? Manner::any : Manner::sequential;
+  if (at < next_ && window_ == 0 && next_ - at > length) {
+    jump(end);
+    return Manner::jumping;
+  }
+  next_ = end;
+  read_ += length;
+  if (generation.view().tiles() != nullptr && read_ * kSkippedShare < end - begin_) return Manner::any;
+  reader_->position.store(at, std::memory_order_relaxed);
+  if (window_ == 0) {
+    shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
+    window_ = length;
+    left_to_kernel_ = kernel_asks_ahead_ && shared_.may_leave_to_kernel && generation.view().tiles() == nullptr &&
+                      shared_.kernel.suffices(shared_.decoders, unit_bytes(generation, at));
+  }
+  if (generation.view().tiles() == nullptr && shared_.readahead != 0) fetch(generation, end, ahead);
+  const std::uint64_t most = most_ahead(generation);
+  const std::uint64_t step = task_bytes(generation);
+  // What is decoded now would be gone before it is read.
+  if (shared_.readahead == 0 || most < step) return Manner::sequential;
+  window_ = std::min(window_ * 2, most);
+  ahead.begin = std::max(scheduled_, end);
+  // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
+  ahead.end = std::min((end + window_) / step * step, generation.view().size());
+  if (end + window_ >= generation.view().size()) ahead.end = generation.view().size();
+  if (ahead.end > ahead.begin) scheduled_ = ahead.end;
+  ahead.epoch = reader_->epoch.load(std::memory_order_relaxed);
+  return Manner::sequential;
+}
+
+ReadRoute::Manner ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at,
+                                  std::uint64_t length) {
+  Ahead ahead;
+  ReadRoute::Manner manner = ReadRoute::Manner::any;
+  {
+    codec::MutexLock lock(mutex_);
+    manner = follow(*generation, at, length, ahead);
+  }
+  if (ahead.fetch_begin < ahead.fetch_end) {
+    shared_.workers.post([generation, begin = ahead.fetch_begin, length = ahead.fetch_end - ahead.fetch_begin] {
+      generation->read_soon(frame::FlatOffset{begin}, length);
+    });
+  }
+  const std::uint64_t step = task_bytes(*generation);
+  while (ahead.begin < ahead.end) {
+    const std::uint64_t begin = ahead.begin;
+    const std::uint64_t stop = std::min((begin / step + 1) * step, ahead.end);
+    shared_.workers.post([&route = shared_.route, reader = reader_, generation, begin, stop, epoch = ahead.epoch] {
+      const auto wanted = [&reader, epoch, stop] {
+        return reader->epoch.load(std::memory_order_relaxed) == epoch &&
+               reader->position.load(std::memory_order_relaxed) < stop;
+      };
+      if (wanted()) route.decode_ahead(*generation, frame::FlatOffset{begin}, stop - begin, wanted);
+    });
+    ahead.begin = stop;
+  }
+  return manner;
+}
+
+}  // namespace cframefs::fs

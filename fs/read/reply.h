@@ -1,0 +1,62 @@
+// The bytes of one read, as pieces of the cache that stay pinned until the reply is sent: no copy in user space.
+//
+// Thread safety: belongs to the thread that serves the request. Ownership: holds the pins and buffers its parts point
+// into. REQUIRES: destroyed before the cache and the pool.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <sys/uio.h>
+
+#include "codec/base/bytes.h"
+#include "fs/read/block_cache.h"
+#include "fs/read/read_permit.h"
+#include "fs/read/reads_under_way.h"
+
+namespace cframefs::fs {
+
+class Reply {
+ public:
+  Reply() = default;
+  explicit Reply(ReadPermit&& permit) : own_permit_(std::move(permit)) {}
+  /// A part of a reply that is put together: it is read with the permit of the whole.
+  explicit Reply(ReadPermit& whole) : permit_(&whole) {}
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  ReadPermit& permit() { return *permit_; }
+  /// Of the read that it answers, until it is destroyed: after it has been sent.
+  ReadsUnderWay::Mark& mark() { return mark_; }
+  void clear();
+
+  void add_zeros(std::uint64_t length);
+  /// `bytes` lie in the cell that `pin` holds.
+  void add(BlockCache::Pin pin, codec::ByteView bytes);
+  /// The first `length` bytes of a buffer.
+  void add(Buffer buffer, std::size_t length);
+
+  std::span<const iovec> parts() const { return parts_; }
+  std::uint64_t size() const { return size_; }
+  /// Cuts the reply down to its first `size` bytes.
+  void truncate(std::uint64_t size);
+  /// Copies all parts, one after the other, to `out` (size() bytes).
+  void copy_to(std::uint8_t* out) const;
+  /// Makes one part of many: the kernel takes no reply of more than 1024.
+  void join_many(BufferPool& pool);
+
+ private:
+  void add_part(codec::ByteView bytes);
+
+  ReadPermit own_permit_;  // destroyed after what it let the reply hold
+  ReadPermit* const permit_ = &own_permit_;
+  ReadsUnderWay::Mark mark_;
+  std::vector<iovec> parts_;
+  std::vector<BlockCache::Pin> pins_;
+  std::vector<Buffer> buffers_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace cframefs::fs

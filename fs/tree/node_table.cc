@@ -1,0 +1,242 @@
+#include "fs/tree/node_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fs/util/no_memory.h"
+
+namespace cframefs::fs {
+namespace {
+
+// The memory of fewer nodes is not worth the search for it; and when a quarter of many is left, it has been paid for by
+// the look-ups.
+constexpr std::size_t kManyNodes = 4096;
+constexpr std::size_t kShrunk = 4;
+
+}  // namespace
+
+NodeTable::NodeTable() = default;
+
+void NodeTable::set_root(std::shared_ptr<Node> node) {
+  codec::MutexLock lock(mutex_);
+  places_[kRootNode] = Place{std::move(node), 0, "", 1};
+}
+
+NodeTable::Key NodeTable::key_of(const Node& node) {
+  return {node.device, node.inode.load(std::memory_order_relaxed), node.kind, node.role};
+}
+
+std::shared_ptr<Node> NodeTable::find(NodeId id) const {
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(id);
+  return found == places_.end() ? nullptr : found->second.node;
+}
+
+std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const Probe& probe) {
+  const Key key{probe.status.st_dev, probe.entry_inode, probe.kind, role};
+  codec::MutexLock lock(mutex_);
+  const auto known = by_key_.find(key);
+  if (known == by_key_.end()) return enter_new(key, EntryPlace{parent, name}, probe);
+  const NodeId id = known->second;
+  Place& place = places_.at(id);
+  if (place.parent != parent || place.name != name) {
+    // What may fail for want of memory comes first.
+    std::string new_name = name;
+    by_place_.emplace(std::pair(parent, name), id);
+    unplace(place, id);
+    place.parent = parent;
+    place.name = std::move(new_name);
+  }
+  ++place.lookups;
+  return place.node;
+}
+
+std::uint64_t NodeTable::free_number(std::uint64_t device, std::uint64_t inode) {
+  std::uint64_t number = numbers_.shown(device, inode);
+  if (kept_numbers_.contains(number)) number = numbers_.substitute(device, inode);
+  while (kept_numbers_.contains(number))
+    number = numbers_.fresh();
+  return number;
+}
+
+std::uint64_t NodeTable::number_for(std::uint64_t device, std::uint64_t inode) {
+  codec::MutexLock lock(mutex_);
+  return free_number(device, inode);
+}
+
+/// All of it, or nothing if there is no memory.
+std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const EntryPlace& at, const Probe& probe) {
+  const NodeId id = next_;
+  auto node = std::make_shared<Node>(id, std::get<NodeRole>(key), probe.kind);
+  node->device = probe.status.st_dev;
+  node->shown_inode = free_number(probe.status.st_dev, probe.entry_inode);
+  node->inode = probe.entry_inode;
+  const auto placed = by_place_.emplace(std::pair(at.folder, at.name), id);
+  try {
+    places_.try_emplace(id, Place{node, at.folder, at.name, 1});
+    by_key_.emplace(key, id);
+  } catch (...) {
+    places_.erase(id);
+    by_place_.erase(placed);
+    throw;
+  }
+  ++next_;
+  most_ = std::max(most_, places_.size());
+  return node;
+}
+
+std::shared_ptr<Node> NodeTable::enter_again(NodeId id) {
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(id);
+  if (found == places_.end()) return nullptr;
+  ++found->second.lookups;
+  return found->second.node;
+}
+
+void NodeTable::unplace(const Place& place, NodeId id) {
+  auto [begin, end] = by_place_.equal_range(std::pair(place.parent, place.name));
+  for (auto entry = begin; entry != end; ++entry) {
+    if (entry->second == id) {
+      by_place_.erase(entry);
+      return;
+    }
+  }
+}
+
+bool NodeTable::forget(NodeId id, std::uint64_t lookups) {
+  std::shared_ptr<Node> last;  // destroyed without the lock
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(id);
+  if (found == places_.end() || id == kRootNode) return false;
+  Place& place = found->second;
+  if (place.lookups > lookups) {
+    place.lookups -= lookups;
+    return false;
+  }
+  unplace(place, id);
+  forget_key(id);
+  if (const auto kept = kept_numbers_.find(place.node->shown_inode); kept != kept_numbers_.end() && kept->second == id)
+    kept_numbers_.erase(kept);
+  last = std::move(place.node);
+  places_.erase(found);
+  return true;
+}
+
+bool NodeTable::take_shrunk() {
+  codec::MutexLock lock(mutex_);
+  const std::size_t left = places_.size();
+  if (most_ < kManyNodes || left > most_ / kShrunk) return false;
+  most_ = left;
+  try_in_memory([this]() NO_THREAD_SAFETY_ANALYSIS { places_.rehash(0); });
+  return true;
+}
+
+NodeId NodeTable::parent_of(NodeId id) const {
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(id);
+  return found == places_.end() ? 0 : found->second.parent;
+}
+
+std::vector<NodeId> NodeTable::all() const {
+  codec::MutexLock lock(mutex_);
+  std::vector<NodeId> ids;
+  ids.reserve(places_.size());
+  for (const auto& place : places_)
+    ids.push_back(place.first);
+  return ids;
+}
+
+codec::Result<NodePlace> NodeTable::place_of(NodeId id) const {
+  codec::MutexLock lock(mutex_);
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.parent == 0) return codec::stale("it has no name any more");
+  return NodePlace{found->second.node, found->second.parent, found->second.name};
+}
+
+codec::Result<std::string> NodeTable::path_of(NodeId id) const {
+  codec::MutexLock lock(mutex_);
+  std::string path;
+  // A folder cannot be its own ancestor on disk, but two stale places might say so: the depth is bounded.
+  for (int depth = 0; depth < 4096; ++depth) {
+    auto found = places_.find(id);
+    if (found == places_.end()) return codec::stale("the folder that held it is gone");
+    const Place& place = found->second;
+    if (!place.name.empty()) path = path.empty() ? place.name : place.name + "/" + path;
+    if (id == kRootNode) return path;
+    id = place.parent;
+  }
+  return codec::stale("its folders contain each other");
+}
+
+std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std::string& name) const {
+  codec::MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<Node>> nodes;
+  auto [begin, end] = by_place_.equal_range(std::pair(parent, name));
+  for (auto entry = begin; entry != end; ++entry)
+    nodes.push_back(places_.at(entry->second).node);
+  return nodes;
+}
+
+void NodeTable::forget_key(NodeId id) {
+  auto found = by_key_.find(key_of(*places_.at(id).node));
+  if (found != by_key_.end() && found->second == id) by_key_.erase(found);
+}
+
+std::vector<NodeId> NodeTable::lift(const EntryPlace& from) {
+  std::vector<NodeId> lifted;
+  auto [begin, end] = by_place_.equal_range(std::pair(from.folder, from.name));
+  for (auto entry = begin; entry != end; ++entry)
+    lifted.push_back(entry->second);
+  by_place_.erase(begin, end);
+  for (const NodeId id : lifted) {
+    Place& place = places_.at(id);
+    place.parent = 0;
+    place.name.clear();
+  }
+  return lifted;
+}
+
+void NodeTable::place_at(NodeId id, const EntryPlace& to) {
+  Place& place = places_.at(id);
+  place.parent = to.folder;
+  place.name = to.name;
+  by_place_.emplace(std::pair(to.folder, to.name), id);
+}
+
+void NodeTable::move(const EntryPlace& from, const EntryPlace& to) {
+  codec::MutexLock lock(mutex_);
+  for (const NodeId replaced : lift(to))
+    forget_key(replaced);
+  for (const NodeId moved : lift(from))
+    place_at(moved, to);
+}
+
+void NodeTable::exchange(const EntryPlace& one, const EntryPlace& other) {
+  codec::MutexLock lock(mutex_);
+  const std::vector<NodeId> from_one = lift(one);
+  const std::vector<NodeId> from_other = lift(other);
+  for (const NodeId id : from_one)
+    place_at(id, other);
+  for (const NodeId id : from_other)
+    place_at(id, one);
+}
+
+void NodeTable::remove(const EntryPlace& place, bool other_names) {
+  codec::MutexLock lock(mutex_);
+  for (const NodeId id : lift(place)) {
+    if (!other_names) forget_key(id);
+  }
+}
+
+void NodeTable::rekey(const Node& node, std::uint64_t inode) {
+  codec::MutexLock lock(mutex_);
+  auto found = places_.find(node.id);
+  if (found == places_.end()) return;
+  // What may fail for want of memory comes first.
+  kept_numbers_.try_emplace(node.shown_inode, node.id);
+  forget_key(node.id);
+  found->second.node->inode.store(inode, std::memory_order_relaxed);
+  by_key_[key_of(node)] = node.id;
+}
+
+}  // namespace cframefs::fs

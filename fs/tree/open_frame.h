@@ -1,0 +1,97 @@
+// What the handles of one open frame share: the file that is read, and the write-back while a program writes, and for
+// as long after that as something waits to be committed.
+//
+// Thread safety: internally synchronised. Lock order: its mutex is taken after those of a WriteBack, and nothing is
+// taken under it. Ownership: handles share it; the last one closes the file.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "codec/base/mutex.h"
+#include "frame/io/byte_source.h"
+#include "fs/read/generation.h"
+
+namespace cframefs::fs {
+
+class WriteBack;
+
+class OpenFrame {
+ public:
+  explicit OpenFrame(std::shared_ptr<const frame::Descriptor> file) : file_(std::move(file)) {}
+
+  std::shared_ptr<const frame::Descriptor> file() const {
+    codec::MutexLock lock(mutex_);
+    return file_;
+  }
+  /// Null if no program has the frame open for writing and nothing waits to be committed.
+  std::shared_ptr<WriteBack> write_back() const {
+    codec::MutexLock lock(mutex_);
+    return write_back_;
+  }
+  /// A commit has left this state.
+  void committed(std::shared_ptr<const frame::Descriptor> file, std::shared_ptr<const Generation> generation) {
+    codec::MutexLock lock(mutex_);
+    file_ = std::move(file);
+    generation_ = std::move(generation);
+  }
+
+  /// Held until the last handle is gone.
+  void keep(std::shared_ptr<const void> guard) {
+    codec::MutexLock lock(mutex_);
+    guard_ = std::move(guard);
+  }
+
+  /// One more writer, if there is a write-back already: other programs', or one that waits for a commit.
+  std::shared_ptr<WriteBack> join_writers() {
+    codec::MutexLock lock(mutex_);
+    if (write_back_) ++writers_;
+    return write_back_;
+  }
+  /// The first writer. REQUIRES: there is none. `pin`: held as long as the write-back.
+  void first_writer(std::shared_ptr<WriteBack> write_back, std::shared_ptr<const void> pin) {
+    codec::MutexLock lock(mutex_);
+    write_back_ = std::move(write_back);
+    pin_ = std::move(pin);
+    writers_ = 1;
+  }
+  bool is_last_writer() const {
+    codec::MutexLock lock(mutex_);
+    return writers_ == 1;
+  }
+  bool has_writers() const {
+    codec::MutexLock lock(mutex_);
+    return writers_ > 0;
+  }
+  /// One writer less. The write-back stays, even with the last one, until end_writing().
+  void leave_writers() {
+    codec::MutexLock lock(mutex_);
+    --writers_;
+  }
+  /// Lets go of the write-back, unless there is a writer. Returns whether it did.
+  bool end_writing() {
+    std::shared_ptr<WriteBack> write_back;  // both destroyed without the lock
+    std::shared_ptr<const void> pin;
+    codec::MutexLock lock(mutex_);
+    if (writers_ > 0) return false;
+    write_back_.swap(write_back);
+    pin_.swap(pin);
+    return true;
+  }
+
+  /// Held while the first writer opens its write-back. Taken before Filesystem::changes_.
+  codec::Mutex opening;
+  /// Held while it is decided what becomes of a write-back that its last writer leaves. Taken before those of layers.
+  codec::Mutex leaving;
+
+ private:
+  mutable codec::Mutex mutex_;
+  std::shared_ptr<const void> guard_ GUARDED_BY(mutex_);  // the first, so that it goes last
+  std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
+  std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);  // keeps the last state of a writer alive
+  std::shared_ptr<WriteBack> write_back_ GUARDED_BY(mutex_);
+  std::shared_ptr<const void> pin_ GUARDED_BY(mutex_);
+  unsigned writers_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace cframefs::fs

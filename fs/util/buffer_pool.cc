@@ -1,0 +1,141 @@
+#include "fs/util/buffer_pool.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include <sys/mman.h>
+
+#include "fs/util/no_memory.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kMapped = std::size_t{64} << 10;  // from this capacity on, buffers are mapped
+constexpr std::size_t kPopulated = std::size_t{1} << 20;
+constexpr std::size_t kSmallStep = 64;
+// More than that is not turned over by readers who come and go; it would only lie there.
+constexpr std::size_t kMostIdle = std::size_t{32} << 20;
+
+/// Null if there is no memory.
+std::uint8_t* allocate(std::size_t capacity) {
+  if (capacity >= kMapped) {
+    // Faulted in at once, up to a size that is sure to be filled: one call instead of a fault for each page.
+    const int populate = capacity <= kPopulated ? MAP_POPULATE : 0;
+    void* mapped = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
+    return mapped == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(mapped);
+  }
+  return static_cast<std::uint8_t*>(std::aligned_alloc(kSmallStep, capacity));
+}
+
+void release(std::uint8_t* data, std::size_t capacity) {
+  if (capacity >= kMapped) {
+    munmap(data, capacity);
+  } else {
+    std::free(data);
+  }
+}
+
+}  // namespace
+
+void Buffer::reset() {
+  if (data_ != nullptr) pool_->put(std::exchange(data_, nullptr), capacity_);
+}
+
+std::size_t BufferPool::capacity_for(std::size_t size) {
+  const std::size_t step = size >= kMapped ? kPage : kSmallStep;
+  return size == 0 ? step : (size + step - 1) / step * step;
+}
+
+BufferPool::~BufferPool() {
+  trim(0);
+}
+
+Buffer BufferPool::get(std::size_t size) {
+  const std::size_t capacity = capacity_for(size);
+  {
+    codec::MutexLock lock(mutex_);
+    auto found = idle_.find(capacity);
+    if (found != idle_.end()) {
+      std::uint8_t* data = found->second.back();
+      found->second.pop_back();
+      if (found->second.empty()) idle_.erase(found);
+      idle_bytes_ -= capacity;
+      return Buffer(this, data, size, capacity);
+    }
+  }
+  std::uint8_t* data = allocate(capacity);
+  if (data == nullptr) {
+    relieve();
+    data = allocate(capacity);
+  }
+  if (data == nullptr) throw std::bad_alloc();
+  return Buffer(this, data, size, capacity);
+}
+
+void BufferPool::prepare(std::size_t size) {
+  const std::size_t capacity = capacity_for(size);
+  // Who needs it asks again if there is none.
+  if (std::uint8_t* data = allocate(capacity)) put(data, capacity);
+}
+
+/// What is kept only because it may be wanted again goes.
+void BufferPool::relieve() {
+  if (on_shortage_) on_shortage_();
+  trim(0);
+}
+
+std::size_t BufferPool::idle_bytes() const {
+  codec::MutexLock lock(mutex_);
+  return idle_bytes_;
+}
+
+std::size_t BufferPool::fresh_bytes(std::size_t size) const {
+  const std::size_t capacity = capacity_for(size);
+  codec::MutexLock lock(mutex_);
+  return idle_.contains(capacity) ? 0 : capacity;
+}
+
+void BufferPool::trim(std::size_t keep) {
+  for (;;) {
+    std::uint8_t* data = nullptr;
+    std::size_t capacity = 0;
+    {
+      codec::MutexLock lock(mutex_);
+      if (idle_bytes_ <= keep || idle_.empty()) return;
+      auto largest = std::prev(idle_.end());
+      capacity = largest->first;
+      data = largest->second.back();
+      largest->second.pop_back();
+      if (largest->second.empty()) idle_.erase(largest);
+      idle_bytes_ -= capacity;
+    }
+    release(data, capacity);
+  }
+}
+
+void BufferPool::put(std::uint8_t* data, std::size_t capacity) noexcept {
+  if (!try_in_memory([&] { keep(data, capacity); })) release(data, capacity);
+}
+
+void BufferPool::keep(std::uint8_t* data, std::size_t capacity) {
+  const std::uint64_t most = room_ ? std::min<std::uint64_t>(room_(), kMostIdle) : kMostIdle;
+  {
+    codec::MutexLock lock(mutex_);
+    if (idle_bytes_ + capacity <= most) {
+      auto known = idle_.try_emplace(capacity).first;
+      try {
+        known->second.push_back(data);
+      } catch (...) {
+        if (known->second.empty()) idle_.erase(known);
+        throw;
+      }
+      idle_bytes_ += capacity;
+      return;
+    }
+  }
+  release(data, capacity);
+}
+
+}  // namespace cframefs::fs

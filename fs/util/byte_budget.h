@@ -1,0 +1,83 @@
+// Bounds the memory of decodes under way: compressed bytes and filter scratch, which no cache accounts for, and the
+// cells that are being filled. It bounds how many compute at once, too.
+//
+// Large decodes and small ones have lanes of their own, so that a small one waits for no large one. In each lane they
+// come in the order in which they ask. One that alone is larger than the lane's bound runs when no other of the lane
+// does, so everything gets its turn.
+//
+// Thread safety: internally synchronised. A holder must not ask for a second share (it might wait for itself).
+#pragma once
+
+#include <cstdint>
+
+#include "codec/base/mutex.h"
+
+namespace cframefs::fs {
+
+class ByteBudget {
+ private:
+  struct Lane;
+
+ public:
+  class Share {
+   public:
+    Share(ByteBudget& budget, std::uint64_t bytes) : lane_(budget.lane_of(bytes)), bytes_(bytes) { lane_.take(bytes_); }
+    ~Share() { lane_.give(bytes_); }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+   private:
+    Lane& lane_;
+    std::uint64_t bytes_;
+  };
+
+  /// `bound`: of both lanes together. `decoders`: how many decodes of a lane run at once, at most.
+  ByteBudget(std::uint64_t bound, unsigned decoders)
+      : small_(bound / kSmallShare, decoders), large_(bound - bound / kSmallShare, decoders) {}
+
+ private:
+  static constexpr std::uint64_t kSmallShare = 5;
+  static constexpr std::uint64_t kLargeBytes = std::uint64_t{4} << 20;
+
+  struct Lane {
+    Lane(std::uint64_t lane_bound, unsigned lane_most) : bound(lane_bound), most(lane_most) {}
+    void take(std::uint64_t bytes) {
+      codec::MutexLock lock(mutex);
+      const std::uint64_t ticket = tickets++;
+      while (ticket != next || !has_room(bytes))
+        changed.wait(mutex);
+      ++next;
+      ++running;
+      used += bytes;
+      if (next != tickets) changed.notify_all();
+    }
+    void give(std::uint64_t bytes) {
+      bool is_waited_for = false;
+      {
+        codec::MutexLock lock(mutex);
+        --running;
+        used -= bytes;
+        is_waited_for = next != tickets;
+      }
+      if (is_waited_for) changed.notify_all();
+    }
+    bool has_room(std::uint64_t bytes) const REQUIRES(mutex) {
+      return running == 0 || (running < most && used + bytes <= bound);
+    }
+
+    const std::uint64_t bound;
+    const unsigned most;
+    codec::Mutex mutex;
+    codec::Condition changed;
+    std::uint64_t used GUARDED_BY(mutex) = 0;
+    unsigned running GUARDED_BY(mutex) = 0;
+    std::uint64_t tickets GUARDED_BY(mutex) = 0;
+    std::uint64_t next GUARDED_BY(mutex) = 0;  // of the ticket that comes next
+  };
+  Lane& lane_of(std::uint64_t bytes) { return bytes > kLargeBytes ? large_ : small_; }
+
+  Lane small_;
+  Lane large_;
+};
+
+}  // namespace cframefs::fs

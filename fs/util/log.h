@@ -1,0 +1,35 @@
+// The log of the daemon: lines to stderr in the foreground, to syslog in the background. What could break a line or
+// steer a terminal, in a name for instance, is written as \xNN.
+//
+// Thread safety: all functions may be called at once, after log_to().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+
+#include "codec/base/error.h"
+#include "codec/base/mutex.h"
+
+namespace cframefs::fs {
+
+enum class LogTarget : std::uint8_t { standard_error, syslog };
+
+/// Chooses where lines go; `debug` lets log_debug() lines through.
+void log_to(LogTarget target, bool debug);
+void log_debug(const std::string& line);
+void log_warning(const std::string& line);
+void log_error(const std::string& line);
+
+/// Logs each distinct line once, so that a program that keeps reading a damaged chunk does not fill the disk. What it
+/// remembers is bounded: when full it starts over.
+class OnceLog {
+ public:
+  void error(const codec::Error& error);
+
+ private:
+  codec::Mutex mutex_;
+  std::unordered_set<std::string> seen_ GUARDED_BY(mutex_);
+};
+
+}  // namespace cframefs::fs

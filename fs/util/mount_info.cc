@@ -1,0 +1,138 @@
+#include "fs/util/mount_info.h"
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string_view>
+
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cframefs::fs {
+namespace {
+
+// Headers of before Linux 6.8 do not have it.
+constexpr unsigned kUniqueId = 0x4000;  // STATX_MNT_ID_UNIQUE
+// From the kernel's memory: no request goes to the mount.
+constexpr int kWithoutAsking = 0x4000;  // AT_STATX_DONT_SYNC
+
+/// A path as mountinfo(5) writes it.
+std::string escape_blanks(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) {
+    switch (c) {
+      case ' ':
+        escaped += "\\040";
+        break;
+      case '\t':
+        escaped += "\\011";
+        break;
+      case '\n':
+        escaped += "\\012";
+        break;
+      case '\\':
+        escaped += "\\134";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+/// statx(2) alone would wait for an answer on kernels that know the flag no better than the number; 0 there.
+std::uint64_t unique_id_of(int directory, const char* path, int flags) {
+  // The C library's own declaration clashes with the kernel's header.
+  struct statx about {};
+  if (syscall(SYS_statx, AT_FDCWD, "/", kWithoutAsking, kUniqueId, &about) != 0 || (about.stx_mask & kUniqueId) == 0)
+    return 0;
+  about = {};
+  if (syscall(SYS_statx, directory, path, flags | kWithoutAsking, kUniqueId, &about) != 0) return 0;
+  return (about.stx_mask & kUniqueId) != 0 ? about.stx_mnt_id : 0;
+}
+
+struct Line {
+  MountIdentity mount;
+  std::string place;
+};
+
+std::optional<Line> parse(const std::string& text) {
+  if (text.find(" - fuse.cframefs ") == std::string::npos) return {};
+  std::istringstream fields(text);
+  Line line;
+  std::string parent;
+  std::string root;
+  char colon = 0;
+  fields >> line.mount.id >> parent >> line.mount.device_major >> colon >> line.mount.device_minor >> root >>
+      line.place;
+  if (!fields) return {};
+  return line;
+}
+
+void each_mount(const std::function<void(const Line&)>& look) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string text; std::getline(mounts, text);) {
+    if (const auto line = parse(text)) look(*line);
+  }
+}
+
+/// Whether there is a mount with this number that is never used again.
+bool exists(std::uint64_t unique_id) {
+  // Of Linux 6.8, as the numbers are; headers of before do not have them.
+  constexpr long kStatMount = 457;
+  struct Request {
+    std::uint32_t size = 24;
+    std::uint32_t spare = 0;
+    std::uint64_t id = 0;
+    std::uint64_t what = 0;  // nothing but an answer
+  } request;
+  request.id = unique_id;
+  std::array<std::uint64_t, 128> answer{};
+  return syscall(kStatMount, &request, answer.data(), sizeof answer, 0) == 0 || errno != ENOENT;
+}
+
+/// The number of the mount that an open file belongs to; 0 if it cannot be told.
+std::uint64_t mount_of(int fd) {
+  std::ifstream about("/proc/self/fdinfo/" + std::to_string(fd));
+  for (std::string word; about >> word;) {
+    std::uint64_t id = 0;
+    if (word == "mnt_id:" && about >> id) return id;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string device_numbers(const MountIdentity& mount) {
+  return std::to_string(mount.device_major) + ":" + std::to_string(mount.device_minor);
+}
+
+std::optional<MountIdentity> mount_at(const std::string& mountpoint) {
+  const std::string wanted = escape_blanks(mountpoint);
+  std::optional<MountIdentity> found;
+  each_mount([&](const Line& line) {
+    if (line.place == wanted) found = line.mount;
+  });
+  if (found) found->unique_id = unique_id_of(AT_FDCWD, mountpoint.c_str(), AT_SYMLINK_NOFOLLOW);
+  return found;
+}
+
+bool is_mounted(const MountIdentity& mount) {
+  if (mount.unique_id != 0) return exists(mount.unique_id);
+  bool found = false;
+  each_mount([&](const Line& line) {
+    found = found || (line.mount.id == mount.id && device_numbers(line.mount) == device_numbers(mount));
+  });
+  return found;
+}
+
+bool lies_on(int fd, const MountIdentity& mount) {
+  if (mount_of(fd) != mount.id) return false;
+  return mount.unique_id == 0 || unique_id_of(fd, "", AT_EMPTY_PATH) == mount.unique_id;
+}
+
+}  // namespace cframefs::fs

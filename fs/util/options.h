@@ -1,0 +1,63 @@
+// The options of a mount, with their defaults, in one plain struct. Parsed in tools/cframefs/mount_options.cc.
+//
+// Sizes are bytes. Thread safety: plain values, fixed once the mount serves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frame/array/array_view.h"
+
+namespace cframefs::fs {
+
+enum class Names : std::uint8_t { strip, keep };
+using ArrayView = frame::ArrayForm;
+enum class Detect : std::uint8_t { suffix, content };
+
+inline constexpr double kFolderTimeout = 1.0;  // seconds
+
+struct MountOptions {
+  std::string source;      // folder, or one frame file
+  std::string mountpoint;  // folder; or a regular file when source is one file
+
+  bool read_only = false;
+  bool no_access_times = false;  // reads leave those of the source alone (noatime)
+  Names names = Names::strip;
+  ArrayView b2nd = ArrayView::npy;
+  Detect detect = Detect::suffix;
+  std::uint64_t offset = 0;                 // where the frame starts in a single-file source
+  bool old_bitshuffle = false;              // frames of 2.0.0-beta.3 to beta.5 are of beta.3 or beta.4
+  std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: as fs/util/memory_limits.h says
+  std::optional<std::uint64_t> readahead;   // how far ahead a sequential reader is decoded; none: by workers; 0: off
+  unsigned workers = 0;                     // decoding threads, that of the reader among them; 0: one per CPU
+  bool statistics = false;                  // serve the folder .cframefs
+
+  // For files created in the mount.
+  std::string codec = "zstd";
+  int clevel = 5;
+  std::string filter = "shuffle";
+  std::uint32_t typesize = 0;                // 0: auto
+  std::uint64_t chunksize = 0;               // 0: auto
+  std::uint64_t blocksize = 0;               // 0: auto
+  std::optional<std::uint64_t> dirty_limit;  // none: as fs/util/memory_limits.h says
+  double commit_interval = 5.0;              // seconds
+  double lock_patience = 5.0;  // seconds that a request waits for a frame that another program has locked; fixed
+  bool writeback = false;      // the kernel's write-back cache
+
+  // How long, in seconds, the kernel may believe names and attributes where changes are watched for. None: folders for
+  // kFolderTimeout, files not at all. A number holds for both; then a change behind the mount shows a moment later,
+  // when it has been reported, instead of at the next call.
+  std::optional<double> attr_timeout;
+  std::optional<double> entry_timeout;
+
+  bool foreground = false;
+  bool debug = false;  // implies foreground
+  bool single_thread = false;
+
+  // Mount options that libfuse or the kernel understand, passed on as they are ("allow_other", "fsname=x").
+  std::vector<std::string> fuse_options;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,77 @@
+// Memory for stored chunks that copies hold between reading and committing them: a bound for all copies together.
+//
+// A copy waits for its part while others hold the memory: few large parts one after the other cost small requests less
+// than many small ones at once. But it does not depend on the others, whose sources may not answer: once none has taken
+// its part or returned any for kPatience, it goes on with what is left, which may be nothing; then it holds one chunk.
+//
+// Thread safety: internally synchronised. Ownership: shares must not outlive it. Units: bytes. Errors: none.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "codec/base/mutex.h"
+
+namespace cframefs::fs {
+
+class CopyMemory {
+ public:
+  static constexpr std::chrono::milliseconds kPatience{100};
+
+  class Share {
+   public:
+    /// Takes `wanted` bytes of `all`, or what is left of them.
+    Share(CopyMemory& memory, std::uint64_t all, std::uint64_t wanted)
+        : memory_(memory), all_(all), bytes_(memory.take(all, std::min(wanted, all))) {}
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+    ~Share() { memory_.settle(all_, bytes_, 0); }
+    std::uint64_t bytes() const { return bytes_; }
+    /// The copy holds so much, which may be a chunk more than its part.
+    void settle(std::uint64_t bytes) {
+      memory_.settle(all_, bytes_, bytes);
+      bytes_ = bytes;
+    }
+
+   private:
+    CopyMemory& memory_;
+    const std::uint64_t all_;
+    std::uint64_t bytes_;
+  };
+
+  std::uint64_t held() const {
+    codec::MutexLock lock(mutex_);
+    return held_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::uint64_t take(std::uint64_t all, std::uint64_t wanted) {
+    codec::MutexLock lock(mutex_);
+    const auto left = [&]() REQUIRES(mutex_) { return all - std::min(all, held_); };
+    while (left() < wanted && Clock::now() < moved_at_ + kPatience)
+      returned_.wait_for(mutex_, kPatience);
+    const std::uint64_t taken = std::min(wanted, left());
+    held_ += taken;
+    if (taken == wanted) moved_at_ = Clock::now();
+    return taken;
+  }
+  void settle(std::uint64_t all, std::uint64_t before, std::uint64_t now) {
+    {
+      codec::MutexLock lock(mutex_);
+      held_ += now - before;
+      // What copies return that went on without a part makes no room.
+      if (now < before && held_ < all) moved_at_ = Clock::now();
+    }
+    if (now < before) returned_.notify_all();
+  }
+
+  mutable codec::Mutex mutex_;
+  codec::Condition returned_;
+  Clock::time_point moved_at_ GUARDED_BY(mutex_);  // when something was last taken or returned
+  std::uint64_t held_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,221 @@
+#include "fs/write/flusher.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fs/util/no_memory.h"
+
+namespace cframefs::fs {
+namespace {
+
+// How often ages are looked at, at least, while something is dirty.
+constexpr std::chrono::milliseconds kTick(500);
+constexpr std::chrono::milliseconds kShortestTick(10);
+// The first pause after a commit that failed; each is twice the one before. Locks are held for a short time, as a rule.
+constexpr std::chrono::milliseconds kFirstPause(500);
+constexpr std::chrono::milliseconds kLongestPause(30'000);
+constexpr std::chrono::milliseconds kLongestPauseForLock(2'000);
+
+}  // namespace
+
+void Flusher::start() {
+  {
+    codec::MutexLock lock(mutex_);
+    running_ = true;
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+void Flusher::stop() {
+  {
+    codec::MutexLock lock(mutex_);
+    running_ = false;
+  }
+  woken_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Flusher::add(const std::shared_ptr<WriteBack>& file) {
+  codec::MutexLock lock(mutex_);
+  std::erase_if(entries_, [](const Entry& entry) { return entry.file.expired(); });
+  entries_.push_back({file, nullptr, nullptr, {}, {}});
+}
+
+void Flusher::note_dirty() {
+  // The file is dirty already: either this sees that the thread is about to sleep, or the thread sees the file.
+  if (!sleeps_.exchange(false)) return;
+  { codec::MutexLock lock(mutex_); }
+  woken_.notify_all();
+}
+
+void Flusher::keep(const std::shared_ptr<WriteBack>& file, Attempt attempt) {
+  codec::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.file.lock() != file) continue;
+    entry.kept = file;
+    entry.attempt.swap(attempt);  // what there was is destroyed without the lock
+  }
+}
+
+void Flusher::let_go(const std::shared_ptr<WriteBack>& file) {
+  Entry gone;  // destroyed without the lock
+  codec::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.kept != file) continue;
+    gone.kept = std::exchange(entry.kept, nullptr);
+    gone.attempt = std::exchange(entry.attempt, nullptr);
+  }
+}
+
+void Flusher::wake() {
+  {
+    codec::MutexLock lock(mutex_);
+    if (much_) return;
+    much_ = true;
+  }
+  woken_.notify_all();
+}
+
+/// Those that have not failed just now.
+std::vector<Flusher::Work> Flusher::files(Time now) {
+  std::vector<Work> found;
+  codec::MutexLock lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (now < entry.not_before) continue;
+    if (auto file = entry.file.lock()) found.push_back({std::move(file), entry.attempt});
+  }
+  return found;
+}
+
+/// Those that are kept, or too old.
+std::vector<Flusher::Work> Flusher::due_files() {
+  const Time now = shared_.clock();
+  std::vector<Work> due = files(now);
+  std::erase_if(due, [&](const Work& work) {
+    const auto oldest = work.file->oldest_dirty();
+    return !work.attempt && (!oldest || now - *oldest < shared_.interval);
+  });
+  return due;
+}
+
+/// When it is tried again.
+void Flusher::note(const Work& work, const codec::Result<void>& done) {
+  if (!done && done.error().sys == EAGAIN) return;
+  codec::MutexLock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.file.lock() != work.file) continue;
+    if (done) {
+      entry.pause = std::chrono::milliseconds(0);
+    } else {
+      const auto longest = done.error().sys == EBUSY ? kLongestPauseForLock : kLongestPause;
+      entry.pause = std::clamp(2 * entry.pause, kFirstPause, longest);
+      entry.not_before = shared_.clock() + entry.pause;
+    }
+  }
+}
+
+void Flusher::commit_due() {
+  for (const Work& work : due_files()) {
+    const auto done = work.file->commit_in_background(WriteBack::Extent::all, work.attempt != nullptr);
+    note(work, done);
+    if (work.attempt) work.attempt(done);
+  }
+}
+
+void Flusher::commit_largest(std::uint64_t most) {
+  // What is being committed already will be gone.
+  std::uint64_t going = 0;
+  const auto is_enough = [&] { return shared_.dirty_bytes.load(std::memory_order_relaxed) <= capped_sum(most, going); };
+  std::vector<std::pair<std::uint64_t, Work>> sizes;
+  for (Work& work : files(shared_.clock())) {
+    if (const std::uint64_t bytes = work.file->dirty_bytes(); bytes > 0) sizes.emplace_back(bytes, std::move(work));
+  }
+  std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [bytes, work] : sizes) {
+    const auto before = work.file->generation();
+    auto done = work.file->commit_in_background(WriteBack::Extent::complete);
+    // A stream goes on in the chunk that it is filling, unless room is wanted and there is nothing else to commit.
+    if (done && !is_enough() && work.file->generation() == before) {
+      done = work.file->commit_in_background(WriteBack::Extent::all);
+    }
+    if (!done && done.error().sys == EAGAIN) going += bytes;
+    note(work, done);
+    if (is_enough()) return;
+  }
+}
+
+bool Flusher::is_any_dirty() {
+  std::vector<std::shared_ptr<WriteBack>> open;  // looked at without the lock
+  {
+    codec::MutexLock lock(mutex_);
+    open.reserve(entries_.size());
+    for (const Entry& entry : entries_) {
+      if (entry.kept) return true;
+      if (auto file = entry.file.lock()) open.push_back(std::move(file));
+    }
+  }
+  return !std::all_of(open.begin(), open.end(), [](const auto& file) { return file->is_clean(); });
+}
+
+bool Flusher::pause(bool& much) {
+  // Said before the files are looked at: see note_dirty().
+  sleeps_ = true;
+  bool is_dirty = true;  // if there is no memory to look
+  try_in_memory([&] { is_dirty = is_any_dirty(); });
+  const std::chrono::milliseconds tick = std::clamp(shared_.interval / 4, kShortestTick, kTick);
+  codec::MutexLock lock(mutex_);
+  if (is_dirty) {
+    sleeps_ = false;  // it wakes in time by itself
+    if (running_ && !much_) woken_.wait_for(mutex_, tick);
+  } else {
+    while (running_ && !much_ && sleeps_)
+      woken_.wait(mutex_);
+  }
+  sleeps_ = false;
+  much = much_;
+  return running_;
+}
+
+void Flusher::run() {
+  bool much = false;
+  while (pause(much)) {
+    // Without memory everything stays dirty until the next time.
+    try_in_memory([&] { commit_due(); });
+    if (!much) continue;
+    try_in_memory([&] { commit_largest(shared_.dirty_limit / 4); });
+    codec::MutexLock lock(mutex_);
+    much_ = false;
+  }
+}
+
+void Flusher::commit_all(const Lost& lost) {
+  std::vector<Work> all;
+  until_there_is_memory([&] { all = files(Time::max()); });
+  const auto commit = [&](const Work& work, WriteBack::Wait wait) {
+    auto done = or_no_memory([&] {
+      auto committed = work.file->commit(frame::Durability::durable, WriteBack::Extent::all, wait);
+      return committed ? work.file->check_whole() : committed;
+    });
+    if (!done && (wait != WriteBack::Wait::none || done.error().sys != EBUSY)) lost(*work.file, done.error());
+    return done.has_value() || done.error().sys != EBUSY;
+  };
+  for (const Work& work : all)
+    try_in_memory([&] { static_cast<void>(work.file->open_again()); });
+  // None waits for another one's lock, and all together no longer than one request would.
+  std::vector<Work> left;
+  until_there_is_memory([&] { left = all; });
+  const auto until = std::chrono::steady_clock::now() + shared_.lock_patience;
+  while (true) {
+    std::erase_if(left, [&](const Work& work) { return commit(work, WriteBack::Wait::none); });
+    if (left.empty() || std::chrono::steady_clock::now() >= until) break;
+    // Each attempt encodes what it is to commit.
+    std::this_thread::sleep_for(std::min(shared_.lock_patience / 4, kTick));
+  }
+  for (const Work& work : left)
+    commit(work, WriteBack::Wait::past_lock);
+  for (const Work& work : all)
+    let_go(work.file);
+}
+
+}  // namespace cframefs::fs

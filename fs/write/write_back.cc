@@ -1,0 +1,417 @@
+// The programs' side of a write-back: changing the layers. Reading them is write_back_view.cc, holes are
+// write_back_holes.cc; the disk's side is write_back_commit.cc.
+#include "fs/write/write_back.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <sys/stat.h>
+
+namespace cframefs::fs {
+namespace {
+
+// A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
+constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
+constexpr std::uint64_t kFirstCommit = std::uint64_t{4} << 20;
+constexpr std::uint64_t kStreamShare = 4;
+// A write that takes more than this part of what may be dirty is taken in parts.
+constexpr std::uint64_t kWriteShare = 16;
+// Larger chunks than may be dirty are written nevertheless up to this.
+constexpr std::uint64_t kLeastWritable = std::uint64_t{64} << 20;
+// Chunks that may wait to be encoded before the programs that fill them have to help.
+constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
+// A chunk with more scattered pieces than these is read and held whole.
+constexpr std::size_t kMostPieces = 64;
+// When too much is dirty, a file of which no more than this is may still take a share of the limit.
+constexpr std::uint64_t kLittleDirty = std::uint64_t{4} << 20;
+constexpr std::uint64_t kReserveShare = 8;
+
+}  // namespace
+
+std::uint64_t WriteBack::size() {
+  codec::MutexLock lock(mutex_);
+  return dirty_.size();
+}
+
+std::optional<struct timespec> WriteBack::dirty_since_write() {
+  codec::MutexLock lock(mutex_);
+  if (!committing_ && !is_dirty()) return std::nullopt;
+  write_time_shown_ = true;
+  return last_write_;
+}
+
+std::optional<std::chrono::steady_clock::time_point> WriteBack::oldest_dirty() {
+  codec::MutexLock lock(mutex_);
+  return oldest_;
+}
+
+bool WriteBack::is_clean() {
+  codec::MutexLock lock(mutex_);
+  return !oldest_ && !committing_;
+}
+
+std::uint64_t WriteBack::dirty_bytes() {
+  codec::MutexLock lock(mutex_);
+  return dirty_.footprint();
+}
+
+WriteBack::Uncommitted WriteBack::uncommitted() {
+  codec::MutexLock lock(mutex_);
+  Uncommitted held{0, named_};
+  const auto add = [&held](const DirtyLayer& layer) {
+    for (const auto& [number, chunk] : layer.chunks())
+      held.bytes += layer.length_of(number);
+    for (const auto& [begin, end] : layer.zeros().runs()) {
+      const std::uint64_t from = static_cast<std::uint64_t>(begin) * layer.chunksize();
+      held.bytes += std::min(static_cast<std::uint64_t>(end) * layer.chunksize(), layer.size()) - from;
+    }
+    for (const auto& [number, patches] : layer.patches())
+      held.bytes += patches->written();
+  };
+  add(dirty_);
+  if (committing_) add(*committing_);
+  return held;
+}
+
+std::shared_ptr<const Generation> WriteBack::generation() {
+  codec::MutexLock lock(mutex_);
+  return generation_;
+}
+
+void WriteBack::look(const Look& at) {
+  codec::MutexLock lock(mutex_);
+  at(generation_, identity_);
+}
+
+bool WriteBack::owns(const frame::Identity& identity) {
+  codec::MutexLock lock(mutex_);
+  return busy_ || identity == identity_;
+}
+
+bool WriteBack::is_committing() {
+  codec::MutexLock lock(mutex_);
+  return busy_;
+}
+
+std::uint64_t WriteBack::size_below() const {
+  return committing_ ? committing_->size() : generation_->view().size();
+}
+
+codec::Result<void> WriteBack::check_usable() {
+  if (stale_) return codec::stale("another program changed the frame under what was written and not committed");
+  return {};
+}
+
+codec::Result<void> WriteBack::check_readable() {
+  if (!stale_) return {};
+  const auto disk = identity_on_disk();
+  return disk && has_same_content(*disk) ? codec::Result<void>() : check_usable();
+}
+
+void WriteBack::note_dirty() {
+  write_time_shown_ = false;
+  clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
+  if (oldest_) return;
+  oldest_ = shared_.clock();
+  shared_.became_dirty();
+}
+
+bool WriteBack::has_same_content(const frame::Identity& disk) const {
+  // Another time of change alone: mode, owner or links.
+  frame::Identity same = disk;
+  same.ctime_ns = identity_.ctime_ns;
+  return same == identity_;
+}
+
+codec::Result<void> WriteBack::follow() {
+  {
+    codec::MutexLock lock(mutex_);
+    if (stale_ || may_change_file()) return check_usable();
+    auto disk = identity_on_disk();
+    if (!disk) return codec::Failure(disk.error());
+    if (*disk == identity_) return {};
+    if (has_same_content(*disk)) {
+      note_identity(*disk);
+      return {};
+    }
+    if (busy_) {
+      // What is being committed lies over a state that is gone.
+      stale_ = true;
+      return check_usable();
+    }
+  }
+  return reload();
+}
+
+bool WriteBack::is_stale() {
+  static_cast<void>(follow());
+  codec::MutexLock lock(mutex_);
+  return stale_;
+}
+
+codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
+  const auto used = [this] { return shared_.dirty_bytes.load(std::memory_order_relaxed); };
+  // As much again may be taken by encoded chunks of a commit.
+  const std::uint64_t bound = shared_.dirty_limit / 2;
+  if (used() + bytes > bound / 2) shared_.wake();
+  if (used() + bytes <= bound) return {};
+  // A little for each file that has little, so that its program does not wait for the commit of another one's much.
+  const std::uint64_t reserve = shared_.dirty_limit / kReserveShare;
+  const std::uint64_t little = std::min(kLittleDirty, reserve / 2);
+  if (used() + bytes <= bound + reserve && dirty_bytes() + bytes <= little) return {};
+  const auto before = generation();
+  const auto is_enough = [&] { return used() + bytes <= bound || generation() != before; };
+  shared_.make_room(bound - std::min(bytes, bound));
+  if (is_enough()) return {};
+  {
+    // Another thread may be at it: what it leaves is little, and would be stored twice.
+    const std::lock_guard commits(commit_mutex_);
+  }
+  if (is_enough()) return {};
+  // What cannot be committed is kept; but there is an end to what is taken besides.
+  auto done = commit(frame::Durability::ordered, Extent::complete, Wait::lock);
+  if (done && used() + bytes > shared_.dirty_limit) done = commit(frame::Durability::ordered, Extent::all, Wait::lock);
+  return done;
+}
+
+/// How many bytes are taken at once: where chunks are small the memory that one write takes is not what it says.
+std::uint64_t WriteBack::most_at_once() {
+  codec::MutexLock lock(mutex_);
+  const std::uint64_t chunk = dirty_.chunksize();
+  return std::max<std::uint64_t>(shared_.dirty_limit / kWriteShare / (chunk + DirtyChunk::kOverhead), 1) * chunk;
+}
+
+codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes,
+                                              ChangePermit& permit, Changer by) {
+  shared_.statistics.writes.fetch_add(1, std::memory_order_relaxed);
+  shared_.statistics.bytes_taken.fetch_add(bytes.size(), std::memory_order_relaxed);
+  std::optional<std::uint64_t> first;
+  do {
+    const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), most_at_once()));
+    const auto done = write_part_of(place, part, permit, by);
+    if (!done) return done;
+    if (!first) first = *done;
+    if (place) *place += part.size();
+    bytes = bytes.subspan(part.size());
+  } while (!bytes.empty());
+  return *first;
+}
+
+codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_t> place, codec::ByteView bytes,
+                                                      ChangePermit& permit, Changer by) {
+  if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
+  if (auto followed = follow(); !followed) return codec::Failure(followed.error());
+  codec::Result<std::uint64_t> done;
+  std::uint64_t chunksize = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    wait_for_copy();
+    if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
+    chunksize = dirty_.chunksize();
+    const std::uint64_t at = place.value_or(dirty_.size());
+    const std::uint64_t before = dirty_.size();
+    done = array_ ? write_array(at, bytes) : write_locked(at, bytes, permit);
+    // A write that completes what another one has begun leaves nothing to be told.
+    if (array_ && (dirty_.size() != before || capped_sum(at, bytes.size()) >= before)) changed_by_ = by;
+  }
+  permit.end();
+  const std::uint64_t most = kMostWaiting / (chunksize + DirtyChunk::kOverhead);
+  shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(most, 2)));
+  return done;
+}
+
+/// Its bytes are there and likely to stay as they are: there is no need to wait with encoding it.
+void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
+  filled_bytes_ += dirty_.chunksize();
+  if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
+  // The first commit finds out with which parameters, so that it should not be long in coming.
+  const std::uint64_t most = early_parameters_ ? kStreamCommit : kFirstCommit;
+  if (filled_bytes_ >= std::min(most, shared_.dirty_limit / 2 / kStreamShare)) shared_.wake();
+}
+
+codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
+  if (array_) return {};  // asked already, and held against its own chunks
+  constexpr auto kMostChunks = static_cast<std::uint64_t>(frame::IndexEncoder::kMaxEntries);
+  if (size > 0 && (size - 1) / dirty_.chunksize() >= kMostChunks) return codec::io_error(EFBIG, "write");
+  return {};
+}
+
+/// A commit holds a chunk whole that it changes in part. `length`: of the chunk.
+codec::Result<void> WriteBack::check_chunk(std::uint64_t length) const {
+  const std::uint64_t most = std::max(shared_.dirty_limit, kLeastWritable);
+  if (length <= most) return {};
+  codec::Error error = codec::io_error(EFBIG, "write").value();
+  error.reason = "chunk of " + std::to_string(length) + " bytes where " + std::to_string(most) +
+                 " may be held: a larger dirty_limit is needed";
+  return codec::Failure(std::move(error));
+}
+
+codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec::ByteView bytes, ChangePermit& permit) {
+  if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  const std::uint64_t end = capped_sum(place, bytes.size());
+  if (auto fits = check_size(end); !fits) return codec::Failure(fits.error());
+  const std::uint64_t chunksize = dirty_.chunksize();
+  for (std::uint64_t at = place; at < end;) {
+    const std::uint64_t from = at % chunksize;
+    const std::uint64_t step = std::min(end - at, chunksize - from);
+    const auto number = static_cast<std::int64_t>(at / chunksize);
+    if (auto done = write_part(number, from, bytes.subspan(at - place, step), permit); !done) {
+      return codec::Failure(done.error());
+    }
+    dirty_.touch(at);
+    last_touched_ = number;
+    note_dirty();
+    at += step;
+  }
+  return place;
+}
+
+/// Writes what goes into one chunk: as a patch where the rest of the chunk would have to be read.
+codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes,
+                                          ChangePermit& permit) {
+  const std::uint64_t chunksize = dirty_.chunksize();
+  const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize;
+  const std::uint64_t to = from + bytes.size();
+  const std::uint64_t held =
+      array_ && array_->is_flat() ? array_->chunk_bytes() : std::max(dirty_.length_of(number), to);
+  if (auto fits = check_chunk(held); !fits) return fits;
+  // What is written to an array is put together by its commit; its pieces are no chunks.
+  const bool lacks_rest = !array_ && dirty_.find(number) == nullptr && begin < dirty_.kept();
+  if (lacks_rest && (from != 0 || to < dirty_.length_of(number))) {
+    const ChunkPatches& patches = dirty_.patch(number, from, bytes, shared_.dirty_bytes);
+    dirty_.grow(begin + to);
+    const bool covered = patches.covers(chunksize);
+    if (!covered && patches.pieces().size() <= kMostPieces) return {};
+    // What is written is there. The rest of the chunk may have to be waited for.
+    permit.end();
+    auto chunk = assemble(number);
+    if (!chunk) return codec::Failure(chunk.error());
+    if (covered && (*chunk)->note_written(0, chunksize)) chunk_filled(*dirty_.find(number));
+    return permit.begin();
+  }
+  auto chunk = chunk_to_write(number, from, to);
+  if (!chunk) return codec::Failure(chunk.error());
+  std::memcpy((*chunk)->bytes().data() + from, bytes.data(), bytes.size());
+  dirty_.grow(begin + to);
+  if (!array_ && (*chunk)->note_written(from, to)) chunk_filled(*dirty_.find(number));
+  return {};
+}
+
+DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
+  return std::make_shared<DirtyChunk>(shared_.route.pool(), size, shared_.dirty_bytes);
+}
+
+/// The chunk, which holds its bytes before `to`; those of [from, to) are to be written now.
+codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
+  const DirtyLayer::Chunk* known = dirty_.find(number);
+  const auto hold = [from, to, is_array = array_.has_value()](DirtyChunk& chunk) {
+    chunk.hold(from, to);
+    if (is_array) chunk.hold(chunk.size(), chunk.size());  // its pieces are taken as they are
+    return &chunk;
+  };
+  if (known != nullptr && *known) return hold(dirty_.to_change(number));
+  if (known == nullptr && (from != 0 || to < dirty_.length_of(number))) {
+    auto assembled = assemble(number);
+    return assembled ? codec::Result<DirtyChunk*>(hold(**assembled)) : assembled;
+  }
+  const DirtyLayer::Chunk zeros = new_chunk(dirty_.chunksize());
+  hold(*zeros);
+  dirty_.put(number, zeros);
+  return zeros.get();
+}
+
+/// The whole chunk as programs see it, of patches and what lies below.
+codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
+  const DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
+  const std::uint64_t valid = dirty_.length_of(number);
+  const std::uint64_t begin = static_cast<std::uint64_t>(number) * dirty_.chunksize();
+  chunk->hold(0, valid);
+  if (auto read = copy_view(begin, chunk->bytes().first(valid)); !read) return codec::Failure(read.error());
+  dirty_.put(number, chunk);
+  return chunk.get();
+}
+
+void WriteBack::touch() {
+  std::shared_ptr<const frame::Descriptor> file;
+  {
+    codec::MutexLock lock(mutex_);
+    if (dirty_.differs_from(size_below())) {
+      clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
+      return;
+    }
+    file = file_;
+  }
+  // Times of a file that belongs to another user cannot be set.
+  static_cast<void>(change_file([&] {
+    return shared_.files.set_times(file->fd(), {{{0, UTIME_OMIT}, {0, UTIME_NOW}}});
+  }));
+}
+
+void WriteBack::note_times(const struct timespec& modified) {
+  if (modified.tv_nsec == UTIME_OMIT) return;
+  codec::MutexLock lock(mutex_);
+  write_time_shown_ = true;
+  if (modified.tv_nsec == UTIME_NOW) {
+    clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);
+  } else {
+    last_write_ = modified;
+  }
+}
+
+codec::Result<void> WriteBack::resize(std::uint64_t size, Changer by) {
+  if (auto followed = follow(); !followed) return followed;
+  auto changed = change_size(size, by);
+  if (!changed) return codec::Failure(changed.error());
+  if (!*changed) touch();
+  return {};
+}
+
+codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
+  codec::MutexLock lock(mutex_);
+  wait_for_copy();
+  if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  const std::uint64_t before = dirty_.size();
+  if (array_) {
+    const auto allowed = array_->check_resize(size, before);
+    changed_by_ = by;
+    awaits_head_ = size == 0 && array_->head_bytes() > 0;
+    if (!allowed && size == 0 && array_->head_bytes() > 0) {
+      // What makes another array of it comes next, or nothing does.
+      awaits_array_ = true;
+      return {};
+    }
+    if (!allowed) return codec::Failure(allowed.error());
+    size = *allowed;
+  }
+  if (auto fits = check_size(size); !fits) return codec::Failure(fits.error());
+  if (size == before) return false;
+  // The chunk in which the shorter of the two ends is stored anew, unless it is zeros.
+  const std::uint64_t edge = std::min(size, before);
+  const auto number = static_cast<std::int64_t>(edge / dirty_.chunksize());
+  if (!array_ && edge % dirty_.chunksize() != 0 && !shows_zeros(number, number + 1)) {
+    const std::uint64_t begin = edge - edge % dirty_.chunksize();
+    if (auto fits = check_chunk(std::min(dirty_.chunksize(), std::max(size, before) - begin)); !fits) {
+      return codec::Failure(fits.error());
+    }
+  }
+  dirty_.resize(size);
+  note_dirty();
+  note_head(before);
+  // Without anything left to commit, no commit leaves the time of this change.
+  return is_dirty();
+}
+
+std::optional<bool> WriteBack::discard(const std::function<bool()>& may) {
+  const std::lock_guard commits(commit_mutex_);
+  codec::MutexLock lock(mutex_);
+  if (!may()) return std::nullopt;
+  const bool had = is_dirty();
+  forget_new_array();
+  dirty_ = DirtyLayer(dirty_.chunksize(), size_below());
+  oldest_.reset();
+  return had;
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,183 @@
+// The part of a write-back that knows of n-d arrays: what programs write to one, and how that gets into its chunks.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "frame/numpy/npy_header.h"
+#include "frame/write/frame_beside.h"
+#include "fs/write/write_back.h"
+
+namespace cframefs::fs {
+namespace {
+
+// How long a write of the kernel's waits for the header of the array that it belongs to.
+constexpr std::chrono::milliseconds kHeadPatience{1000};
+
+}  // namespace
+
+void WriteBack::wait_for_head(std::uint64_t at) {
+  if (at == 0) return;
+  const auto until = std::chrono::steady_clock::now() + kHeadPatience;
+  codec::MutexLock lock(mutex_);
+  while (awaits_head_ && std::chrono::steady_clock::now() < until)
+    head_came_.wait_for(mutex_, kHeadPatience);
+  // There is none: what comes is rows of the array that was emptied.
+  stop_awaiting_head();
+}
+
+void WriteBack::stop_awaiting_head() {
+  if (std::exchange(awaits_head_, false)) head_came_.notify_all();
+}
+
+codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::ByteView bytes) {
+  const auto written = write_array_part(at, bytes);
+  stop_awaiting_head();
+  return written;
+}
+
+codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec::ByteView bytes) {
+  auto head = array_->check_write(at, bytes, dirty_.size());
+  if (!head && at == 0 && bytes.size() >= frame::kNpyMagic.size()) {
+    // Another array. It goes over no layer of the one before.
+    while (committing_)
+      copied_.wait(mutex_);
+    if (!array_) return codec::stale("another program has made something else of the array");
+    head = array_->check_write(at, bytes, dirty_.size());
+    if (head) return write_behind_head(at, bytes, *head);
+    if (array_->is_empty(dirty_.size()) || awaits_array_) {
+      if (auto begun = begin_new_array(bytes); !begun) return codec::Failure(begun.error());
+      head = array_->head_bytes();
+    }
+  }
+  if (!head) return head;
+  return write_behind_head(at, bytes, *head);
+}
+
+/// `head`: how many of the bytes are the header's.
+codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head) {
+  awaits_array_ = false;
+  const std::uint64_t before = dirty_.size();
+  auto done = write_locked(at + head, bytes.subspan(head));
+  if (!done) return done;
+  note_head(before);
+  return at;
+}
+
+codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
+  if (auto usable = check_usable(); !usable) return usable;
+  if (!named_ || generation_->container().parameters().kind == "sframe") {
+    return codec::invalid("only an array in one file, with a name, becomes another array");
+  }
+  auto made = ArrayChanges::from_head(bytes);
+  if (!made) {
+    codec::Error error = made.error();
+    error.path = generation_->path();
+    shared_.once.error(error);
+    return codec::invalid(error.reason);
+  }
+  array_ = std::move(*made);
+  is_new_array_ = true;
+  dirty_ = DirtyLayer(ArrayChanges::kPieceBytes, array_->head_bytes());
+  dirty_.resize(array_->new_size());
+  new_head_ = std::exchange(head_was_read_, false) || new_head_;
+  note_dirty();
+  return {};
+}
+
+/// What is dirty is dropped.
+void WriteBack::forget_new_array() {
+  awaits_array_ = false;
+  stop_awaiting_head();
+  if (!std::exchange(is_new_array_, false)) return;
+  // It was an array before, and its state was adopted.
+  auto before = ArrayChanges::of(*generation_);
+  array_ = before ? std::move(*before) : std::nullopt;
+}
+
+void WriteBack::note_head(std::uint64_t size_before) {
+  if (!array_ || array_->head_bytes() == 0 || array_->rows_at(size_before) == array_->rows_at(dirty_.size())) return;
+  new_head_ = std::exchange(head_was_read_, false) || new_head_;
+}
+
+bool WriteBack::take_new_head() {
+  codec::MutexLock lock(mutex_);
+  return std::exchange(new_head_, false);
+}
+
+codec::Result<void> WriteBack::check_whole(Changer by) {
+  codec::MutexLock lock(mutex_);
+  if (by != nullptr && changed_by_ != nullptr && by != changed_by_) return {};
+  if (awaits_array_) return codec::invalid("an array of this shape has no rows to be cut off");
+  if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
+  return codec::invalid("the last row of the array is not whole");
+}
+
+/// What stands in front of an array's items, as the programs' view has it.
+Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
+  const std::vector<std::uint8_t> head = array_->head_at(dirty_.size());
+  Buffer copy = shared_.route.pool().get(length);
+  std::memcpy(copy.bytes().data(), head.data() + at, length);
+  head_was_read_ = true;
+  return copy;
+}
+
+codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChanges& array) {
+  const codec::EncodeParameters encode = array.encoding(encode_);
+  if (!array.is_flat()) {
+    store_zeros(*writer_, batch.layer.zeros());
+    return store_in_order(*writer_, encode, chunks_of(batch), batch.layer.chunksize());
+  }
+  auto plan = array.plan(batch.layer, batch.generation, shared_.route);
+  if (!plan) return codec::Failure(plan.error());
+  if (plan->kept_bytes < writer_->nbytes()) {
+    if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
+  }
+  store_zeros(*writer_, plan->zeros);
+  if (auto done = store_in_order(*writer_, encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
+  if (writer_->nbytes() < plan->nbytes) {
+    if (auto grown = writer_->resize(plan->nbytes); !grown) return grown;
+  }
+  return plan->layer.empty() ? codec::Result<void>() : writer_->set_metalayer(array.layer_name(), plan->layer);
+}
+
+/// In a file of its own, so that the old array stays until the new one is whole.
+codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayChanges& array) {
+  auto plan = array.plan(batch.layer, batch.generation, shared_.route, true);
+  if (!plan) return codec::Failure(plan.error());
+  frame::NewFrame wanted = array.new_frame(encode_, array.rows_at(batch.layer.size()));
+  const auto& before = *writer_->container();
+  auto layers = before.metalayers();
+  if (!layers) return codec::Failure(layers.error());
+  for (frame::Metalayer& layer : *layers) {
+    if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(std::move(layer));
+  }
+  auto beside = writer_->make_beside(wanted);
+  if (!beside) return codec::Failure(beside.error());
+  frame::FrameWriter& to = *(*beside)->writer;
+  for (const std::string& name : before.vlmetalayer_names()) {
+    const auto content = before.vlmetalayer(name);
+    if (!content) return codec::Failure(content.error());
+    if (auto set = to.set_vlmetalayer(name, *content); !set) return set;
+  }
+  if (auto done = store_in_order(to, wanted.encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
+  if (to.nbytes() < plan->nbytes) {
+    if (auto grown = to.resize(plan->nbytes); !grown) return grown;
+  }
+  if (auto done = to.commit(frame::Durability::ordered); !done) return done;
+  beside_ = std::move(*beside);
+  return {};
+}
+
+codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durability) {
+  auto given = writer_->give_place_to(*beside_);
+  if (!given && !beside_->file.temporary_name().empty()) return given;
+  // The lock is the old file's: that one stays open until it is let go.
+  writer_ = std::move(beside_->writer);
+  tell_of_overwrites();
+  encode_ = frame::encode_parameters(writer_->parameters());
+  choose_ = nullptr;
+  partly_ = !given;
+  return given && durability == frame::Durability::durable ? writer_->commit(durability) : given;
+}
+
+}  // namespace cframefs::fs

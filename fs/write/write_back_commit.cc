@@ -1,0 +1,460 @@
+// The disk's side of a write-back: committing what programs have written. Other changes of the frame are
+// write_back_changes.cc; opening it and following what other programs do to it is write_back_open.cc.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "frame/base/elapsed.h"
+#include "frame/write/frame_beside.h"
+#include "fs/util/log.h"
+#include "fs/util/no_memory.h"
+#include "fs/write/write_back.h"
+
+namespace cframefs::fs {
+namespace {
+
+// Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
+// dirty. While the disk has these, the next ones are encoded.
+constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
+// How long a lock that another program holds is waited for by the other requests while one of them waits, and by
+// threads that serve other files, too.
+constexpr std::chrono::milliseconds kShortPatience(200);
+constexpr std::chrono::milliseconds kNoPatience(0);
+
+std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParameters& b) {
+  return a.compcode == b.compcode && a.clevel == b.clevel && a.filters == b.filters &&
+         a.filters_meta == b.filters_meta && a.typesize == b.typesize && a.blocksize == b.blocksize &&
+         a.split_mode == b.split_mode && a.use_dict == b.use_dict;
+}
+
+// A write of which the time was not shown, and that is no older, is as old as its commit.
+constexpr std::int64_t kFreshWriteNs = 10'000'000;
+
+}  // namespace
+
+codec::Result<bool> WriteBack::begin_commit(Extent extent) {
+  codec::MutexLock lock(mutex_);
+  if (!is_dirty()) return false;
+  const std::uint64_t below = is_new_array_ ? dirty_.kept() : size_below();
+  if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
+  // What grows slowly is not held back again and again.
+  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
+  DirtyLayer layer = std::move(dirty_);
+  dirty_ = DirtyLayer(layer.chunksize(), layer.size());
+  filled_bytes_ = 0;
+  batch_write_ = last_write_;
+  batch_time_shown_ = write_time_shown_;
+  committing_since_ = std::exchange(oldest_, std::nullopt);
+  try {
+    hold_back(layer, below, extent);
+  } catch (...) {
+    dirty_ = std::move(layer);
+    oldest_ = committing_since_;
+    throw;
+  }
+  if (!is_new_array_ && !layer.differs_from(below)) return false;
+  commits_new_array_ = std::exchange(is_new_array_, false);
+  committing_ = std::move(layer);
+  busy_ = true;
+  changing_ = Changing::not_yet;
+  return true;
+}
+
+codec::Result<void> WriteBack::begin_change() {
+  codec::MutexLock lock(mutex_);
+  if (changing_ == Changing::known_file || changing_ == Changing::foreign_file) return {};
+  if (auto usable = check_usable(); !usable) return usable;
+  const auto disk = identity_on_disk();
+  if (!disk) return codec::Failure(disk.error());
+  changing_ = has_same_content(*disk) ? Changing::known_file : Changing::foreign_file;
+  return {};
+}
+
+/// Leaves in dirty_ what is not to be committed yet.
+void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) {
+  if (array_ && array_->is_flat()) {
+    const std::uint64_t size = array_->to_commit(layer.size(), below, extent == Extent::complete);
+    if (size == layer.size()) return;
+    dirty_ = layer.split_off(size);
+    oldest_ = committing_since_;
+    return;
+  }
+  const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
+  const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
+  const bool grows = last == last_touched_ && layer.size() % layer.chunksize() != 0;
+  const DirtyLayer::Chunk* growing = grows ? layer.find(last) : nullptr;
+  if (extent == Extent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
+    dirty_ = DirtyLayer(layer.chunksize(), last_begin);
+    dirty_.put(last, *growing);
+    dirty_.grow(layer.size());
+    layer.resize_whole_chunks(last_begin);
+    oldest_ = committing_since_;
+  }
+}
+
+codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent, Wait wait) {
+  auto done = commit_some(durability, extent, wait);
+  codec::MutexLock lock(mutex_);
+  const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
+  if (done && lost) return codec::Failure(*lost);
+  return done;
+}
+
+codec::Result<void> WriteBack::commit_in_background(Extent extent, bool opens_again) {
+  const std::unique_lock commits(commit_mutex_, std::try_to_lock);
+  if (!commits.owns_lock()) return codec::io_error(EAGAIN, "commit");
+  if (opens_again) {
+    if (auto opened = open_failed_again(); !opened) return opened;
+  }
+  return waiting(Wait::none, [&] { return commit_held(frame::Durability::ordered, extent); });
+}
+
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent, Wait wait) {
+  const std::lock_guard commits(commit_mutex_);
+  return waiting(wait, [&] { return commit_held(durability, extent); });
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::waiting(Wait wait, const std::function<codec::Result<void>()>& work) {
+  const bool long_one = wait == Wait::lock && !shared_.waits_for_lock.exchange(true);
+  const auto patience = long_one ? shared_.lock_patience : wait == Wait::none ? kNoPatience : kShortPatience;
+  writer_->wait_for_locks(patience, wait == Wait::past_lock);
+  auto done = or_no_memory(work);
+  writer_->wait_for_locks(kNoPatience);
+  if (long_one) shared_.waits_for_lock = false;
+  return done;
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent extent) {
+  auto begun = or_no_memory([&] { return begin_commit(extent); });
+  if (!begun) return codec::Failure(begun.error());
+  if (*begun) {
+    const auto commit_all = [&] {
+      auto written = write_out();
+      if (!written) return written;
+      return commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : commit_writer(durability); });
+    };
+    auto done = or_no_memory(commit_all);
+    if (!done && done.error().sys == ENOSPC && or_no_memory([this] { return commit_cut(); })) {
+      done = or_no_memory(commit_all);
+    }
+    if (done) stamp_last_write();
+    beside_.reset();
+    fresh_ = fresh_ && durability == frame::Durability::ordered;
+    has_committed_ = has_committed_ || done || partly_;
+    done = finish_commit(std::move(done));
+    if (done) give_back_room();
+    return done;
+  }
+  if (durability == frame::Durability::ordered) return {};
+  if (auto done = writer_->commit(durability); !done) return done;
+  fresh_ = false;
+  return shared_.files.sync(writer_->file()->fd(), false);
+}
+
+void WriteBack::stamp_last_write() {
+  // Right after a write of which no program has seen the time, the commit's own time is as good, and costs nothing.
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  const std::int64_t age = frame::elapsed_ns(batch_write_, now);
+  if (!batch_time_shown_ && age >= 0 && age < kFreshWriteNs) return;
+  // The last part of a commit may have had nothing left to change.
+  if (auto begun = begin_change(); !begun) return;
+  // Only the owner may set times; for others the commit's own time has to do.
+  static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
+}
+
+bool WriteBack::is_waiting() {
+  codec::MutexLock lock(mutex_);
+  return !stale_ && (committing_ || is_dirty());
+}
+
+codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
+  const std::shared_ptr<const frame::Descriptor> file = writer_->file();
+  const std::shared_ptr<const frame::Container> before = writer_->container();
+  const std::uint64_t length = writer_->parameters().frame_length;
+  // The chunks of a sparse frame are files of their own.
+  std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending_bytes() : 0;
+  auto done = commit();
+  if (!done || writer_->container() == before) return done;
+  const std::uint64_t now = writer_->parameters().frame_length;
+  written += writer_->file() == file ? now - std::min(length, now) : now;
+  shared_.statistics.commits.fetch_add(1, std::memory_order_relaxed);
+  shared_.statistics.bytes_written.fetch_add(written, std::memory_order_relaxed);
+  count_dead_bytes(writer_->dead_bytes());
+  return done;
+}
+
+void WriteBack::count_dead_bytes(std::uint64_t dead) {
+  shared_.statistics.dead_bytes.fetch_add(dead - std::exchange(counted_dead_, dead), std::memory_order_relaxed);
+}
+
+codec::Result<void> WriteBack::write_out() {
+  writer_->abandon();
+  partly_ = false;
+  bool is_new = false;
+  {
+    codec::MutexLock lock(mutex_);
+    is_new = commits_new_array_;
+  }
+  if (choose_ && !is_new) {
+    if (auto chosen = choose_parameters(); !chosen) return chosen;
+  }
+  Batch batch;
+  std::optional<ArrayChanges> array;
+  {
+    codec::MutexLock lock(mutex_);
+    batch = {*committing_, generation_};
+    array = array_;
+  }
+  if (is_new) return store_new_array(batch, *array);
+  return array ? store_array(batch, *array) : store_chunks(batch);
+}
+
+/// Puts another empty frame in the place of this one. What is dirty is left as it is. An error after that was done
+/// leaves choose_ empty.
+codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
+  auto replaced = writer_->replace_empty(wanted);
+  codec::MutexLock lock(mutex_);
+  if (!replaced && writer_->file() == file_) return replaced;
+  choose_ = nullptr;
+  encode_ = frame::encode_parameters(writer_->parameters());
+  auto adopted = adopt_state(true);
+  return replaced ? adopted : replaced;
+}
+
+/// Makes the empty frame anew, with parameters that suit the first data.
+codec::Result<void> WriteBack::choose_parameters() {
+  std::vector<std::uint8_t> first;
+  std::uint64_t chunksize = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    if (committing_->size() == 0 || writer_->chunk_count() != 0 || !has_name_) return {};
+    chunksize = committing_->chunksize();
+    const DirtyLayer::Chunk* chunk = committing_->find(0);
+    if (chunk != nullptr && *chunk) first = (*chunk)->first(committing_->length_of(0));
+  }
+  const frame::NewFrame wanted = choose_(first);
+  const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
+  if (!same) {
+    auto made = remake(wanted);
+    if (!made && choose_) return made;
+    codec::MutexLock lock(mutex_);
+    const auto target = static_cast<std::uint64_t>(wanted.chunksize);
+    if (target != chunksize && !array_) {
+      const auto make = [this](std::uint64_t size) { return new_chunk(size); };
+      // What has been written since lies over it; one layer is easier to cut anew than two.
+      DirtyLayer all = std::move(*committing_);
+      dirty_.merge_onto(all, make);
+      committing_ = all.rechunked(target, make);
+      dirty_ = DirtyLayer(target, committing_->size());
+    }
+    if (!made) return made;
+  }
+  choose_ = nullptr;
+  return {};
+}
+
+/// A chunk of which the layer has patches, or nothing but another length than the stored one has.
+ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
+                                       std::shared_ptr<const ChunkPatches> patches) {
+  const DirtyLayer& layer = batch.layer;
+  const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
+  const std::uint64_t length = layer.length_of(number);
+  const std::uint64_t stored = std::clamp(layer.kept(), begin, begin + length) - begin;
+  const std::uint64_t size = batch.generation->view().size();
+  const std::uint64_t there = size > begin ? std::min(layer.chunksize(), size - begin) : 0;
+  const auto make = [this, number, length, stored, most = std::max(length, there), generation = batch.generation,
+                     patches = std::move(patches)]() -> codec::Result<Buffer> {
+    Buffer buffer = shared_.route.pool().get(most);
+    if (stored > 0 && !(patches && patches->covers(stored))) {
+      auto read = shared_.route.read_chunk(*generation, frame::ChunkNumber{number}, buffer.bytes());
+      if (!read) {
+        const bool for_ever = read.error().kind != codec::ErrorKind::io;
+        if (for_ever) unreadable_.store(number);
+        return codec::Failure(read.error());
+      }
+      if (*read < stored) {
+        unreadable_.store(number);
+        return codec::corrupt("a chunk is shorter than the frame says");
+      }
+    }
+    const auto rest = buffer.bytes().subspan(stored);
+    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
+    if (patches) patches->lay_over(buffer.bytes().first(length));
+    return buffer;
+  };
+  return {number, nullptr, length, make};
+}
+
+/// What the frame has to be given, in order.
+std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
+  const DirtyLayer& layer = batch.layer;
+  std::vector<ChunkToEncode> chunks;
+  for (const auto& [number, chunk] : layer.chunks())
+    chunks.push_back({number, chunk, layer.length_of(number), nullptr});
+  for (const auto& [number, patches] : layer.patches())
+    chunks.push_back(patched_chunk(batch, number, patches));
+  const auto has = [&layer](std::int64_t number) {
+    return layer.find(number) != nullptr || layer.find_patches(number) != nullptr;
+  };
+  // A last chunk of zeros that is no whole number of items has to be stored, unlike other zeros.
+  const std::uint64_t tail = layer.size() % layer.chunksize();
+  const auto last = static_cast<std::int64_t>(layer.size() / layer.chunksize());
+  const bool is_new = static_cast<std::uint64_t>(last) * layer.chunksize() >= layer.kept();
+  if (tail % static_cast<std::uint64_t>(encode_.typesize) != 0 && is_new && !has(last)) {
+    chunks.push_back({last, nullptr, tail, nullptr});
+  }
+  // A chunk that was the last one, or is now, has another length than the stored one.
+  const std::uint64_t before = batch.generation->view().size();
+  const auto edge = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
+  const bool has_edge = layer.kept() % layer.chunksize() != 0 && (layer.kept() != before || layer.size() != before);
+  if (has_edge && !has(edge)) chunks.push_back(patched_chunk(batch, edge, nullptr));
+  std::sort(chunks.begin(), chunks.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  return chunks;
+}
+
+/// Patches are small and the chunks that they belong to are not: of very many, some are committed before the others, so
+/// that not all chunks are held at once. Programs see no difference, for the layer lies over all of these states. Each
+/// is what they read from then on.
+codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks) {
+  const DirtyLayer& layer = batch.layer;
+  const std::uint64_t bytes = std::min(kMostPatched, shared_.dirty_limit / 4);
+  const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(bytes / layer.chunksize(), 1));
+  // Those whose length stays, so that the frame keeps its size.
+  const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->nbytes()});
+  const auto is_inner = [&](const ChunkToEncode& chunk) {
+    return chunk.make && (static_cast<std::uint64_t>(chunk.number) + 1) * layer.chunksize() <= same;
+  };
+  if (static_cast<std::size_t>(std::count_if(chunks.begin(), chunks.end(), is_inner)) <= most) return {};
+  const auto first_inner =
+      std::stable_partition(chunks.begin(), chunks.end(), [&](const ChunkToEncode& chunk) { return !is_inner(chunk); });
+  std::vector<ChunkToEncode> inner(std::make_move_iterator(first_inner), std::make_move_iterator(chunks.end()));
+  chunks.erase(first_inner, chunks.end());
+  std::size_t stored = 0;
+  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+    auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
+    if (!done || ++stored % most != 0) return done;  // what is left at the end goes with the others
+    done = commit_counted([this] { return commit_writer(frame::Durability::ordered); });
+    if (!done) return done;
+    partly_ = true;
+    codec::MutexLock lock(mutex_);
+    done = adopt_commit();
+    if (done) changing_ = Changing::not_yet;
+    return done;
+  };
+  return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
+}
+
+codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
+  const DirtyLayer& layer = batch.layer;
+  std::vector<ChunkToEncode> chunks = chunks_of(batch);
+  if (auto done = commit_patches_first(batch, chunks); !done) return done;
+  // First what is gone goes, in whole chunks; the chunk with the edge is among those that are stored again.
+  const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
+  if (left < writer_->nbytes()) {
+    if (auto cut = writer_->resize(left); !cut) return cut;
+  }
+  store_zeros(*writer_, layer.zeros());
+  if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
+  if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
+  return {};
+}
+
+/// REQUIRES: the frame has these chunks.
+void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals& zeros) {
+  for (const auto& [begin, end] : zeros.runs())
+    to.store_zeros(frame::ChunkNumber{begin}, frame::ChunkNumber{end});
+}
+
+codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
+                                              std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
+  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+    if (number > to.chunk_count()) {
+      const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
+      if (auto grown = to.resize(gap); !grown) return grown;
+    }
+    return to.store(frame::ChunkNumber{number}, std::move(encoded));
+  };
+  return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
+}
+
+/// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
+/// written must not have to wait for it. Who wrote it is told.
+bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
+  const std::int64_t number = unreadable_.exchange(-1);
+  if (number < 0 || stale_) return false;
+  layer.drop_patches(number);
+  lost_ = error;
+  return true;
+}
+
+codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
+  codec::MutexLock lock(mutex_);
+  const bool was_new_array = std::exchange(commits_new_array_, false);
+  if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_commit(); });
+  if (!done) {
+    is_new_array_ = was_new_array && !partly_;
+    writer_->abandon();
+    codec::Error& error = done.error();
+    shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
+    try_in_memory([&] {
+      if (error.path.empty()) error.path = place_.path;
+      // One that is locked is tried again; what comes of that is told.
+      if (error.sys != EBUSY) shared_.once.error(error);
+    });
+    // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
+    const bool is_adopted = &generation_->container() == writer_->container().get();
+    if (partly_ && !is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
+    const auto disk = identity_on_disk();
+    // Nothing was written before what could not be read: if the file is another one now, that was why.
+    const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
+    stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
+    if (read_other) {
+      error = check_usable().error();
+    } else if (!stale_) {
+      note_own_change();
+    }
+    DirtyLayer all = std::move(*committing_);
+    const auto make = [this](std::uint64_t size) { return new_chunk(size); };
+    until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { dirty_.merge_onto(all, make); });
+    if (give_up_patches(error, all)) committed_(Committed{generation_, file_, identity_, identity_, true, false, true});
+    dirty_ = std::move(all);
+    oldest_ = committing_since_;
+  }
+  committing_.reset();
+  end_change();
+  copied_.notify_all();
+  if (!done || !early_parameters_) return done;
+  // Filled before anybody knew how to encode them.
+  for (const auto& [number, chunk] : dirty_.chunks()) {
+    if (chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
+  }
+  return done;
+}
+
+codec::Result<void> WriteBack::adopt_commit() {
+  return adopt_state(changing_ != Changing::foreign_file);
+}
+
+void WriteBack::note_own_change() {
+  // Before it began to change the file, and if the file was not the one that was known, what the stamps are now tells
+  // of another program.
+  if (changing_ != Changing::known_file) return;
+  if (auto disk = identity_on_disk()) note_identity(*disk);
+}
+
+void WriteBack::end_change() {
+  busy_ = false;
+  changing_ = Changing::possibly;
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,173 @@
+// The disk's side of a write-back: opening the frame, and following what other programs do to it.
+#include <cerrno>
+#include <utility>
+
+#include "frame/write/frame_beside.h"
+#include "fs/write/write_back.h"
+
+namespace cframefs::fs {
+namespace {
+
+// A frame that nothing was ever appended to leaves the size of chunks open.
+constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
+
+}  // namespace
+
+WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
+    : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
+
+WriteBack::~WriteBack() {
+  count_dead_bytes(0);
+}
+
+codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place,
+                                                          const std::shared_ptr<const frame::Descriptor>& frame,
+                                                          bool fresh, Choose choose, OnCommitted committed) {
+  const std::shared_ptr<WriteBack> file(
+      new WriteBack(shared, std::move(place), std::move(choose), std::move(committed)));
+  const std::lock_guard commits(file->commit_mutex_);
+  file->fresh_ = fresh;
+  if (auto opened = file->open_writer(frame, fresh); !opened) return codec::Failure(opened.error());
+  codec::MutexLock lock(file->mutex_);
+  if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
+  file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
+  return file;
+}
+
+std::uint64_t WriteBack::layer_unit() const {
+  if (array_ && array_->is_flat()) return ArrayChanges::kPieceBytes;
+  return writer_->chunksize() > 0 ? static_cast<std::uint64_t>(writer_->chunksize()) : kChunkSize;
+}
+
+codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh) {
+  frame::WriterOptions options;
+  options.fresh = fresh;
+  options.stays_open = true;
+  options.sparse_registry = shared_.sparse_registry;
+  const auto open = [&] {
+    return frame::FrameWriter::open(shared_.files, place_.folder->fd(), place_.name, frame, shared_.index_cache,
+                                    options);
+  };
+  auto writer = open();
+  if (!writer && writer.error().sys == EACCES) {
+    // A file may be read-only and yet be written by the program that has made it: it had it open before.
+    auto status = shared_.files.status(frame->fd());
+    if (!status) return codec::Failure(status.error());
+    const mode_t mode = status->st_mode & 07777U;
+    if (shared_.files.change_mode(frame->fd(), mode | S_IRUSR | S_IWUSR)) {
+      writer = open();
+      static_cast<void>(shared_.files.change_mode(frame->fd(), mode));
+    }
+  }
+  if (!writer) {
+    codec::Error error = writer.error();
+    if (error.path.empty()) error.path = place_.path;
+    return codec::Failure(std::move(error));
+  }
+  const frame::FrameParameters& parameters = (*writer)->parameters();
+  if ((*writer)->chunksize() <= 0 && !choose_) {
+    auto array = frame::ArrayRows::of(*(*writer)->container());
+    if (!array) return codec::Failure(array.error());
+    const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
+    choose_ = [encode = frame::encode_parameters(parameters), chunksize](codec::ByteView) {
+      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), {}};
+    };
+  }
+  writer_ = std::move(*writer);
+  tell_of_overwrites();
+  encode_ = frame::encode_parameters(parameters);
+  return {};
+}
+
+void WriteBack::close() {
+  const std::lock_guard commits(commit_mutex_);
+  {
+    // From here on the next writer's commits would be taken for another program's.
+    codec::MutexLock lock(mutex_);
+    stale_ = true;
+  }
+  writer_->stop_staying_open();
+}
+
+codec::Result<frame::Identity> WriteBack::identity_on_disk() const {
+  auto status = shared_.files.status(file_->fd());
+  if (!status) return codec::Failure(status.error());
+  return frame::Identity::of(*status);
+}
+
+codec::Result<void> WriteBack::adopt_state(bool own) {
+  const frame::Identity before = identity_;
+  if (!own) ++foreign_states_;
+  file_ = writer_->file();
+  auto identity = identity_on_disk();
+  if (!identity) return codec::Failure(identity.error());
+  identity_ = *identity;
+  auto view = shared_.view_of(writer_->container(), place_.path);
+  if (!view) return codec::Failure(view.error());
+  auto generation = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view),
+                                                       place_.path, shared_.route.cache());
+  auto array = ArrayChanges::of(*generation);
+  if (!array) return codec::Failure(array.error());
+  if (!is_new_array_) array_ = std::move(*array);
+  if (array_) {
+    early_parameters_.reset();
+  } else if (!choose_) {
+    early_parameters_ = encode_;
+  }
+  const codec::ByteView head = generation->view().head();
+  const codec::ByteView old_head = generation_ ? generation_->view().head() : head;
+  const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
+  generation_ = std::move(generation);
+  committed_(Committed{generation_, file_, before, identity_, own, !same_head});
+  return {};
+}
+
+codec::Result<void> WriteBack::reload() {
+  const std::lock_guard commits(commit_mutex_);
+  {
+    codec::MutexLock lock(mutex_);
+    auto disk = identity_on_disk();
+    if (!disk) return codec::Failure(disk.error());
+    if (*disk == identity_ || stale_) return check_usable();
+    auto named = has_name_ ? shared_.files.status_at(place_.folder->fd(), place_.name)
+                           : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
+    const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
+    if (!same_file || is_dirty()) {
+      stale_ = true;
+      return check_usable();
+    }
+  }
+  if (auto opened = open_writer(writer_->entry(), false); !opened) return opened;
+  codec::MutexLock lock(mutex_);
+  if (is_dirty()) {
+    stale_ = true;
+    return check_usable();
+  }
+  if (auto adopted = adopt_state(false); !adopted) return adopted;
+  dirty_ = DirtyLayer(layer_unit(), size_below());
+  return {};
+}
+
+codec::Result<void> WriteBack::open_again() {
+  const std::unique_lock commits(commit_mutex_, std::try_to_lock);
+  return commits.owns_lock() ? open_failed_again() : codec::io_error(EAGAIN, "open");
+}
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::open_failed_again() {
+  if (!writer_->has_failed() || !has_name_) return {};
+  {
+    // What is there must be what was committed last.
+    codec::MutexLock lock(mutex_);
+    if (auto usable = check_usable(); !usable) return usable;
+    const auto disk = identity_on_disk();
+    if (!disk) return codec::Failure(disk.error());
+    stale_ = stale_ || !has_same_content(*disk);
+    if (auto usable = check_usable(); !usable) return usable;
+  }
+  if (auto opened = open_writer(writer_->entry(), fresh_); !opened) return opened;
+  codec::MutexLock lock(mutex_);
+  return adopt_state(true);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,119 @@
+// What a write-back makes of a disk that is full, or will be.
+//
+// A frame has bytes that nothing refers to any more, until it is written anew; where the disk has no room for that they
+// are given back as holes, so that what programs cut off, punch or overwrite makes room as on any filesystem.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fs/util/no_memory.h"
+#include "fs/write/write_back.h"
+
+namespace cframefs::fs {
+namespace {
+
+// So few dead bytes are not looked for.
+constexpr std::uint64_t kFewToGiveBack = std::uint64_t{4} << 10;
+
+/// What programs may still take. None: the filesystem does not tell.
+std::optional<std::uint64_t> free_bytes(frame::FileOps& files, int fd) {
+  const auto disk = files.filesystem_status(fd);
+  if (!disk || disk->f_blocks == 0) return std::nullopt;
+  return std::uint64_t{disk->f_bavail} * disk->f_frsize;
+}
+
+}  // namespace
+
+/// REQUIRES: commit_mutex_.
+codec::Result<void> WriteBack::commit_writer(frame::Durability durability, ChangePermit& permit) {
+  const auto begin = [&] {
+    const auto begun = permit.begin();
+    return begun ? begin_change() : begun;
+  };
+  const auto commit = [&] { return writer_->commit(durability, begin); };
+  auto done = commit();
+  if (done || done.error().sys != ENOSPC) return done;
+  // Also where the commit has failed before its first write: this moves the stamps of the file.
+  if (auto begun = begin(); !begun) return begun;
+  const auto punched = writer_->punch_dead_bytes();
+  return punched && *punched > 0 ? commit() : done;
+}
+
+/// Commits that the frame was cut, without what was written after that, and gives the room back. Only between chunks: a
+/// crash leaves a state that programs have seen. EINVAL: it was not. REQUIRES: commit_mutex_; a commit is under way.
+codec::Result<void> WriteBack::commit_cut() {
+  std::uint64_t kept = 0;
+  {
+    codec::MutexLock lock(mutex_);
+    kept = committing_->kept();
+    if (array_ || kept % committing_->chunksize() != 0 || kept >= writer_->nbytes())
+      return codec::io_error(EINVAL, "commit of a cut");
+  }
+  writer_->abandon();
+  if (auto cut = writer_->resize(kept); !cut) return cut;
+  if (auto done = commit_counted([this] { return commit_writer(frame::Durability::ordered); }); !done) return done;
+  partly_ = has_committed_ = true;
+  {
+    codec::MutexLock lock(mutex_);
+    if (auto adopted = adopt_commit(); !adopted) return adopted;
+    changing_ = Changing::not_yet;
+  }
+  if (auto begun = begin_change(); !begun) return begun;
+  const auto punched = writer_->punch_dead_bytes();
+  codec::MutexLock lock(mutex_);
+  note_own_change();
+  changing_ = Changing::not_yet;
+  return punched ? codec::Result<void>() : codec::Failure(punched.error());
+}
+
+void WriteBack::tell_of_overwrites() {
+  writer_->on_overwrite([this] {
+    codec::MutexLock lock(mutex_);
+    ++foreign_states_;
+  });
+}
+
+/// REQUIRES: commit_mutex_; no commit is under way.
+void WriteBack::give_back_room() {
+  const std::uint64_t dead = writer_->dead_bytes();
+  if (dead < kFewToGiveBack || dead == searched_dead_) return;
+  const auto free = free_bytes(shared_.files, writer_->file()->fd());
+  if (!free || *free > writer_->parameters().frame_length) return;
+  searched_dead_ = dead;
+  bool was_right = false;
+  {
+    codec::MutexLock lock(mutex_);
+    if (stale_) return;
+    const auto disk = identity_on_disk();
+    was_right = disk && *disk == identity_;
+    busy_ = true;
+  }
+  // Without it the frame is as good as with it.
+  static_cast<void>(or_no_memory([this]() -> codec::Result<void> {
+    const auto punched = writer_->punch_dead_bytes();
+    return punched ? codec::Result<void>() : codec::Failure(punched.error());
+  }));
+  codec::MutexLock lock(mutex_);
+  refresh_identity(was_right);
+  end_change();
+}
+
+/// How much compressed chunks will take is not known, but no more than they hold, about: room that is promised must be
+/// there if it were to be filled with what does not compress.
+codec::Result<void> WriteBack::check_room(std::uint64_t at, std::uint64_t length) {
+  std::uint64_t size = 0;
+  std::shared_ptr<const frame::Descriptor> file;
+  {
+    codec::MutexLock lock(mutex_);
+    size = dirty_.size();
+    file = file_;
+  }
+  const std::uint64_t begin = std::max(at, size);
+  const std::uint64_t end = capped_sum(at, length);
+  if (begin >= end) return {};
+  const auto free = free_bytes(shared_.files, file->fd());
+  if (free && *free < end - begin) return codec::io_error(ENOSPC, "fallocate");
+  return {};
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,133 @@
+// Chunks in runs: they are those of the index, whatever it looks like, and cost no more than there are runs.
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "frame/base/elapsed.h"
+#include "frame/cframe/frame_layout.h"
+#include "tests/support/frame_builder.h"
+#include "tests/support/reading.h"
+
+namespace cframefs {
+namespace {
+
+using frame::ChunkNumber;
+using frame::ChunkRun;
+using frame::layout::kUninitialisedEntry;
+using frame::layout::kZerosEntry;
+using test::Bytes;
+
+constexpr std::int64_t kEndless = (INT32_MAX - 32) / 8;
+
+Bytes value_bytes(const std::vector<std::int64_t>& entries) {
+  Bytes bytes(entries.size() * 8);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    codec::store_le(&bytes[i * 8], entries[i]);
+  return bytes;
+}
+
+test::FrameBuilder frame_of(std::int64_t chunks, std::int32_t chunksize, Bytes index) {
+  test::FrameBuilder builder;
+  builder.chunksize = chunksize;
+  builder.nbytes = chunks * chunksize;
+  builder.chunk_section = test::plain_chunk(Bytes(static_cast<std::size_t>(chunksize), 7));
+  builder.index = std::move(index);
+  return builder;
+}
+
+std::vector<ChunkRun> runs_of(const frame::Container& container, std::int64_t begin, std::int64_t end) {
+  std::vector<ChunkRun> found;
+  const auto runs = container.runs(ChunkNumber{begin}, ChunkNumber{end});
+  for (ChunkRun run;;) {
+    const auto more = runs->next(run);
+    EXPECT_TRUE(more);
+    if (!more || !*more) return found;
+    found.push_back(run);
+  }
+}
+
+TEST(ChunkRuns, AreTheChunksOfTheIndex) {
+  EXPECT_TRUE(rc::check("each chunk is in one run, with its entry", [] {
+    const auto lengths = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 1200)));
+    std::vector<std::int64_t> entries;
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      entries.insert(entries.end(), static_cast<std::size_t>(lengths[i]), i % 2 == 0 ? kZerosEntry : 0);
+    const auto count = static_cast<std::int64_t>(entries.size());
+    auto builder = frame_of(count, 8, test::raw_block_chunk(value_bytes(entries), *rc::gen::inRange(8U, 9000U)));
+    const bool is_short = *rc::gen::arbitrary<bool>();
+    builder.nbytes -= is_short ? 3 : 0;
+    const auto opened = test::open_frame(builder.build());
+    RC_ASSERT(opened.has_value());
+    const auto begin = *rc::gen::inRange<std::int64_t>(0, count);
+    const auto end = *rc::gen::inRange<std::int64_t>(begin, count + 1);
+    std::int64_t next = begin;
+    for (const ChunkRun& run : runs_of(**opened, begin, end)) {
+      RC_ASSERT(run.first.value == next && run.step == 1 && run.damage == nullptr);
+      next += run.count;
+      RC_ASSERT(run.alike == !(is_short && run.first.value == count - 1));
+      for (std::int64_t i = 0; run.alike && i < run.count; ++i)
+        RC_ASSERT(entries[static_cast<std::size_t>(run.first.value + i)] == run.same);
+    }
+    RC_ASSERT(next == end);
+  }));
+}
+
+TEST(ChunkRuns, AreFewWhereTheIndexRepeatsItself) {
+  const auto uniform =
+      test::open_frame(frame_of(kEndless, 1, test::repeated_chunk(value_bytes({0}), 8 * kEndless)).build());
+  ASSERT_TRUE(uniform);
+  const auto one = runs_of(**uniform, 0, kEndless);
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].count, kEndless);
+  EXPECT_EQ(one[0].same, 0);
+
+  const std::int64_t count = kEndless / 3 * 3;
+  auto builder =
+      frame_of(count, 4, test::repeated_chunk(value_bytes({kZerosEntry, 0, kUninitialisedEntry}), 8 * count));
+  builder.nbytes -= 1;
+  const auto periodic = test::open_frame(builder.build());
+  ASSERT_TRUE(periodic);
+  const auto four = runs_of(**periodic, 0, count);
+  ASSERT_EQ(four.size(), 4U);
+  EXPECT_EQ(four[0].count, count / 3);
+  EXPECT_EQ(four[1].same, 0);
+  EXPECT_EQ(four[1].step, 3);
+  EXPECT_EQ(four[2].count, count / 3 - 1) << "the last chunk is shorter than the others";
+  EXPECT_EQ(four[3].first.value, count - 1);
+  EXPECT_FALSE(four[3].alike);
+}
+
+TEST(ChunkRuns, TellOfPartsOfTheIndexThatAreDamaged) {
+  Bytes index = test::raw_block_chunk(value_bytes(std::vector<std::int64_t>(3000, kZerosEntry)), 8000);
+  const auto second = codec::load_le<std::int32_t>(&index[32 + 4]);
+  codec::store_le<std::int32_t>(&index[static_cast<std::size_t>(second)], -300);
+  const auto opened = test::open_frame(frame_of(3000, 8, index).build());
+  ASSERT_TRUE(opened);
+  const auto runs = runs_of(**opened, 0, 3000);
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[0].count, 1000);
+  EXPECT_NE(runs[1].damage, nullptr);
+  EXPECT_EQ(runs[1].count, 1000);
+  EXPECT_EQ(runs[2].damage, nullptr);
+}
+
+TEST(Elapsed, HoldsForTimesThatNoClockShows) {
+  constexpr std::int64_t kMost = INT64_MAX;
+  EXPECT_EQ(frame::elapsed_ns({10, 5}, {12, 3}), 1'999'999'998);
+  EXPECT_EQ(frame::elapsed_ns({12, 3}, {10, 5}), -1'999'999'998);
+  EXPECT_EQ(frame::elapsed_ns({INT64_MIN, 0}, {INT64_MAX, 0}), kMost);
+  EXPECT_EQ(frame::elapsed_ns({INT64_MAX, 999'999'999}, {INT64_MIN, 0}), -kMost);
+  EXPECT_EQ(frame::elapsed_ns({13'569'465'600, 0}, {0, 0}), -kMost) << "the year 2400";
+}
+
+TEST(Elapsed, AStateOfAFarFutureIsNoneOfNow) {
+  struct stat status {};
+  clock_gettime(CLOCK_REALTIME, &status.st_ctim);
+  // So many seconds are, in nanoseconds of 64 bits, none.
+  status.st_ctim.tv_sec += std::int64_t{1} << 55;
+  EXPECT_TRUE(frame::Identity::of(status).settled);
+}
+
+}  // namespace
+}  // namespace cframefs

@@ -1,0 +1,308 @@
+// A chunk file of a sparse frame belongs to the states that name it: whatever the writer commits meanwhile, a reader
+// of an old state reads what that state holds, and the files go when the last such reader has gone.
+#include <filesystem>
+#include <random>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "frame/open/open.h"
+#include "tests/frame/write/written_sparse_frame.h"
+#include "tests/support/failing_files.h"
+#include "tests/support/forwarding_files.h"
+
+namespace cframefs {
+namespace {
+
+using frame::ChunkNumber;
+using frame::Durability;
+using test::Bytes;
+using test::FrameModel;
+using test::kSparseChunk;
+using test::pattern;
+
+using State = std::shared_ptr<const frame::Container>;
+
+class SparseStatesTest : public test::WrittenSparseFrame {
+ protected:
+  static constexpr std::size_t kFiles = 1 + 6;  // index and chunks
+
+  /// A state and what it holds.
+  struct Held {
+    State state;
+    FrameModel model;
+  };
+
+  Held hold(const frame::FrameWriter& writer) { return {writer.container(), model_}; }
+
+  /// Each chunk becomes another one, with a commit.
+  void rewrite(frame::FrameWriter& writer, unsigned seed) {
+    expect_ok(model_.write(writer, 0, pattern(model_.plain.size(), seed)));
+    expect_ok(writer.commit(Durability::durable));
+  }
+
+  static void expect_readable(const Held& held, const std::string& what) {
+    const auto read = test::read_model(*held.state);
+    ASSERT_TRUE(read) << what << ": " << codec::describe(read.error());
+    EXPECT_TRUE(read->plain == held.model.plain) << what << ": bytes of another state";
+  }
+
+  std::set<std::string> chunk_files() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+      if (entry.path().extension() == ".chunk") names.insert(entry.path().filename());
+    }
+    return names;
+  }
+};
+
+TEST_F(SparseStatesTest, AnOldStateIsReadableHoweverManyCommitsFollow) {
+  for (const int commits : {1, 2, 3, 10}) {
+    make({0, 1, 2, 3, 4, 5}, 550);
+    const auto writer = open();
+    const Held old = hold(*writer);
+    for (int i = 0; i < commits; ++i) {
+      rewrite(*writer, 10 + static_cast<unsigned>(i));
+      expect_readable(old, std::to_string(i + 1) + " commits later");
+      if (HasFatalFailure()) return;
+      check();
+    }
+  }
+}
+
+TEST_F(SparseStatesTest, EveryStateThatIsHeldIsReadable) {
+  const auto writer = open();
+  std::vector<Held> held;
+  std::mt19937 random(1);
+  for (unsigned step = 0; step < 60; ++step) {
+    held.push_back(hold(*writer));
+    const std::size_t size = model_.plain.size();
+    if (step % 5 == 4) {
+      expect_ok(model_.resize(*writer, random() % 900));
+    } else {
+      expect_ok(model_.write(*writer, random() % (size + 1), pattern(1 + random() % 250, step)));
+    }
+    expect_ok(writer->commit(step % 2 == 0 ? Durability::durable : Durability::ordered));
+    if (random() % 2 == 0) held.erase(held.begin() + static_cast<std::ptrdiff_t>(random() % held.size()));
+    for (const Held& one : held)
+      expect_readable(one, "step " + std::to_string(step));
+    if (HasFailure()) return;
+  }
+}
+
+/// Remembers the chunk files that are made.
+class NotesNames : public test::ForwardingFiles {
+ public:
+  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+    if (path.ends_with(".chunk")) made.push_back(path);
+    return ForwardingFiles::create_at(dir, path, flags, mode);
+  }
+  std::vector<std::string> made;
+};
+
+TEST_F(SparseStatesTest, NoNumberIsGivenOutTwice) {
+  NotesNames files;
+  const auto writer = open(files);
+  for (unsigned i = 0; i < 10; ++i)
+    rewrite(*writer, i);
+  EXPECT_EQ(files.made.size(), 60U);
+  EXPECT_EQ(std::set<std::string>(files.made.begin(), files.made.end()).size(), files.made.size());
+  check();
+}
+
+TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheNextCommitAfterItsLastReader) {
+  const auto writer = open();
+  Held old = hold(*writer);
+  for (unsigned i = 0; i < 4; ++i)
+    rewrite(*writer, i);
+  EXPECT_EQ(file_count(), kFiles + 6) << "the states between have no reader";
+  old.state.reset();
+  rewrite(*writer, 7);
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheWriter) {
+  auto writer = open();
+  Held old = hold(*writer);
+  rewrite(*writer, 1);
+  old.state.reset();
+  EXPECT_EQ(file_count(), kFiles + 6);
+  writer.reset();
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+TEST_F(SparseStatesTest, FilesOfAnOldStateThatOutlivesTheWriterGoWithIt) {
+  auto writer = open();
+  Held first = hold(*writer);
+  rewrite(*writer, 1);
+  Held second = hold(*writer);
+  rewrite(*writer, 2);
+  writer.reset();
+  EXPECT_EQ(file_count(), kFiles + 12);
+  expect_readable(first, "after the writer");
+  second.state.reset();
+  expect_readable(first, "after the state behind it");
+  EXPECT_EQ(file_count(), kFiles + 6);
+  first.state.reset();
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+TEST_F(SparseStatesTest, StatesThatEndInSeveralThreadsAtOnceLeaveNoFiles) {
+  test::FailingFiles files;
+  auto writer = open(files);
+  Held first = hold(*writer);
+  rewrite(*writer, 1);
+  Held second = hold(*writer);
+  rewrite(*writer, 2);
+  writer.reset();
+  // One thread stands where it removes its state's files while the other's state ends.
+  files.count([](const test::FileCall& call) { return call.kind == test::FileCall::Kind::remove; });
+  files.hold(1);
+  std::thread one([&] { second.state.reset(); });
+  ASSERT_TRUE(files.wait_until_held());
+  std::thread other([&] { first.state.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  files.release();
+  one.join();
+  other.join();
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+TEST_F(SparseStatesTest, ALaterWriterOfTheProgramLetsTheStatesBeThatAreRead) {
+  frame::WriterOptions options;
+  options.sparse_registry = std::make_shared<frame::SparseRegistry>();
+  const auto open_one = [&] {
+    auto writer = frame::FrameWriter::open(files(), dir_.fd(), "x.b2frame", nullptr, options);
+    EXPECT_TRUE(writer);
+    return writer ? std::move(*writer) : nullptr;
+  };
+  Held old;
+  Held between;
+  for (unsigned life = 0; life < 3; ++life) {
+    const auto writer = open_one();
+    if (life == 0) old = hold(*writer);
+    rewrite(*writer, 10 + life);
+    if (life == 0) between = hold(*writer);
+    rewrite(*writer, 20 + life);
+    expect_readable(old, "life " + std::to_string(life));
+    expect_readable(between, "between, life " + std::to_string(life));
+  }
+  EXPECT_EQ(file_count(), kFiles + 12);
+  const auto writer = open_one();
+  old.state.reset();
+  rewrite(*writer, 30);
+  EXPECT_EQ(file_count(), kFiles + 6);
+  between.state.reset();
+  rewrite(*writer, 31);
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
+  auto writer = open();
+  Held old = hold(*writer);
+  rewrite(*writer, 1);
+  writer.reset();
+  // Another program has cleared up and has given the number out again.
+  const auto name = folder() / *frame::chunk_file_name(0);
+  std::filesystem::remove(name);
+  temp_.write("x.b2frame/" + *frame::chunk_file_name(0), Bytes(132, 7));
+  old.state.reset();
+  EXPECT_TRUE(std::filesystem::exists(name));
+  EXPECT_EQ(file_count(), kFiles + 1);
+}
+
+TEST_F(SparseStatesTest, FilesStayIfItIsNotSureThatTheNewIndexIsOnDisk) {
+  class FailsFolders : public test::ForwardingFiles {
+   public:
+    codec::Result<void> sync(int fd, bool data_only) override {
+      const auto synced = status(fd);
+      if (failing && synced && S_ISDIR(synced->st_mode) && ++folders == 2) return codec::io_error(EIO, "sync");
+      return ForwardingFiles::sync(fd, data_only);
+    }
+    bool failing = true;
+    int folders = 0;
+  };
+  FailsFolders files;
+  const std::set<std::string> before = chunk_files();
+  {
+    const auto writer = open(files);
+    expect_ok(model_.write(*writer, 0, pattern(550, 3)));
+    EXPECT_FALSE(writer->commit(Durability::durable));
+  }
+  const std::set<std::string> after = chunk_files();
+  EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()));
+}
+
+TEST_F(SparseStatesTest, CompactingLeavesTheFilesOfStatesThatAreRead) {
+  const auto writer = open();
+  Held old = hold(*writer);
+  rewrite(*writer, 1);
+  expect_ok(writer->compact());
+  expect_readable(old, "after compact");
+  old.state.reset();
+  expect_ok(writer->compact());
+  EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+/// Opened as programs open it that read without a writer: `cframe cat`, `unpack`, `verify`.
+TEST_F(SparseStatesTest, AProgramThatReadsByPathReadsOneStateBesideCommits) {
+  const auto open_by_path = [&] {
+    auto opened = frame::open_path(files(), folder().string(), nullptr);
+    EXPECT_TRUE(opened) << codec::describe(opened.error());
+    return Held{opened ? *opened : nullptr, model_};
+  };
+  auto writer = open();
+  Held reader = open_by_path();
+  for (unsigned i = 0; i < 3; ++i) {
+    rewrite(*writer, i);
+    expect_readable(reader, "commit " + std::to_string(i));
+  }
+  Held later = open_by_path();
+  reader.state.reset();
+  rewrite(*writer, 8);
+  expect_readable(later, "the state of later");
+  later.state.reset();
+  rewrite(*writer, 9);
+  EXPECT_EQ(file_count(), kFiles);
+  Held last = open_by_path();
+  rewrite(*writer, 10);
+  writer.reset();
+  expect_readable(last, "after the writer");
+}
+
+TEST_F(SparseStatesTest, WhereThereAreNoLocksAProgramIsToldThatTheFrameHasChanged) {
+  class KnowsNoLocks : public test::ForwardingFiles {
+   public:
+    codec::Result<bool> try_lock(int, int) override { return codec::io_error(EOPNOTSUPP, "flock"); }
+  };
+  KnowsNoLocks files;
+  const auto writer = open(files);
+  const auto reader = frame::open_path(files, folder().string(), nullptr);
+  ASSERT_TRUE(reader);
+  EXPECT_TRUE(test::read_model(**reader));
+  for (unsigned i = 0; i < 3; ++i) {
+    rewrite(*writer, i);
+    const auto read = test::read_model(**reader);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().kind, codec::ErrorKind::stale) << codec::describe(read.error());
+  }
+}
+
+TEST_F(SparseStatesTest, AChunkFileThatIsMissingFromTheStateOfTodayIsDamage) {
+  std::filesystem::remove(folder() / *frame::chunk_file_name(2));
+  const auto opened = frame::open_path(files(), folder().string(), nullptr);
+  ASSERT_TRUE(opened);
+  const auto read = test::read_chunk(**opened, 2);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind, codec::ErrorKind::corruption);
+}
+
+}  // namespace
+}  // namespace cframefs

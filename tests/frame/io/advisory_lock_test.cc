@@ -1,0 +1,244 @@
+// Writers of one frame beside each other and beside programs that only hold locks: one at a time, and none that would
+// take the frame away from another one.
+#include "frame/io/advisory_lock.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include "frame/write/frame_writer.h"
+#include "tests/support/forwarding_files.h"
+#include "tests/support/frame_builder.h"
+#include "tests/support/frame_model.h"
+#include "tests/support/reading.h"
+#include "tests/support/temp_dir.h"
+
+namespace cframefs {
+namespace {
+
+using codec::ErrorKind;
+using frame::ChunkNumber;
+using frame::Durability;
+using frame::FrameWriter;
+using test::pattern;
+
+constexpr std::int32_t kChunk = 100;
+constexpr const char* kName = "frame.b2frame";
+
+/// Runs `before_switch` once, when everything but the header's fields is written, and `at_lock` at the next try to
+/// lock.
+class InterruptedFiles : public test::ForwardingFiles {
+ public:
+  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+    if (at.value == frame::kSwitchBegin) {
+      if (auto once = std::exchange(before_switch, nullptr)) once();
+    }
+    return ForwardingFiles::pwrite(fd, from, at);
+  }
+  codec::Result<bool> try_lock(int fd, int operation) override {
+    if (auto once = std::exchange(at_lock, nullptr)) once();
+    return ForwardingFiles::try_lock(fd, operation);
+  }
+  std::function<void()> before_switch;
+  std::function<void()> at_lock;
+};
+
+class AdvisoryLockTest : public ::testing::Test {
+ protected:
+  AdvisoryLockTest() {
+    const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
+    EXPECT_TRUE(fd);
+    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
+    model_.chunksize = kChunk;
+    model_.plain = pattern(250, 1);
+    temp_.write(kName, test::plain_frame(model_.plain, kChunk).build());
+  }
+
+  std::unique_ptr<FrameWriter> open(frame::WriterOptions options = {}) {
+    options.lock_patience = std::chrono::milliseconds(20);
+    auto writer = FrameWriter::open(files_, dir_.fd(), kName, nullptr, options);
+    EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
+    return writer ? std::move(*writer) : nullptr;
+  }
+  std::unique_ptr<FrameWriter> open_for_long() {
+    frame::WriterOptions options;
+    options.stays_open = true;
+    return open(options);
+  }
+  /// As a program that makes a new file of the frame.
+  codec::Result<void> compact_alone() {
+    frame::WriterOptions options;
+    options.alone = true;
+    return open(options)->compact();
+  }
+  static codec::Result<void> commit(FrameWriter& writer, unsigned seed) {
+    if (auto stored = writer.store(ChunkNumber{0}, test::encoded(pattern(kChunk, seed))); !stored) return stored;
+    return writer.commit(Durability::ordered);
+  }
+  /// Another program's.
+  frame::Descriptor lock_of_a_reader(int operation) {
+    const auto fd = frame::system_files().open_named((temp_.path() / kName).string(), O_RDONLY);
+    EXPECT_TRUE(fd);
+    frame::Descriptor reader(frame::system_files(), *fd);
+    EXPECT_EQ(::flock(reader.fd(), operation | LOCK_NB), 0);
+    return reader;
+  }
+  void expect_first_chunk(unsigned seed) {
+    const auto opened = test::open_frame((temp_.path() / kName).string());
+    ASSERT_TRUE(opened) << codec::describe(opened.error());
+    const auto read = test::read_model(**opened);
+    ASSERT_TRUE(read) << codec::describe(read.error());
+    auto expected = model_.plain;
+    const auto first = pattern(kChunk, seed);
+    std::copy(first.begin(), first.end(), expected.begin());
+    EXPECT_TRUE(read->plain == expected);
+  }
+  std::size_t files_on_disk() const {
+    const std::filesystem::directory_iterator all(temp_.path());
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+
+  test::TempDir temp_;
+  InterruptedFiles files_;
+  frame::Descriptor dir_;
+  test::FrameModel model_;
+};
+
+TEST_F(AdvisoryLockTest, WhatMakesANewFileIsRefusedWhileAMountHasTheFrameOpenForWriting) {
+  auto mount = open_for_long();
+  const auto refused = compact_alone();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sys, EBUSY);
+  EXPECT_NE(refused.error().reason.find("open for writing in a mount"), std::string::npos);
+  ASSERT_TRUE(commit(*mount, 2));
+  EXPECT_FALSE(compact_alone()) << "a commit ended the lock";
+  ASSERT_TRUE(mount->compact());
+  EXPECT_FALSE(compact_alone()) << "the new file has no lock";
+  mount.reset();
+  EXPECT_TRUE(compact_alone());
+  expect_first_chunk(2);
+}
+
+TEST_F(AdvisoryLockTest, MountsThatHaveTheFrameOpenDoNotKeepEachOtherFromCommitting) {
+  const auto one = open_for_long();
+  const auto other = open_for_long();
+  ASSERT_TRUE(commit(*one, 2));
+  expect_first_chunk(2);
+  EXPECT_EQ(commit(*other, 3).error().kind, ErrorKind::stale);
+  EXPECT_TRUE(commit(*open(), 4));
+  expect_first_chunk(4);
+  EXPECT_EQ(files_on_disk(), 1U);
+}
+
+TEST_F(AdvisoryLockTest, WritersBesideAReadersLockKeepEachOtherOut) {
+  const auto reader = lock_of_a_reader(LOCK_SH);
+  const auto one = open();
+  const auto other = open();
+  bool was_interrupted = false;
+  files_.before_switch = [&] {
+    was_interrupted = true;
+    EXPECT_EQ(commit(*other, 3).error().sys, EBUSY);
+  };
+  ASSERT_TRUE(commit(*one, 2));
+  EXPECT_TRUE(was_interrupted);
+  expect_first_chunk(2);
+  EXPECT_EQ(commit(*other, 3).error().kind, ErrorKind::stale);
+  expect_first_chunk(2);
+  EXPECT_EQ(files_on_disk(), 1U);
+}
+
+TEST_F(AdvisoryLockTest, AGuardThatACrashLeftIsTaken) {
+  temp_.write(frame::guard_path(kName), {});
+  const auto reader = lock_of_a_reader(LOCK_SH);
+  EXPECT_TRUE(commit(*open(), 2));
+  EXPECT_EQ(files_on_disk(), 1U);
+}
+
+TEST_F(AdvisoryLockTest, AFrameThatIsReplacedBetweenTheLookAndTheSwitchIsStale) {
+  const auto reader = lock_of_a_reader(LOCK_SH);
+  const auto writer = open();
+  files_.before_switch = [&] {
+    temp_.write("new", test::plain_frame(pattern(350, 7), kChunk).build());
+    std::filesystem::rename(temp_.path() / "new", temp_.path() / kName);
+  };
+  EXPECT_EQ(commit(*writer, 2).error().kind, ErrorKind::stale);
+  EXPECT_EQ(test::file_bytes(temp_.path() / kName), test::plain_frame(pattern(350, 7), kChunk).build());
+}
+
+TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsPassedOnlyWhenThereWillBeNoOtherAttempt) {
+  const auto reader = lock_of_a_reader(LOCK_EX);
+  const auto writer = open();
+  EXPECT_EQ(commit(*writer, 2).error().sys, EBUSY);
+  expect_first_chunk(1);
+  writer->wait_for_locks(std::chrono::milliseconds(20), true);
+  EXPECT_TRUE(commit(*writer, 2));
+  expect_first_chunk(2);
+}
+
+/// The frame is another user's than the files beside it.
+class FrameOfAnotherUser final : public test::ForwardingFiles {
+ public:
+  explicit FrameOfAnotherUser(ino_t frame) : frame_(frame) {}
+  codec::Result<struct stat> status(int fd) override {
+    auto found = ForwardingFiles::status(fd);
+    if (found && found->st_ino == frame_) {
+      ++found->st_uid;
+      ++found->st_gid;
+    }
+    return found;
+  }
+
+ private:
+  const ino_t frame_;
+};
+
+TEST_F(AdvisoryLockTest, AFileThatTheFramesOwnerMayNotWriteIsNotWrittenAsItsSideCar) {
+  const test::Bytes secret(16, 7);
+  const auto side_car = temp_.write(frame::side_car_path(kName), secret);
+  FrameOfAnotherUser files(files_.status_at(dir_.fd(), kName)->st_ino);
+  for (const bool may_write : {false, true}) {
+    std::filesystem::permissions(side_car, std::filesystem::perms(may_write ? 0666 : 0644));
+    auto writer = FrameWriter::open(files, dir_.fd(), kName, nullptr);
+    ASSERT_TRUE(writer);
+    EXPECT_TRUE(commit(**writer, may_write ? 2 : 1));
+    EXPECT_EQ(test::file_bytes(side_car) != secret, may_write) << "the counter in it";
+  }
+  expect_first_chunk(2);
+}
+
+TEST_F(AdvisoryLockTest, ASideCarIsPassedAtTheLastAttemptIfOnlyReadersLockIt) {
+  const auto side_car = temp_.write(frame::side_car_path(kName), test::Bytes(16)).string();
+  for (const int how : {O_RDONLY, O_RDWR}) {
+    const frame::Descriptor holder(frame::system_files(), *frame::system_files().open_named(side_car, how));
+    ASSERT_EQ(::flock(holder.fd(), LOCK_SH), 0);
+    const auto writer = open();
+    const unsigned seed = how == O_RDONLY ? 2 : 3;
+    writer->wait_for_locks(std::chrono::milliseconds(20), false);
+    EXPECT_EQ(commit(*writer, seed).error().sys, EBUSY);
+    writer->wait_for_locks(std::chrono::milliseconds(20), true);
+    if (how == O_RDONLY) {
+      EXPECT_TRUE(commit(*writer, seed));
+    } else {
+      EXPECT_EQ(commit(*writer, seed).error().sys, EBUSY) << "it may be writing the frame";
+    }
+    expect_first_chunk(2);
+  }
+}
+
+TEST_F(AdvisoryLockTest, ALockOfAWriterAtWorkIsNotPassed) {
+  const auto reader = lock_of_a_reader(LOCK_EX);
+  const auto writer = open();
+  writer->wait_for_locks(std::chrono::milliseconds(20), true);
+  // The file grows while its lock is waited for.
+  const std::string path = (temp_.path() / kName).string();
+  files_.at_lock = [&] { std::filesystem::resize_file(path, std::filesystem::file_size(path) + 1); };
+  EXPECT_EQ(commit(*writer, 2).error().sys, EBUSY);
+}
+
+}  // namespace
+}  // namespace cframefs

@@ -1,0 +1,91 @@
+#include "fs/caller/caller_state.h"
+
+#include <array>
+#include <csignal>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace cframefs::fs {
+namespace {
+
+/// A process that does `work` and then sleeps, until this object goes. It has any name that a program may have.
+class Sleeper {
+ public:
+  template <class Work>
+  explicit Sleeper(const Work& work) {
+    std::array<int, 2> ready{};
+    EXPECT_EQ(pipe(ready.data()), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_NAME, ") 0 (\nState:\tZ");
+      work();
+      static_cast<void>(!write(ready[1], "", 1));
+      for (;;)
+        pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  ~Sleeper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+void block(int signal) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, signal);
+  sigprocmask(SIG_BLOCK, &blocked, nullptr);
+}
+
+TEST(CallerState, OfAThreadThatWaits) {
+  EXPECT_EQ(caller_state(gettid()), CallerState::waits);
+  EXPECT_EQ(caller_state(0), CallerState::waits);
+  const Sleeper sleeper([] {});
+  EXPECT_EQ(caller_state(sleeper.pid()), CallerState::waits);
+}
+
+TEST(CallerState, OfOneWithAPendingSignal) {
+  // As for a thread in the kernel, the signal stays pending.
+  const Sleeper interrupted([] { block(SIGINT); });
+  kill(interrupted.pid(), SIGINT);
+  EXPECT_EQ(caller_state(interrupted.pid()), CallerState::interrupted);
+  const Sleeper other([] { block(SIGUSR1); });
+  kill(other.pid(), SIGUSR1);
+  EXPECT_EQ(caller_state(other.pid()), CallerState::waits);
+  const Sleeper dumps([] { block(SIGQUIT); });
+  kill(dumps.pid(), SIGQUIT);
+  EXPECT_EQ(caller_state(dumps.pid()), CallerState::waits) << "a signal that is blocked ends nothing";
+}
+
+TEST(CallerState, OfOneThatHasEnded) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(caller_state(child), CallerState::gone);  // nothing has waited for it
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(caller_state(child), CallerState::gone);
+}
+
+TEST(CallerState, OfAThreadThatIsNotTheFirst) {
+  pid_t thread = 0;
+  std::thread([&] { thread = gettid(); }).join();
+  EXPECT_EQ(caller_state(thread), CallerState::gone);
+}
+
+}  // namespace
+}  // namespace cframefs::fs

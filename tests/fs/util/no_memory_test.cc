@@ -1,0 +1,192 @@
+// Each allocation of a call fails once: the call answers ENOMEM or is done, nothing hangs, no byte is wrong or lost,
+// and the next call is right. The program's operator new is this file's.
+#include "fs/util/no_memory.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/fs/written_filesystem.h"
+
+namespace {
+
+// How many allocations succeed before one fails, in whatever thread; negative: none fails.
+std::atomic<std::int64_t> allocations_left{-1};
+
+bool is_to_fail() {
+  return allocations_left.load(std::memory_order_relaxed) >= 0 && allocations_left.fetch_sub(1) == 0;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (is_to_fail()) throw std::bad_alloc();
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+
+namespace cframefs::fs {
+namespace {
+
+class NoMemory : public WrittenFilesystem {
+ protected:
+  /// Does the work with the allocation number 0, 1, 2... failing, until none is left to fail. `check` follows each.
+  template <class Work, class Check>
+  void with_each_failure(const Work& work, const Check& check) {
+    for (std::int64_t number = 0;; ++number) {
+      SCOPED_TRACE(number);
+      allocations_left = number;
+      // As a request ends (fs/fuse/fuse_requests.h).
+      const codec::Result<void> done = or_no_memory(work);
+      const bool none_failed = allocations_left.exchange(-1) >= 0;
+      EXPECT_TRUE(done || to_errno(done.error()) == ENOMEM) << done.error().reason;
+      EXPECT_TRUE(done || !none_failed);
+      check(done.has_value());
+      if (HasFatalFailure() || HasNonfatalFailure() || none_failed) {
+        tried_ = number;
+        break;
+      }
+    }
+    EXPECT_GT(tried_, 5);  // otherwise nothing was tested
+  }
+  static std::string text(char first, std::size_t size) {
+    std::string made(size, ' ');
+    for (std::size_t i = 0; i < size; ++i)
+      made[i] = static_cast<char>(first + static_cast<char>((i / 7) % 20));
+    return made;
+  }
+  std::int64_t tried_ = 0;
+};
+
+TEST_F(NoMemory, Writes) {
+  auto handle = create("x");
+  std::string expected = text('a', 20000);
+  ASSERT_TRUE(write(*handle, 0, expected));
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  const std::string part = text('A', 9000);
+  const std::vector<std::uint8_t> bytes(part.begin(), part.end());
+  with_each_failure([&] { return filesystem_->write(*handle, 3000, bytes, false); },
+                    [&](bool done) {
+                      // A write that fails may have been made in part, as on any filesystem.
+                      const std::string found = read(*handle);
+                      ASSERT_EQ(found.size(), expected.size());
+                      for (std::size_t i = 0; i < found.size(); ++i) {
+                        const bool inside = i >= 3000 && i < 12000;
+                        ASSERT_TRUE(found[i] == expected[i] || (inside && found[i] == part[i - 3000])) << i;
+                      }
+                      ASSERT_TRUE(!done || found.substr(3000, 9000) == part);
+                      ASSERT_TRUE(write(*handle, 3000, expected.substr(3000, 9000)));
+                      ASSERT_TRUE(filesystem_->sync(*handle, false));
+                      ASSERT_EQ(read(*handle), expected);
+                    });
+  ASSERT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(NoMemory, Commits) {
+  auto handle = create("x");
+  std::string expected = text('a', 20000);
+  ASSERT_TRUE(write(*handle, 0, expected));
+  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  char first = 'A';
+  const auto dirty = [&] {
+    first = first == 'A' ? 'F' : 'A';
+    // A whole chunk, a part of one, and more at the end.
+    for (const auto& [at, size] :
+         {std::pair<std::size_t, std::size_t>{4096, 4096}, {100, 50}, {expected.size(), 300}}) {
+      const std::string part = text(first, size);
+      ASSERT_TRUE(write(*handle, at, part));
+      if (at + size > expected.size()) expected.resize(at + size);
+      expected.replace(at, size, part);
+    }
+  };
+  dirty();
+  with_each_failure([&] { return filesystem_->sync(*handle, false); },
+                    [&](bool /*done*/) {
+                      ASSERT_EQ(read(*handle), expected);
+                      ASSERT_TRUE(filesystem_->sync(*handle, false));
+                      ASSERT_EQ(read(*handle), expected);
+                      dirty();
+                    });
+  ASSERT_TRUE(close(std::move(handle)));
+  remount();
+  EXPECT_EQ(content("x"), expected);
+}
+
+TEST_F(NoMemory, Reads) {
+  auto handle = create("x");
+  const std::string expected = text('a', 200000);
+  ASSERT_TRUE(write(*handle, 0, expected));
+  ASSERT_TRUE(close(std::move(handle)));
+  with_each_failure(
+      [&]() -> codec::Result<void> {
+        auto found = filesystem_->lookup(kRootNode, "x");
+        if (!found) return codec::Failure(found.error());
+        auto opened = filesystem_->open(found->node, O_RDONLY);
+        if (!opened) return codec::Failure(opened.error());
+        Reply reply;
+        auto done = filesystem_->read(**opened, 1000, 150000, reply);
+        if (!done) return done;
+        std::string got(reply.size(), ' ');
+        std::vector<std::uint8_t> bytes(reply.size());
+        reply.copy_to(bytes.data());
+        EXPECT_EQ(std::string(bytes.begin(), bytes.end()), expected.substr(1000, 150000));
+        return {};
+      },
+      [&](bool /*done*/) {
+        ASSERT_EQ(content("x"), expected);
+        remount();  // nothing is cached
+      });
+}
+
+TEST_F(NoMemory, Attributes) {
+  auto handle = create("x");
+  ASSERT_TRUE(write(*handle, 0, text('a', 5000)));
+  ASSERT_TRUE(close(std::move(handle)));
+  with_each_failure(
+      [&]() -> codec::Result<void> {
+        auto found = filesystem_->lookup(kRootNode, "x");
+        if (!found) return codec::Failure(found.error());
+        EXPECT_EQ(found->status.st_size, 5000);
+        auto listed = filesystem_->open_directory(kRootNode);
+        if (!listed) return codec::Failure(listed.error());
+        {
+          codec::MutexLock lock((*listed)->mutex);
+          if (auto done = filesystem_->list(**listed); !done) return done;
+          EXPECT_EQ((*listed)->entries.size(), 1U);
+        }
+        auto status = filesystem_->attributes(found->node, nullptr);
+        return status ? codec::Result<void>() : codec::Failure(status.error());
+      },
+      [&](bool /*done*/) {
+        ASSERT_EQ(size_of("x"), 5000U);
+        remount();
+      });
+}
+
+TEST_F(NoMemory, TheLastClose) {
+  std::string expected = text('a', 6000);
+  auto handle = create("x");
+  ASSERT_TRUE(write(*handle, 0, expected));
+  with_each_failure([&] { return filesystem_->flush(*handle); },
+                    [&](bool /*done*/) {
+                      ASSERT_TRUE(close(std::move(handle)));
+                      ASSERT_EQ(content("x"), expected);
+                      handle = open("x");
+                      ASSERT_NE(handle, nullptr);
+                      expected = text(static_cast<char>('A' + expected.size() % 5), 6000 + expected.size() % 3);
+                      ASSERT_TRUE(resize(*handle, 0));
+                      ASSERT_TRUE(write(*handle, 0, expected));
+                    });
+  ASSERT_TRUE(close(std::move(handle)));
+  remount();
+  EXPECT_EQ(content("x"), expected);
+}
+
+}  // namespace
+}  // namespace cframefs::fs

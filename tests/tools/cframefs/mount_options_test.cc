@@ -1,0 +1,190 @@
+// The command line of cframefs, case by case.
+#include "tools/cframefs/mount_options.h"
+
+#include <gtest/gtest.h>
+
+namespace cframefs::test {
+namespace {
+
+using fs::MountOptions;
+using tools::MountAction;
+using tools::parse_mount_command;
+using Arguments = std::vector<std::string>;
+
+MountOptions parse(const Arguments& arguments) {
+  const auto command = parse_mount_command(arguments);
+  EXPECT_TRUE(command) << command.error().reason;
+  return command ? command->options : MountOptions{};
+}
+
+MountOptions with(const std::string& options) {
+  return parse({"-o", options, "src", "mnt"});
+}
+
+std::string error_of(const Arguments& arguments) {
+  const auto command = parse_mount_command(arguments);
+  EXPECT_FALSE(command);
+  if (command) return "";
+  EXPECT_EQ(command.error().kind, codec::ErrorKind::invalid);
+  EXPECT_EQ(command.error().reason.find('\n'), std::string::npos) << command.error().reason;
+  return command.error().reason;
+}
+
+TEST(MountOptions, DefaultsAreThoseOfTheStruct) {
+  const MountOptions options = parse({"src", "mnt"});
+  EXPECT_EQ(options.source, "src");
+  EXPECT_EQ(options.mountpoint, "mnt");
+  EXPECT_EQ(options.names, fs::Names::strip);
+  EXPECT_EQ(options.b2nd, fs::ArrayView::npy);
+  EXPECT_EQ(options.detect, fs::Detect::suffix);
+  EXPECT_FALSE(options.read_only || options.foreground || options.debug || options.single_thread);
+  EXPECT_FALSE(options.cache_size);
+  EXPECT_TRUE(options.fuse_options.empty());
+}
+
+TEST(MountOptions, ComeInAnyPlaceAndForm) {
+  for (const Arguments& arguments :
+       {Arguments{"-o", "ro,workers=3", "src", "mnt", "-f"}, Arguments{"src", "mnt", "-f", "-oro,workers=3"},
+        Arguments{"src", "-o", "workers=3", "mnt", "-o", "ro", "-f"},
+        Arguments{"-f", "-oro", "-oworkers=3", "--", "src", "mnt"},
+        Arguments{"-f", "-o", "rw,,workers=7", "-o", "ro,workers=3,", "src", "mnt"}}) {
+    const MountOptions options = parse(arguments);
+    EXPECT_EQ(options.source, "src");
+    EXPECT_EQ(options.mountpoint, "mnt");
+    EXPECT_TRUE(options.read_only);
+    EXPECT_TRUE(options.foreground);
+    EXPECT_EQ(options.workers, 3U);
+  }
+  EXPECT_EQ(parse({"--", "-src", "-mnt"}).source, "-src");
+}
+
+TEST(MountOptions, SwitchesWork) {
+  EXPECT_TRUE(parse({"-s", "src", "mnt"}).single_thread);
+  EXPECT_TRUE(parse({"-d", "src", "mnt"}).debug);
+  EXPECT_TRUE(parse({"-d", "src", "mnt"}).foreground);
+  EXPECT_TRUE(with("debug").debug);
+  for (const char* word : {"-h", "--help"})
+    EXPECT_EQ(parse_mount_command({word})->action, MountAction::show_help);
+  for (const char* word : {"-V", "--version"})
+    EXPECT_EQ(parse_mount_command({"x", word})->action, MountAction::show_version);
+}
+
+TEST(MountOptions, EveryValueArrives) {
+  EXPECT_EQ(with("names=keep").names, fs::Names::keep);
+  EXPECT_EQ(with("b2nd=flat").b2nd, fs::ArrayView::flat);
+  EXPECT_EQ(with("b2nd=chunks").b2nd, fs::ArrayView::chunks);
+  EXPECT_EQ(with("detect=content").detect, fs::Detect::content);
+  EXPECT_EQ(with("offset=4096").offset, 4096U);
+  EXPECT_FALSE(with("beta_bits=new").old_bitshuffle);
+  EXPECT_TRUE(with("beta_bits=old").old_bitshuffle);
+  EXPECT_EQ(with("cache_size=64M").cache_size, std::uint64_t{64} << 20);
+  EXPECT_EQ(with("cache_size=2G").cache_size, std::uint64_t{2} << 30);
+  EXPECT_EQ(with("readahead=0").readahead, 0U);
+  EXPECT_EQ(with("readahead=off").readahead, 0U);
+  EXPECT_EQ(with("readahead=16MiB").readahead, std::uint64_t{16} << 20);
+  EXPECT_TRUE(with("stats=on").statistics);
+  EXPECT_FALSE(with("stats=on,stats=off").statistics);
+  EXPECT_EQ(with("codec=lz4hc").codec, "lz4hc");
+  EXPECT_EQ(with("clevel=9").clevel, 9);
+  EXPECT_EQ(with("filter=delta+shuffle").filter, "delta+shuffle");
+  EXPECT_EQ(with("filter=none").filter, "none");
+  EXPECT_EQ(with("typesize=8").typesize, 8U);
+  EXPECT_EQ(with("typesize=8,typesize=auto").typesize, 0U);
+  EXPECT_EQ(with("chunksize=1M").chunksize, std::uint64_t{1} << 20);
+  EXPECT_EQ(with("blocksize=64k").blocksize, std::uint64_t{64} << 10);
+  EXPECT_EQ(with("dirty_limit=256M").dirty_limit, std::uint64_t{256} << 20);
+  EXPECT_EQ(with("commit_interval=0.5").commit_interval, 0.5);
+  EXPECT_TRUE(with("writeback=on").writeback);
+  EXPECT_EQ(with("attr_timeout=0").attr_timeout, 0.0);
+  EXPECT_EQ(with("entry_timeout=2.5").entry_timeout, 2.5);
+}
+
+TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"names", "x"},         {"b2nd", "x"},           {"detect", "x"},       {"offset", "-1"},
+      {"beta_bits", "1"},     {"cache_size", "1023K"}, {"readahead", "x"},    {"workers", "0"},
+      {"codec", "snappy"},    {"clevel", "10"},        {"filter", "shuffel"}, {"typesize", "0"},
+      {"chunksize", "2G"},    {"blocksize", "1G"},     {"dirty_limit", "0"},  {"commit_interval", "-1"},
+      {"writeback", "maybe"}, {"stats", "yes"},        {"attr_timeout", "x"}, {"entry_timeout", "inf"}};
+  std::vector<std::string> tried = {"ro", "rw"};
+  for (const auto& [name, value] : bad) {
+    const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
+    EXPECT_TRUE(message.starts_with("option '" + name + "=" + value + "': ")) << message;
+    EXPECT_NE(error_of({"-o", name, "src", "mnt"}).find("takes a value"), std::string::npos);
+    tried.push_back(name);
+  }
+  for (const std::string& name : tools::mount_option_names()) {
+    EXPECT_NE(std::find(tried.begin(), tried.end(), name), tried.end()) << name << " is not tested";
+  }
+}
+
+TEST(MountOptions, BadValuesOfAllKinds) {
+  for (const char* option : {"cache_size=",
+                             "cache_size=1MB",
+                             "cache_size=1 M",
+                             "cache_size=0x10M",
+                             "cache_size=99999999999999999999",
+                             "cache_size=17179869184G",
+                             "cache_size=-1M",
+                             "cache_size=M",
+                             "cache_size=iB",
+                             "cache_size=5iB",
+                             "workers=1025",
+                             "workers=1K",
+                             "clevel=-1",
+                             "clevel=5.5",
+                             "filter=",
+                             "filter=+",
+                             "filter=none+shuffle",
+                             "filter=delta+delta+delta+delta+delta+delta+shuffle",
+                             "filter=trunc_prec(12)",  // loses bits
+                             "commit_interval=nan",
+                             "commit_interval=1e",
+                             "commit_interval=1000000001",  // its milliseconds would be more than can be counted
+                             "entry_timeout=99999999999999999999999999999999",
+                             "ro=1",
+                             "rw=",
+                             "names",
+                             "Names=keep",
+                             "offset=9223372036854775808"}) {
+    EXPECT_NE(error_of({"-o", option, "src", "mnt"}), "") << option;
+  }
+  EXPECT_NE(error_of({"-o", "chunksize=1M,blocksize=2M", "src", "mnt"}).find("blocksize"), std::string::npos);
+  EXPECT_NE(error_of({"-o", "blocksize=4,typesize=8", "src", "mnt"}).find("typesize"), std::string::npos);
+}
+
+TEST(MountOptions, WhatFstabAddsIsIgnored) {
+  const MountOptions options = with(
+      "defaults,noauto,auto,user,user=jo,nouser,users,owner,group,nofail,_netdev,x-systemd.automount,x-gvfs-show,"
+      "X-mount.mkdir,comment=anything,relatime,uhelper=fuse,rw");
+  EXPECT_TRUE(options.fuse_options.empty());
+}
+
+TEST(MountOptions, WhatFuseUnderstandsIsPassedOn) {
+  EXPECT_EQ(
+      with("allow_other,nosuid,nodev,fsname=x,ro,subtype=y,max_read=65536,default_permissions").fuse_options,
+      (Arguments{"allow_other", "nosuid", "nodev", "fsname=x", "subtype=y", "max_read=65536", "default_permissions"}));
+  EXPECT_EQ(with("fsname=a\\,b,ro").fuse_options, (Arguments{"fsname=a\\,b"}));
+}
+
+TEST(MountOptions, WhatAMountCannotHaveIsRefusedWithTheReason) {
+  EXPECT_NE(error_of({"-o", "blkdev", "src", "mnt"}).find("no block device"), std::string::npos);
+  EXPECT_NE(error_of({"-o", "remount,ro", "src", "mnt"}).find("unmount"), std::string::npos);
+  EXPECT_NE(error_of({"-o", "nosymfollow", "src", "mnt"}).find("'nosymfollow'"), std::string::npos);
+  EXPECT_TRUE(with("nodiratime").fuse_options.empty());
+}
+
+TEST(MountOptions, AnythingElseIsNamed) {
+  EXPECT_NE(error_of({"-o", "ro,compress=zstd", "src", "mnt"}).find("'compress=zstd'"), std::string::npos);
+  EXPECT_NE(error_of({"-o", "fsname=", "src", "mnt"}).find("'fsname='"), std::string::npos);
+  EXPECT_NE(error_of({"-x", "src", "mnt"}).find("'-x'"), std::string::npos);
+  EXPECT_NE(error_of({"--foreground", "src", "mnt"}).find("'--foreground'"), std::string::npos);
+  EXPECT_NE(error_of({"src", "mnt", "-o"}).find("-o"), std::string::npos);
+  EXPECT_NE(error_of({"src", "mnt", "third"}).find("'third'"), std::string::npos);
+  EXPECT_NE(error_of({"src"}).find("MOUNTPOINT"), std::string::npos);
+  EXPECT_NE(error_of({}).find("SOURCE"), std::string::npos);
+  EXPECT_NE(error_of({"", "mnt"}).find("SOURCE"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cframefs::test

@@ -1,0 +1,176 @@
+#include "tools/cframe/cframe.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+
+#include "frame/base/suffixes.h"
+#include "frame/cframe/sparse_frame.h"
+#include "tools/lib/sizes.h"
+#include "tools/lib/store_paths.h"
+#include "tools/stream/array_stream.h"
+#include "tools/version.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+constexpr const char* kFooter = "Exit status: 0 done, 1 the data is at fault, 2 the call is at fault, 3 the system is.";
+
+struct Subcommand {
+  const char* name;
+  const char* description;
+  SubcommandRun (*declare)(CLI::App& app);
+};
+
+constexpr Subcommand kSubcommands[] = {
+    {"info", "Show what a frame says about itself", declare_info},
+    {"cat", "Write the plain bytes of a frame to standard output", declare_cat},
+    {"verify", "Decode everything and report each damaged chunk", declare_verify},
+    {"pack", "Make a frame of a file, or of standard input", declare_pack},
+    {"unpack", "Write the plain bytes of a frame into a file", declare_unpack},
+    {"convert", "Make a current frame of a file of any format, or .npy of .b2nd and back", declare_convert},
+    {"compact", "Write frames anew without the bytes that nothing refers to", declare_compact},
+    {"repair", "Cut off an unfinished commit, or save what can be read", declare_repair},
+    {"get-meta", "Write the content of a metalayer, or list their names", declare_get_meta},
+    {"set-meta", "Set or remove a metalayer", declare_set_meta},
+};
+
+int complain(Io& io, const std::string& message) {
+  // CLI11 explains some errors on several lines; ours take one.
+  std::string line = message;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  io.err.print("cframe: " + printable(line) + "\n");
+  return call_at_fault;
+}
+
+}  // namespace
+
+int cframe_main(const std::vector<std::string>& arguments, Io& io) {
+  CLI::App program("Looks into Blosc2 frames, makes and changes them.", "cframe");
+  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.set_version_flag("-V,--version", std::string("cframe ") + kVersion, "Print the version and exit");
+  program.require_subcommand(1);
+  program.footer(kFooter);
+  // Only what is run is declared: all options of all subcommands take longer than most of what they do.
+  const auto wanted = std::find_if(arguments.begin(), arguments.end(),
+                                   [](const std::string& argument) { return !argument.starts_with('-'); });
+  SubcommandRun run;
+  for (const Subcommand& subcommand : kSubcommands) {
+    CLI::App* app = program.add_subcommand(subcommand.name, subcommand.description);
+    app->footer(kFooter);
+    if (wanted != arguments.end() && *wanted == subcommand.name) run = subcommand.declare(*app);
+  }
+  try {
+    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return emit(io, program.help());
+  } catch (const CLI::CallForVersion& version) {
+    return emit(io, std::string(version.what()) + "\n");
+  } catch (const CLI::ParseError& error) {
+    if (!run && wanted != arguments.end()) {
+      return complain(io, "unknown subcommand '" + *wanted + "' (--help lists them)");
+    }
+    return complain(io, std::string(error.what()) + " (--help shows the usage)");
+  }
+  return run ? run(io) : call_at_fault;
+}
+
+CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&into, name](const std::string& text) {
+            const auto size = parse_size(text);
+            if (!size) throw CLI::ValidationError(name, "'" + text + "' " + size.error().reason);
+            into = *size;
+          },
+          help)
+      ->type_name("SIZE");
+}
+
+void add_array_form_option(CLI::App& app, frame::ArrayForm& into) {
+  static const std::map<std::string, frame::ArrayForm> forms = {
+      {"npy", frame::ArrayForm::npy}, {"flat", frame::ArrayForm::flat}, {"chunks", frame::ArrayForm::chunks}};
+  app.add_option_function<std::string>(
+         "--b2nd", [&into](const std::string& form) { into = forms.at(form); },
+         "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, padding "
+         "included")
+      ->check(CLI::IsMember(forms))
+      ->type_name("npy|flat|chunks");
+}
+
+codec::Result<void> check_no_folder(const std::string& path, const std::string& name) {
+  std::error_code ignored;
+  // What is named as a frame is a damaged one.
+  if (!frame::container_suffix(path).empty() || !std::filesystem::is_directory(path, ignored)) return {};
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    // Chunks without an index are what is left of a sparse frame.
+    if (entry.path().filename() == frame::kSparseIndexName || entry.path().extension() == ".chunk") return {};
+  }
+  codec::Failure refused = codec::invalid("is a folder and no sparse frame; of subcommands verify alone takes folders");
+  refused.value().path = name;
+  return refused;
+}
+
+codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFile& input, std::uint64_t offset,
+                                                                  bool old_bitshuffle) {
+  const std::string& path = input.path();
+  auto opened = frame::open_path(files_for(path), path, std::make_shared<frame::IndexCache>(),
+                                 frame::FileOffset{offset}, old_bitshuffle);
+  if (opened) return opened;
+  if (auto fine = check_no_folder(path, input.name()); !fine) return codec::Failure(fine.error());
+  if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {
+    codec::Failure refused = codec::invalid("is a store of " + std::to_string(leaves->size()) +
+                                            " members; give one of them: " + input.name() + "/" + leaves->front().path);
+    refused.value().path = input.name();
+    return refused;
+  }
+  return codec::Failure(with_path(opened.error(), input.name()));
+}
+
+int write_out(const frame::FlatView& view, frame::FlatOffset begin, std::uint64_t length, unsigned workers,
+              const std::string& name, Io& io) {
+  bool output_failed = false;
+  const Sink sink = [&](codec::ByteView bytes) {
+    auto written = io.out.write(bytes);
+    output_failed = !written;
+    return written;
+  };
+  const auto streamed = stream_view(view, begin, length, workers == 0 ? available_workers() : workers, sink, io.stop);
+  if (io.stop.load()) return interrupted;
+  if (streamed) return done;
+  codec::Error error = streamed.error();
+  // The reader has seen enough.
+  if (output_failed && error.sys == EPIPE) return done;
+  return report(io, with_path(std::move(error), output_failed ? "standard output" : name));
+}
+
+codec::Error with_path(codec::Error error, const std::string& path) {
+  if (error.path.empty()) error.path = path;
+  return error;
+}
+
+ExitStatus emit(Io& io, const std::string& text) {
+  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  const auto written = io.out.write(bytes);
+  if (written || written.error().sys == EPIPE) return done;
+  codec::Error error = written.error();
+  error.reason = "standard output: " + error.reason;
+  return report(io, error);
+}
+
+ExitStatus report(Io& io, const codec::Error& error) {
+  io.err.print("cframe: " + printable(codec::describe(error)) + "\n");
+  return status_of(error);
+}
+
+int report_failure(Io& io, const codec::Error& error, const std::string& path) {
+  return io.stop.load() ? interrupted : report(io, with_path(error, path));
+}
+
+}  // namespace cframefs::tools

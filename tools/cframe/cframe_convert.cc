@@ -1,0 +1,386 @@
+// cframe convert: a current frame of a container of any format, and .npy files to n-d arrays and back.
+#include "tools/cframe/cframe_convert.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+
+#include "frame/array/array_view.h"
+#include "frame/cframe/frame_container.h"
+#include "frame/numpy/npy_file.h"
+#include "frame/numpy/numpy_pack.h"
+#include "frame/write/frame_choice.h"
+#include "frame/write/new_frame_file.h"
+#include "tools/cframe/frame_wishes.h"
+#include "tools/lib/progress.h"
+#include "tools/lib/result_file.h"
+#include "tools/lib/result_name.h"
+#include "tools/lib/store_paths.h"
+#include "tools/stream/array_input.h"
+#include "tools/stream/array_stream.h"
+#include "tools/stream/container_input.h"
+#include "tools/stream/flat_stream.h"
+#include "tools/stream/frame_packer.h"
+#include "tools/stream/turned_input.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+using codec::Failure;
+using codec::Result;
+
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
+
+struct ConvertOptions {
+  std::string in;       // as messages call it
+  std::string in_path;  // where it is opened
+  std::string out;
+  std::uint64_t frame_offset = 0;
+  bool old_bitshuffle = false;
+  FrameWishes wishes;
+  bool force = false;
+  unsigned workers = 0;
+};
+
+/// A frame to be made: what it is like, and its plain bytes in the order of its chunks.
+struct Plan {
+  frame::NewFrame frame;
+  std::vector<frame::Metalayer> vlmetalayers;
+  std::unique_ptr<Input> input;
+  std::uint64_t nbytes = 0;
+  std::shared_ptr<const frame::FrameContainer> as_is;  // set: its chunks are copied, and there is no input
+};
+
+/// The items of a .npy file, and the file they come from.
+class NpyInput final : public PlacedInput {
+ public:
+  NpyInput(frame::FileOps& files, frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
+      : files_(files), file_(std::move(file)), begin_(begin), end_(end), at_(begin) {}
+
+  Result<std::size_t> read(codec::ByteSpan into) override {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end_ - at_));
+    const auto got = files_.pread(file_.fd(), into.first(size), frame::FileOffset{at_});
+    if (got) at_ += *got;
+    return got;
+  }
+  void go_to(std::uint64_t at) override { at_ = std::min(begin_ + at, end_); }
+
+ private:
+  frame::FileOps& files_;
+  const frame::Descriptor file_;
+  const std::uint64_t begin_;
+  const std::uint64_t end_;
+  std::uint64_t at_;
+};
+
+/// As the container has it, where we can make such chunks; else, and for what was wished, as pack does.
+codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const FrameWishes& wishes) {
+  codec::EncodeParameters encode = frame::encode_parameters(parameters);
+  // Formats that do not record a level have 0 there, which would store the bytes as they are.
+  const bool records_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
+  if (!records_level) encode.clevel = 5;
+  encode.blocksize = 0;
+  encode.use_dict = false;
+  if (!codec::check_encodable(encode)) {
+    encode = FrameWishes().parameters();
+    encode.typesize = parameters.typesize;
+  }
+  if (wishes.compcode) encode.compcode = *wishes.compcode;
+  if (wishes.clevel) encode.clevel = *wishes.clevel;
+  if (wishes.filters) {
+    encode.filters = *wishes.filters;
+    encode.filters_meta = {};
+  }
+  if (wishes.typesize != 0) encode.typesize = static_cast<std::int32_t>(wishes.typesize);
+  if (wishes.blocksize != 0) encode.blocksize = static_cast<std::int32_t>(wishes.blocksize);
+  return encode;
+}
+
+/// All of them, or an error: what is converted must not lose any in silence.
+Result<std::vector<frame::Metalayer>> vlmetalayers_of(const frame::Container& container) {
+  if (const auto& damage = container.metalayer_damage()) return Failure(*damage);
+  if (const auto& damage = container.vlmetalayer_damage()) return Failure(*damage);
+  std::vector<frame::Metalayer> layers;
+  for (const std::string& name : container.vlmetalayer_names()) {
+    auto content = container.vlmetalayer(name);
+    if (!content) return Failure(content.error());
+    layers.push_back({name, std::move(*content)});
+  }
+  return layers;
+}
+
+Result<void> check_wishes_of_array(const FrameWishes& wishes) {
+  if (wishes.typesize == 0 && wishes.chunksize == 0 && wishes.blocksize == 0) return {};
+  return codec::invalid("the sizes of items, chunks and blocks of an array follow from its shape");
+}
+
+/// A new array of C-order items.
+Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType& type,
+                            const std::vector<std::int64_t>& shape, const FrameWishes& wishes) {
+  const auto layer = frame::plan_array(shape, type, kChunkBytes, kBlockBytes);
+  if (!layer) return Failure(layer.error());
+  auto input = ArrayInput::create(std::move(items), *layer, type.itemsize);
+  if (!input) return Failure(input.error());
+  Plan plan;
+  plan.frame.encode = wishes.parameters();
+  plan.frame.encode.typesize = static_cast<std::int32_t>(type.itemsize);
+  plan.frame.encode.blocksize = static_cast<std::int32_t>(frame::block_items(*layer) * type.itemsize);
+  plan.frame.chunksize = static_cast<std::int32_t>(frame::chunk_items(*layer) * type.itemsize);
+  plan.frame.metalayers.push_back({"b2nd", frame::array_layer_image(*layer)});
+  plan.nbytes = (*input)->size();
+  plan.input = std::move(*input);
+  return plan;
+}
+
+/// Of a buffer in either order.
+Result<Plan> plan_buffer(std::unique_ptr<PlacedInput> items, const frame::ItemType& type,
+                         const std::vector<std::int64_t>& shape, bool fortran_order, const FrameWishes& wishes) {
+  if (!fortran_order) return plan_new_array(std::move(items), type, shape, wishes);
+  if (!frame::array_bytes(shape, type.itemsize)) return codec::corrupt("an array of more bytes than any file has");
+  return plan_new_array(in_c_order(std::move(items), shape, type.itemsize), type, shape, wishes);
+}
+
+/// The same chunks again, encoded anew; the layer of Caterva becomes today's.
+Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container, frame::ArrayLayer layer,
+                        const FrameWishes& wishes) {
+  const frame::FrameParameters& parameters = container->parameters();
+  // Whether layer and frame agree.
+  if (auto view = frame::make_view(container, frame::ArrayForm::flat, true); !view) return Failure(view.error());
+  Plan plan;
+  plan.frame.encode = encoding(parameters, wishes);
+  const std::uint64_t typesize = static_cast<std::uint64_t>(parameters.typesize);
+  plan.frame.encode.blocksize = static_cast<std::int32_t>(frame::block_items(layer) * typesize);
+  plan.frame.chunksize = std::max<std::int32_t>(parameters.chunksize, parameters.typesize);
+  if (!layer.dtype) {
+    const std::string descr = frame::opaque_type(typesize).descr;
+    layer.dtype = descr.substr(1, descr.size() - 2);
+  }
+  auto layers = container->metalayers();
+  if (!layers) return Failure(layers.error());
+  for (frame::Metalayer& known : *layers) {
+    if (known.name == "caterva") known = {"b2nd", frame::array_layer_image(layer)};
+  }
+  plan.frame.metalayers = std::move(*layers);
+  plan.nbytes = parameters.nbytes;
+  plan.input = std::make_unique<ContainerInput>(container);
+  return plan;
+}
+
+/// The very chunks: where they differ in size, a metalayer may say what each of them means.
+Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, const FrameWishes& wishes) {
+  if (wishes.any()) {
+    return codec::invalid(
+        "its metalayers say what its chunks of different sizes mean, so these are copied as they are: no option that "
+        "shapes a frame can be granted");
+  }
+  const frame::FrameParameters& parameters = container->parameters();
+  Plan plan;
+  plan.frame.encode = frame::encode_parameters(parameters);
+  plan.frame.chunksize = parameters.chunksize;
+  plan.frame.vl_blocks = parameters.vl_blocks;
+  auto layers = container->metalayers();
+  if (!layers) return Failure(layers.error());
+  plan.frame.metalayers = std::move(*layers);
+  plan.nbytes = parameters.nbytes;
+  plan.as_is = std::move(container);
+  return plan;
+}
+
+Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const FrameWishes& wishes) {
+  const frame::FrameParameters& parameters = container->parameters();
+  const auto current = std::dynamic_pointer_cast<const frame::FrameContainer>(container);
+  const bool is_current = parameters.kind == "cframe" || parameters.kind == "sframe";
+  if (current && is_current && (parameters.variable_chunks || parameters.vl_blocks) &&
+      !container->metalayer_places().empty()) {
+    return plan_copy(current, wishes);
+  }
+  Plan plan;
+  codec::EncodeContext context;
+  const std::uint64_t chunksize =
+      wishes.chunksize != 0 ? wishes.chunksize : static_cast<std::uint64_t>(std::max(parameters.chunksize, 0));
+  plan.frame = frame::choose_frame(context, encoding(parameters, wishes), static_cast<std::int64_t>(chunksize), {});
+  auto layers = container->metalayers();
+  if (!layers) return Failure(layers.error());
+  plan.frame.metalayers = std::move(*layers);
+  plan.nbytes = parameters.nbytes;
+  plan.input = std::make_unique<ContainerInput>(container);
+  return plan;
+}
+
+Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr<const frame::Container>& container) {
+  const bool wants_array = options.out.ends_with(".b2nd");
+  auto layers = vlmetalayers_of(*container);
+  if (!layers) return Failure(layers.error());
+  auto array = frame::array_layer_of(*container);
+  if (!array) return Failure(array.error());
+  const auto pack = frame::numpy_pack_of(*container);
+  if (!pack) return Failure(pack.error());
+  if (*array || (wants_array && *pack)) {
+    if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
+  } else if (wants_array) {
+    return codec::invalid("no array, which a .b2nd file must be");
+  }
+  Result<Plan> plan = *array        ? plan_tiles(container, std::move(**array), options.wishes)
+                      : wants_array ? plan_buffer(std::make_unique<ContainerInput>(container), (*pack)->type,
+                                                  (*pack)->shape, (*pack)->fortran_order, options.wishes)
+                                    : plan_plain(container, options.wishes);
+  // What an array's own metadata said, its layer says now.
+  if (plan && (!*pack || !wants_array)) plan->vlmetalayers = std::move(*layers);
+  return plan;
+}
+
+/// Of a .npy file; nullopt if IN is none.
+Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
+  frame::FileOps& files = files_for(options.in_path);
+  const auto fd = files.open_named(options.in_path, O_RDONLY | O_NONBLOCK);
+  if (!fd) return Failure(fd.error());
+  frame::Descriptor file(files, *fd);
+  const auto status = files.status(file.fd());
+  if (!status) return Failure(status.error());
+  if (!S_ISREG(status->st_mode)) return std::optional<Plan>();
+  std::vector<std::uint8_t> head(
+      std::min<std::size_t>(static_cast<std::size_t>(status->st_size), frame::kMostNpyHeader));
+  const auto got = files.pread(file.fd(), head, frame::FileOffset{0});
+  if (!got) return Failure(got.error());
+  head.resize(*got);
+  if (!frame::has_npy_magic(head)) return std::optional<Plan>();
+  const auto npy = frame::parse_npy_file(head);
+  if (!npy) return Failure(npy.error());
+  if (!options.out.ends_with(".b2nd") && options.out != kStandardStream) {
+    return codec::invalid("a .npy file becomes a .b2nd; pack makes a frame of any file's bytes");
+  }
+  if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
+  const auto bytes = frame::array_bytes(npy->shape, npy->type.itemsize);
+  const auto size = static_cast<std::uint64_t>(status->st_size);
+  if (!bytes || npy->data_at > size || *bytes > size - npy->data_at) return codec::corrupt("the file ends too early");
+  auto items = std::make_unique<NpyInput>(files, std::move(file), npy->data_at, npy->data_at + *bytes);
+  auto plan = plan_buffer(std::move(items), npy->type, npy->shape, npy->fortran_order, options.wishes);
+  if (!plan) return Failure(plan.error());
+  return std::optional<Plan>(std::move(*plan));
+}
+
+int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits& like, Io& io) {
+  auto file = ResultFile::create(options.out, options.force, like, io);
+  if (!file) return report_failure(io, file.error(), options.out);
+  frame::NewFrameFile frame(frame::system_files(), file->fd(), plan.frame);
+  if (auto taken = frame.take_chunks(*plan.as_is); !taken) return report_failure(io, taken.error(), options.in);
+  if (auto done = frame.finish(plan.vlmetalayers); !done) return report_failure(io, done.error(), options.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  return done;
+}
+
+int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like, Io& io) {
+  if (auto named = check_frame_name(options.out, plan.frame.metalayers); !named) return report(io, named.error());
+  if (plan.as_is) return copy_frame(options, plan, like, io);
+  if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
+  auto file = ResultFile::create(options.out, options.force, like, io);
+  if (!file) return report_failure(io, file.error(), options.out);
+  Progress progress(io, "converting", Progress::Unit::bytes);
+  const auto show = [&](const Packed& packed) { progress.update(packed.nbytes, plan.nbytes); };
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  const auto packed =
+      pack_frame(*plan.input, plan.frame, frame::system_files(), file->fd(), workers, show, io.stop, plan.vlmetalayers);
+  progress.finish();
+  if (!packed) return report_failure(io, packed.error(), options.in);
+  if (packed->nbytes != plan.nbytes) {
+    return report_failure(io, codec::corrupt("it ended after " + std::to_string(packed->nbytes) + " bytes").value(),
+                          options.in);
+  }
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  return done;
+}
+
+/// A .npy file of an array.
+int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Container> container, const FileTraits& like,
+             Io& io) {
+  const auto view = frame::make_view(std::move(container), frame::ArrayForm::npy, options.in.ends_with(".b2nd"));
+  if (!view) return report_failure(io, view.error(), options.in);
+  if ((*view)->head().empty()) {
+    return report_failure(io, codec::invalid("no array, which a .npy file must be").value(), options.in);
+  }
+  auto file = ResultFile::create(options.out, options.force, like, io);
+  if (!file) return report_failure(io, file.error(), options.out);
+  Progress progress(io, "converting", Progress::Unit::bytes);
+  std::uint64_t at = 0;
+  bool write_failed = false;
+  const Sink sink = [&](codec::ByteView bytes) {
+    auto put = frame::system_files().pwrite(file->fd(), bytes, frame::FileOffset{at});
+    write_failed = !put;
+    at += bytes.size();
+    progress.update(at, (*view)->size());
+    return put;
+  };
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  const auto streamed = stream_view(**view, frame::FlatOffset{0}, (*view)->size(), workers, sink, io.stop);
+  progress.finish();
+  if (!streamed) return report_failure(io, streamed.error(), write_failed ? options.out : options.in);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  return done;
+}
+
+/// `npy_only`: nothing else is to become an array.
+int run_convert(ConvertOptions options, bool npy_only, Io& io) {
+  if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
+  const bool is_stream = options.in == kStandardStream;
+  const auto input = InputFile::open(options.in, io);
+  if (!input) return report_failure(io, input.error(), options.in);
+  options.in = input->name();
+  options.in_path = input->path();
+  if (auto apart = check_apart(options.in_path, options.out); !apart) return report(io, apart.error());
+  auto traits = traits_of(options.in_path);
+  if (!traits) return report_failure(io, traits.error(), options.in);
+  if (is_stream) *traits = FileTraits();
+  auto npy = plan_npy(options);
+  if (!npy) return report_failure(io, npy.error(), options.in);
+  if (*npy) return make_frame(options, **npy, *traits, io);
+  if (npy_only) {
+    const codec::Failure refused = codec::invalid("no .npy file, and a .b2nd file must be an array");
+    return report(io, with_path(refused.value(), options.in));
+  }
+  auto container = open_frame(*input, options.frame_offset, options.old_bitshuffle);
+  if (!container) return report_failure(io, container.error(), options.in);
+  if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *traits, io);
+  auto plan = plan_container(options, *container);
+  if (!plan) return report_failure(io, plan.error(), options.in);
+  return make_frame(options, *plan, *traits, io);
+}
+
+}  // namespace
+
+int pack_array(const std::string& in, const std::string& out, const FrameWishes& wishes, bool force, unsigned workers,
+               Io& io) {
+  ConvertOptions options;
+  options.in = in;
+  options.out = out;
+  options.wishes = wishes;
+  options.force = force;
+  options.workers = workers;
+  return run_convert(options, true, io);
+}
+
+SubcommandRun declare_convert(CLI::App& app) {
+  auto options = std::make_shared<ConvertOptions>();
+  app.add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file, or - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_option("OUT", options->out, "Frame, .b2nd or .npy file to make, or - for standard output")
+      ->required()
+      ->type_name("");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  app.add_flag("--old-bits", options->old_bitshuffle, "IN is of 2.0.0-beta.3 or beta.4, not of beta.5");
+  add_frame_options(app, options->wishes);
+  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return [options](Io& io) { return run_convert(*options, false, io); };
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,17 @@
+// What pack has in common with convert: arrays made of .npy files.
+//
+// Thread safety and errors: as cframe.h.
+#pragma once
+
+#include <string>
+
+#include "tools/cframe/cframe.h"
+#include "tools/cframe/frame_wishes.h"
+
+namespace cframefs::tools {
+
+/// Makes the array `out` of the .npy file `in`. Returns the exit status. `workers`: 0: one for each CPU.
+int pack_array(const std::string& in, const std::string& out, const FrameWishes& wishes, bool force, unsigned workers,
+               Io& io);
+
+}  // namespace cframefs::tools

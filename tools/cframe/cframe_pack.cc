@@ -1,0 +1,282 @@
+// cframe pack: a frame of any file's bytes.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+
+#include "codec/format/names.h"
+#include "frame/base/suffixes.h"
+#include "frame/numpy/npy_file.h"
+#include "frame/write/frame_choice.h"
+#include "tools/cframe/cframe.h"
+#include "tools/cframe/cframe_convert.h"
+#include "tools/cframe/frame_wishes.h"
+#include "tools/cframe/tuner.h"
+#include "tools/lib/progress.h"
+#include "tools/lib/result_file.h"
+#include "tools/lib/result_name.h"
+#include "tools/lib/sizes.h"
+#include "tools/stream/flat_stream.h"
+#include "tools/stream/frame_packer.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+using codec::Result;
+
+constexpr std::size_t kTunePiece = std::size_t{512} << 10;
+constexpr std::size_t kTunePieces = 4;
+// Pieces of which the size of items is judged: so many are looked at, until there is a sample's worth of them.
+constexpr std::size_t kTypicalPiece = (std::size_t{32} << 10) / frame::kItemsAlign * frame::kItemsAlign;
+constexpr std::size_t kTypicalPieces = 16;
+constexpr std::size_t kMostPeeked = std::size_t{32} << 20;  // of a stream, behind zeros
+
+struct PackOptions {
+  std::string in;
+  std::string out;
+  FrameWishes wishes;
+  bool tune = false;
+  bool force = false;
+  unsigned workers = 0;
+};
+
+/// What is packed: a file of any kind, or standard input.
+class Source final : public Input {
+ public:
+  static Result<Source> open(const std::string& path, Io& io) {
+    Source source;
+    const bool is_stream = path == kStandardStream;
+    source.name_ = is_stream ? "standard input" : path;
+    source.path_ = path;
+    if (is_stream) {
+      if (io.in == nullptr) return codec::invalid("there is no standard input");
+      source.path_ = io.in->path();
+      source.input_ = io.in;
+      return source;
+    }
+    const auto fd = frame::system_files().open_named(path, O_RDONLY);
+    if (!fd) return codec::Failure(fd.error());
+    source.file_ = std::make_unique<frame::Descriptor>(frame::system_files(), *fd);
+    const auto status = frame::system_files().status(*fd);
+    if (!status) return codec::Failure(status.error());
+    if (S_ISDIR(status->st_mode)) return codec::invalid("is a folder");
+    if (S_ISREG(status->st_mode)) source.traits_ = FileTraits::of(*status);
+    source.traits_.mode = status->st_mode & 0777;
+    if (S_ISREG(status->st_mode)) source.size_ = static_cast<std::uint64_t>(status->st_size);
+    source.owned_ = std::make_unique<DescriptorInput>(*fd, io.stop);
+    source.input_ = source.owned_.get();
+    return source;
+  }
+
+  /// Of a regular file.
+  std::optional<std::uint64_t> size() const { return size_; }
+  /// Of a file, also where it is standard input; empty for a stream.
+  std::string path() const override { return path_; }
+  const FileTraits& traits() const { return traits_; }
+
+  /// The first `length` bytes, or all there are. They are read again by read().
+  Result<codec::ByteView> peek(std::size_t length) {
+    if (head_.size() < length) {
+      const std::size_t had = head_.size();
+      head_.resize(length);
+      const auto got = read_on(codec::ByteSpan(head_).subspan(had));
+      if (!got) return codec::Failure(got.error());
+      head_.resize(had + *got);
+    }
+    return codec::ByteView(head_).first(std::min(length, head_.size()));
+  }
+
+  Result<std::size_t> read(codec::ByteSpan into) override {
+    const std::size_t known = std::min(into.size(), head_.size() - taken_);
+    std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(taken_), known, into.begin());
+    taken_ += known;
+    if (known == into.size()) return known;
+    const auto got = read_on(into.subspan(known));
+    if (!got) return got;
+    return known + *got;
+  }
+
+  /// Reads by place; empty where bytes come in order only. Some files say 0 and have something all the same: those are
+  /// read as they come.
+  ReadAt read_at() const {
+    if (size_.value_or(0) == 0) return nullptr;
+    return [this](codec::ByteSpan into, std::uint64_t at) {
+      auto got = frame::system_files().pread(file_->fd(), into, frame::FileOffset{at});
+      if (!got) got.error().path = name_;
+      return got;
+    };
+  }
+
+  /// What the size of items is judged by: the header of a .npy file and what follows it; else pieces from all over a
+  /// regular file but those of one value, or of a stream the first data that is not zeros.
+  Result<std::vector<std::uint8_t>> typical() {
+    for (std::size_t length = frame::kSampleBytes;; length *= 4) {
+      const auto head = peek(length);
+      if (!head) return codec::Failure(head.error());
+      const bool is_scattered = !frame::has_npy_magic(*head) && size_.value_or(0) > 4 * frame::kSampleBytes;
+      if (is_scattered) return typical_pieces();
+      const auto tail = head->last(std::min(head->size(), frame::kSampleBytes));
+      const bool zeros = std::all_of(tail.begin(), tail.end(), [](std::uint8_t byte) { return byte == 0; });
+      if (!zeros || head->size() < length || length >= kMostPeeked) {
+        const std::size_t behind_zeros = head->size() > frame::kSampleBytes ? head->size() - tail.size() : 0;
+        const auto data = head->subspan(behind_zeros / frame::kItemsAlign * frame::kItemsAlign);
+        return std::vector<std::uint8_t>(data.begin(), data.end());
+      }
+    }
+  }
+
+  /// Pieces from all over a regular file, or of the beginning of a stream.
+  Result<std::vector<std::vector<std::uint8_t>>> samples() {
+    std::vector<std::vector<std::uint8_t>> pieces;
+    const bool scattered = size_.value_or(0) > 2 * kTunePieces * kTunePiece;
+    if (!scattered) {
+      const auto head = peek(kTunePieces * kTunePiece);
+      if (!head) return codec::Failure(head.error());
+      for (std::size_t at = 0; at < head->size(); at += kTunePiece) {
+        const codec::ByteView piece = head->subspan(at, std::min(kTunePiece, head->size() - at));
+        pieces.emplace_back(piece.begin(), piece.end());
+      }
+      return pieces;
+    }
+    for (std::size_t i = 0; i < kTunePieces; ++i) {
+      std::vector<std::uint8_t> piece(kTunePiece);
+      // Where items of any common size begin.
+      const std::uint64_t at = *size_ / kTunePieces * i / kTunePiece * kTunePiece;
+      const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
+      if (!got) return codec::Failure(got.error());
+      piece.resize(*got);
+      if (!piece.empty()) pieces.push_back(std::move(piece));
+    }
+    return pieces;
+  }
+
+ private:
+  Result<std::vector<std::uint8_t>> typical_pieces() const {
+    std::vector<std::uint8_t> all;
+    for (std::size_t i = 0; i < kTypicalPieces && all.size() < frame::kSampleBytes; ++i) {
+      std::vector<std::uint8_t> piece(kTypicalPiece);
+      const std::uint64_t at = *size_ / kTypicalPieces * i / frame::kItemsAlign * frame::kItemsAlign;
+      const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
+      if (!got) return codec::Failure(got.error());
+      piece.resize(*got / frame::kItemsAlign * frame::kItemsAlign);
+      const bool one_value = std::adjacent_find(piece.begin(), piece.end(), std::not_equal_to<>()) == piece.end();
+      if (!one_value) all.insert(all.end(), piece.begin(), piece.end());
+    }
+    return all;
+  }
+
+  Result<std::size_t> read_on(codec::ByteSpan into) {
+    auto got = input_->read(into);
+    if (!got) got.error().path = name_;
+    return got;
+  }
+
+  std::string name_;
+  std::string path_;
+  std::unique_ptr<frame::Descriptor> file_;
+  std::unique_ptr<DescriptorInput> owned_;
+  Input* input_ = nullptr;
+  std::optional<std::uint64_t> size_;
+  FileTraits traits_;
+  std::vector<std::uint8_t> head_;
+  std::size_t taken_ = 0;
+};
+
+std::string ratio_text(double plain, double stored) {
+  char text[32];
+  std::snprintf(text, sizeof text, "ratio %.2f", stored > 0 ? plain / stored : 0.0);
+  return text;
+}
+
+std::string pipeline_text(const codec::EncodeParameters& encode) {
+  std::string names;
+  for (const std::uint8_t filter : encode.filters) {
+    if (filter != 0) names += (names.empty() ? "" : "+") + codec::filter_name(filter);
+  }
+  return names.empty() ? "none" : names;
+}
+
+/// What the frame is to be like, after a look at the data.
+Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& io) {
+  codec::EncodeContext context;
+  const FrameWishes& wishes = options.wishes;
+  const auto chunksize = static_cast<std::int64_t>(wishes.chunksize);
+  codec::EncodeParameters encode = wishes.parameters();
+  std::vector<std::uint8_t> typical;
+  if (encode.typesize == 0) {
+    auto found = source.typical();
+    if (!found) return codec::Failure(found.error());
+    typical = std::move(*found);
+    encode.typesize = frame::choose_typesize(context, encode, typical);
+  }
+  if (options.tune) {
+    auto samples = source.samples();
+    if (!samples) return codec::Failure(samples.error());
+    // The tuner chooses the size of items from the first sample, once for each filter.
+    if (!typical.empty()) samples->insert(samples->begin(), std::move(typical));
+    if (!samples->empty()) {
+      const auto tuned = tune(context, wishes, *samples);
+      if (!tuned) return codec::Failure(tuned.error());
+      encode = tuned->encode;
+      io.err.print("cframe: of " + std::to_string(tuned->tried) + " settings: --codec " +
+                   codec::codec_name(encode.compcode) + " --clevel " + std::to_string(encode.clevel) + " --filter " +
+                   pipeline_text(encode) + " --typesize " + std::to_string(encode.typesize) + " (" +
+                   ratio_text(tuned->ratio, 1) + " on samples)\n");
+    }
+  }
+  return frame::choose_frame(context, encode, chunksize, {});
+}
+
+int run_pack(const PackOptions& options, Io& io) {
+  // Every reader takes a file of this name for an array.
+  if (options.out.ends_with(frame::kArraySuffix)) {
+    if (!options.tune) return pack_array(options.in, options.out, options.wishes, options.force, options.workers, io);
+    return report(
+        io, codec::invalid("--tune is for frames; an array is made as --codec, --clevel and --filter say").value());
+  }
+  if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
+  if (auto named = check_frame_name(options.out, {}); !named) return report(io, named.error());
+  auto source = Source::open(options.in, io);
+  if (!source) return report_failure(io, source.error(), options.in);
+  if (auto apart = check_apart(source->path(), options.out); !apart) return report(io, apart.error());
+  auto file = ResultFile::create(options.out, options.force, source->traits(), io);
+  if (!file) return report_failure(io, file.error(), options.out);
+  const auto frame = choose(options, *source, io);
+  if (!frame) return report_failure(io, frame.error(), options.in);
+
+  Progress progress(io, "packing", Progress::Unit::bytes);
+  const auto show = [&](const Packed& packed) {
+    progress.note(ratio_text(static_cast<double>(packed.nbytes), static_cast<double>(packed.stored)));
+    progress.update(packed.nbytes, source->size().value_or(Progress::kUnknown));
+  };
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  const auto packed =
+      pack_frame(*source, *frame, frame::system_files(), file->fd(), workers, show, io.stop, {}, source->read_at());
+  progress.finish();
+  if (!packed) return report_failure(io, packed.error(), options.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  return done;
+}
+
+}  // namespace
+
+SubcommandRun declare_pack(CLI::App& app) {
+  auto options = std::make_shared<PackOptions>();
+  app.add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
+  app.add_option("OUT", options->out, "Frame to make, or - for standard output")->required()->type_name("");
+  add_frame_options(app, options->wishes);
+  app.add_flag("--tune", options->tune, "Try settings on samples and take the best; those given stay");
+  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return [options](Io& io) { return run_pack(*options, io); };
+}
+
+}  // namespace cframefs::tools

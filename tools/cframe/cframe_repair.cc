@@ -1,0 +1,141 @@
+// cframe repair: cuts an unfinished commit off a frame; or saves what can be read of a damaged one into a new frame.
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+
+#include "frame/base/suffixes.h"
+#include "frame/cframe/array_layer.h"
+#include "frame/repair/salvage.h"
+#include "frame/write/new_frame_file.h"
+#include "tools/cframe/cframe.h"
+#include "tools/cframe/frame_changes.h"
+#include "tools/cframe/frame_saver.h"
+#include "tools/lib/result_file.h"
+#include "tools/lib/result_name.h"
+#include "tools/lib/sizes.h"
+
+namespace cframefs::tools {
+
+using codec::Result;
+
+namespace {
+
+struct RepairOptions {
+  std::string file;
+  std::optional<std::string> out;
+  double wait = 5;
+  bool quiet = false;
+};
+
+/// The frame in place: only what lies behind it goes.
+int cut_tail(const RepairOptions& options, Io& io) {
+  auto opened = open_writer(options.file, options.wait);
+  if (!opened) {
+    const ExitStatus status = report(io, opened.error());
+    if (status == data_at_fault) io.err.print("cframe: what can be read of it, 'cframe repair FILE OUT' saves\n");
+    return status;
+  }
+  const auto cut = opened->writer->cut_tail();
+  if (!cut) return report(io, with_path(cut.error(), options.file));
+  if (options.quiet) return done;
+  if (*cut == 0) return emit(io, printable(options.file) + ": nothing to repair\n");
+  return emit(io, printable(options.file) + ": cut off " + human_size(*cut) + " of a commit that did not finish\n");
+}
+
+Result<frame::Salvage> open_salvage(const std::string& path) {
+  frame::FileOps& files = frame::system_files();
+  const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return tl::unexpected(fd.error());
+  const auto file = std::make_shared<const frame::Descriptor>(files, *fd);
+  const auto status = files.status(*fd);
+  if (!status) return tl::unexpected(status.error());
+  if (!S_ISREG(status->st_mode)) return codec::unsupported("only contiguous frames are repaired");
+  const auto size = static_cast<std::uint64_t>(status->st_size);
+  return frame::open_damaged(frame::file_source(files, file, {}, size), std::make_shared<frame::IndexCache>());
+}
+
+/// "6 chunks, 1 lost", and of chunks that the header promises and nothing is left of: "4 of 10 chunks, 6 lost".
+std::string saved_text(const frame::Salvage& salvage, std::int64_t lost) {
+  const std::int64_t chunks = salvage.container->chunk_count();
+  if (!salvage.missing_chunks) {
+    return std::to_string(chunks) + " chunks, " + (lost > 0 ? std::to_string(lost) + " of them lost; " : "") +
+           "how many there were is not known";
+  }
+  const std::int64_t missing = *salvage.missing_chunks;
+  const std::string of = missing > 0 ? " of " + std::to_string(chunks + missing) : "";
+  return std::to_string(chunks) + of + " chunks, " + std::to_string(lost + missing) + " lost";
+}
+
+codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {
+  frame::NewFrame like;
+  like.encode = frame::encode_parameters(from.parameters());
+  like.chunksize = from.parameters().chunksize;
+  auto layers = from.metalayers();
+  if (!layers) return tl::unexpected(layers.error());
+  like.metalayers = std::move(*layers);
+  return like;
+}
+
+/// What the new frame is made of; invalid if its name says something else.
+Result<frame::NewFrame> plan(const frame::FrameContainer& from, const std::string& out) {
+  if (from.parameters().variable_chunks) return codec::unsupported("frame whose chunks vary in size");
+  auto like = frame_like(from);
+  if (!like) return like;
+  if (auto named = check_frame_name(out, like->metalayers); !named) return tl::unexpected(named.error());
+  if (!out.ends_with(frame::kArraySuffix)) return like;
+  const auto array = frame::array_layer_of(from);
+  if (!array) return tl::unexpected(array.error());
+  if (!*array) return codec::invalid("no array, which a .b2nd file must be");
+  return like;
+}
+
+/// Prints what was saved: beside a frame that goes to standard output, on standard error.
+int tell_saved(const RepairOptions& options, const std::string& text, Io& io) {
+  if (options.quiet) return done;
+  if (*options.out != kStandardStream) return emit(io, printable(*options.out) + ": " + text + "\n");
+  io.err.print("cframe: standard output: " + text + "\n");
+  return done;
+}
+
+int save(const RepairOptions& options, Io& io) {
+  const auto input = InputFile::open(options.file, io);
+  if (!input) return report_failure(io, input.error(), options.file);
+  if (auto apart = check_apart(input->path(), *options.out); !apart) return report(io, apart.error());
+  const auto salvage = open_salvage(input->path());
+  if (!salvage) return report(io, with_path(salvage.error(), input->name()));
+  for (const std::string& loss : salvage->losses)
+    io.err.print("cframe: " + printable(input->name()) + ": " + printable(loss) + "\n");
+  auto like = plan(*salvage->container, *options.out);
+  if (!like) return report(io, with_path(like.error(), input->name()));
+  auto output = ResultFile::create(*options.out, false, FileTraits(), io, "");
+  if (!output) return report_failure(io, output.error(), *options.out);
+  frame::NewFrameFile file(frame::system_files(), output->fd(), std::move(*like));
+  FrameSaver saver(*salvage->container, file, io, input->name());
+  auto saved = saver.run();
+  if (saved) saved = output->publish();
+  if (!saved) {
+    const bool of_data = saved.error().kind != codec::ErrorKind::io;
+    return report_failure(io, saved.error(), of_data ? input->name() : *options.out);
+  }
+  const int status = salvage->losses.empty() && saver.lost() == 0 ? done : data_at_fault;
+  return std::max(status, tell_saved(options, saved_text(*salvage, saver.lost()), io));
+}
+
+}  // namespace
+
+SubcommandRun declare_repair(CLI::App& app) {
+  auto options = std::make_shared<RepairOptions>();
+  app.add_option("FILE", options->file, "Contiguous frame; with OUT also - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_option("OUT", options->out, "New frame for what can be read, or - for standard output; FILE is left as it is")
+      ->type_name("");
+  app.add_flag("-q,--quiet", options->quiet, "Print only what is lost");
+  add_wait_option(app, options->wait);
+  return [options](Io& io) { return options->out ? save(*options, io) : cut_tail(*options, io); };
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,163 @@
+// cframe unpack: what a frame shows as on a mount in a file of its own, with holes where a plain frame has them.
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+
+#include "frame/array/array_view.h"
+#include "tools/cframe/cframe.h"
+#include "tools/lib/progress.h"
+#include "tools/lib/result_file.h"
+#include "tools/lib/result_name.h"
+#include "tools/stream/array_stream.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+using codec::Result;
+using frame::Container;
+using frame::FlatOffset;
+using frame::FlatView;
+
+// They tell a container.
+constexpr std::uint64_t kFirstBytes = 64;
+
+struct UnpackOptions {
+  std::string in;
+  std::string out;
+  std::uint64_t frame_offset = 0;
+  frame::ArrayForm b2nd = frame::ArrayForm::npy;
+  bool force = false;
+  unsigned workers = 0;
+};
+
+/// Writes the bytes of a view into an empty file.
+class Unpacker {
+ public:
+  Unpacker(const FlatView& view, int fd, unsigned workers, Io& io)
+      : view_(view),
+        container_(view.container()),
+        total_(view.size()),
+        fd_(fd),
+        workers_(workers),
+        io_(io),
+        progress_(io, "unpacking", Progress::Unit::bytes) {}
+
+  Result<void> run() {
+    // Of chunks of different lengths, and of the tiles of an array, the number does not tell where a hole ends.
+    const bool in_order = view_.head().empty() && view_.tiles() == nullptr;
+    const bool even = in_order && container_.parameters().chunksize > 0;
+    while (at_ < total_) {
+      if (auto skipped = even ? skip_hole() : Result<void>(); !skipped) return skipped;
+      if (at_ == total_) break;
+      const auto end = even ? edge(true) : total_;
+      if (!end) return codec::Failure(end.error());
+      if (auto done = write_until(*end); !done) return done;
+    }
+    progress_.finish();
+    return frame::system_files().truncate(fd_, total_);
+  }
+
+  /// Whether run() failed because of the file that is written.
+  bool write_failed() const { return write_failed_; }
+
+ private:
+  /// Where the first chunk at or behind here begins that is (or is not) zeros. REQUIRES: at_ is where a chunk begins.
+  Result<std::uint64_t> edge(bool hole) const {
+    const auto chunksize = static_cast<std::uint64_t>(container_.parameters().chunksize);
+    const auto next = container_.next_chunk(frame::ChunkNumber{static_cast<std::int64_t>(at_ / chunksize)}, hole);
+    if (!next) return codec::Failure(next.error());
+    return std::min(static_cast<std::uint64_t>(next->value) * chunksize, total_);
+  }
+
+  Result<void> skip_hole() {
+    const auto data = edge(false);
+    if (!data) return codec::Failure(data.error());
+    at_ = *data;
+    return {};
+  }
+
+  Result<void> write_until(std::uint64_t end) {
+    const Sink sink = [this](codec::ByteView bytes) {
+      auto put = frame::system_files().pwrite(fd_, bytes, frame::FileOffset{at_});
+      write_failed_ = !put;
+      if (!put) return put;
+      at_ += bytes.size();
+      progress_.update(at_, total_);
+      return put;
+    };
+    return stream_view(view_, FlatOffset{at_}, end - at_, workers_, sink, io_.stop);
+  }
+
+  const FlatView& view_;
+  const Container& container_;
+  const std::uint64_t total_;
+  const int fd_;
+  const unsigned workers_;
+  Io& io_;
+  Progress progress_;
+  std::uint64_t at_ = 0;
+  bool write_failed_ = false;
+};
+
+/// Whether what is written may be called `out`.
+Result<void> check_name(const FlatView& view, const std::string& out, const std::atomic<bool>& stop) {
+  std::vector<std::uint8_t> first;
+  const Sink sink = [&first](codec::ByteView bytes) -> Result<void> {
+    first.insert(first.end(), bytes.begin(), bytes.end());
+    return {};
+  };
+  const std::uint64_t looked_at = std::min<std::uint64_t>(view.size(), kFirstBytes);
+  if (auto read = stream_view(view, FlatOffset{0}, looked_at, 1, sink, stop); !read) return read;
+  return check_plain_name(out, first, view.size());
+}
+
+int run_unpack(const UnpackOptions& options, Io& io) {
+  const auto input = InputFile::open(options.in, io);
+  if (!input) return report_failure(io, input.error(), options.in);
+  auto container = open_frame(*input, options.frame_offset);
+  if (!container) return report_failure(io, container.error(), input->name());
+  const auto view = frame::make_view(std::move(*container), options.b2nd, options.in.ends_with(".b2nd"));
+  if (!view) return report_failure(io, view.error(), input->name());
+  if (options.out == kStandardStream) {
+    return write_out(**view, FlatOffset{0}, (*view)->size(), options.workers, input->name(), io);
+  }
+  if (auto apart = check_apart(input->path(), options.out); !apart) return report(io, apart.error());
+  if (auto named = check_name(**view, options.out, io.stop); !named) {
+    return report_failure(io, named.error(), input->name());
+  }
+  const auto traits = traits_of(input->path());
+  if (!traits) return report_failure(io, traits.error(), input->name());
+  const bool is_stream = options.in == kStandardStream;
+  auto file = ResultFile::create(options.out, options.force, is_stream ? FileTraits() : *traits, io);
+  if (!file) return report_failure(io, file.error(), options.out);
+  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
+  Unpacker unpacker(**view, file->fd(), workers, io);
+  if (auto unpacked = unpacker.run(); !unpacked) {
+    return report_failure(io, unpacked.error(), unpacker.write_failed() ? options.out : input->name());
+  }
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  return done;
+}
+
+}  // namespace
+
+SubcommandRun declare_unpack(CLI::App& app) {
+  auto options = std::make_shared<UnpackOptions>();
+  app.add_option("IN", options->in, "Frame, or folder of a sparse frame, or - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_option("OUT", options->out, "File to make, or - for standard output")->required()->type_name("");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  add_array_form_option(app, options->b2nd);
+  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return [options](Io& io) { return run_unpack(*options, io); };
+}
+
+}  // namespace cframefs::tools

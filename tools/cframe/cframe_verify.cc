@@ -1,0 +1,219 @@
+// cframe verify: decodes everything in many frames and reports what is damaged.
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "frame/base/suffixes.h"
+#include "tools/cframe/cframe.h"
+#include "tools/cframe/frame_checker.h"
+#include "tools/lib/frame_files.h"
+#include "tools/lib/progress.h"
+#include "tools/lib/sizes.h"
+#include "tools/stream/flat_stream.h"
+
+namespace cframefs::tools {
+
+using codec::Error;
+using codec::ErrorKind;
+using nlohmann::json;
+
+namespace {
+
+struct VerifyOptions {
+  std::vector<std::string> files;
+  std::uint64_t offset = 0;
+  unsigned workers = 0;
+  bool as_json = false;
+  bool quiet = false;
+};
+
+/// One word for a frame: its worst error. What the system refused comes first, for then nothing is known.
+const char* verdict(const CheckReport& report) {
+  bool unsupported = false;
+  bool refused = false;
+  bool is_none = report.kind.empty() && frame::container_suffix(report.path).empty();
+  for (const Error& error : report.errors) {
+    unsupported |= error.kind == ErrorKind::unsupported;
+    refused |= error.kind == ErrorKind::io;
+    is_none &= error.reason.starts_with(frame::kNoContainer);
+  }
+  if (report.errors.empty()) return "ok";
+  if (refused) return "failed";
+  if (unsupported) return "unsupported";
+  // Neither the name that was given nor the content says that it is one.
+  return is_none ? "no frame" : "damaged";
+}
+
+json error_json(const Error& error) {
+  json entry = {{"kind", codec::kind_name(error.kind)}, {"reason", error.reason}};
+  if (error.chunk) entry["chunk"] = *error.chunk;
+  if (error.file_offset) entry["file_offset"] = *error.file_offset;
+  return entry;
+}
+
+/// Takes the reports as they come, and prints or collects them.
+class Reporter {
+ public:
+  Reporter(const VerifyOptions& options, Io& io, Progress& progress)
+      : options_(options), io_(io), progress_(progress) {}
+
+  void take(const CheckReport& report) {
+    ++files_;
+    ok_ += report.errors.empty();
+    for (const Error& error : report.errors)
+      status_ = std::max(status_, status_of(error));
+    if (options_.as_json) {
+      collect(report);
+    } else {
+      print(report);
+    }
+  }
+
+  /// A folder that could not be walked.
+  void take(const Error& error) {
+    status_ = std::max(status_, status_of(error));
+    if (options_.as_json) {
+      folders_.push_back({{"path", error.path}, {"reason", error.reason}});
+    } else {
+      report(io_, error);
+    }
+  }
+
+  int finish() {
+    if (options_.as_json) {
+      json all = {{"files", std::move(list_)}, {"checked", files_}, {"ok", ok_}, {"faulty", files_ - ok_}};
+      if (!folders_.empty()) all["unreadable_folders"] = std::move(folders_);
+      return std::max(status_, emit(io_, all.dump(2, ' ', false, json::error_handler_t::replace) + "\n"));
+    }
+    if (options_.quiet || files_ == 1) return status_;
+    return std::max(status_, emit(io_, std::to_string(files_) + " frames checked: " + std::to_string(ok_) + " ok, " +
+                                           std::to_string(files_ - ok_) + " faulty\n"));
+  }
+
+ private:
+  void collect(const CheckReport& report) {
+    json errors = json::array();
+    for (const Error& error : report.errors)
+      errors.push_back(error_json(error));
+    json entry = {{"path", report.path},     {"verdict", verdict(report)}, {"format", report.kind},
+                  {"chunks", report.chunks}, {"nbytes", report.nbytes},    {"errors", std::move(errors)}};
+    if (report.further_errors > 0) entry["further_errors"] = report.further_errors;
+    list_.push_back(std::move(entry));
+  }
+
+  void print(const CheckReport& checked) {
+    if (!checked.errors.empty() || !options_.quiet) progress_.clear();
+    for (const Error& error : checked.errors)
+      report(io_, error);
+    if (checked.further_errors > 0) {
+      io_.err.print("cframe: " + printable(checked.path) + ": " + std::to_string(checked.further_errors) +
+                    " further errors\n");
+    }
+    if (options_.quiet) return;
+    std::string line = printable(checked.path) + ": " + verdict(checked);
+    if (!checked.kind.empty()) {
+      line += ", " + std::to_string(checked.chunks) + " chunks, " + human_size(checked.nbytes);
+    }
+    status_ = std::max(status_, emit(io_, line + "\n"));
+  }
+
+  const VerifyOptions& options_;
+  Io& io_;
+  Progress& progress_;
+  json list_ = json::array();
+  json folders_ = json::array();
+  std::uint64_t files_ = 0;
+  std::uint64_t ok_ = 0;
+  ExitStatus status_ = done;
+};
+
+/// Standard input is read from another file, which no message names.
+class StreamName {
+ public:
+  /// Puts the file that is read in the place of "-".
+  codec::Result<void> resolve(std::vector<std::string>& files, Io& io) {
+    for (std::string& file : files) {
+      if (file != kStandardStream) continue;
+      if (!input_) {
+        auto opened = InputFile::open(file, io);
+        if (!opened) return tl::unexpected(opened.error());
+        input_ = std::move(*opened);
+      }
+      file = input_->path();
+    }
+    return {};
+  }
+  CheckReport restore(CheckReport report) const {
+    if (!input_ || report.path != input_->path()) return report;
+    for (Error& error : report.errors)
+      error.path = input_->name();
+    report.path = input_->name();
+    return report;
+  }
+
+ private:
+  std::optional<InputFile> input_;
+};
+
+int run_verify(VerifyOptions options, Io& io) {
+  StreamName stream;
+  if (auto resolved = stream.resolve(options.files, io); !resolved) return report_failure(io, resolved.error(), "");
+  const FoundFrames found = find_frames(options.files);
+  if (found.frames.empty() && found.errors.empty()) {
+    return report(io, with_path(codec::invalid("no frames in it: what frames are is told by their suffix").value(),
+                                options.files.front()));
+  }
+  const std::uint64_t total =
+      std::accumulate(found.frames.begin(), found.frames.end(), std::uint64_t{0},
+                      [](std::uint64_t sum, const FrameFile& file) { return sum + file.stored_bytes; });
+  Progress progress(io, "verifying", Progress::Unit::bytes);
+  Reporter reporter(options, io, progress);
+  for (const Error& error : found.errors)
+    reporter.take(error);
+
+  FrameChecker* running = nullptr;
+  const auto idle = [&] { progress.update(running->bytes_done(), total); };
+  FrameChecker checker(options.workers == 0 ? available_workers() : options.workers, io.stop, idle);
+  running = &checker;
+  const auto deliver = [&] {
+    for (const auto& report : checker.take_reports())
+      reporter.take(stream.restore(report));
+  };
+  for (const FrameFile& file : found.frames) {
+    if (io.stop.load()) break;
+    checker.add(file, options.offset);
+    deliver();
+    idle();
+  }
+  checker.finish();
+  progress.finish();
+  if (io.stop.load()) {
+    io.err.print("cframe: stopped before everything was checked\n");
+    return interrupted;
+  }
+  deliver();
+  return reporter.finish();
+}
+
+}  // namespace
+
+SubcommandRun declare_verify(CLI::App& app) {
+  auto options = std::make_shared<VerifyOptions>();
+  app.add_option("FILE", options->files,
+                 "Frames, folders of sparse frames, stores, folders to be searched for frames, or - for standard input")
+      ->required()
+      ->type_name("");
+  app.add_flag("--json", options->as_json, "Report as JSON");
+  app.add_flag("-q,--quiet", options->quiet, "Print only what is faulty");
+  add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
+  app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return [options](Io& io) { return run_verify(*options, io); };
+}
+
+}  // namespace cframefs::tools

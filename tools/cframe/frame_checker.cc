@@ -1,0 +1,258 @@
+#include "tools/cframe/frame_checker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "frame/array/array_view.h"
+#include "frame/base/parse_budget.h"
+#include "frame/container/chunk_reader.h"
+#include "tools/cframe/cframe.h"
+#include "tools/lib/recent_runs.h"
+#include "tools/stream/chunk_blocks.h"
+
+namespace cframefs::tools {
+
+using codec::Error;
+using frame::ChunkNumber;
+
+namespace {
+
+constexpr std::uint64_t kTaskBytes = std::uint64_t{4} << 20;
+constexpr std::int64_t kTaskChunks = 256;
+/// Tasks of one frame, about: of very many chunks more are in one.
+constexpr std::int64_t kMostTasks = 4096;
+constexpr std::int64_t kManyTogether = 128 << 10;
+constexpr std::size_t kTasksPerWorker = 4;
+/// What all workers together take for large blocks, unless one alone takes more.
+constexpr std::uint64_t kLargeBlockBytes = std::uint64_t{40} << 20;
+constexpr auto kIdleInterval = std::chrono::milliseconds(100);
+
+std::int64_t chunks_per_task(const frame::Container& container) {
+  const std::int32_t chunksize = container.parameters().chunksize;
+  const std::int64_t fitting = chunksize > 0 ? static_cast<std::int64_t>(kTaskBytes) / chunksize : 16;
+  const std::int64_t step =
+      std::max(std::clamp<std::int64_t>(fitting, 1, kTaskChunks), container.chunk_count() / kMostTasks);
+  // What is decoded together and does not stay in a cache would be decoded for each task anew.
+  const std::int64_t together = container.chunks_decoded_together();
+  return together > kManyTogether ? (step + together - 1) / together * together : step;
+}
+
+}  // namespace
+
+/// What became of a chunk.
+struct FrameChecker::Verdict {
+  std::optional<Error> error;
+};
+
+/// One frame while it is worked on. The container goes as soon as the last task is done, and with it the open file.
+struct FrameChecker::File {
+  CheckReport report;
+  std::shared_ptr<const frame::Container> container;
+  std::uint64_t stored_bytes = 0;
+  std::atomic<std::uint64_t> counted_bytes = 0;
+  std::atomic<std::int64_t> pending = 1;  // tasks; and the one who adds them
+  std::atomic<bool> complete = false;
+  std::mutex mutex;  // guards report.errors and further_errors until complete
+
+  void note(Error error, std::optional<std::int64_t> chunk) {
+    if (error.path.empty()) error.path = report.path;
+    if (chunk && !error.chunk) error.chunk = chunk;
+    const std::lock_guard lock(mutex);
+    append(std::move(error));
+  }
+
+  /// The same of each chunk of a run.
+  void note(Error error, const frame::ChunkRun& run) {
+    if (error.path.empty()) error.path = report.path;
+    const std::lock_guard lock(mutex);
+    const auto room = static_cast<std::int64_t>(CheckReport::kMostErrors - report.errors.size());
+    const std::int64_t told = std::min(run.count, room);
+    for (std::int64_t i = 0; i < told; ++i) {
+      error.chunk = run.first.value + i * run.step;
+      append(error);
+    }
+    report.further_errors += static_cast<std::uint64_t>(run.count - told);
+  }
+
+ private:
+  void append(Error error) {
+    if (report.errors.size() < CheckReport::kMostErrors) {
+      report.errors.push_back(std::move(error));
+    } else {
+      ++report.further_errors;
+    }
+  }
+};
+
+FrameChecker::FrameChecker(unsigned workers, const std::atomic<bool>& stop, std::function<void()> idle)
+    : stop_(stop),
+      idle_(std::move(idle)),
+      queue_bound_(kTasksPerWorker * std::max(workers, 1U)),
+      large_blocks_(kLargeBlockBytes, std::max(workers, 1U)) {
+  for (unsigned i = 0; i < std::max(workers, 1U); ++i)
+    threads_.emplace_back([this] { work(); });
+}
+
+FrameChecker::~FrameChecker() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    queue_.clear();
+  }
+  wanted_.notify_all();
+  for (auto& thread : threads_)
+    thread.join();
+}
+
+void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
+  auto file = std::make_shared<File>();
+  file->report.path = input.path;
+  file->stored_bytes = input.stored_bytes;
+  files_.push_back(file);
+  auto container = open_frame(InputFile(input.path), offset);
+  if (container) {
+    file->container = *container;
+    const auto& parameters = (*container)->parameters();
+    file->report.kind = parameters.kind;
+    file->report.nbytes = parameters.nbytes;
+    file->report.chunks = (*container)->chunk_count();
+    // That the chunks are those of an array is part of what must be right.
+    const auto view = frame::make_view(*container, frame::ArrayForm::npy, input.path.ends_with(".b2nd"));
+    if (!view) {
+      file->note(view.error(), std::nullopt);
+    } else if (const auto& damage = (*container)->metalayer_damage()) {
+      file->note(*damage, std::nullopt);
+    }
+    push({file, 0, 0, true});
+    const std::int64_t step = chunks_per_task(**container);
+    for (std::int64_t begin = 0; begin < file->report.chunks && !stop_.load(); begin += step) {
+      push({file, begin, std::min(begin + step, file->report.chunks), false});
+    }
+  } else {
+    file->note(container.error(), std::nullopt);
+  }
+  if (--file->pending == 0) complete(*file);
+}
+
+void FrameChecker::finish() {
+  std::unique_lock lock(mutex_);
+  wait(lock, [this] { return queue_.empty() && running_ == 0; });
+}
+
+std::vector<CheckReport> FrameChecker::take_reports() {
+  std::vector<CheckReport> reports;
+  while (!files_.empty() && files_.front()->complete.load()) {
+    reports.push_back(std::move(files_.front()->report));
+    files_.pop_front();
+  }
+  return reports;
+}
+
+template <class Condition>
+void FrameChecker::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
+  while (!stop_.load() && !progressed_.wait_for(lock, kIdleInterval, condition)) {
+    lock.unlock();
+    idle_();
+    lock.lock();
+  }
+}
+
+void FrameChecker::push(Task task) {
+  ++task.file->pending;
+  {
+    std::unique_lock lock(mutex_);
+    wait(lock, [this] { return queue_.size() < queue_bound_; });
+    queue_.push_back(std::move(task));
+  }
+  wanted_.notify_one();
+}
+
+void FrameChecker::work() {
+  BlockDecoder decoder(&large_blocks_);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wanted_.wait(lock, [this] { return closed_ || !queue_.empty(); });
+    if (closed_) return;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    ++running_;
+    lock.unlock();
+    run(decoder, task);
+    if (--task.file->pending == 0) complete(*task.file);
+    task.file.reset();
+    lock.lock();
+    --running_;
+    progressed_.notify_one();
+  }
+}
+
+void FrameChecker::run(BlockDecoder& decoder, const Task& task) {
+  File& file = *task.file;
+  if (task.metalayers) {
+    if (const auto& damage = file.container->vlmetalayer_damage()) file.note(*damage, std::nullopt);
+    auto budget = frame::ParseBudget::asked(file.container->stored_bytes());
+    for (const auto& name : file.container->vlmetalayer_names()) {
+      if (const auto checked = file.container->check_vlmetalayer(name, budget); !checked) {
+        Error error = checked.error();
+        error.reason = "variable-length metalayer '" + name + "': " + error.reason;
+        file.note(std::move(error), std::nullopt);
+      }
+    }
+    return;
+  }
+  check_runs(decoder, file, *file.container->runs(ChunkNumber{task.begin}, ChunkNumber{task.end}));
+}
+
+/// What the index says again and again is looked at once.
+void FrameChecker::check_runs(BlockDecoder& decoder, File& file, frame::ChunkRuns& runs) {
+  RecentRuns<Verdict> known;
+  frame::ChunkRun run;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const auto more = runs.next(run);
+    if (!more) file.note(more.error(), std::nullopt);
+    if (!more || !*more) return;
+    if (run.damage != nullptr) {
+      file.note(*run.damage, run);
+      continue;
+    }
+    auto& slot = known.slot(run.same);
+    if (!slot.value || slot.same != run.same || !run.alike) {
+      slot.value = check_chunk(decoder, file, run.first);
+      slot.same = run.same;
+    }
+    if (slot.value->error) file.note(*slot.value->error, run);
+    if (!run.alike) slot.value.reset();
+  }
+}
+
+FrameChecker::Verdict FrameChecker::check_chunk(BlockDecoder& decoder, File& file, ChunkNumber chunk) {
+  const auto reader = frame::ChunkReader::open(*file.container, chunk);
+  if (!reader) return {reader.error()};
+  Verdict verdict;
+  if (auto checked = decoder.check(**reader); !checked) verdict.error = checked.error();
+  // Progress counts what the file holds, whatever the chunks claim.
+  const auto& header = (*reader)->decoder().header();
+  const std::uint64_t before = file.counted_bytes.fetch_add(static_cast<std::uint64_t>(header.cbytes));
+  if (before < file.stored_bytes) {
+    bytes_done_ += std::min(static_cast<std::uint64_t>(header.cbytes), file.stored_bytes - before);
+  }
+  return verdict;
+}
+
+void FrameChecker::complete(File& file) {
+  if (file.container && file.report.errors.empty() && file.container->parameters().chunksize == 0 &&
+      file.report.nbytes > 0 && !stop_.load()) {
+    // Chunks of different sizes: that they add up to the frame's length is known only now.
+    const auto last = file.container->locate(frame::FlatOffset{file.report.nbytes - 1});
+    if (!last) file.note(last.error(), std::nullopt);
+  }
+  file.container.reset();
+  auto& errors = file.report.errors;
+  std::stable_sort(errors.begin(), errors.end(), [](const Error& a, const Error& b) { return a.chunk < b.chunk; });
+  const std::uint64_t counted = std::min(file.counted_bytes.load(), file.stored_bytes);
+  bytes_done_ += file.stored_bytes - counted;
+  file.complete.store(true);
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,89 @@
+// Decodes every chunk of many frames on all cores and says what is damaged.
+//
+// add() opens a frame and queues its chunks, some at a time; workers decode them; reports come out in the order of
+// add(). The queue is short, so that add() waits and only as many files are open as are being worked on.
+//
+// Thread safety: one thread calls. Ownership: owns its threads; the destructor drops what is queued and joins them.
+// Errors: all of them end up in the reports.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "frame/container/container.h"
+#include "fs/util/byte_budget.h"
+#include "tools/lib/frame_files.h"
+
+namespace cframefs::tools {
+
+struct CheckReport {
+  std::string path;
+  std::string kind;  // "cframe", "sframe"; empty if it did not open
+  std::int64_t chunks = 0;
+  std::uint64_t nbytes = 0;
+  std::vector<codec::Error> errors;  // sorted by chunk, at most kMostErrors
+  std::uint64_t further_errors = 0;  // beyond these
+  static constexpr std::size_t kMostErrors = 10000;
+};
+
+class FrameChecker {
+ public:
+  /// `idle` is called some times a second while add() and finish() wait.
+  FrameChecker(unsigned workers, const std::atomic<bool>& stop, std::function<void()> idle);
+  ~FrameChecker();
+  FrameChecker(const FrameChecker&) = delete;
+  FrameChecker& operator=(const FrameChecker&) = delete;
+
+  void add(const FrameFile& input, std::uint64_t offset);
+  /// Waits until everything is decoded.
+  void finish();
+  /// The reports that are complete, as far as all before them are.
+  std::vector<CheckReport> take_reports();
+
+  /// Stored bytes that are done with.
+  std::uint64_t bytes_done() const { return bytes_done_.load(std::memory_order_relaxed); }
+
+ private:
+  struct File;
+  struct Verdict;
+  struct Task {
+    std::shared_ptr<File> file;
+    std::int64_t begin = 0;  // chunks
+    std::int64_t end = 0;
+    bool metalayers = false;
+  };
+
+  void push(Task task);
+  void work();
+  void run(class BlockDecoder& decoder, const Task& task);
+  void check_runs(class BlockDecoder& decoder, File& file, frame::ChunkRuns& runs);
+  Verdict check_chunk(class BlockDecoder& decoder, File& file, frame::ChunkNumber chunk);
+  void complete(File& file);
+  /// Waits for `condition`, calling idle_ in between. Gives up when told to stop.
+  template <class Condition>
+  void wait(std::unique_lock<std::mutex>& lock, Condition condition);
+
+  const std::atomic<bool>& stop_;
+  const std::function<void()> idle_;
+  std::atomic<std::uint64_t> bytes_done_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wanted_, progressed_;
+  std::deque<Task> queue_;                   // under the lock
+  std::size_t running_ = 0;                  // under the lock
+  bool closed_ = false;                      // under the lock
+  std::deque<std::shared_ptr<File>> files_;  // calling thread only
+  const std::size_t queue_bound_;
+  fs::ByteBudget large_blocks_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace cframefs::tools

@@ -1,0 +1,168 @@
+#include "tools/cframe/frame_saver.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "codec/stream/encode_context.h"
+#include "frame/cframe/frame_layout.h"
+#include "frame/write/live_copy.h"
+
+namespace cframefs::tools {
+
+using codec::Error;
+using codec::Result;
+using codec::SpecialValue;
+using frame::ChunkNumber;
+
+namespace {
+
+/// Metalayers whose contents overlap take more in a copy than in the frame: this much more at most.
+constexpr std::uint64_t kFreeLayers = std::uint64_t{32} << 20;
+
+/// Losses that are named one by one.
+constexpr std::int64_t kMostTold = 10000;
+
+/// Stored bytes of a chunk beyond twice its plain ones.
+constexpr std::uint64_t kMostSlack = std::uint64_t{1} << 20;
+
+/// Chunks of zeros up to this size are stored where they are no whole number of items.
+constexpr std::int32_t kMostOddZeros = 64 << 20;
+
+}  // namespace
+
+Result<void> FrameSaver::run() {
+  if (auto saved = save_chunks(); !saved) return saved;
+  frame::ParseBudget budget = frame::ParseBudget::asked(from_.stored_bytes());
+  const auto layers = check_vlmetalayers(budget);
+  if (!layers) return tl::unexpected(layers.error());
+  return to_.finish(*layers, [&](std::size_t number) {
+    auto stored = from_.stored_vlmetalayer((*layers)[number].name, budget);
+    if (stored) budget.release_memory(stored->size());
+    return stored;
+  });
+}
+
+Result<void> FrameSaver::save_chunks() {
+  const auto runs = from_.runs(ChunkNumber{0}, ChunkNumber{from_.chunk_count()});
+  frame::ChunkRun run;
+  while (!io_.stop.load()) {
+    const auto more = runs->next(run);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) return {};
+    if (run.step > 1 && run.count > 1) {
+      return codec::unsupported("an index that says the same again every " + std::to_string(run.step) + " chunks");
+    }
+    if (auto saved = save(run); !saved) return saved;
+  }
+  return codec::io_error(EINTR, "read");
+}
+
+/// Those that can be read. Their chunks are copied as they are.
+Result<std::vector<frame::MetalayerLength>> FrameSaver::check_vlmetalayers(frame::ParseBudget& budget) {
+  std::vector<frame::MetalayerLength> layers;
+  std::uint64_t left = kFreeLayers + from_.parameters().frame_length;
+  for (const std::string& name : from_.vlmetalayer_names()) {
+    if (io_.stop.load()) return codec::io_error(EINTR, "read");
+    auto length = from_.stored_vlmetalayer_length(name);
+    if (length && *length > left) {
+      length = codec::unsupported("variable-length metalayer '" + name + "' of a frame whose metalayers share bytes");
+    }
+    auto checked = length ? from_.check_vlmetalayer(name, budget) : Result<void>(tl::unexpected(length.error()));
+    if (!checked) {
+      if (checked.error().kind == codec::ErrorKind::io) return tl::unexpected(checked.error());
+      ++lost_;
+      report(io_, with_path(checked.error(), path_));
+      continue;
+    }
+    left -= *length;
+    layers.push_back({name, *length});
+  }
+  return layers;
+}
+
+std::int32_t FrameSaver::plain_bytes(ChunkNumber chunk) const {
+  const auto chunksize = static_cast<std::uint64_t>(from_.parameters().chunksize);
+  return static_cast<std::int32_t>(
+      std::min(chunksize, from_.parameters().nbytes - static_cast<std::uint64_t>(chunk.value) * chunksize));
+}
+
+Result<void> FrameSaver::save(const frame::ChunkRun& run) {
+  const std::int32_t nbytes = plain_bytes(run.first);
+  auto& known = known_.slot(run.same);
+  std::int64_t left = run.count;
+  if (!run.alike || !known.value || known.same != run.same) {
+    const std::int64_t lost = lost_;
+    if (auto saved = save_first(run, nbytes); !saved) return saved;
+    known.same = run.same;
+    known.value = Saved{to_.last_entry(), lost_ > lost};
+    --left;
+  }
+  const Saved saved = *known.value;
+  if (!run.alike) known.value.reset();
+  if (left == 0) return {};
+  if (saved.is_lost) lost_ += left;
+  return to_.append_run(saved.entry, nbytes, left);
+}
+
+/// The first chunk of the run, or zeros in its place.
+Result<void> FrameSaver::save_first(const frame::ChunkRun& run, std::int32_t nbytes) {
+  if (run.damage != nullptr) return lose(*run.damage, run, nbytes);
+  const auto place = from_.place(run.first);
+  if (!place) return lose(place.error(), run, nbytes);
+  if (place->special != SpecialValue::none) return to_.append_run(frame::special_entry_of(place->special), nbytes, 1);
+  const auto saved = save_stored(*place, run.first);
+  return saved ? saved : lose(saved.error(), run, nbytes);
+}
+
+Result<void> FrameSaver::save_stored(const frame::ChunkPlace& place, ChunkNumber chunk) {
+  const auto reader = frame::ChunkReader::open(from_, chunk);
+  if (!reader) return tl::unexpected(reader.error());
+  if (auto decoded = decoder_.check(**reader); !decoded) return decoded;
+  const codec::ChunkHeader& header = (*reader)->decoder().header();
+  const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
+  // Between its blocks there may be as large a hole as it likes.
+  const auto nbytes = static_cast<std::uint64_t>(header.nbytes);
+  if (cbytes > 2 * nbytes + kMostSlack) return save_anew(**reader);
+  copied_ += cbytes;
+  // No damage of this chunk: what is wrong is wrong of the frame.
+  shares_bytes_ = copied_ > from_.parameters().cbytes;
+  if (shares_bytes_) return codec::unsupported("frame whose chunks share bytes");
+  return to_.append_stored(*place.source, place.offset, cbytes, header.nbytes);
+}
+
+Result<void> FrameSaver::save_anew(const frame::ChunkReader& reader) {
+  std::vector<std::uint8_t> plain(reader.decoder().nbytes());
+  if (auto decoded = decoder_.decode(reader, 0, plain); !decoded) return decoded;
+  return encode(plain);
+}
+
+Result<void> FrameSaver::encode(codec::ByteView plain) {
+  codec::EncodeContext context;
+  const auto encoded = codec::encode_chunk(context, frame::encode_parameters(from_.parameters()), plain);
+  return encoded ? to_.append(*encoded) : Result<void>(tl::unexpected(encoded.error()));
+}
+
+/// Zeros in the place of the first chunk. All chunks of the run are told of.
+Result<void> FrameSaver::lose(Error error, const frame::ChunkRun& run, std::int32_t nbytes) {
+  if (error.kind == codec::ErrorKind::io || shares_bytes_) return tl::unexpected(error);
+  ++lost_;
+  if (!error.chunk) error.chunk = run.first.value;
+  if (told_++ < kMostTold) {
+    report(io_, with_path(error, path_));
+    if (run.count > 1) {
+      io_.err.print("cframe: " + printable(path_) + ": the same of " + std::to_string(run.count - 1) +
+                    " chunks behind it\n");
+    }
+  }
+  return save_zeros(nbytes);
+}
+
+/// The reference library reads special chunks of whole items alone.
+Result<void> FrameSaver::save_zeros(std::int32_t nbytes) {
+  if (nbytes % from_.parameters().typesize == 0 || nbytes > kMostOddZeros) {
+    return to_.append_run(frame::layout::kZerosEntry, nbytes, 1);
+  }
+  return encode(std::vector<std::uint8_t>(static_cast<std::size_t>(nbytes)));
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,34 @@
+// The program cframefs: reads its command line, mounts, and says in one line why it could not.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "frame/base/text.h"
+#include "fs/fuse/daemon.h"
+#include "tools/cframefs/mount_options.h"
+#include "tools/lib/io.h"
+#include "tools/version.h"
+
+int main(int argc, char** argv) {
+  using namespace cframefs;
+  const auto command = tools::parse_mount_command({argv + 1, argv + argc});
+  if (!command) {
+    std::fprintf(stderr, "cframefs: %s\n", frame::printable(command.error().reason).c_str());
+    return tools::call_at_fault;
+  }
+  switch (command->action) {
+    case tools::MountAction::show_help:
+      std::fputs(tools::mount_usage().c_str(), stdout);
+      return tools::done;
+    case tools::MountAction::show_version:
+      std::printf("cframefs %s\n", tools::kVersion);
+      return tools::done;
+    case tools::MountAction::mount:
+      break;
+  }
+  if (const auto served = fs::mount_and_serve(command->options); !served) {
+    std::fprintf(stderr, "cframefs: %s\n", frame::printable(codec::describe(served.error())).c_str());
+    return tools::status_of(served.error());
+  }
+  return tools::done;
+}

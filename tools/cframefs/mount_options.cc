@@ -1,0 +1,426 @@
+#include "tools/cframefs/mount_options.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "codec/format/chunk_header.h"
+#include "codec/format/names.h"
+#include "tools/lib/sizes.h"
+
+namespace cframefs::tools {
+
+using codec::invalid;
+using codec::Result;
+using fs::MountOptions;
+
+namespace {
+
+using Applied = Result<void>;
+
+// ---- values -----------------------------------------------------------------------------------------------------
+
+template <class T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+
+template <class T, std::size_t N>
+Applied choose(const std::array<Word<T>, N>& words, std::string_view value, T& into) {
+  std::string known;
+  for (const auto& word : words) {
+    if (word.text == value) {
+      into = word.value;
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + std::string(word.text);
+  }
+  return invalid("must be one of " + known);
+}
+
+Applied choose_switch(std::string_view value, bool& into) {
+  static constexpr std::array<Word<bool>, 2> kWords = {{{"off", false}, {"on", true}}};
+  return choose(kWords, value, into);
+}
+
+/// A size between two bounds, which are named as they are typed.
+Result<std::uint64_t> bounded_size(std::string_view value, std::uint64_t least, std::uint64_t most) {
+  auto size = parse_size(value);
+  if (size && (*size < least || *size > most)) {
+    return invalid("must be between " + human_size(least) + " and " + human_size(most));
+  }
+  return size;
+}
+
+template <class T, class U>
+Applied store(Result<T> value, U& into) {
+  if (!value) return tl::unexpected(value.error());
+  into = static_cast<U>(*value);
+  return {};
+}
+
+// ---- one function for each option -------------------------------------------------------------------------------
+
+Applied set_ro(MountOptions& options, std::string_view) {
+  options.read_only = true;
+  return {};
+}
+
+Applied set_rw(MountOptions& options, std::string_view) {
+  options.read_only = false;
+  return {};
+}
+
+Applied set_names(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<fs::Names>, 2> kWords = {{{"strip", fs::Names::strip}, {"keep", fs::Names::keep}}};
+  return choose(kWords, value, options.names);
+}
+
+Applied set_b2nd(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<fs::ArrayView>, 3> kWords = {
+      {{"npy", fs::ArrayView::npy}, {"flat", fs::ArrayView::flat}, {"chunks", fs::ArrayView::chunks}}};
+  return choose(kWords, value, options.b2nd);
+}
+
+Applied set_detect(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<fs::Detect>, 2> kWords = {
+      {{"suffix", fs::Detect::suffix}, {"content", fs::Detect::content}}};
+  return choose(kWords, value, options.detect);
+}
+
+Applied set_offset(MountOptions& options, std::string_view value) {
+  return store(bounded_size(value, 0, INT64_MAX), options.offset);
+}
+
+Applied set_beta_bits(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<bool>, 2> kWords = {{{"new", false}, {"old", true}}};
+  return choose(kWords, value, options.old_bitshuffle);
+}
+
+Applied set_cache_size(MountOptions& options, std::string_view value) {
+  return store(bounded_size(value, std::uint64_t{1} << 20, std::uint64_t{1} << 50), options.cache_size);
+}
+
+Applied set_readahead(MountOptions& options, std::string_view value) {
+  if (value == "off") value = "0";
+  return store(bounded_size(value, 0, std::uint64_t{1} << 40), options.readahead);
+}
+
+Applied set_workers(MountOptions& options, std::string_view value) {
+  constexpr std::uint64_t kMost = 1024;
+  const auto count = parse_count(value);
+  if (!count || *count == 0 || *count > kMost) return invalid("must be a number between 1 and 1024");
+  options.workers = static_cast<unsigned>(*count);
+  return {};
+}
+
+Applied set_stats(MountOptions& options, std::string_view value) {
+  return choose_switch(value, options.statistics);
+}
+
+Applied set_codec(MountOptions& options, std::string_view value) {
+  if (const auto known = codec::codec_named(value); !known) return codec::Failure(known.error());
+  options.codec = value;
+  return {};
+}
+
+Applied set_clevel(MountOptions& options, std::string_view value) {
+  const auto level = parse_count(value);
+  if (!level || *level > 9) return invalid("must be a number between 0 and 9");
+  options.clevel = static_cast<int>(*level);
+  return {};
+}
+
+Applied set_filter(MountOptions& options, std::string_view value) {
+  if (const auto known = codec::filters_named(value); !known) return codec::Failure(known.error());
+  options.filter = value;
+  return {};
+}
+
+Applied set_typesize(MountOptions& options, std::string_view value) {
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.typesize);
+}
+
+Applied set_chunksize(MountOptions& options, std::string_view value) {
+  return store(parse_size_or_auto(value, codec::kMaxChunkBytes), options.chunksize);
+}
+
+Applied set_blocksize(MountOptions& options, std::string_view value) {
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.blocksize);
+}
+
+Applied set_dirty_limit(MountOptions& options, std::string_view value) {
+  return store(bounded_size(value, std::uint64_t{1} << 20, std::uint64_t{1} << 50), options.dirty_limit);
+}
+
+Applied set_commit_interval(MountOptions& options, std::string_view value) {
+  return store(parse_seconds(value), options.commit_interval);
+}
+
+Applied set_writeback(MountOptions& options, std::string_view value) {
+  return choose_switch(value, options.writeback);
+}
+
+Applied set_attr_timeout(MountOptions& options, std::string_view value) {
+  return store(parse_seconds(value), options.attr_timeout);
+}
+
+Applied set_entry_timeout(MountOptions& options, std::string_view value) {
+  return store(parse_seconds(value), options.entry_timeout);
+}
+
+// ---- the tables -------------------------------------------------------------------------------------------------
+
+struct OptionSpec {
+  std::string_view name;
+  std::string_view values;  // empty: the option takes none
+  std::string_view help;
+  Applied (*apply)(MountOptions&, std::string_view);
+};
+
+constexpr std::array kOptions = {
+    OptionSpec{"ro", "", "read-only", set_ro},
+    OptionSpec{"rw", "", "as mount(8); the default", set_rw},
+    OptionSpec{"names", "strip|keep", "show x.b2frame as x, or under its own name (strip)", set_names},
+    OptionSpec{"b2nd", "npy|flat|chunks", "what an n-d array shows as (npy)", set_b2nd},
+    OptionSpec{"detect", "suffix|content", "which files are looked into (suffix)", set_detect},
+    OptionSpec{"offset", "BYTES", "where the frame starts in a single-file SOURCE (0)", set_offset},
+    OptionSpec{"beta_bits", "new|old", "bitshuffle in frames of 2.0.0-beta.3 to 5: as beta.5, or before (new)",
+               set_beta_bits},
+    OptionSpec{"cache_size", "SIZE", "bound on decoded bytes held (1/8 of memory, 8M to 1G)", set_cache_size},
+    OptionSpec{"readahead", "SIZE", "how far ahead a sequential reader is decoded, 0 = off (1M per CPU and 1M)",
+               set_readahead},
+    OptionSpec{"workers", "N", "decoding threads (one per CPU)", set_workers},
+    OptionSpec{"codec", "NAME", "blosclz, lz4, lz4hc, zlib or zstd, for files created (zstd)", set_codec},
+    OptionSpec{"clevel", "0..9", "compression level for files created (5)", set_clevel},
+    OptionSpec{"filter", "NAME[+NAME...]", "filters for files created (shuffle)", set_filter},
+    OptionSpec{"typesize", "BYTES|auto", "item size for files created (auto)", set_typesize},
+    OptionSpec{"chunksize", "SIZE|auto", "chunk size for files created (auto)", set_chunksize},
+    OptionSpec{"blocksize", "SIZE|auto", "block size for files created (auto)", set_blocksize},
+    OptionSpec{"dirty_limit", "SIZE", "bound on bytes not committed yet (8M to 512M)", set_dirty_limit},
+    OptionSpec{"commit_interval", "SECONDS", "bound on the age of what is not committed yet (5)", set_commit_interval},
+    OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
+    OptionSpec{"stats", "off|on", "serve the unlisted folder .cframefs with statistics (off)", set_stats},
+    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may keep attributes (folders 1, files 0)",
+               set_attr_timeout},
+    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may keep names (folders 1, files 0)",
+               set_entry_timeout},
+};
+
+// Written for mount(8), systemd and other readers of fstab, or about access times, which no mount of ours keeps: those
+// of directories move as the source is mounted.
+constexpr std::array<std::string_view, 25> kIgnored = {
+    "defaults",    "auto",     "noauto",     "user",         "nouser",   "users",      "owner",
+    "group",       "nofail",   "_netdev",    "atime",        "relatime", "norelatime", "diratime",
+    "strictatime", "lazytime", "nolazytime", "nodiratime",   "silent",   "loud",       "mand",
+    "nomand",      "iversion", "noiversion", "nostrictatime"};
+constexpr std::array<std::string_view, 5> kIgnoredPrefixes = {"x-", "X-", "comment=", "uhelper=", "helper="};
+
+// What libfuse 3.14 hands to the kernel or to fusermount3. Names that end in "=" take a value.
+constexpr std::array<std::string_view, 21> kPassedOn = {
+    "allow_other", "allow_root", "auto_unmount", "default_permissions",
+    "fsname=",     "subtype=",   "max_read=",    "suid",
+    "nosuid",      "dev",        "nodev",        "exec",
+    "noexec",      "async",      "sync",         "dirsync",
+    "noatime",     "context=",   "fscontext=",   "defcontext=",
+    "rootcontext="};
+
+// What mount(8) or libfuse knows, and why a mount cannot have it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRefused = {{
+    {"blkdev", "a mount shows files, no block device"},
+    {"remount", "not supported: unmount, and mount with other options"},
+    {"nosymfollow", "not supported: libfuse cannot ask the kernel for it"},
+}};
+
+bool is_ignored(std::string_view option) {
+  return std::find(kIgnored.begin(), kIgnored.end(), option) != kIgnored.end() || option.starts_with("user=") ||
+         std::any_of(kIgnoredPrefixes.begin(), kIgnoredPrefixes.end(),
+                     [&](std::string_view prefix) { return option.starts_with(prefix); });
+}
+
+bool is_passed_on(std::string_view option) {
+  return std::any_of(kPassedOn.begin(), kPassedOn.end(), [&](std::string_view known) {
+    return known.ends_with('=') ? option.starts_with(known) && option.size() > known.size() : option == known;
+  });
+}
+
+/// As libfuse wants it in its own list: what split_options() takes apart again.
+std::string escaped(std::string_view option) {
+  std::string text;
+  for (const char c : option) {
+    if (c == ',' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+Applied apply_option(MountOptions& options, const std::string& option) {
+  if (option.empty() || is_ignored(option)) return {};
+  if (option == "debug") {
+    options.debug = options.foreground = true;
+    return {};
+  }
+  const std::size_t equals = option.find('=');
+  const std::string name = option.substr(0, equals);
+  const auto* spec =
+      std::find_if(kOptions.begin(), kOptions.end(), [&](const auto& known) { return known.name == name; });
+  if (spec == kOptions.end()) {
+    for (const auto& [refused, why] : kRefused) {
+      if (option == refused) return invalid("option '" + option + "': " + std::string(why));
+    }
+    if (!is_passed_on(option)) return invalid("unknown option '" + option + "' (-h lists the options)");
+    options.fuse_options.push_back(escaped(option));
+    // The kernel leaves the mount's times alone, and the daemon those of the source.
+    if (option == "noatime") options.no_access_times = true;
+    return {};
+  }
+  if (spec->values.empty() != (equals == std::string::npos)) {
+    return invalid("option '" + name + "' takes " +
+                   (spec->values.empty() ? "no value" : "a value: " + name + "=" + std::string(spec->values)));
+  }
+  const std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
+  if (auto applied = spec->apply(options, value); !applied) {
+    return invalid("option '" + option + "': " + applied.error().reason);
+  }
+  return {};
+}
+
+/// Splits at commas; a backslash takes the next character as it is, as libfuse does it.
+std::vector<std::string> split_options(std::string_view text) {
+  std::vector<std::string> parts(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',') {
+      parts.emplace_back();
+    } else {
+      if (text[i] == '\\' && i + 1 < text.size()) ++i;
+      parts.back() += text[i];
+    }
+  }
+  return parts;
+}
+
+Applied apply_options(MountOptions& options, std::string_view text) {
+  for (const auto& option : split_options(text)) {
+    if (auto applied = apply_option(options, option); !applied) return applied;
+  }
+  return {};
+}
+
+/// What one option forbids another.
+Applied check_together(const MountOptions& options) {
+  if (options.blocksize != 0 && options.chunksize != 0 && options.blocksize > options.chunksize) {
+    return invalid("option 'blocksize' is larger than 'chunksize'");
+  }
+  if (options.typesize != 0 && options.blocksize != 0 && options.typesize > options.blocksize) {
+    return invalid("option 'typesize' is larger than 'blocksize'");
+  }
+  return {};
+}
+
+/// Takes arguments from the front of a list.
+class Arguments {
+ public:
+  explicit Arguments(const std::vector<std::string>& all) : rest_(all) {}
+  bool empty() const { return rest_.empty(); }
+  const std::string& next() {
+    const std::string& first = rest_.front();
+    rest_ = rest_.subspan(1);
+    return first;
+  }
+
+ private:
+  std::span<const std::string> rest_;
+};
+
+/// `argument` begins with '-' and is more than that.
+Applied apply_switch(MountCommand& command, const std::string& argument, Arguments& rest) {
+  MountOptions& options = command.options;
+  if (argument == "-o") {
+    if (rest.empty()) return invalid("-o needs options after it");
+    return apply_options(options, rest.next());
+  }
+  if (argument.starts_with("-o")) return apply_options(options, std::string_view(argument).substr(2));
+  if (argument == "-f") {
+    options.foreground = true;
+  } else if (argument == "-d" || argument == "--debug") {
+    options.debug = options.foreground = true;
+  } else if (argument == "-s") {
+    options.single_thread = true;
+  } else if (argument == "-h" || argument == "--help") {
+    command.action = MountAction::show_help;
+  } else if (argument == "-V" || argument == "--version") {
+    command.action = MountAction::show_version;
+  } else {
+    return invalid("unknown option '" + argument + "' (-h lists the options)");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MountCommand> parse_mount_command(const std::vector<std::string>& arguments) {
+  MountCommand command;
+  std::vector<std::string> names;
+  bool only_names = false;
+  for (Arguments rest(arguments); !rest.empty();) {
+    const std::string& argument = rest.next();
+    if (only_names || argument.size() < 2 || argument.front() != '-') {
+      names.push_back(argument);
+    } else if (argument == "--") {
+      only_names = true;
+    } else if (auto applied = apply_switch(command, argument, rest); !applied) {
+      return tl::unexpected(applied.error());
+    }
+    if (command.action != MountAction::mount) return command;
+  }
+  if (names.size() > 2) return invalid("too many arguments: '" + names[2] + "' after SOURCE and MOUNTPOINT");
+  if (names.empty() || names[0].empty()) return invalid("SOURCE and MOUNTPOINT are missing (-h shows the usage)");
+  if (names.size() < 2 || names[1].empty()) return invalid("MOUNTPOINT is missing (-h shows the usage)");
+  if (auto fitting = check_together(command.options); !fitting) return tl::unexpected(fitting.error());
+  command.options.source = names[0];
+  command.options.mountpoint = names[1];
+  return command;
+}
+
+std::string mount_usage() {
+  std::string text =
+      "Usage: cframefs [options] SOURCE MOUNTPOINT\n"
+      "Shows a folder of Blosc2 frames, or one frame, as plain files.\n\n"
+      "  -o OPTION[,OPTION...]  mount options, see below\n"
+      "  -f                     stay in the foreground\n"
+      "  -d                     debug output, stays in the foreground\n"
+      "  -s                     one thread\n"
+      "  -h, --help             this text\n"
+      "  -V, --version          the version\n\n"
+      "Mount options (default in parentheses; SIZE is bytes, or 64K, 1M, 2G):\n";
+  for (const auto& spec : kOptions) {
+    std::string head = "  " + std::string(spec.name);
+    if (!spec.values.empty()) head += "=" + std::string(spec.values);
+    if (head.size() < 31) head.resize(31, ' ');
+    text += head + " " + std::string(spec.help) + "\n";
+  }
+  text += "\nAlso, as every FUSE filesystem takes them:\n ";
+  std::size_t column = 1;
+  for (const auto name : kPassedOn) {
+    if (column + name.size() > 90) {
+      text += "\n ";
+      column = 1;
+    }
+    text += " " + std::string(name) + (name.ends_with('=') ? "..." : "");
+    column += name.size() + 4;
+  }
+  return text + "\n";
+}
+
+std::vector<std::string> mount_option_names() {
+  std::vector<std::string> names;
+  names.reserve(kOptions.size());
+  for (const auto& spec : kOptions)
+    names.emplace_back(spec.name);
+  return names;
+}
+
+}  // namespace cframefs::tools

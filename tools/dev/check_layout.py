@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""Holds the source tree to the rules that a compiler does not know. Run by tools/check from the top of the tree.
+
+- A file has at most 600 lines, a function at most 60 (80 with a switch in it).
+- Layers: tools -> fs -> frame -> codec; a folder includes only itself and what stands right of it. The sub-folders of
+  a layer have an order, too: FOLDERS. FUSE headers are included in fs/fuse alone (tests/bench has a server of its own to
+  compare with).
+- No reinterpret_cast outside the byte helpers, but to characters; and no work put off in comments.
+
+Prints one line for each offence; exit status 1 if there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+MOST_LINES = 600
+MOST_FUNCTION_LINES = 60
+MOST_SWITCH_LINES = 80
+
+LAYERS = ['codec', 'frame', 'fs', 'tools']
+# A folder includes only itself and what stands before it.
+FOLDERS = [
+    'codec/base', 'codec/format', 'codec/filter', 'codec/stream', 'codec',
+    'frame/base', 'frame/io', 'frame/container', 'frame/cframe', 'frame/compat', 'frame/numpy', 'frame/array', 'frame/open',
+    'frame/write', 'frame/repair', 'frame/store',
+    'fs/util', 'fs/caller', 'fs/kernel', 'fs/read', 'fs/write', 'fs/tree', 'fs', 'fs/fuse',
+    'tools', 'tools/lib', 'tools/stream', 'tools/cframe', 'tools/cframefs',
+]
+# The adapter keeps a pointer in the 64 bits that the kernel hands back with every call on an open file.
+MAY_CAST = {'codec/base/bytes.h', 'fs/fuse/fuse_requests.h'}
+# Bytes may always be looked at as characters, which is what C libraries want.
+CHARACTERS = re.compile(r'^(?:const )?char\s*\*$')
+
+# What stands before the brace of a block that is not a function's body.
+NO_FUNCTION = re.compile(r'^\s*(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b')
+TOKEN = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
+
+
+def blank(match):
+    """Comments and literals become spaces, lines stay lines. 1'000 is no literal: a quote after a digit is skipped."""
+    text = match.group(0)
+    return re.sub(r'[^\n]', ' ', text)
+
+
+def functions(source):
+    """Yields (first line, last line, has switch) of every block that is not a type, a namespace or an initialiser."""
+    source = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", '_', source)
+    source = TOKEN.sub(blank, source)
+    source = re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', lambda found: re.sub(r'[^\n]', ' ', found.group(0)), source,
+                    flags=re.MULTILINE)
+    stack = []
+    head_begin = 0
+    line = 1
+    parentheses = 0
+    for position, char in enumerate(source):
+        if char == '\n':
+            line += 1
+        elif char == '{':
+            head = source[head_begin:position]
+            first = line - head.lstrip().count('\n')
+            is_body = not NO_FUNCTION.match(head.strip()) and not head.rstrip().endswith(('=', ',', '(', 'return', '{'))
+            stack.append((first, position, is_body, parentheses))
+            head_begin = position + 1
+            parentheses = 0
+        elif char == '}' and stack:
+            first, begin, is_body, parentheses = stack.pop()
+            head_begin = position + 1
+            if is_body:
+                yield first, line, re.search(r'\bswitch\b', source[begin:position]) is not None
+        elif char == '(':
+            parentheses += 1
+        elif char == ')':
+            parentheses -= 1
+        elif char == ';' and parentheses <= 0:
+            head_begin = position + 1
+
+
+def offences(path):
+    text = path.read_text(encoding='utf-8')
+    lines = text.splitlines()
+    name = path.as_posix()
+    if len(lines) > MOST_LINES:
+        yield f'{name}: {len(lines)} lines, at most {MOST_LINES}'
+    outermost_end = 0
+    for first, last, has_switch in sorted(functions(text)):
+        most = MOST_SWITCH_LINES if has_switch else MOST_FUNCTION_LINES
+        length = last - first + 1
+        if length > most and first > outermost_end:
+            outermost_end = last
+            yield f'{name}:{first}: a function of {length} lines, at most {most}'
+    layer = path.parts[0]
+    for number, line in enumerate(lines, 1):
+        yield from (f'{name}:{number}: {reason}' for reason in line_offences(name, layer, line))
+
+
+def line_offences(name, layer, line):
+    include = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
+    if include:
+        here = str(pathlib.PurePosixPath(name).parent)
+        there = str(pathlib.PurePosixPath(include.group(1)).parent)
+        top = include.group(1).split('/')[0]
+        if layer in LAYERS and here not in FOLDERS:
+            yield f'{here} is no folder of the layout'
+        elif layer in LAYERS and top in LAYERS and there not in FOLDERS:
+            yield f'{there} is no folder of the layout'
+        elif layer in LAYERS and top in LAYERS and FOLDERS.index(there) > FOLDERS.index(here):
+            yield f'{here} includes {include.group(1)}, which stands above it'
+        if layer in LAYERS and top == 'tests':
+            yield 'includes a test'
+        if re.match(r'fuse', top) and here != 'fs/fuse' and not name.startswith('tests/'):
+            yield f'{here} includes a FUSE header'
+    code = line.split('//')[0]
+    casts = re.findall(r'reinterpret_cast<([^>]*)>', code)
+    if layer in LAYERS and name not in MAY_CAST and any(not CHARACTERS.match(cast) for cast in casts):
+        yield 'reinterpret_cast outside the byte helpers'
+    if re.search(r'\b(?:TODO|FIXME|XXX|HACK)\b', line):
+        yield 'work put off in a comment'
+
+
+def main():
+    files = sorted(path for folder in LAYERS + ['tests'] for path in pathlib.Path(folder).rglob('*')
+                   if path.suffix in ('.cc', '.h', '.cpp', '.hpp'))
+    found = [offence for path in files for offence in offences(path)]
+    for offence in found:
+        print(offence)
+    if not files:
+        print('no source file found: not at the top of the tree?')
+    sys.exit(1 if found or not files else 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,135 @@
+#include "tools/lib/frame_files.h"
+
+#include <algorithm>
+
+#include <boost/filesystem.hpp>
+
+#include "frame/base/suffixes.h"
+#include "tools/lib/store_paths.h"
+
+namespace cframefs::tools {
+
+namespace filesystem = boost::filesystem;
+using boost::system::error_code;
+using filesystem::path;
+
+namespace {
+
+bool has_frame_suffix(const path& name) {
+  return !frame::container_suffix(name.filename().string()).empty();
+}
+
+/// The entries of a folder, by name.
+std::vector<path> list(const path& folder, error_code& error) {
+  std::vector<path> entries;
+  filesystem::directory_iterator entry(folder, error);
+  while (!error && entry != filesystem::directory_iterator()) {
+    entries.push_back(entry->path());
+    entry.increment(error);
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// Its index file tells a sparse frame; where that was lost, the chunks beside it do.
+bool is_sparse_frame(const path& folder) {
+  error_code ignored;
+  if (filesystem::exists(folder / "chunks.b2frame", ignored)) return true;
+  if (!has_frame_suffix(folder)) return false;
+  const auto entries = list(folder, ignored);
+  return std::any_of(entries.begin(), entries.end(), [](const path& entry) { return entry.extension() == ".chunk"; });
+}
+
+void add(FoundFrames& found, const path& frame) {
+  found.frames.push_back({frame.string(), stored_bytes(frame.string())});
+}
+
+bool is_store_file(const path& name) {
+  return name.extension() == ".b2z" || name.extension() == ".b2e";
+}
+
+/// The frames in a store; of a folder those that are not on disk.
+void add_leaves(FoundFrames& found, const path& store) {
+  const auto leaves = leaves_of(store.string());
+  if (!leaves) {
+    codec::Error error = leaves.error();
+    error.path = store.string();
+    found.errors.push_back(std::move(error));
+    return;
+  }
+  for (const StoreLeaf& leaf : *leaves) {
+    if (has_frame_suffix(leaf.path)) found.frames.push_back({(store / leaf.path).string(), leaf.bytes});
+  }
+}
+
+/// A file that is a frame, a store, or both.
+void add_file(FoundFrames& found, const path& file) {
+  const std::size_t before = found.frames.size() + found.errors.size();
+  const bool is_zip = file.extension() == ".b2z";
+  if (!is_zip) add(found, file);
+  if (is_store_file(file)) add_leaves(found, file);
+  // A zip file of another kind: that it is no frame shows when it is opened.
+  if (is_zip && before == found.frames.size() + found.errors.size()) add(found, file);
+}
+
+void walk(FoundFrames& found, const path& top) {
+  // A list of our own instead of recursion: how deep folders are nested is not ours to say.
+  std::vector<path> pending = {top};
+  while (!pending.empty()) {
+    const path folder = pending.back();
+    pending.pop_back();
+    error_code error;
+    std::vector<path> folders;
+    for (const path& entry : list(folder, error)) {
+      error_code gone;
+      const auto type = filesystem::symlink_status(entry, gone).type();
+      if (type == filesystem::directory_file && !is_sparse_frame(entry)) {
+        folders.push_back(entry);
+      } else if (type == filesystem::directory_file) {
+        add(found, entry);
+      } else if (type == filesystem::regular_file && (has_frame_suffix(entry) || is_store_file(entry))) {
+        add_file(found, entry);
+      }
+    }
+    if (folder.extension() == ".b2d") add_leaves(found, folder);
+    if (error) {
+      auto failure = codec::io_error(error.value(), "read the folder").value();
+      failure.path = folder.string();
+      found.errors.push_back(failure);
+    }
+    pending.insert(pending.end(), folders.rbegin(), folders.rend());
+  }
+}
+
+}  // namespace
+
+FoundFrames find_frames(const std::vector<std::string>& arguments) {
+  FoundFrames found;
+  for (const auto& argument : arguments) {
+    error_code error;
+    // What is not there, or is no frame although it is named like one, shows when it is opened.
+    if (filesystem::is_directory(argument, error) && !has_frame_suffix(argument) && !is_sparse_frame(argument)) {
+      walk(found, argument);
+    } else {
+      add_file(found, argument);
+    }
+  }
+  return found;
+}
+
+std::uint64_t stored_bytes(const std::string& path) {
+  error_code error;
+  if (!filesystem::is_directory(path, error)) {
+    const auto size = filesystem::file_size(path, error);
+    return error ? 0 : size;
+  }
+  std::uint64_t sum = 0;
+  for (const filesystem::path& entry : list(path, error)) {
+    error_code odd;
+    const auto size = filesystem::file_size(entry, odd);
+    if (!odd) sum += size;
+  }
+  return sum;
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,113 @@
+#include "tools/lib/input_file.h"
+
+#include <vector>
+
+#include <fcntl.h>
+
+#include "tools/lib/store_paths.h"
+#include "tools/lib/temporary_file.h"
+
+namespace cframefs::tools {
+
+using codec::Failure;
+using codec::Result;
+using frame::Descriptor;
+
+namespace {
+
+constexpr std::size_t kCopyPiece = std::size_t{1} << 20;
+constexpr const char* kSparseIndex = "chunks.b2frame";
+
+Result<void> copy_all(Input& input, frame::FileOps& files, int fd) {
+  std::vector<std::uint8_t> piece(kCopyPiece);
+  for (std::uint64_t at = 0;;) {
+    const auto got = input.read(piece);
+    if (!got) return Failure(got.error());
+    if (auto put = files.pwrite(fd, codec::ByteView(piece).first(*got), frame::FileOffset{at}); !put) return put;
+    if (*got < piece.size()) return {};
+    at += *got;
+  }
+}
+
+Result<struct stat> status_of_path(const std::string& path, int flags) {
+  frame::FileOps& files = frame::system_files();
+  const auto fd = files.open_named(path, O_PATH | flags);
+  if (!fd) return Failure(fd.error());
+  return files.status(Descriptor(files, *fd).fd());
+}
+
+bool is_same(const Result<struct stat>& a, const Result<struct stat>& b) {
+  return a && b && a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/// "." for a name alone.
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Result<InputFile> InputFile::open(const std::string& argument, Io& io) {
+  InputFile file(argument);
+  if (argument != kStandardStream) return file;
+  file.name_ = "standard input";
+  const auto failed = [&file](codec::Error error) {
+    if (error.path.empty()) error.path = file.name_;
+    return Failure(std::move(error));
+  };
+  if (io.in == nullptr) return failed(codec::invalid("there is none").value());
+  frame::FileOps& files = frame::system_files();
+  file.path_ = io.in->path();
+  if (!file.path_.empty()) {
+    // A program may have been given a file that its user may not open.
+    if (const auto fd = files.open_named(file.path_, O_RDONLY)) {
+      files.close(*fd);
+      return file;
+    }
+  }
+  auto copy = make_unnamed_file(files);
+  if (!copy) return failed(copy.error());
+  if (auto copied = copy_all(*io.in, files, copy->fd()); !copied) return failed(copied.error());
+  file.path_ = "/proc/self/fd/" + std::to_string(copy->fd());
+  file.copy_ = std::make_shared<const Descriptor>(std::move(*copy));
+  return file;
+}
+
+FileTraits FileTraits::of(const struct stat& status) {
+  return {status.st_mode & 0666, {status.st_atim, status.st_mtim}};
+}
+
+Result<FileTraits> traits_of(const std::string& path) {
+  frame::FileOps& files = files_for(path);
+  const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return Failure(fd.error());
+  const Descriptor file(files, *fd);
+  const auto status = files.status(file.fd());
+  if (!status) return Failure(status.error());
+  const auto index = S_ISDIR(status->st_mode) ? files.status_at(file.fd(), kSparseIndex) : status;
+  return FileTraits::of(index ? *index : *status);
+}
+
+Result<void> check_apart(const std::string& in, const std::string& out) {
+  if (out == kStandardStream) return {};
+  const auto taken = status_of_path(out, O_NOFOLLOW);
+  // The input itself, or the store that it is a member of.
+  for (std::size_t end = in.find('/', 1);; end = in.find('/', end + 1)) {
+    if (is_same(taken, status_of_path(in.substr(0, end), 0))) {
+      codec::Failure refused = codec::invalid("is what is read: its only copy would be replaced");
+      refused.value().path = out;
+      return refused;
+    }
+    if (end == std::string::npos) break;
+  }
+  const auto whole = status_of_path(in, 0);
+  if (whole && S_ISDIR(whole->st_mode) && is_same(whole, status_of_path(folder_of(out), 0))) {
+    codec::Failure refused = codec::invalid("lies in the sparse frame that is read");
+    refused.value().path = out;
+    return refused;
+  }
+  return {};
+}
+
+}  // namespace cframefs::tools

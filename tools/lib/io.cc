@@ -1,0 +1,81 @@
+#include "tools/lib/io.h"
+
+#include <cerrno>
+#include <vector>
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace cframefs::tools {
+
+namespace {
+
+constexpr int kStopInterval = 100;  // milliseconds between two looks at the stop flag
+
+}  // namespace
+
+void Output::print(std::string_view text) {
+  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  // A message that cannot be written has nowhere to be reported.
+  static_cast<void>(write(bytes));
+}
+
+codec::Result<void> DescriptorOutput::write(codec::ByteView bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+      continue;
+    }
+    if (errno != EINTR || stop_.load()) return codec::io_error(errno, "write");
+  }
+  return {};
+}
+
+codec::Result<std::size_t> DescriptorInput::read(codec::ByteSpan into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    // A signal may arrive just before a read that waits for ever, or in another thread.
+    struct pollfd waiting = {fd_, POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, kStopInterval);
+    if (stop_.load()) return codec::io_error(EINTR, "read");
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    const ssize_t got = ::read(fd_, into.data() + done, into.size() - done);
+    if (got == 0) break;
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+    } else if (errno != EINTR && errno != EAGAIN) {
+      return codec::io_error(errno, "read");
+    }
+  }
+  return done;
+}
+
+std::string DescriptorInput::path() const {
+  struct stat status {};
+  const bool is_file = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+  return is_file && ::lseek(fd_, 0, SEEK_CUR) == 0 ? "/proc/self/fd/" + std::to_string(fd_) : std::string();
+}
+
+codec::Result<void> StringOutput::write(codec::ByteView bytes) {
+  text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return {};
+}
+
+ExitStatus status_of(const codec::Error& error) {
+  switch (error.kind) {
+    case codec::ErrorKind::corruption:
+    case codec::ErrorKind::unsupported:
+    case codec::ErrorKind::stale:
+      return data_at_fault;
+    case codec::ErrorKind::invalid:
+      return call_at_fault;
+    case codec::ErrorKind::io:
+      // A name that leads nowhere was mistyped; everything else the system refuses is its own affair.
+      return error.sys == ENOENT || error.sys == ENOTDIR ? call_at_fault : system_at_fault;
+  }
+  return system_at_fault;
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,173 @@
+#include "tools/lib/new_file.h"
+
+#include <cerrno>
+#include <chrono>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "frame/io/free_name.h"
+#include "frame/io/replacement_file.h"
+
+namespace cframefs::tools {
+
+using codec::Failure;
+using codec::Result;
+
+namespace {
+
+constexpr int kMostNames = 1000;  // of files that are written at once in one directory
+/// A file that was not written to for so long is not taken for one that a program has just made and not locked yet.
+constexpr std::chrono::hours kLeftAlone(1);
+
+const std::string kPrefix = std::string(frame::kTemporaryPrefix) + "pack.";
+constexpr std::size_t kLongestSuffix = 16;
+
+/// A mount stores a file by its suffix; under a temporary name it has to be stored as under its own.
+std::string suffix_of(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  const bool has_one = dot != std::string::npos && dot > 0 && name.size() - dot <= kLongestSuffix;
+  return has_one ? name.substr(dot) : std::string();
+}
+
+Failure at_path(codec::Error error, const std::string& path) {
+  if (error.path.empty()) error.path = path;
+  return Failure(std::move(error));
+}
+
+}  // namespace
+
+Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode,
+                                const char* remedy) {
+  NewFile made(files, path, replace, remedy);
+  auto ready = made.open_folder();
+  if (ready) ready = made.check_place();
+  if (ready) ready = made.make_file(mode);
+  if (!ready) return at_path(ready.error(), path);
+  return made;
+}
+
+NewFile::~NewFile() {
+  if (file_.is_open() && !temporary_.empty()) static_cast<void>(files_->remove_at(folder_.fd(), temporary_, false));
+}
+
+Failure NewFile::refused(const std::string& why) const {
+  codec::Error error{codec::ErrorKind::invalid, 0, why};
+  error.path = path_;
+  return Failure(std::move(error));
+}
+
+Result<void> NewFile::open_folder() {
+  const std::size_t slash = path_.rfind('/');
+  name_ = slash == std::string::npos ? path_ : path_.substr(slash + 1);
+  if (name_.empty() || name_ == "." || name_ == "..") return refused("is no name for a file");
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  const auto fd = files_->open_named(folder, O_RDONLY | O_DIRECTORY);
+  if (!fd) return Failure(fd.error());
+  folder_ = frame::Descriptor(*files_, *fd);
+  return {};
+}
+
+Result<void> NewFile::check_place() const {
+  const auto there = files_->status_at(folder_.fd(), name_);
+  if (!there) {
+    if (there.error().sys == ENOENT) return {};
+    return Failure(there.error());
+  }
+  if (!S_ISREG(there->st_mode)) return refused("is there already, and no regular file");
+  if (!replace_) return refused(std::string("is there already") + remedy_);
+  return {};
+}
+
+Result<void> NewFile::make_file(mode_t mode) {
+  return make_unnamed(mode) ? Result<void>() : make_temporary(mode);
+}
+
+Result<void> NewFile::make_unnamed(mode_t mode) {
+  const auto fd = files_->create_at(folder_.fd(), ".", O_RDWR | O_TMPFILE, mode);
+  if (!fd) return Failure(fd.error());
+  frame::Descriptor file(*files_, *fd);
+  // It gets its name by way of /proc, which may not be there.
+  const auto again = files_->reopen(*fd, O_PATH);
+  if (!again) return Failure(again.error());
+  files_->close(*again);
+  file_ = std::move(file);
+  static_cast<void>(files_->try_lock(file_.fd(), LOCK_EX));
+  return {};
+}
+
+Result<void> NewFile::make_temporary(mode_t mode) {
+  return with_free_name([&]() -> Result<void> {
+    const auto fd = files_->create_at(folder_.fd(), temporary_, O_RDWR | O_EXCL, mode);
+    if (!fd) return Failure(fd.error());
+    file_ = frame::Descriptor(*files_, *fd);
+    // Without locks the file is never taken for one that was left.
+    static_cast<void>(files_->try_lock(file_.fd(), LOCK_EX));
+    return {};
+  });
+}
+
+/// Makes something under the first name that is free, temporary_. The names are few and always the same, so that what
+/// killed programs have left is met again.
+Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) {
+  const std::string suffix = suffix_of(name_);
+  for (int number = 0; number < kMostNames; ++number) {
+    // Short, because the name itself may be as long as names can be.
+    temporary_ = kPrefix + std::to_string(number) + suffix;
+    auto made = make();
+    if (!made && made.error().sys == EEXIST && remove_left_over()) made = make();
+    if (made) return {};
+    if (made.error().sys != EEXIST) {
+      temporary_.clear();
+      return made;
+    }
+  }
+  temporary_.clear();
+  return codec::io_error(EEXIST, "create a temporary file");
+}
+
+/// Removes the file temporary_ if no program is writing it. False: it is there still.
+bool NewFile::remove_left_over() const {
+  const auto fd = files_->open_at(folder_.fd(), temporary_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!fd) return fd.error().sys == ENOENT;
+  const frame::Descriptor file(*files_, *fd);
+  const auto status = files_->status(file.fd());
+  if (!status || !S_ISREG(status->st_mode) || status->st_uid != ::geteuid()) return false;
+  const auto age = std::chrono::system_clock::now() - std::chrono::system_clock::from_time_t(status->st_mtim.tv_sec);
+  if (age < kLeftAlone) return false;
+  const auto locked = files_->try_lock(file.fd(), LOCK_EX);
+  if (!locked || !*locked) return false;
+  // Another program may have removed it, and made a new one, before this one had the lock.
+  const auto named = files_->status_at(folder_.fd(), temporary_);
+  if (!named || named->st_ino != status->st_ino || named->st_dev != status->st_dev) return false;
+  return files_->remove_at(folder_.fd(), temporary_, false).has_value();
+}
+
+Result<void> NewFile::take_place() {
+  const int folder = folder_.fd();
+  const bool unnamed = temporary_.empty();
+  Result<void> named;
+  if (unnamed && !replace_) {
+    named = files_->link_at(fd(), folder, name_);
+  } else if (unnamed) {
+    named = with_free_name([&] { return files_->link_at(fd(), folder, temporary_); });
+  }
+  if (named && replace_) return files_->rename_at(folder, temporary_, folder, name_, 0);
+  if (named && !unnamed) named = frame::give_free_name(*files_, folder, temporary_, name_);
+  if (!named && !replace_ && named.error().sys == EEXIST) return refused(std::string("is there already") + remedy_);
+  return named;
+}
+
+Result<void> NewFile::publish() {
+  auto done = files_->sync(fd(), false);
+  if (done && times_) done = files_->set_times(fd(), *times_);
+  if (done) done = take_place();
+  if (!done) return at_path(done.error(), path_);
+  temporary_.clear();
+  file_.reset();
+  if (auto synced = frame::sync_directory(*files_, folder_.fd()); !synced) return at_path(synced.error(), path_);
+  return {};
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,57 @@
+#include "tools/lib/store_paths.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "frame/store/store_files.h"
+
+namespace cframefs::tools {
+
+using codec::Failure;
+using codec::Result;
+using frame::Descriptor;
+using frame::FileOps;
+
+namespace {
+
+frame::StoreFiles& store_files() {
+  static frame::StoreFiles files(frame::system_files());
+  return files;
+}
+
+bool is_on_disk(const std::string& path) {
+  const auto fd = frame::system_files().open_named(path, O_PATH);
+  if (!fd) return fd.error().sys != ENOENT && fd.error().sys != ENOTDIR;
+  frame::system_files().close(*fd);
+  return true;
+}
+
+}  // namespace
+
+FileOps& files_for(const std::string& path) {
+  return is_on_disk(path) ? frame::system_files() : store_files();
+}
+
+Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
+  std::vector<StoreLeaf> leaves;
+  const auto top = store_files().open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!top) return Failure(top.error());
+  const Descriptor store(store_files(), *top);
+  const auto status = store_files().status(store.fd());
+  if (!status) return Failure(status.error());
+  if (!S_ISDIR(status->st_mode)) return leaves;
+  auto inside = store_files().leaves(store.fd());
+  if (!inside && inside.error().kind == codec::ErrorKind::invalid) return leaves;
+  if (!inside) return Failure(inside.error());
+  for (auto& [name, bytes] : *inside) {
+    if (!is_on_disk(path + "/" + name)) leaves.push_back({std::move(name), bytes});
+  }
+  std::sort(leaves.begin(), leaves.end(), [](const StoreLeaf& a, const StoreLeaf& b) { return a.path < b.path; });
+  return leaves;
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,56 @@
+#include "tools/lib/temporary_file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cframefs::tools {
+
+using codec::Failure;
+using codec::Result;
+
+namespace {
+
+constexpr int kAttempts = 100;  // at a name that no file has
+
+/// Where filesystems have no unnamed files: made with a name, which goes at once.
+Result<int> make_and_remove(frame::FileOps& files, int folder) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string name = ".cframe-" + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    const auto fd = files.create_at(folder, name, O_RDWR | O_EXCL, 0600);
+    if (!fd && fd.error().sys == EEXIST) continue;
+    if (fd) static_cast<void>(files.remove_at(folder, name, false));
+    return fd;
+  }
+  return codec::io_error(EEXIST, "create a temporary file");
+}
+
+}  // namespace
+
+Result<frame::Descriptor> make_unnamed_file(frame::FileOps& files) {
+  std::vector<std::string> folders = {"/var/tmp", "/tmp"};
+  const char* chosen = std::getenv("TMPDIR");
+  if (chosen != nullptr && *chosen != '\0') folders.insert(folders.begin(), chosen);
+  codec::Error error;
+  for (const std::string& path : folders) {
+    const auto folder = files.open_named(path, O_RDONLY | O_DIRECTORY);
+    if (!folder) {
+      error = folder.error();
+      error.path = path;
+      continue;
+    }
+    const frame::Descriptor opened(files, *folder);
+    auto fd = files.create_at(*folder, ".", O_RDWR | O_TMPFILE, 0600);
+    if (!fd) fd = make_and_remove(files, *folder);
+    if (fd) return frame::Descriptor(files, *fd);
+    error = fd.error();
+    error.path = path;
+  }
+  return Failure(std::move(error));
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,43 @@
+#include "tools/stream/container_input.h"
+
+#include <algorithm>
+
+namespace cframefs::tools {
+
+using codec::Failure;
+using codec::Result;
+
+/// Makes reader_ that of the chunk that holds byte at_. REQUIRES: there is one.
+Result<void> ContainerInput::find_chunk() {
+  if (reader_ && at_ >= span_.begin.value && at_ - span_.begin.value < span_.nbytes) return {};
+  const auto span = container_->locate(frame::FlatOffset{at_});
+  if (!span) return Failure(span.error());
+  auto reader = frame::ChunkReader::open(*container_, span->chunk);
+  if (!reader) return Failure(reader.error());
+  if ((*reader)->decoder().nbytes() != span->nbytes) {
+    return codec::corrupt("chunk " + std::to_string(span->chunk.value) + " has not the length that it must have");
+  }
+  span_ = *span;
+  reader_ = std::move(*reader);
+  return {};
+}
+
+Result<std::size_t> ContainerInput::read(codec::ByteSpan into) {
+  std::size_t filled = 0;
+  while (filled < into.size() && at_ < container_->parameters().nbytes) {
+    if (auto found = find_chunk(); !found) return Failure(found.error());
+    const std::uint64_t inner = at_ - span_.begin.value;
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size() - filled, span_.nbytes - inner));
+    const codec::ByteSpan part = into.subspan(filled, size);
+    if (reader_->decoder().is_zeros()) {
+      std::fill(part.begin(), part.end(), std::uint8_t{0});
+    } else if (auto decoded = decoder_.decode(*reader_, static_cast<std::uint32_t>(inner), part); !decoded) {
+      return Failure(decoded.error());
+    }
+    filled += size;
+    at_ += size;
+  }
+  return filled;
+}
+
+}  // namespace cframefs::tools

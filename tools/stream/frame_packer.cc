@@ -1,0 +1,181 @@
+#include "tools/stream/frame_packer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "codec/base/mutex.h"
+#include "codec/chunk_encoder.h"
+#include "frame/write/new_frame_file.h"
+#include "tools/stream/chunk_blocks.h"
+
+namespace cframefs::tools {
+
+using codec::Result;
+
+namespace {
+
+constexpr std::size_t kChunksPerWorker = 4;
+constexpr std::size_t kMostMemory = std::size_t{1} << 30;  // of plain bytes, but never less than two chunks
+
+std::size_t slot_count(unsigned workers, std::size_t chunksize) {
+  return std::clamp<std::size_t>(kMostMemory / chunksize, 2, kChunksPerWorker * workers);
+}
+
+/// What the threads share. A chunk is claimed, read, encoded into the slot of its number, and appended by whoever finds
+/// it to be the next, if nobody else is appending.
+class Packer {
+ public:
+  Packer(Input& input, const ReadAt& read_at, const frame::NewFrame& frame, frame::NewFrameFile& file,
+         std::size_t slots, const std::atomic<bool>& stop)
+      : input_(input), read_at_(read_at), frame_(frame), stop_(stop), file_(file), slots_(slots) {}
+
+  /// Takes part until there are no more chunks. `progress`: called after each chunk; may be empty.
+  void work(const std::function<void(const Packed&)>& progress) {
+    codec::EncodeContext context;
+    RawBuffer buffer;
+    while (const auto piece = take(buffer)) {
+      Slot& slot = slots_[static_cast<std::size_t>(piece->number) % slots_.size()];
+      Result<void> done;
+      if (!piece->plain) {
+        done = codec::Failure(piece->plain.error());
+      } else if (!piece->plain->empty()) {
+        done = codec::encode_into(context, frame_.encode, *piece->plain, slot.chunk);
+      }
+      put(slot, std::move(done));
+      while (append_next()) {
+      }
+      if (progress) progress(packed());
+    }
+  }
+
+  Packed packed() {
+    codec::MutexLock lock(mutex_);
+    return packed_;
+  }
+  Result<void> result() {
+    codec::MutexLock lock(mutex_);
+    return result_;
+  }
+
+ private:
+  struct Slot {
+    codec::EncodedChunk chunk;
+    Result<void> done;
+    bool ready = false;  // under mutex_; the rest is of the thread whose turn it is
+  };
+  struct Piece {
+    std::int64_t number = 0;
+    Result<codec::ByteView> plain;
+  };
+
+  /// Claims the next chunk and reads it; none: there are no more.
+  std::optional<Piece> take(RawBuffer& buffer) {
+    const auto chunksize = static_cast<std::size_t>(frame_.chunksize);
+    if (read_at_) {
+      const auto number = claim();
+      if (!number) return std::nullopt;
+      const codec::ByteSpan into = buffer.of(chunksize);
+      return read_piece(*number, into, read_at_(into, static_cast<std::uint64_t>(*number) * chunksize));
+    }
+    codec::MutexLock reading(reading_);
+    const auto number = claim();
+    if (!number) return std::nullopt;
+    const codec::ByteSpan into = buffer.of(chunksize);
+    return read_piece(*number, into, input_.read(into));
+  }
+
+  /// Waits for the chunk's slot to be free.
+  std::optional<std::int64_t> claim() {
+    codec::MutexLock lock(mutex_);
+    while (result_ && next_ <= last_ && next_ - appended_ >= static_cast<std::int64_t>(slots_.size()))
+      freed_.wait(mutex_);
+    if (stop_.load() && result_) {
+      result_ = codec::io_error(EINTR, "pack");
+      freed_.notify_all();
+    }
+    if (!result_ || next_ > last_) return std::nullopt;
+    return next_++;
+  }
+
+  Piece read_piece(std::int64_t number, codec::ByteSpan into, const Result<std::size_t>& got) {
+    if (got && *got == into.size()) return {number, codec::ByteView(into)};
+    codec::MutexLock lock(mutex_);
+    last_ = std::min(last_, got && *got == 0 ? number - 1 : number);
+    freed_.notify_all();
+    if (!got) return {number, codec::Failure(got.error())};
+    return {number, codec::ByteView(into).first(*got)};
+  }
+
+  void put(Slot& slot, Result<void> done) {
+    codec::MutexLock lock(mutex_);
+    slot.done = std::move(done);
+    slot.ready = true;
+  }
+
+  /// False: the next chunk is not there yet, or somebody else is appending, who will look again.
+  bool append_next() {
+    Slot* slot = nullptr;
+    {
+      codec::MutexLock lock(mutex_);
+      if (!result_ || appending_ || appended_ > last_) return false;
+      slot = &slots_[static_cast<std::size_t>(appended_) % slots_.size()];
+      if (!slot->ready) return false;
+      appending_ = true;
+    }
+    auto done = std::move(slot->done);
+    if (done) done = file_.append(slot->chunk);
+    {
+      codec::MutexLock lock(mutex_);
+      appending_ = false;
+      slot->ready = false;
+      ++appended_;
+      packed_ = {file_.nbytes(), file_.stored()};
+      if (!done) result_ = std::move(done);
+    }
+    freed_.notify_all();
+    return true;
+  }
+
+  Input& input_;
+  const ReadAt& read_at_;
+  const frame::NewFrame& frame_;
+  const std::atomic<bool>& stop_;
+  codec::Mutex reading_;       // taken before mutex_: in order, where the input has no places
+  frame::NewFrameFile& file_;  // of who has set appending_
+  std::vector<Slot> slots_;
+  codec::Mutex mutex_;
+  codec::Condition freed_;  // a slot, or all is over
+  Result<void> result_ GUARDED_BY(mutex_);
+  Packed packed_ GUARDED_BY(mutex_);
+  bool appending_ GUARDED_BY(mutex_) = false;
+  std::int64_t next_ GUARDED_BY(mutex_) = 0;      // to be claimed
+  std::int64_t appended_ GUARDED_BY(mutex_) = 0;  // so many
+  // The last chunk, as far as is known; threads may have claimed some behind it.
+  std::int64_t last_ GUARDED_BY(mutex_) = std::numeric_limits<std::int64_t>::max();
+};
+
+}  // namespace
+
+Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, int fd, unsigned workers,
+                          const std::function<void(const Packed&)>& progress, const std::atomic<bool>& stop,
+                          const std::vector<frame::Metalayer>& vlmetalayers, const ReadAt& read_at) {
+  const std::size_t slots = slot_count(workers, static_cast<std::size_t>(frame.chunksize));
+  frame::NewFrameFile file(files, fd, frame);
+  Packer packer(input, read_at, frame, file, slots, stop);
+  std::vector<std::thread> helpers;
+  for (std::size_t i = 1; i < std::min<std::size_t>(workers, slots); ++i)
+    helpers.emplace_back([&packer] { packer.work(nullptr); });
+  packer.work(progress);
+  for (std::thread& helper : helpers)
+    helper.join();
+  if (auto result = packer.result(); !result) return codec::Failure(result.error());
+  progress(packer.packed());
+  if (auto done = file.finish(vlmetalayers); !done) return codec::Failure(done.error());
+  return Packed{file.nbytes(), file.stored()};
+}
+
+}  // namespace cframefs::tools

@@ -1,0 +1,177 @@
+#include "tools/stream/frame_scan.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "frame/container/chunk_reader.h"
+#include "tools/lib/recent_runs.h"
+
+namespace cframefs::tools {
+
+using codec::CodecFormat;
+using codec::SpecialValue;
+using frame::ChunkNumber;
+
+namespace {
+
+std::string format_name(const codec::ChunkHeader& header) {
+  switch (header.format) {
+    case CodecFormat::blosclz:
+      return "blosclz";
+    case CodecFormat::lz4:
+      return "lz4";
+    case CodecFormat::snappy:
+      return "snappy";
+    case CodecFormat::zlib:
+      return "zlib";
+    case CodecFormat::zstd:
+      return "zstd";
+    case CodecFormat::registered:
+      return "registered " + std::to_string(header.compcode);
+    case CodecFormat::reserved:
+    case CodecFormat::superchunk:
+      break;
+  }
+  return "unknown";
+}
+
+void count_header(FrameScan& scan, const codec::ChunkHeader& header, std::int64_t count) {
+  scan.headers += count;
+  scan.nbytes += static_cast<std::uint64_t>(header.nbytes) * static_cast<std::uint64_t>(count);
+  scan.cbytes += static_cast<std::uint64_t>(header.cbytes) * static_cast<std::uint64_t>(count);
+  scan.least_chunk = std::min(scan.least_chunk, header.nbytes);
+  scan.most_chunk = std::max(scan.most_chunk, header.nbytes);
+  if (header.special == SpecialValue::repeated) {
+    scan.repeated += count;
+  } else if (header.special != SpecialValue::none) {
+    scan.stored_special += count;
+  } else if (header.memcpyed) {
+    scan.memcpyed += count;
+  } else {
+    scan.codecs[format_name(header)] += count;
+    (header.dont_split || header.typesize == 1 ? scan.unsplit : scan.split) += count;
+    scan.dictionary += header.dictionary ? count : 0;
+    scan.instrumented += header.instrumented ? count : 0;
+    scan.variable_blocks += header.vl_blocks ? count : 0;
+    if (!header.vl_blocks) {
+      scan.least_blocksize = std::min(scan.least_blocksize.value_or(header.blocksize), header.blocksize);
+      scan.most_blocksize = std::max(scan.most_blocksize.value_or(0), header.blocksize);
+    }
+  }
+}
+
+/// What there is to say of a chunk, and of how many like it.
+struct Finding {
+  std::int64_t count = 0;
+  bool damaged = false;
+  bool stored = false;
+  SpecialValue special = SpecialValue::none;  // of one that is not stored
+  std::optional<codec::ChunkHeader> header;   // none: damaged, not stored, or not looked at
+};
+
+class Scanner {
+ public:
+  Scanner(FrameScan& scan, const frame::Container& container, std::int64_t most_headers)
+      : scan_(scan), container_(container), most_headers_(most_headers) {}
+
+  codec::Result<void> take(const frame::ChunkRun& run) {
+    if (run.damage != nullptr) {
+      codec::Error error = *run.damage;
+      if (!error.chunk) error.chunk = run.first.value;
+      note(error);
+      scan_.damaged += run.count;
+      return {};
+    }
+    if (!run.alike) return take_alone(run);
+    auto& slot = known_.slot(run.same);
+    if (!slot.value || slot.same != run.same) {
+      if (slot.value) add(*slot.value);
+      auto found = look_at(run.first);
+      if (!found) return tl::unexpected(found.error());
+      slot.same = run.same;
+      slot.value = *found;
+    }
+    slot.value->count += run.count;
+    return {};
+  }
+
+  void finish() {
+    for (const auto& slot : known_.slots()) {
+      if (slot.value) add(*slot.value);
+    }
+  }
+
+ private:
+  codec::Result<void> take_alone(const frame::ChunkRun& run) {
+    auto found = look_at(run.first);
+    if (!found) return tl::unexpected(found.error());
+    found->count = run.count;
+    add(*found);
+    return {};
+  }
+
+  codec::Result<Finding> look_at(ChunkNumber chunk) {
+    Finding found;
+    const auto damaged = [&](const codec::Error& error) -> codec::Result<Finding> {
+      if (error.kind == codec::ErrorKind::io) return tl::unexpected(error);
+      note(error);
+      found.damaged = true;
+      return found;
+    };
+    const auto place = container_.place(chunk);
+    if (!place) return damaged(place.error());
+    found.special = place->special;
+    found.stored = found.special == SpecialValue::none;
+    if (!found.stored || read_ >= most_headers_) return found;
+    const auto reader = frame::ChunkReader::open(container_, chunk);
+    if (!reader) return damaged(reader.error());
+    ++read_;
+    found.header = (*reader)->decoder().header();
+    return found;
+  }
+
+  void note(const codec::Error& error) {
+    if (!scan_.first_damage) scan_.first_damage = error;
+  }
+
+  void add(const Finding& found) {
+    scan_.zeros += found.special == SpecialValue::zeros ? found.count : 0;
+    scan_.nan += found.special == SpecialValue::nan ? found.count : 0;
+    scan_.uninitialised += found.special == SpecialValue::uninitialised ? found.count : 0;
+    scan_.stored += found.stored ? found.count : 0;
+    scan_.damaged += found.damaged ? found.count : 0;
+    if (found.header) count_header(scan_, *found.header, found.count);
+    if (found.stored && !found.damaged && !found.header) scan_.complete = false;
+  }
+
+  FrameScan& scan_;
+  const frame::Container& container_;
+  const std::int64_t most_headers_;
+  std::int64_t read_ = 0;
+  RecentRuns<Finding> known_;
+};
+
+}  // namespace
+
+codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers,
+                                    const std::atomic<bool>& stop, Progress& progress) {
+  FrameScan scan;
+  scan.chunks = container.chunk_count();
+  Scanner scanner(scan, container, most_headers);
+  const auto runs = container.runs(ChunkNumber{0}, ChunkNumber{scan.chunks});
+  frame::ChunkRun run;
+  for (std::int64_t number = 0;; ++number) {
+    if (stop.load(std::memory_order_relaxed)) return codec::io_error(EINTR, "read");
+    const auto more = runs->next(run);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    if (number % 256 == 0) {
+      progress.update(static_cast<std::uint64_t>(run.first.value), static_cast<std::uint64_t>(scan.chunks));
+    }
+    if (auto taken = scanner.take(run); !taken) return tl::unexpected(taken.error());
+  }
+  scanner.finish();
+  return scan;
+}
+
+}  // namespace cframefs::tools

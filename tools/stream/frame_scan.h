@@ -1,0 +1,55 @@
+// What `cframe info` tells beyond the header: which chunks there are, and how they are made.
+//
+// The index is counted whole, by runs of equal entries; of the chunks' own headers at most a given number is read, for
+// each costs a read. One chunk that the index names many times counts so often, and is read once.
+// Thread safety: functions only. Errors: damage is counted, and the first of it kept; only the system's refusal and
+// Ctrl-C (io EINTR) end a scan early.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "frame/container/container.h"
+#include "tools/lib/progress.h"
+
+namespace cframefs::tools {
+
+struct FrameScan {
+  std::int64_t chunks = 0;
+
+  // From the index, of all chunks.
+  std::int64_t zeros = 0;
+  std::int64_t nan = 0;
+  std::int64_t uninitialised = 0;
+  std::int64_t stored = 0;
+
+  // From the headers of the first `headers` stored chunks.
+  std::int64_t headers = 0;
+  bool complete = true;  // that was all of them
+  std::int64_t repeated = 0;
+  std::int64_t stored_special = 0;  // zeros, NaN or uninitialised by the chunk's own header
+  std::int64_t memcpyed = 0;
+  std::int64_t split = 0;  // one stream for each byte of an item
+  std::int64_t unsplit = 0;
+  std::int64_t dictionary = 0;
+  std::int64_t instrumented = 0;
+  std::int64_t variable_blocks = 0;
+  std::uint64_t nbytes = 0;
+  std::uint64_t cbytes = 0;
+  std::map<std::string, std::int64_t> codecs;                   // bitstream of the compressed ones
+  std::optional<std::int32_t> least_blocksize, most_blocksize;  // of the compressed ones
+  std::int32_t least_chunk = std::numeric_limits<std::int32_t>::max();
+  std::int32_t most_chunk = 0;
+
+  std::int64_t damaged = 0;
+  std::optional<codec::Error> first_damage;
+};
+
+/// `most_headers`: how many chunk headers to read.
+codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers,
+                                    const std::atomic<bool>& stop, Progress& progress);
+
+}  // namespace cframefs::tools
