@@ -167,7 +167,10 @@ void Filesystem::watch(Node& folder) {
   if (folder.watched.load(std::memory_order_acquire)) return;
   if (root_is_file_ && folder.id == kRootNode) return;
   const auto opened = directories_.open(folder.id);
-  if (opened && watcher_.watch((*opened)->fd(), folder.id)) folder.watched.store(true, std::memory_order_release);
+  // A group of a store changes with the store, which the watch of its folder tells. To the kernel it is the store: its
+  // watch would take the place of the store's own.
+  if (opened && (!files_.is_on_disk((*opened)->fd()) || watcher_.watch((*opened)->fd(), folder.id)))
+    folder.watched.store(true, std::memory_order_release);
 }
 
 codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& name) {

@@ -151,6 +151,8 @@ codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
       if (auto file = opened.lock()) return file;
     }
   }
+  // Of a directory that is held no second descriptor is needed.
+  if (node.kind == EntryKind::directory) return directories_.open(node.id);
   return open_file(node, O_PATH);
 }
 

@@ -124,7 +124,11 @@ Result<std::optional<std::int64_t>> OffsetIndex::unit_value(std::int64_t chunk) 
   const auto block = static_cast<std::uint32_t>(chunk / unit_entries_);
   const codec::ByteRange range = decoder_.stored_range(block);
   std::array<std::uint8_t, kMostStored> bytes{};
-  if (range.size() > bytes.size()) return kNotKnown;
+  if (range.size() > bytes.size()) {
+    const bool is_hole =
+        decoder_.header().memcpyed && source_->zeros(FileOffset{at_.value + range.begin}) >= range.size();
+    return is_hole ? std::optional<std::int64_t>(0) : kNotKnown;
+  }
   const ByteSpan stored = ByteSpan(bytes).first(static_cast<std::size_t>(range.size()));
   if (auto done = source_->read(FileOffset{at_.value + range.begin}, stored); !done) return Failure(done.error());
   const std::vector<std::uint8_t> repeated = decoder_.repeated_bytes(block, stored);

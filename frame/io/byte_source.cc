@@ -1,6 +1,10 @@
 #include "frame/io/byte_source.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include <unistd.h>
 
 #include "frame/base/elapsed.h"
 #include "frame/base/parse_budget.h"
@@ -27,6 +31,11 @@ bool has_settled(const struct timespec& changed) {
   return age > step || age < -step;
 }
 
+/// Reads of this size and more ask first whether they are of a hole.
+constexpr std::size_t kLeastAsked = std::size_t{32} << 10;
+/// A file may store so many bytes less than it is long, and have no holes that are worth a question.
+constexpr std::uint64_t kMostSlack = std::uint64_t{1} << 20;
+
 codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
   return codec::corrupt("the file ends at byte " + std::to_string(end) + ", before " + std::to_string(size) +
                         " bytes at " + std::to_string(at.value));
@@ -48,8 +57,24 @@ class FileSource final : public ByteSource {
     if (at.value >= size_) return;
     files_.read_soon(file_->fd(), FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
+  std::uint64_t zeros(FileOffset at) const override {
+    if (at.value >= size_ || !has_holes()) return 0;
+    const auto data = files_.seek(file_->fd(), FileOffset{begin_.value + at.value}, SEEK_DATA);
+    if (data) return std::min(std::max(data->value, begin_.value + at.value) - begin_.value, size_) - at.value;
+    if (data.error().sys != ENXIO) return 0;
+    // No data up to the end, which may be an earlier one by now.
+    const auto status = files_.status(file_->fd());
+    if (!status) return 0;
+    const auto length = static_cast<std::uint64_t>(status->st_size);
+    const std::uint64_t end = std::min(length - std::min(length, begin_.value), size_);
+    return std::max(end, at.value) - at.value;
+  }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return ends_before(at, into.size(), size_);
+    if (into.size() >= kLeastAsked && zeros(at) >= into.size()) {
+      std::fill(into.begin(), into.end(), std::uint8_t{0});
+      return {};
+    }
     const auto got = files_.pread(file_->fd(), into, FileOffset{begin_.value + at.value});
     if (!got) return codec::Failure(got.error());
     if (*got < into.size()) return ends_before(at, into.size(), at.value + *got);
@@ -57,10 +82,26 @@ class FileSource final : public ByteSource {
   }
 
  private:
+  enum class Holes : std::uint8_t { not_known, none, some };
+
+  /// Whether it stores so much less than it is long that it is worth to ask for its holes. A file of which that changes
+  /// later is read correctly all the same.
+  bool has_holes() const {
+    Holes holes = holes_.load(std::memory_order_relaxed);
+    if (holes == Holes::not_known) {
+      const auto status = files_.status(file_->fd());
+      const bool is_sparse = status && stored_bytes(*status) + kMostSlack < static_cast<std::uint64_t>(status->st_size);
+      holes = is_sparse ? Holes::some : Holes::none;
+      holes_.store(holes, std::memory_order_relaxed);
+    }
+    return holes == Holes::some;
+  }
+
   FileOps& files_;
   const std::shared_ptr<const Descriptor> file_;
   const FileOffset begin_;
   const std::uint64_t size_;
+  mutable std::atomic<Holes> holes_{Holes::not_known};
 };
 
 class MemorySource final : public ByteSource {

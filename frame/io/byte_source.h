@@ -51,6 +51,9 @@ class ByteSource {
   virtual std::uint64_t size() const = 0;
   /// What is stored of them on disk: of a file with holes, or of a compressed member, less than size().
   virtual std::uint64_t stored() const { return size(); }
+  /// So many bytes from `at` on are zeros because nothing is stored there; 0 where that is not known. It costs a call
+  /// of the system at most, however long the hole is, where to read a hole costs as much as to read data.
+  virtual std::uint64_t zeros(FileOffset /*at*/) const { return 0; }
   /// All of `into`, or an error.
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
   /// Has the disk begin to read what stands there, as far as there is such a thing.

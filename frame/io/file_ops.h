@@ -73,6 +73,8 @@ class FileOps {
   /// Has the disk begin to read what stands there, so that a read to come finds it in memory. Promises nothing.
   virtual void read_soon(int fd, FileOffset at, std::uint64_t length) = 0;
 
+  /// Whether what the descriptor stands for is what it is to the kernel, so that the kernel can tell of its changes.
+  virtual bool is_on_disk(int /*fd*/) const { return true; }
   /// Whether the thread's user, groups and capabilities allow it: nothing, or EACCES. `rights`: R_OK, W_OK, X_OK.
   virtual Result<void> check_rights(int fd, int rights) = 0;
   virtual Result<std::vector<std::string>> list_attributes(int fd) = 0;

@@ -21,6 +21,7 @@ class PatchedSource final : public ByteSource {
   FileOffset place() const override { return rest_->place(); }
   std::string label() const override { return rest_->label(); }
 
+  std::uint64_t zeros(FileOffset at) const override { return at.value >= head_.size() ? rest_->zeros(at) : 0; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (auto done = rest_->read(at, into); !done) return done;
     if (at.value >= head_.size()) return {};

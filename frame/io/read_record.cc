@@ -22,6 +22,8 @@ class ReadRecord::Source final : public ByteSource {
   FileOffset place() const override { return source_->place(); }
   std::string label() const override { return source_->label(); }
   void read_soon(FileOffset at, std::uint64_t length) const override { source_->read_soon(at, length); }
+  /// What is recorded has to be read.
+  std::uint64_t zeros(FileOffset at) const override { return record_->has_ended() ? source_->zeros(at) : 0; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (!record_->begin()) return source_->read(at, into);
     auto done = source_->read(at, into);
@@ -47,7 +49,7 @@ std::unique_ptr<ByteSource> ReadRecord::watch(std::unique_ptr<ByteSource> source
 }
 
 bool ReadRecord::begin() {
-  if (ended_.load(std::memory_order_relaxed)) return false;
+  if (has_ended()) return false;
   codec::MutexLock lock(mutex_);
   ++reading_;
   return true;

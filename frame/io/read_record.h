@@ -43,6 +43,8 @@ class ReadRecord : public std::enable_shared_from_this<ReadRecord> {
 
   /// A read is about to begin. False: it need not be recorded.
   bool begin();
+  /// Nothing is recorded any more.
+  bool has_ended() const { return ended_.load(std::memory_order_relaxed); }
   /// A read that begin() knows of has ended. None: it failed.
   void end(FileOffset at, std::optional<ByteView> bytes);
   static std::optional<Checksums> checksums_of(const ByteSource& source, FileOffset at, std::uint64_t length);

@@ -29,7 +29,7 @@ constexpr std::uint64_t kMaxFoundExpansion = 1 << 16;
 /// A block is decoded in memory: this much, or so many times what the chunk takes.
 constexpr std::uint64_t kFreeFoundBlock = std::uint64_t{32} << 20;
 constexpr std::uint64_t kMaxBlockExpansion = 64;
-/// What may be read and decoded of what turns out to be no chunk: this much, and so many times the file.
+/// What may be read and decoded of what turns out to be no chunk: this much, and so many times what the file stores.
 constexpr std::uint64_t kFreeInVain = std::uint64_t{256} << 20;
 constexpr std::uint64_t kInVainPerByte = 8;
 /// Entries of an index that is not vouched for by a header.
@@ -90,12 +90,19 @@ class Finder {
 
  public:
   Finder(const ByteSource& source, const ChunkSearch& search)
-      : source_(source), search_(search), left_in_vain_(kFreeInVain + kInVainPerByte * source.size()) {}
+      : source_(source), search_(search), left_in_vain_(kFreeInVain + kInVainPerByte * source.stored()) {}
 
   Result<FoundChunks> run() {
     std::uint64_t at = search_.begin;
     while (source_.size() >= kHeader && at <= source_.size() - kHeader) {
-      if (auto there = fill(at); !there) return Failure(there.error());
+      if (!is_in_window(at)) {
+        // In a hole of the file begins no chunk.
+        if (const std::uint64_t hole = source_.zeros(FileOffset{at}); hole > 0) {
+          at += hole;
+          continue;
+        }
+        if (auto there = load(at); !there) return Failure(there.error());
+      }
       const std::size_t skip = static_cast<std::size_t>(at - begin_);
       std::size_t next = skip;
       while (next + kHeader <= window_.size() && !plausible(&window_[next]))
@@ -117,9 +124,10 @@ class Finder {
   }
 
  private:
-  /// Makes the window hold a header's length from `at`.
-  Result<void> fill(std::uint64_t at) {
-    if (at >= begin_ && at + kHeader <= begin_ + window_.size()) return {};
+  /// Whether the window holds a header's length from `at`.
+  bool is_in_window(std::uint64_t at) const { return at >= begin_ && at + kHeader <= begin_ + window_.size(); }
+
+  Result<void> load(std::uint64_t at) {
     window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSearchWindow, source_.size() - at)));
     begin_ = at;
     return source_.read(FileOffset{at}, window_);

@@ -27,6 +27,9 @@ class SplicedSource final : public ByteSource {
 
   std::uint64_t size() const override { return end_ + tail_.size(); }
   FileOffset place() const override { return body_->place(); }
+  std::uint64_t zeros(FileOffset at) const override {
+    return at.value >= head_.size() && at.value < end_ ? std::min(body_->zeros(at), end_ - at.value) : 0;
+  }
 
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size() || into.size() > size() - at.value) return corrupt("read past what was salvaged");

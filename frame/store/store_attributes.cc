@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace {
 using codec::Failure;
 using codec::io_error;
 
+constexpr std::string_view kSecurity = "security.";
 const char* const kMetadataFile = "__vlmeta__.b2f";
 
 /// Whether each user that may read the folder may read the file. The owner of the folder may have put a file of another
@@ -36,6 +38,11 @@ bool is_as_readable(const struct stat& file, const struct stat& folder) {
 bool StoreFiles::is_itself(int fd, const Opened& opened) const {
   if (opened.leaf || opened.is_member) return false;
   return opened.place.known->on_folder ? is_folder_on_disk(fd, opened) : opened.place.inside.empty();
+}
+
+bool StoreFiles::is_on_disk(int fd) const {
+  const auto known = opened(fd);
+  return !known || known->is_member || is_itself(fd, *known);
 }
 
 bool StoreFiles::is_folder_on_disk(int fd, const Opened& opened) const {
@@ -91,7 +98,8 @@ Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
     return vlmetalayer_attribute(**metadata, name);
   }
   if (name == kAccessAcl && !is_folder_on_disk(fd, *known)) return shown_acl(*known);
-  if (!is_itself(fd, *known)) return io_error(ENODATA, "getxattr");
+  // Of a kind that nothing in a store can have: ls(1), which asks for the label of each entry, then asks no more.
+  if (!is_itself(fd, *known)) return io_error(name.starts_with(kSecurity) ? EOPNOTSUPP : ENODATA, "getxattr");
   return base_.get_attribute(fd, name);
 }
 

@@ -417,7 +417,10 @@ Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
   if (!known || !known->leaf) return base_.seek(fd, from, whence);
   const FileOffset end{known->leaf->size()};
   if (from >= end) return io_error(ENXIO, "lseek");
-  return whence == SEEK_HOLE ? end : from;
+  if (whence == SEEK_HOLE) return end;
+  const FileOffset data{from.value + known->leaf->zeros(from)};
+  if (data >= end) return io_error(ENXIO, "lseek");
+  return data;
 }
 
 }  // namespace cframefs::frame

@@ -54,6 +54,7 @@ class StoreFiles final : public FileOps {
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
   void note_access(int fd) override { base_.note_access(fd); }
   void read_soon(int fd, FileOffset at, std::uint64_t length) override;
+  bool is_on_disk(int fd) const override;
   Result<void> check_rights(int fd, int rights) override { return base_.check_rights(fd, rights); }
   Result<std::vector<std::string>> list_attributes(int fd) override;
   Result<std::string> get_attribute(int fd, const std::string& name) override;

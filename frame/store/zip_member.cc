@@ -15,6 +15,9 @@ class RangeSource final : public ByteSource {
       : whole_(std::move(whole)), begin_(begin), size_(size) {}
   std::uint64_t size() const override { return size_; }
   std::uint64_t stored() const override { return std::min(size_, whole_->stored()); }
+  std::uint64_t zeros(FileOffset at) const override {
+    return at.value < size_ ? std::min(whole_->zeros(FileOffset{begin_.value + at.value}), size_ - at.value) : 0;
+  }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return codec::corrupt("the member ends before these bytes");
     return whole_->read(FileOffset{begin_.value + at.value}, into);

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "codec/chunk_encoder.h"
-#include "frame/write/frame_writer.h"
 #include "frame/repair/salvage.h"
+#include "frame/write/frame_writer.h"
 #include "tests/support/frame_model.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"

@@ -26,6 +26,9 @@ constexpr std::int64_t kManyTogether = 128 << 10;
 constexpr std::size_t kTasksPerWorker = 4;
 /// What all workers together take for large blocks, unless one alone takes more.
 constexpr std::uint64_t kLargeBlockBytes = std::uint64_t{40} << 20;
+/// A frame of so little is checked where it is opened: to give it to a worker, and to wake that, takes longer.
+constexpr std::uint64_t kSmallBytes = std::uint64_t{64} << 10;
+constexpr std::int64_t kSmallChunks = 16;
 constexpr auto kIdleInterval = std::chrono::milliseconds(100);
 
 std::int64_t chunks_per_task(const frame::Container& container) {
@@ -89,7 +92,8 @@ FrameChecker::FrameChecker(unsigned workers, const std::atomic<bool>& stop, std:
     : stop_(stop),
       idle_(std::move(idle)),
       queue_bound_(kTasksPerWorker * std::max(workers, 1U)),
-      large_blocks_(kLargeBlockBytes, std::max(workers, 1U)) {
+      large_blocks_(kLargeBlockBytes, std::max(workers, 1U)),
+      own_(std::make_unique<BlockDecoder>(&large_blocks_)) {
   for (unsigned i = 0; i < std::max(workers, 1U); ++i)
     threads_.emplace_back([this] { work(); });
 }
@@ -124,10 +128,13 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
     } else if (const auto& damage = (*container)->metalayer_damage()) {
       file->note(*damage, std::nullopt);
     }
-    push({file, 0, 0, true});
     const std::int64_t step = chunks_per_task(**container);
+    const bool is_small = file->stored_bytes <= kSmallBytes && file->report.nbytes <= kSmallBytes &&
+                          file->report.chunks <= kSmallChunks && (*container)->vlmetalayer_names().empty();
+    const auto give = [&](const Task& task) { is_small ? run(*own_, task) : push(task); };
+    give({file, 0, 0, true});
     for (std::int64_t begin = 0; begin < file->report.chunks && !stop_.load(); begin += step) {
-      push({file, begin, std::min(begin + step, file->report.chunks), false});
+      give({file, begin, std::min(begin + step, file->report.chunks), false});
     }
   } else {
     file->note(container.error(), std::nullopt);

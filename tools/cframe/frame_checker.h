@@ -1,6 +1,7 @@
 // Decodes every chunk of many frames on all cores and says what is damaged.
 //
-// add() opens a frame and queues its chunks, some at a time; workers decode them; reports come out in the order of
+// add() opens a frame and queues its chunks, some at a time; workers decode them, but for frames of so few bytes that
+// add() decodes them itself; reports come out in the order of
 // add(). The queue is short, so that add() waits and only as many files are open as are being worked on.
 //
 // Thread safety: one thread calls. Ownership: owns its threads; the destructor drops what is queued and joins them.
@@ -83,6 +84,7 @@ class FrameChecker {
   std::deque<std::shared_ptr<File>> files_;  // calling thread only
   const std::size_t queue_bound_;
   fs::ByteBudget large_blocks_;
+  const std::unique_ptr<class BlockDecoder> own_;  // of the calling thread
   std::vector<std::thread> threads_;
 };
 
