@@ -31,7 +31,7 @@ class Folder(unittest.TestCase):
 class TestSummary(Folder):
     def summary(self, *programs):
         self.write('meson-logs/testlog.json', '\n'.join(json.dumps(program) for program in programs))
-        ran = run([sys.executable, TOOLS / 'test_summary.py', self.folder])
+        ran = run([sys.executable, TOOLS / 'dev/test_summary.py', self.folder])
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran.stdout.split(), ran.stderr
 
@@ -62,13 +62,13 @@ class TestSummary(Folder):
         self.assertIn('b: no seeds here', text)
 
     def test_no_log_is_an_error(self):
-        self.assertNotEqual(run([sys.executable, TOOLS / 'test_summary.py', self.folder]).returncode, 0)
+        self.assertNotEqual(run([sys.executable, TOOLS / 'dev/test_summary.py', self.folder]).returncode, 0)
 
 
 class CheckLayout(Folder):
     def offences(self, name, text):
         path = self.write(name, text)
-        ran = run([sys.executable, TOOLS / 'check_layout.py'], cwd=self.folder)
+        ran = run([sys.executable, TOOLS / 'dev/check_layout.py'], cwd=self.folder)
         path.unlink()
         self.assertEqual(ran.returncode != 0, bool(ran.stdout))
         return ran.stdout
@@ -86,13 +86,21 @@ class CheckLayout(Folder):
         self.assertIn('function', self.offences('fs/a.h', 'class A {\n  int f() {\n' + body + '  }\n};\n'))
 
     def test_long_files(self):
-        self.assertIn('601 lines', self.offences('frame/a.h', '// x\n' * 601))
+        self.assertIn('501 lines', self.offences('frame/io/a.h', '// x\n' * 501))
 
     def test_layers(self):
         self.assertIn('stands above', self.offences('codec/a.cc', '#include "frame/container/container.h"\n'))
-        self.assertIn('stands above', self.offences('frame/a.cc', '#include "fs/util/options.h"\n'))
-        self.assertIn('FUSE', self.offences('tools/a.cc', '#include <fuse_lowlevel.h>\n'))
-        self.assertEqual(self.offences('fs/a.cc', '#include <fuse_lowlevel.h>\n#include "frame/open/open.h"\n'), '')
+        self.assertIn('stands above', self.offences('frame/io/a.cc', '#include "fs/util/options.h"\n'))
+        self.assertIn('FUSE', self.offences('tools/lib/a.cc', '#include <fuse_lowlevel.h>\n'))
+        self.assertIn('FUSE', self.offences('fs/a.cc', '#include <fuse_lowlevel.h>\n'))
+        self.assertEqual(
+            self.offences('fs/fuse/a.cc', '#include <fuse_lowlevel.h>\n#include "frame/open/open.h"\n'), '')
+
+    def test_sub_folders(self):
+        self.assertIn('stands above', self.offences('frame/io/a.cc', '#include "frame/open/open.h"\n'))
+        self.assertEqual(self.offences('frame/open/a.cc', '#include "frame/io/file_ops.h"\n'), '')
+        self.assertIn('no folder', self.offences('frame/new/a.cc', '#include "frame/io/file_ops.h"\n'))
+        self.assertIn('no folder', self.offences('frame/open/a.cc', '#include "frame/file_ops.h"\n'))
 
     def test_casts(self):
         self.assertIn('reinterpret_cast', self.offences('codec/a.cc', 'auto x = reinterpret_cast<int*>(y);\n'))
@@ -106,7 +114,7 @@ class MountHelper(Folder):
         who = self.write('path/id', f'#!/bin/sh\necho {user}\n')
         who.chmod(0o755)
         helper = self.folder / 'mount.cframefs'
-        shutil.copy(TOOLS / 'mount.cframefs', helper)
+        shutil.copy(TOOLS / 'cframefs/mount.cframefs', helper)
         return run([helper, *arguments], env={**os.environ, 'PATH': f"{self.folder / 'path'}:{os.environ['PATH']}"})
 
     def test_hands_options_over(self):
@@ -137,7 +145,7 @@ class MountHelper(Folder):
         program.chmod(0o755)
         helper = self.folder / 'prefix/sbin/mount.cframefs'
         helper.parent.mkdir()
-        shutil.copy(TOOLS / 'mount.cframefs', helper)
+        shutil.copy(TOOLS / 'cframefs/mount.cframefs', helper)
         (self.folder / 'link').symlink_to(helper)
         ran = run([self.folder / 'link', 'a', 'm'])
         # What mount(8) gives root and not others.
@@ -150,7 +158,7 @@ class InstallMountHelper(Folder):
 
     def install(self, prefix, directory='sbin', **environment):
         (self.folder / 'root' / prefix.lstrip('/') / directory.lstrip('/')).mkdir(parents=True, exist_ok=True)
-        ran = run([TOOLS / 'install_mount_helper', directory],
+        ran = run([TOOLS / 'cframefs/install_mount_helper', directory],
                   env={**os.environ, 'MESON_INSTALL_PREFIX': prefix, 'DESTDIR': str(self.folder / 'root'), **environment})
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran.stdout

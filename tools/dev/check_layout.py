@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Holds the source tree to the rules that a compiler does not know. Run by tools/check from the top of the tree.
 
-- A file has at most 600 lines, a function at most 60 (80 with a switch in it).
+- A file has at most 500 lines, a function at most 60 (80 with a switch in it).
 - Layers: tools -> fs -> frame -> codec; a folder includes only itself and what stands right of it. The sub-folders of
   a layer have an order, too: FOLDERS. FUSE headers are included in fs/fuse alone (tests/bench has a server of its own to
   compare with).
@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-MOST_LINES = 600
+MOST_LINES = 500
 MOST_FUNCTION_LINES = 60
 MOST_SWITCH_LINES = 80
 

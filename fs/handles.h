@@ -1,0 +1,81 @@
+// What callers of Filesystem get and hand back: attributes of files, handles of open files and directories.
+//
+// Thread safety: a handle serves many threads; its members that change are guarded by its mutex or are atomic.
+// Ownership: handles belong to the caller and must be dropped before the filesystem. Units: bytes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "codec/base/error.h"
+#include "codec/base/mutex.h"
+#include "fs/read/generation.h"
+#include "fs/read/read_ahead.h"
+#include "fs/tree/held_directories.h"
+#include "fs/tree/node_table.h"
+#include "fs/tree/open_frame.h"
+#include "fs/tree/source_tree.h"
+
+namespace cframefs::fs {
+
+/// What the kernel is told of a file.
+struct Attributes {
+  NodeId node = 0;
+  struct stat status {};
+  double attr_timeout = 0;             // seconds
+  double entry_timeout = 0;            // seconds
+  std::optional<codec::Error> damage;  // why the container cannot be opened: then the size is not the plain one
+};
+
+struct FileHandle {
+  std::shared_ptr<Node> node;
+  std::shared_ptr<const frame::Descriptor> file;  // of what is passed through
+  std::shared_ptr<OpenFrame> frame;               // frames only
+  std::string content;                            // of a control file, as it was when opened
+  bool writable = false;
+  bool append = false;   // O_APPEND: what programs write goes to the end, wherever that is
+  bool counted = false;  // Node::pages counts it
+  std::atomic<bool> was_read{false};
+  bool leaves_access_time = false;
+  /// The kernel may still be about to drop pages because of this handle's open.
+  std::atomic<bool> open_unconfirmed{false};
+
+  codec::Mutex mutex;
+  std::shared_ptr<const Generation> generation GUARDED_BY(mutex);  // frames only
+  std::unique_ptr<ReadAhead> ahead;                                // frames only
+
+  // For the reply to open; `direct` for writes, too.
+  bool keep_pages = false;  // what the kernel has cached of this file is still true
+  bool direct = false;      // reads and writes must come through as they are
+};
+
+struct DirectoryHandle {
+  std::shared_ptr<Node> node;
+  HeldDirectory directory;  // null: of the mount's own
+  codec::Mutex mutex;
+  std::vector<ShownEntry> entries GUARDED_BY(mutex);  // of the last list()
+  bool is_listed GUARDED_BY(mutex) = false;
+};
+
+/// What setattr changes; what is not set stays as it is.
+struct AttributeChanges {
+  std::optional<mode_t> mode;
+  std::optional<uid_t> user;
+  std::optional<gid_t> group;
+  std::optional<std::uint64_t> size;
+  std::optional<std::array<struct timespec, 2>> times;  // access, modification; as utimensat(2)
+};
+
+struct CreatedFile {
+  Attributes attributes;
+  std::unique_ptr<FileHandle> handle;
+};
+
+}  // namespace cframefs::fs
