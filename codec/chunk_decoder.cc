@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "codec/stream/stream_codecs.h"
+#include "codec/stream/stream_decoders.h"
 #include "codec/stream/streams.h"
 
 namespace cframefs::codec {
@@ -85,7 +85,7 @@ std::uint64_t ChunkDecoder::tables_size(const ChunkHeader& header) {
   return header.dictionary ? std::min(cbytes, starts + kLengthField + kMaxDictionaryBytes) : starts;
 }
 
-Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const ChunkEnvironment& environment) {
+Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& environment) {
   Result<ChunkHeader> header = parse_chunk_header(prefix);
   if (!header) return Failure(std::move(header.error()));
   if (prefix.size() < prefix_size(*header)) return corrupt("the chunk is cut short");
@@ -116,7 +116,7 @@ Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const ChunkEnvironment
 }
 
 Result<ChunkDecoder> ChunkDecoder::parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
-                                            const ChunkEnvironment& environment) {
+                                            const DecodeParams& environment) {
   Result<ChunkHeader> header = parse_chunk_header(tables);
   if (!header) return Failure(std::move(header.error()));
   if (!header->vl_blocks || !has_blocks(*header)) return invalid("lengths of blocks that are all alike");
@@ -147,7 +147,7 @@ void ChunkDecoder::cut_slack() {
   }
 }
 
-Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const ChunkEnvironment& environment) {
+Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const DecodeParams& environment) {
   geometry_ = block_geometry(header_);
   block_count_ = geometry_.count;
   if (header_.format == CodecFormat::registered) blockshape_ = environment.blockshape;
@@ -157,7 +157,7 @@ Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const ChunkEnvironment&
     if (!dictionary) return Failure(std::move(dictionary.error()));
     dictionary_ = std::move(*dictionary);
   }
-  Result<Pipeline> pipeline = Pipeline::create(header_, environment);
+  Result<FilterDecoder> pipeline = FilterDecoder::create(header_, environment);
   if (!pipeline) return Failure(std::move(pipeline.error()));
   pipeline_ = std::move(*pipeline);
   needs_reference_ = pipeline_.needs_reference() && block_count_ > 1;
@@ -228,7 +228,7 @@ ByteRange ChunkDecoder::stored_range(std::uint32_t block) const {
 }
 
 bool ChunkDecoder::borrows_tail(std::uint32_t block) const {
-  return block > 0 && pipeline_.lost_tail(block_range(block).size()) > 0;
+  return block > 0 && pipeline_.missing_tail(block_range(block).size()) > 0;
 }
 
 Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
@@ -276,13 +276,13 @@ Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t 
   Result<void> parsed = parse_streams(block, stored.subspan(own, blocks_[block].end - blocks_[block].begin), streams);
   if (!parsed) return parsed;
   const std::size_t length = out.size();
-  const bool tail_lost = pipeline_.lost_tail(length) > 0;
+  const bool tail_lost = pipeline_.missing_tail(length) > 0;
   if (!tail_lost && pipeline_.keeps_zeros() && streams.all_zeros()) {
     std::memset(out.data(), 0, length);
     return {};
   }
   const StreamCodec codec = stream_codec();
-  if (pipeline_.joins_planes(streams.count(), length)) {
+  if (pipeline_.fuses_unshuffle(streams.count(), length)) {
     std::array<Plane, kMaxPlanes> planes;
     const std::span<Plane> used(planes.data(), streams.count());
     const ByteSpan scratch = context.scratch(DecodeContext::Slot::streams, length).first(length);
@@ -290,18 +290,18 @@ Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t 
     if (decoded) unshuffle_planes(used, out);
     return decoded;
   }
-  const std::size_t moves = pipeline_.moves(length);
+  const std::size_t swaps = pipeline_.swap_count(length);
   ByteSpan other;
-  if (moves > 0) other = context.scratch(DecodeContext::Slot::streams, length).first(length);
-  const ByteSpan filtered = moves % 2 == 0 ? out : other;
+  if (swaps > 0) other = context.scratch(DecodeContext::Slot::streams, length).first(length);
+  const ByteSpan filtered = swaps % 2 == 0 ? out : other;
   Result<void> decoded = streams.decode(context.states(), codec, filtered);
-  if (decoded && tail_lost) decoded = borrow_tail(context, block, stored, filtered);
+  if (decoded && tail_lost) decoded = restore_tail(context, block, stored, filtered);
   if (!decoded) return decoded;
   return pipeline_.undo(out, other, reference);
 }
 
 std::vector<std::uint8_t> ChunkDecoder::repeated_bytes(std::uint32_t block, ByteView stored) const {
-  if (!decodes_windows(block) || stored.size() != stored_range(block).size()) return {};
+  if (!decodes_partial(block) || stored.size() != stored_range(block).size()) return {};
   BlockStreams streams;
   if (!parse_streams(block, stored, streams)) return {};
   std::vector<std::uint8_t> values = streams.run_values();
@@ -310,17 +310,17 @@ std::vector<std::uint8_t> ChunkDecoder::repeated_bytes(std::uint32_t block, Byte
     values.resize(1);
     return values;
   }
-  if (pipeline_.joins_planes(streams.count(), static_cast<std::size_t>(block_range(block).size()))) return values;
+  if (pipeline_.fuses_unshuffle(streams.count(), static_cast<std::size_t>(block_range(block).size()))) return values;
   return {};
 }
 
-bool ChunkDecoder::decodes_windows(std::uint32_t block) const {
-  return kind_ == Kind::streams && block < block_count_ && pipeline_.opens_windows();
+bool ChunkDecoder::decodes_partial(std::uint32_t block) const {
+  return kind_ == Kind::streams && block < block_count_ && pipeline_.supports_partial();
 }
 
-Result<void> ChunkDecoder::decode_window(DecodeContext& context, std::uint32_t block, ByteView stored,
-                                         std::uint32_t begin, ByteSpan out) const {
-  if (!decodes_windows(block)) return invalid("no part of block " + std::to_string(block) + " can be decoded alone");
+Result<void> ChunkDecoder::decode_partial(DecodeContext& context, std::uint32_t block, ByteView stored,
+                                          std::uint32_t begin, ByteSpan out) const {
+  if (!decodes_partial(block)) return invalid("no part of block " + std::to_string(block) + " can be decoded alone");
   const auto length = static_cast<std::size_t>(block_range(block).size());
   if (begin > length || out.size() > length - begin || stored.size() != stored_range(block).size()) {
     return invalid("buffers do not fit block " + std::to_string(block));
@@ -334,7 +334,7 @@ Result<void> ChunkDecoder::decode_window(DecodeContext& context, std::uint32_t b
     return {};
   }
   const ByteSpan filtered = context.scratch(DecodeContext::Slot::streams, length).first(length);
-  if (pipeline_.joins_planes(streams.count(), length)) {
+  if (pipeline_.fuses_unshuffle(streams.count(), length)) {
     std::array<Plane, kMaxPlanes> planes;
     const std::span<Plane> used(planes.data(), streams.count());
     Result<void> decoded = streams.decode_planes(context.states(), stream_codec(), filtered, used);
@@ -351,8 +351,8 @@ Result<void> ChunkDecoder::decode_window(DecodeContext& context, std::uint32_t b
 }
 
 // `stored`: the bytes of stored_range(block), which hold those of the block before.
-Result<void> ChunkDecoder::borrow_tail(DecodeContext& context, std::uint32_t block, ByteView stored,
-                                       ByteSpan filtered) const {
+Result<void> ChunkDecoder::restore_tail(DecodeContext& context, std::uint32_t block, ByteView stored,
+                                        ByteSpan filtered) const {
   if (block == 0) return unsupported("filter 34 (bytedelta) lost the end of the first block");
   const StoredBlock& before = blocks_[block - 1];
   BlockStreams streams;
@@ -363,7 +363,7 @@ Result<void> ChunkDecoder::borrow_tail(DecodeContext& context, std::uint32_t blo
   const ByteSpan previous = context.scratch(DecodeContext::Slot::reference, length).first(length);
   const StreamCodec codec = stream_codec();
   if (Result<void> decoded = streams.decode(context.states(), codec, previous); !decoded) return decoded;
-  return pipeline_.borrow_tail(previous, filtered);
+  return pipeline_.restore_tail(previous, filtered);
 }
 
 Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk, std::uint32_t begin,

@@ -18,11 +18,11 @@
 
 #include "codec/base/bytes.h"
 #include "codec/base/error.h"
-#include "codec/filter/filters.h"
+#include "codec/filter/filter_decoder.h"
 #include "codec/format/block_geometry.h"
 #include "codec/format/block_starts.h"
-#include "codec/format/chunk_environment.h"
 #include "codec/format/chunk_header.h"
+#include "codec/format/decode_params.h"
 #include "codec/stream/decode_context.h"
 
 namespace cframefs::codec {
@@ -44,13 +44,13 @@ class ChunkDecoder {
   static std::uint64_t prefix_size(const ChunkHeader& header);
 
   /// `prefix`: at least prefix_size() bytes of the chunk.
-  static Result<ChunkDecoder> parse(ByteView prefix, const ChunkEnvironment& environment = {});
+  static Result<ChunkDecoder> parse(ByteView prefix, const DecodeParams& environment = {});
 
   /// The same for blocks of variable length, of which parse() wants to see the whole chunk: with what each of them
   /// begins with, tables_size() bytes are enough.
   static std::uint64_t tables_size(const ChunkHeader& header);
   static Result<ChunkDecoder> parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
-                                       const ChunkEnvironment& environment = {});
+                                       const DecodeParams& environment = {});
 
   /// A chunk that is not stored at all: `nbytes` of zeros, NaN (typesize 4 or 8, else unsupported) or uninitialised
   /// bytes (which read as zeros). REQUIRES: value is one of these three, nbytes >= 0.
@@ -84,18 +84,18 @@ class ChunkDecoder {
   /// decoded; else empty. `stored`: as for decode_block().
   std::vector<std::uint8_t> repeated_bytes(std::uint32_t block, ByteView stored) const;
 
-  /// Whether decode_window() serves this block, and costs less than decode_block() does.
-  bool decodes_windows(std::uint32_t block) const;
+  /// Whether decode_partial() serves this block, and costs less than decode_block() does.
+  bool decodes_partial(std::uint32_t block) const;
 
   /// Bytes [begin, begin + out.size()) of `block` alone, `begin` counted from its first. Its streams are decoded and
   /// checked as for the whole block; what is spared is undoing the filters of what nobody asked for, and the memory.
-  /// `stored`: as for decode_block(). REQUIRES: decodes_windows(block).
-  Result<void> decode_window(DecodeContext& context, std::uint32_t block, ByteView stored, std::uint32_t begin,
-                             ByteSpan out) const;
+  /// `stored`: as for decode_block(). REQUIRES: decodes_partial(block).
+  Result<void> decode_partial(DecodeContext& context, std::uint32_t block, ByteView stored, std::uint32_t begin,
+                              ByteSpan out) const;
 
  private:
   ChunkDecoder() = default;
-  Result<void> parse_blocks(ByteView prefix, const ChunkEnvironment& environment);
+  Result<void> parse_blocks(ByteView prefix, const DecodeParams& environment);
   Result<void> parse_lengths(std::span<const std::int32_t> lengths);
   void cut_slack();
   bool borrows_tail(std::uint32_t block) const;
@@ -103,7 +103,7 @@ class ChunkDecoder {
   Result<void> parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const;
   Result<void> decode_streams(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
                               ByteView reference) const;
-  Result<void> borrow_tail(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan filtered) const;
+  Result<void> restore_tail(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan filtered) const;
   friend Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk,
                                    std::uint32_t begin, ByteSpan out);
 
@@ -118,7 +118,7 @@ class ChunkDecoder {
   std::vector<StoredBlock> blocks_;        // of Kind::streams
   std::vector<std::uint32_t> vl_offsets_;  // of variable-length blocks: where each begins, and nbytes
   std::vector<std::uint8_t> value_;        // of a pattern; empty: zeros
-  Pipeline pipeline_;
+  FilterDecoder pipeline_;
   std::shared_ptr<const Dictionary> dictionary_;
   std::vector<std::int32_t> blockshape_;  // of an array's block, where the codec is a registered one
 };

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "codec/filter/forward_filters.h"
+#include "codec/filter/filter_encoder.h"
 #include "codec/format/block_sizes.h"
 #include "codec/stream/stream_encoders.h"
 
@@ -72,7 +72,7 @@ struct HeaderFields {
   bool dictionary = false;
 };
 
-void write_header(const EncodeParameters& parameters, const ForwardPipeline& pipeline, const HeaderFields& fields,
+void write_header(const EncodeParameters& parameters, const FilterEncoder& pipeline, const HeaderFields& fields,
                   ByteSpan out) {
   std::fill_n(out.begin(), kExtendedHeaderLength, std::uint8_t{0});
   out[0x00] = kVersion;
@@ -98,7 +98,7 @@ class ChunkBuilder {
   /// the plain bytes are.
   Result<std::size_t> build(ByteSpan out);
 
-  const ForwardPipeline& pipeline() const { return pipeline_; }
+  const FilterEncoder& pipeline() const { return pipeline_; }
   std::int32_t blocksize() const { return blocksize_; }
 
  private:
@@ -117,7 +117,7 @@ class ChunkBuilder {
   const EncodeParameters& parameters_;
   const ByteView plain_;
   const std::int32_t blocksize_;
-  const ForwardPipeline pipeline_;
+  const FilterEncoder pipeline_;
   const std::size_t blocks_;
   const bool split_;
   std::optional<EncodeDictionary> dictionary_;
@@ -285,7 +285,7 @@ void put_memcpyed(const EncodeParameters& parameters, ByteView plain, Uninitiali
   if (!plain.empty()) fields.blocksize = choose_blocksize(parameters, fields.nbytes);
   fields.cbytes = fields.nbytes + static_cast<std::int32_t>(kExtendedHeaderLength);
   bytes.resize(kExtendedHeaderLength + plain.size());
-  write_header(parameters, ForwardPipeline(parameters, fields.nbytes, fields.blocksize), fields, bytes);
+  write_header(parameters, FilterEncoder(parameters, fields.nbytes, fields.blocksize), fields, bytes);
   std::copy(plain.begin(), plain.end(), bytes.begin() + kExtendedHeaderLength);
 }
 
@@ -329,7 +329,7 @@ Result<void> check_encodable(const EncodeParameters& parameters) {
     return invalid("blocksize " + std::to_string(parameters.blocksize) + " is out of range");
   }
   if (parameters.split_mode > 4) return invalid("split mode " + std::to_string(parameters.split_mode));
-  return ForwardPipeline::check(parameters);
+  return FilterEncoder::check(parameters);
 }
 
 Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,

@@ -21,8 +21,8 @@ struct timespec later_of(const struct timespec& a, const struct timespec& b) {
 
 }  // namespace
 
-codec::Result<Probe> Filesystem::probe_node(Node& node) {
-  Probe known;
+codec::Result<EntryStat> Filesystem::probe_node(Node& node) {
+  EntryStat known;
   {
     codec::MutexLock lock(node.mutex);
     known = node.known;
@@ -32,14 +32,14 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
   for (int attempt = 1;; ++attempt) {
     // Watched before it is looked at, so that no change falls in between.
     if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node);
-    codec::Result<Probe> probe;
+    codec::Result<EntryStat> probe;
     PageCacheState::Look look;
     {
       codec::SharedLock names(names_);
       const auto at = held_name_of(node);
       if (!at) return codec::Failure(at.error());
       look = node.pages.begin_look();
-      probe = tree_.probe_again(at->fd(), at->name, known);
+      probe = tree_.revalidate(at->fd(), at->name, known);
     }
     if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("it does not lie where it did") : probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
@@ -59,14 +59,14 @@ codec::Result<Probe> Filesystem::probe_node(Node& node) {
       return codec::stale("another file has taken its place");
     }
     if (probe->kind == EntryKind::symlink) probe->size = shown_link_size(node, probe->size);
-    return take_probe(node, known, std::move(*probe), writer, look);
+    return apply_stat(node, known, std::move(*probe), writer, look);
   }
 }
 
-codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Probe probe,
-                                            const std::shared_ptr<WriteBack>& writer,
-                                            const PageCacheState::Look& look) {
-  std::shared_ptr<const Generation> current;
+codec::Result<EntryStat> Filesystem::apply_stat(Node& node, const EntryStat& known, EntryStat probe,
+                                                const std::shared_ptr<WriteBack>& writer,
+                                                const PageCacheState::Look& look) {
+  std::shared_ptr<const FrameSnapshot> current;
   {
     codec::MutexLock lock(node.mutex);
     node.known = probe;
@@ -76,7 +76,7 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Prob
   const bool unsettled = writer && writer->is_committing();
   // What is made and removed in a directory changes it, too.
   if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
-    statistics_.generations.fetch_add(1, std::memory_order_relaxed);
+    statistics_.backing_changes.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
     // What programs have written counts, whatever of it is on disk. The write-back tells the kernel of changes behind
     // the mount.
@@ -107,7 +107,7 @@ codec::Result<Probe> Filesystem::take_probe(Node& node, const Probe& known, Prob
   return probe;
 }
 
-Attributes Filesystem::describe(const Node& node, const Probe& probe) {
+Attributes Filesystem::describe(const Node& node, const EntryStat& probe) {
   Attributes attributes;
   attributes.node = node.id;
   attributes.status = probe.status;
@@ -155,7 +155,7 @@ void Filesystem::show_made_up_root(struct stat& status) {
   status.st_ctim = file->st_ctim;
 }
 
-double Filesystem::attribute_seconds(const Probe& probe, Node& node) const {
+double Filesystem::attribute_seconds(const EntryStat& probe, Node& node) const {
   if (!options_.attr_timeout) return 0;
   const std::shared_ptr<Node> folder = nodes_.find(nodes_.parent_of(node.id));
   bool watched = folder && folder->watched.load(std::memory_order_acquire);
@@ -206,7 +206,7 @@ codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handl
   if (!file) return codec::Failure(probe.error());
   auto status = files_.status(file->fd());
   if (!status) return codec::Failure(status.error());
-  Probe open;
+  EntryStat open;
   {
     codec::MutexLock lock(node->mutex);
     open = node->known;

@@ -27,12 +27,12 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"bytes_fetched", "Stored bytes read from frames", false, of(s.bytes_fetched)},
       {"bytes_decoded", "Plain bytes decoded", false, of(s.bytes_decoded)},
       {"blocks_decoded", "Blocks decoded", false, of(s.blocks_decoded)},
-      {"cache_hits", "Cells found in the cache, or being decoded by another reader", false, of(s.cache_hits)},
-      {"cache_misses", "Cells that a reader had to decode", false, of(s.cache_misses)},
-      {"cells_ahead", "Cells decoded ahead of a sequential reader", false, of(s.cells_ahead)},
-      {"evictions", "Cells dropped to keep the cache within its bound", false, of(s.evictions)},
+      {"cache_hits", "Blocks found in the cache, or being decoded by another reader", false, of(s.cache_hits)},
+      {"cache_misses", "Blocks that a reader had to decode", false, of(s.cache_misses)},
+      {"prefetched_blocks", "Blocks decoded ahead of a sequential reader", false, of(s.prefetched_blocks)},
+      {"evictions", "Blocks evicted to keep the cache within its bound", false, of(s.evictions)},
       {"writes", "Write requests into frames that reached the daemon", false, of(s.writes)},
-      {"bytes_taken", "Plain bytes in those writes", false, of(s.bytes_taken)},
+      {"write_bytes", "Plain bytes in those writes", false, of(s.write_bytes)},
       {"chunks_encoded", "Chunks encoded", false, of(s.chunks_encoded)},
       {"bytes_encoded", "Plain bytes encoded", false, of(s.bytes_encoded)},
       {"chunks_copied", "Chunks copied from frame to frame without decoding", false, of(s.chunks_copied)},
@@ -42,7 +42,7 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"bytes_lost", "Plain bytes written that could never be committed", false, of(s.bytes_lost)},
       {"bytes_written", "Bytes that commits have put into frames, compacting included", false, of(s.bytes_written)},
       {"errors", "Reads answered with an error", false, of(s.errors)},
-      {"generations", "Changes of frames behind the mount that were noticed", false, of(s.generations)},
+      {"backing_changes", "Changes of frames behind the mount that were noticed", false, of(s.backing_changes)},
       {"dirty_bytes", "Plain bytes of chunks that are not committed", true, dirty_bytes},
       {"dead_bytes", "Bytes of frames open for writing that nothing refers to any more", true, of(s.dead_bytes)},
       {"cache_bytes", "Decoded bytes held", true, cache.bytes()},
@@ -65,8 +65,8 @@ Attributes control_attributes(const Node& node, std::uint64_t size) {
 }  // namespace
 
 std::string Filesystem::control_content(const std::string& name) {
-  const std::vector<Metric> metrics =
-      metrics_of(statistics_, route_.cache(), route_.pool(), write_back_.dirty_bytes.load(std::memory_order_relaxed));
+  const std::vector<Metric> metrics = metrics_of(statistics_, read_path_.cache(), read_path_.pool(),
+                                                 write_back_.dirty_bytes.load(std::memory_order_relaxed));
   if (name == "stats.json") {
     std::string json;
     for (const Metric& metric : metrics)
@@ -89,7 +89,7 @@ codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::s
   const bool in_root = parent == kRootNode;
   for (std::size_t i = in_root ? 0 : 1; i < (in_root ? 1 : kNames.size()); ++i) {
     if (name != kNames[i]) continue;
-    Probe probe;
+    EntryStat probe;
     probe.kind = in_root ? EntryKind::directory : EntryKind::plain;
     probe.entry_inode = i + 1;  // device 0: no file on disk has it
     const NodeRole role = in_root ? NodeRole::control_folder : NodeRole::control_file;

@@ -14,8 +14,8 @@
 
 #include <linux/limits.h>
 
+#include "frame/open/container_info.h"
 #include "frame/open/layer_attributes.h"
-#include "frame/open/report.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
@@ -34,11 +34,11 @@ std::string to_string(const std::vector<std::uint8_t>& bytes) {
 
 }  // namespace
 
-codec::Result<std::shared_ptr<const Generation>> Filesystem::generation_for_attributes(Node& node) {
-  if (const auto writer = write_back_of(node)) return writer->generation();
+codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_for_attributes(Node& node) {
+  if (const auto writer = write_back_of(node)) return writer->snapshot();
   auto file = open_file(node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
-  return generation_of(node, *file);
+  return snapshot_of(node, *file);
 }
 
 codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
@@ -52,9 +52,9 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   if (!is_container(node->kind)) return names;
   // The backing file's own of such names are out of reach.
   std::erase_if(*names, [](const std::string& name) { return name.starts_with(kOurs); });
-  auto generation = generation_for_attributes(*node);
-  if (!generation) return names;  // damaged: the file's own attributes are all there is
-  for (std::string& layer : frame::vlmetalayer_attributes((*generation)->container()))
+  auto snapshot = snapshot_for_attributes(*node);
+  if (!snapshot) return names;  // damaged: the file's own attributes are all there is
+  for (std::string& layer : frame::vlmetalayer_attributes((*snapshot)->container()))
     names->push_back(std::move(layer));
   return names;
 }
@@ -68,10 +68,10 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
     if (!file) return codec::Failure(file.error());
     return files_.get_attribute((*file)->fd(), name);
   }
-  auto generation = generation_for_attributes(*node);
-  if (!generation) return codec::Failure(generation.error());
-  const frame::Container& container = (*generation)->container();
-  if (name == kInfo) return frame::summary_text(container);
+  auto snapshot = snapshot_for_attributes(*node);
+  if (!snapshot) return codec::Failure(snapshot.error());
+  const frame::Container& container = (*snapshot)->container();
+  if (name == kInfo) return frame::info_json(container);
   if (name.starts_with(frame::kMetaAttribute)) {
     for (const frame::MetalayerPlace& layer : container.metalayer_places()) {
       if (layer.name != name.substr(frame::kMetaAttribute.size())) continue;

@@ -36,10 +36,11 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
     : files_(files),
       options_(options),
       memory_(usable_memory(MemorySources::of_system())),
-      route_(options.cache_size.value_or(default_cache_size(memory_)), statistics_, once_, ahead_threads(options) + 1),
+      read_path_(options.cache_size.value_or(default_cache_size(memory_)), statistics_, once_,
+                 ahead_threads(options) + 1),
       tree_(files, options),
       index_cache_(std::make_shared<frame::IndexCache>()),
-      ahead_(route_, workers_, options.readahead, ahead_threads(options) + 1),
+      ahead_(read_path_, workers_, options.readahead, ahead_threads(options) + 1),
       watcher_([this](const Watcher::Change& change) { changed(change); }),
       encoders_(workers_, ahead_threads(options), statistics_) {
   const auto milliseconds = [](double seconds) {
@@ -47,7 +48,7 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
   };
   write_back_.became_dirty = [this] { flusher_.note_dirty(); };
   write_back_.interval = milliseconds(options.commit_interval);
-  write_back_.lock_patience = milliseconds(options.lock_patience);
+  write_back_.lock_timeout = milliseconds(options.lock_timeout);
   write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit(memory_));
 }
 
@@ -103,16 +104,16 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   return {};
 }
 
-void Filesystem::start(KernelCaches& kernel, const KernelReadahead& readahead) {
+void Filesystem::start(KernelInvalidator& kernel, const KernelReadahead& readahead) {
   kernel_ = &kernel;
   ahead_.kernel = readahead;
   // Only a kernel that forgets names without waiting for whoever is changing a folder may keep those of files.
-  keeps_names_ = options_.entry_timeout.value_or(0) > 0 && kernel.forget_names();
+  keeps_names_ = options_.entry_timeout.value_or(0) > 0 && kernel.invalidate_all_entries();
   watcher_.start();
   notifier_.start();
   workers_.start(ahead_threads(options_));
   workers_.post([cache = index_cache_] { cache->warm_up(); });
-  route_.cache().prepare_with([this](std::function<void()> task) { workers_.post(std::move(task)); });
+  read_path_.cache().prepare_with([this](std::function<void()> task) { workers_.post(std::move(task)); });
   flusher_.start();
 }
 
@@ -206,7 +207,7 @@ codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const HeldDir
     auto entry = tree_.probe_entry(directory->fd(), *stored);
     if (!entry) return codec::Failure(entry.error());
     // While a commit puts a new file in place, the name belongs to the node that it had before.
-    node = committing_at(EntryPlace{parent, *stored});
+    node = committing_at(DirEntry{parent, *stored});
     node = node ? nodes_.enter_again(node->id) : nullptr;
     if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);
   }
@@ -248,7 +249,7 @@ codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::
   if (handle.node->role == NodeRole::control_file) {
     if (at < handle.content.size()) {
       const std::size_t size = std::min<std::size_t>(length, handle.content.size() - at);
-      Buffer buffer = route_.pool().get(size);
+      Buffer buffer = read_path_.pool().get(size);
       std::copy_n(handle.content.begin() + static_cast<std::ptrdiff_t>(at), size, buffer.bytes().begin());
       reply.add(std::move(buffer), size);
     }
@@ -257,7 +258,7 @@ codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::
         is_container(handle.node->kind) ? read_frame(handle, at, length, reply) : read_plain(handle, at, length, reply);
   }
   if (done) {
-    reply.join_many(route_.pool());
+    reply.coalesce(read_path_.pool());
     statistics_.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
   } else {
     statistics_.errors.fetch_add(1, std::memory_order_relaxed);
@@ -266,7 +267,7 @@ codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::
 }
 
 codec::Result<void> Filesystem::read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
-  Buffer buffer = route_.pool().get(length);
+  Buffer buffer = read_path_.pool().get(length);
   auto got = files_.pread(handle.file->fd(), buffer.bytes(), frame::FileOffset{at});
   if (!got) return codec::Failure(got.error());
   reply.add(std::move(buffer), *got);

@@ -21,9 +21,9 @@
 #include "fs/caller/acting_as.h"
 #include "fs/handles.h"
 #include "fs/kernel/notifier.h"
-#include "fs/kernel_caches.h"
+#include "fs/kernel_invalidator.h"
 #include "fs/read/read_ahead.h"
-#include "fs/read/read_route.h"
+#include "fs/read/read_path.h"
 #include "fs/tree/descriptor_reserve.h"
 #include "fs/tree/held_directories.h"
 #include "fs/tree/node_table.h"
@@ -47,7 +47,7 @@ class Filesystem {
   /// Opens the source. `root_is_file`: the mount point is a regular file, so the root is the view of the one frame.
   codec::Result<void> open_source(bool root_is_file);
   /// Starts threads; after going to the background. `kernel` must live until stop().
-  void start(KernelCaches& kernel, const KernelReadahead& readahead = {});
+  void start(KernelInvalidator& kernel, const KernelReadahead& readahead = {});
   void stop();
 
   codec::Result<Attributes> lookup(NodeId parent, const std::string& name);
@@ -130,7 +130,7 @@ class Filesystem {
   Statistics& statistics() { return statistics_; }
   NodeTable& nodes() { return nodes_; }
   SourceTree& tree() { return tree_; }
-  ReadRoute& route() { return route_; }
+  ReadPath& read_path() { return read_path_; }
   /// Asked for, or because the source can be read only. After open_source().
   bool is_read_only() const { return read_only_; }
 
@@ -143,7 +143,7 @@ class Filesystem {
   };
   /// An entry on disk that a name of the mount stands for.
   struct Entry {
-    EntryPlace place;
+    DirEntry place;
     HeldDirectory directory;
     EntryKind kind = EntryKind::none;
     int fd() const { return directory->fd(); }
@@ -154,7 +154,7 @@ class Filesystem {
   codec::Result<void> check_single_source() const;
   /// Bytes of the longest name that an entry can be made with.
   std::size_t longest_name() const;
-  codec::Result<Probe> probe_node(Node& node);
+  codec::Result<EntryStat> probe_node(Node& node);
   /// For messages; empty if it has no name any more.
   std::string path_of(NodeId node) const;
   /// For messages.
@@ -170,9 +170,9 @@ class Filesystem {
   /// The watcher has missed changes.
   void lost_track();
   /// What the name stands for has changed: the kernel forgets the name, unless the mount has changed it itself.
-  void forget_moved(const EntryPlace& place) EXCLUDES(changes_);
+  void forget_moved(const DirEntry& place) EXCLUDES(changes_);
   /// Whether the node is on disk where the kernel knows it to be, as far as the place of the change goes.
-  bool lies_at(Node& node, const EntryPlace& place) EXCLUDES(changes_);
+  bool lies_at(Node& node, const DirEntry& place) EXCLUDES(changes_);
   /// Posts it to the notifier, come what may: what is left out is read as old bytes.
   void notify(Notifier::Lane lane, NodeId id, const std::string& what, const Notifier::Task& task);
   void forget_folder(NodeId folder);
@@ -183,33 +183,33 @@ class Filesystem {
   void drop_around_reads(const std::shared_ptr<Node>& node);
   /// Of an answer that shows a state of the file, while pages may be of an older one: until they are not.
   void wait_for_drop(const Node& node);
-  Attributes describe(const Node& node, const Probe& probe);
+  Attributes describe(const Node& node, const EntryStat& probe);
   /// A mount of one file that shows a directory with that file in it: the directory that holds the file is another one,
   /// and is neither shown nor changed.
   bool is_made_up_root(const Node& node) const;
   /// The rights and times of the one file, as a directory has them.
   void show_made_up_root(struct stat& status);
   /// How long the kernel may keep the attributes of a file that it knows.
-  double attribute_seconds(const Probe& probe, Node& node) const;
-  codec::Result<std::shared_ptr<const Generation>> generation_of(Node& node,
-                                                                 const std::shared_ptr<const frame::Descriptor>& file);
-  codec::Result<std::shared_ptr<const Generation>> open_generation(
+  double attribute_seconds(const EntryStat& probe, Node& node) const;
+  codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot_of(Node& node,
+                                                                  const std::shared_ptr<const frame::Descriptor>& file);
+  codec::Result<std::shared_ptr<const FrameSnapshot>> open_snapshot(
       Node& node, const std::shared_ptr<const frame::Descriptor>& file);
   /// Logs what of the metadata cannot be read; the data can be all the same.
   void note_metalayer_damage(const frame::Container& container, const std::string& path);
   /// This state of the file was found damaged, and that was logged, when it was looked at.
-  static bool is_known_damaged(Node& node, const frame::Identity& identity);
+  static bool is_known_damaged(Node& node, const frame::FileVersion& identity);
   enum class Look : std::uint8_t { first, after_read };
-  codec::Result<std::shared_ptr<const Generation>> current_generation(FileHandle& handle, Look kind = Look::first);
+  codec::Result<std::shared_ptr<const FrameSnapshot>> current_snapshot(FileHandle& handle, Look kind = Look::first);
   /// A node and the state of its file.
-  struct Watched {
+  struct VersionedNode {
     std::shared_ptr<Node> node;
-    frame::Identity identity;
+    frame::FileVersion identity;
   };
-  /// Of the nodes at these places, if nobody writes them: for keep_states(), after they have been renamed.
-  std::vector<Watched> states_at(const std::vector<Entry>& entries);
+  /// Of the nodes at these places, if nobody writes them: for carry_versions(), after they have been renamed.
+  std::vector<VersionedNode> capture_versions(const std::vector<Entry>& entries);
   /// A rename has left the content alone: what the kernel has cached is as right as it was.
-  void keep_states(const std::vector<Watched>& before);
+  void carry_versions(const std::vector<VersionedNode>& before);
 
   /// A file that was made just now.
   struct NewFile {
@@ -220,8 +220,8 @@ class Filesystem {
   static std::shared_ptr<OpenFrame> open_frame_of(Node& node);
   static std::shared_ptr<WriteBack> write_back_of(Node& node);
   /// The node at a place, if its write-back is committing.
-  std::shared_ptr<Node> committing_at(const EntryPlace& place) const;
-  std::shared_ptr<WriteBack> write_back_at(const EntryPlace& place) const;
+  std::shared_ptr<Node> committing_at(const DirEntry& place) const;
+  std::shared_ptr<WriteBack> write_back_at(const DirEntry& place) const;
   /// The write-back of a frame that is committed or synced right now; null: there is no such frame, or neither.
   std::shared_ptr<WriteBack> committing_entry(NodeId parent, const std::string& name) const;
   codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
@@ -233,7 +233,7 @@ class Filesystem {
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                           const NewFile& made) EXCLUDES(changes_);
   codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                        const NewFile& made, FramePlace place);
+                                                        const NewFile& made, FrameLocation place);
   /// The first writer of the frame, which may have been renamed since it was opened. `opened_at`: its path then.
   codec::Result<void> begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
                                     const std::string& opened_at) EXCLUDES(changes_);
@@ -250,10 +250,10 @@ class Filesystem {
   bool drop_rest(WriteBack& writer, const codec::Error& reason, const std::function<bool()>& may);
   /// start_writing(), `work`, a commit, stop_writing().
   using Work = std::function<codec::Result<void>(WriteBack&)>;
-  codec::Result<void> write_for_once(Node& node, const Work& work);
+  codec::Result<void> with_temporary_writer(Node& node, const Work& work);
   WriteBack::Changer changer(const FileHandle& handle) const;
   /// The same place in the words of a write-back.
-  FramePlace frame_place(const HeldDirectory& directory, const EntryPlace& place) const;
+  FrameLocation frame_place(const HeldDirectory& directory, const DirEntry& place) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
   /// What stands in front of the items of an array is another one, if the number of rows is: the kernel must not go on
   /// showing the old one. `may_wait`: the kernel does not need an answer first.
@@ -264,11 +264,11 @@ class Filesystem {
   codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
                                                                 const std::string& path) const;
   /// The state that copy_range() takes chunks from, with all that programs have written.
-  codec::Result<std::shared_ptr<const Generation>> state_to_copy(FileHandle& handle);
+  codec::Result<std::shared_ptr<const FrameSnapshot>> state_to_copy(FileHandle& handle);
   /// Whether the mount's options leave it open that a new frame is like this one.
   bool may_be_made_like(const frame::NewFrame& frame) const;
   codec::Result<std::uint64_t> seek_frame(FileHandle& handle, std::uint64_t from, bool hole);
-  codec::Result<FramePlace> place_of_frame(const Node& node);
+  codec::Result<FrameLocation> place_of_frame(const Node& node);
   static codec::Failure not_created(const codec::Error& error, int flags);
   /// A file that create() has made.
   struct NewEntry {
@@ -288,8 +288,8 @@ class Filesystem {
       REQUIRES(changes_);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags,
                                    ChangePermit& permit);
-  codec::Result<Probe> take_probe(Node& node, const Probe& known, Probe probe, const std::shared_ptr<WriteBack>& writer,
-                                  const PageCacheState::Look& look);
+  codec::Result<EntryStat> apply_stat(Node& node, const EntryStat& known, EntryStat probe,
+                                      const std::shared_ptr<WriteBack>& writer, const PageCacheState::Look& look);
   /// As attributes(), also of a node whose container cannot be opened.
   codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
   codec::Result<Attributes> lookup_stored(NodeId parent, const HeldDirectory& directory, const std::string& name);
@@ -299,16 +299,16 @@ class Filesystem {
   std::uint64_t shown_link_size(Node& node, std::uint64_t stored) EXCLUDES(names_);
   /// The directory that a path leads to from `folder`, as far as the source goes; one name after the other.
   codec::Result<HeldDirectory> walk(NodeId folder, std::string path);
-  bool is_damaged_small(const Generation& generation);
+  bool is_damaged_small(const FrameSnapshot& snapshot);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   /// Whether the last change of its frame came through this mount.
   bool was_changed_here(const FileHandle& handle) const;
   /// The error of a read that never saw one state alone; logged.
-  codec::Failure kept_changing(const Generation& generation);
+  codec::Failure kept_changing(const FrameSnapshot& snapshot);
   codec::Result<void> read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at, std::size_t length,
                                    Reply& reply);
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
-  codec::Result<std::shared_ptr<const Generation>> generation_for_attributes(Node& node);
+  codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot_for_attributes(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, int flags);
   using SharedFile = std::shared_ptr<const frame::Descriptor>;
   /// Opens what a program is to hold; if descriptors are short, once more after directories that are held for look-ups
@@ -382,8 +382,8 @@ class Filesystem {
   codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
   /// Makes a change of the mount's own to the file of `node`. If what the kernel has cached was right before, it still
   /// is afterwards. `status`: stats the file; `change`: makes the change.
-  codec::Result<void> change_own(Node& node, const std::function<codec::Result<struct stat>()>& status,
-                                 const std::function<codec::Result<void>()>& change);
+  codec::Result<void> with_self_change(Node& node, const std::function<codec::Result<struct stat>()>& status,
+                                       const std::function<codec::Result<void>()>& change);
   /// The watcher reports a change of the node's file. True: the kernel must drop what it holds of the file.
   bool is_changed_behind(Node& node);
   /// Has the kernel drop pages without waiting for it.
@@ -407,8 +407,8 @@ class Filesystem {
   const std::uint64_t memory_;  // bytes that may be used, when the mount began
   const DescriptorReserve reserve_;
   Statistics statistics_;
-  OnceLog once_;
-  ReadRoute route_;  // before all that may hold a generation
+  DedupLogger once_;
+  ReadPath read_path_;  // before all that may hold a snapshot
   SourceTree tree_;
   NodeTable nodes_;
   HeldDirectories directories_{files_, nodes_};
@@ -425,18 +425,18 @@ class Filesystem {
   /// and Node::change_mutex, before the others of nodes and layers.
   mutable codec::SharedMutex names_;
   std::atomic<std::uint64_t> next_temporary_{1};
-  std::atomic<std::uint64_t> next_generation_{1};
-  KernelCaches* kernel_ = nullptr;
+  std::atomic<std::uint64_t> next_snapshot_{1};
+  KernelInvalidator* kernel_ = nullptr;
   std::atomic<bool> keeps_names_{false};  // the kernel may be told names of files for longer than one look-up
   Watcher watcher_;
   ChunkEncoders encoders_;
   WriteBackShared write_back_{files_,
-                              route_,
+                              read_path_,
                               encoders_,
                               statistics_,
                               once_,
                               index_cache_,
-                              [this] { return next_generation_.fetch_add(1, std::memory_order_relaxed); },
+                              [this] { return next_snapshot_.fetch_add(1, std::memory_order_relaxed); },
                               0,
                               {0},
                               [this] { flusher_.wake(); },

@@ -16,7 +16,7 @@
 
 #include "codec/base/error.h"
 #include "codec/base/mutex.h"
-#include "fs/read/generation.h"
+#include "fs/read/frame_snapshot.h"
 #include "fs/read/read_ahead.h"
 #include "fs/tree/held_directories.h"
 #include "fs/tree/node_table.h"
@@ -48,8 +48,8 @@ struct FileHandle {
   std::atomic<bool> open_unconfirmed{false};
 
   codec::Mutex mutex;
-  std::shared_ptr<const Generation> generation GUARDED_BY(mutex);  // frames only
-  std::unique_ptr<ReadAhead> ahead;                                // frames only
+  std::shared_ptr<const FrameSnapshot> snapshot GUARDED_BY(mutex);  // frames only
+  std::unique_ptr<ReadAhead> ahead;                                 // frames only
 
   // For the reply to open; `direct` for writes, too.
   bool keep_pages = false;  // what the kernel has cached of this file is still true

@@ -16,28 +16,28 @@ namespace cframefs::codec {
 
 /// `Context`: default constructible, with trim(keep).
 template <class Context>
-class LeasePool {
+class ObjectPool {
  public:
-  class Lease {
+  class PooledPtr {
    public:
-    Lease(LeasePool& pool, std::unique_ptr<Context> context) : pool_(&pool), context_(std::move(context)) {}
-    Lease(Lease&&) = default;
-    Lease& operator=(Lease&&) = delete;
-    ~Lease() {
+    PooledPtr(ObjectPool& pool, std::unique_ptr<Context> context) : pool_(&pool), context_(std::move(context)) {}
+    PooledPtr(PooledPtr&&) = default;
+    PooledPtr& operator=(PooledPtr&&) = delete;
+    ~PooledPtr() {
       if (context_) pool_->release(std::move(context_));
     }
     Context& operator*() const { return *context_; }
     Context* operator->() const { return context_.get(); }
 
    private:
-    LeasePool* pool_;
+    ObjectPool* pool_;
     std::unique_ptr<Context> context_;
   };
 
   /// `keep`: scratch bytes per slot that a context may hold while nobody uses it.
-  explicit LeasePool(std::size_t keep = std::size_t{2} << 20) : keep_(keep) {}
+  explicit ObjectPool(std::size_t keep = std::size_t{2} << 20) : keep_(keep) {}
 
-  Lease acquire() {
+  PooledPtr acquire() {
     {
       const std::lock_guard lock(mutex_);
       if (!idle_.empty()) {

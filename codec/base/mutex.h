@@ -26,7 +26,7 @@ class CFRAMEFS_TSA(capability("mutex")) Mutex {
   void unlock() CFRAMEFS_TSA(release_capability()) { mutex_.unlock(); }
 
  private:
-  friend class Condition;
+  friend class CondVar;
   std::mutex mutex_;
 };
 
@@ -43,7 +43,7 @@ class CFRAMEFS_TSA(scoped_lockable) MutexLock {
 };
 
 /// Waits are for a change of what the mutex guards; they may wake for nothing, so callers loop.
-class Condition {
+class CondVar {
  public:
   void wait(Mutex& mutex) REQUIRES(mutex) {
     std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);

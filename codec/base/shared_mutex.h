@@ -15,7 +15,7 @@ class CFRAMEFS_TSA(capability("mutex")) SharedMutex {
  public:
   void lock_shared() CFRAMEFS_TSA(acquire_shared_capability()) CFRAMEFS_TSA(no_thread_safety_analysis) {
     MutexLock lock(mutex_);
-    if (waiting_ > 0 && !changing_) changed_.wait_for(mutex_, kPoliteness);
+    if (waiting_ > 0 && !changing_) changed_.wait_for(mutex_, kWriterGrace);
     while (changing_)
       changed_.wait(mutex_);
     ++looking_;
@@ -39,10 +39,10 @@ class CFRAMEFS_TSA(capability("mutex")) SharedMutex {
   }
 
  private:
-  static constexpr std::chrono::milliseconds kPoliteness{20};
+  static constexpr std::chrono::milliseconds kWriterGrace{20};
 
   Mutex mutex_;
-  Condition changed_;
+  CondVar changed_;
   unsigned looking_ = 0;  // mutex_, as the others
   unsigned waiting_ = 0;  // to change
   bool changing_ = false;

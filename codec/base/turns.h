@@ -110,7 +110,7 @@ class Turns {
   const std::size_t most_;
   const std::function<bool()> has_room_;
   mutable Mutex mutex_;
-  Condition changed_;
+  CondVar changed_;
   std::list<char> line_ GUARDED_BY(mutex_);  // a place for each thread that waits
   std::size_t taken_ GUARDED_BY(mutex_) = 0;
   std::atomic<Clock::rep> moved_at_{0};  // when a turn was last taken or given back; changed under the mutex

@@ -1,10 +1,10 @@
 #include "codec/stream/decode_context.h"
 
-#include "codec/stream/codec_states.h"
+#include "codec/stream/decoder_state.h"
 
 namespace cframefs::codec {
 
-DecodeContext::DecodeContext() : states_(std::make_unique<CodecStates>()) {}
+DecodeContext::DecodeContext() : states_(std::make_unique<DecoderState>()) {}
 DecodeContext::~DecodeContext() = default;
 
 ByteSpan DecodeContext::scratch(Slot slot, std::size_t size) {

@@ -31,15 +31,15 @@ class DecodeContext {
   void trim(std::size_t keep);
 
   /// Codec states of this thread; only codec/ looks inside.
-  struct CodecStates;
-  CodecStates& states() { return *states_; }
+  struct DecoderState;
+  DecoderState& states() { return *states_; }
 
  private:
   static constexpr std::size_t kSlots = 4;
   std::array<Scratch, kSlots> scratch_;
-  std::unique_ptr<CodecStates> states_;
+  std::unique_ptr<DecoderState> states_;
 };
 
-using ContextPool = LeasePool<DecodeContext>;
+using ContextPool = ObjectPool<DecodeContext>;
 
 }  // namespace cframefs::codec

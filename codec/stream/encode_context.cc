@@ -4,7 +4,7 @@
 
 namespace cframefs::codec {
 
-EncodeContext::EncodeContext() : states_(std::make_unique<CodecStates>()) {}
+EncodeContext::EncodeContext() : states_(std::make_unique<DecoderState>()) {}
 EncodeContext::~EncodeContext() = default;
 
 ByteSpan EncodeContext::scratch(Slot slot, std::size_t size) {

@@ -29,7 +29,7 @@ struct FreeLz4hcStream {
   void operator()(LZ4_streamHC_t* stream) const { LZ4_freeStreamHC(stream); }
 };
 
-struct EncodeContext::CodecStates {
+struct EncodeContext::DecoderState {
   BlosclzTable blosclz;
   std::unique_ptr<LZ4_stream_t, FreeLz4Stream> lz4;
   std::unique_ptr<LZ4_streamHC_t, FreeLz4hcStream> lz4hc;

@@ -80,7 +80,7 @@ Result<EncodeDictionary> EncodeDictionary::create(std::uint8_t compcode, int cle
 
 namespace {
 
-Result<std::size_t> encode_lz4(EncodeContext::CodecStates& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_lz4(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
                                ByteSpan out) {
   if (!states.lz4) states.lz4.reset(LZ4_createStream());
   if (!states.lz4) return io_error(ENOMEM, "lz4");
@@ -95,7 +95,7 @@ Result<std::size_t> encode_lz4(EncodeContext::CodecStates& states, const StreamE
                                                    size_of(out), acceleration));
 }
 
-Result<std::size_t> encode_lz4hc(EncodeContext::CodecStates& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_lz4hc(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
                                  ByteSpan out) {
   if (!states.lz4hc) states.lz4hc.reset(LZ4_createStreamHC());
   if (!states.lz4hc) return io_error(ENOMEM, "lz4hc");
@@ -108,7 +108,7 @@ Result<std::size_t> encode_lz4hc(EncodeContext::CodecStates& states, const Strea
       LZ4_compress_HC_continue(states.lz4hc.get(), chars(plain), chars(out), size_of(plain), size_of(out)));
 }
 
-Result<std::size_t> encode_zlib(EncodeContext::CodecStates& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_zlib(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
                                 ByteSpan out) {
   if (!states.deflater || states.deflater_level != encoder.clevel) {
     states.deflater.reset(libdeflate_alloc_compressor(deflate_level(encoder.clevel)));
@@ -118,7 +118,7 @@ Result<std::size_t> encode_zlib(EncodeContext::CodecStates& states, const Stream
   return libdeflate_zlib_compress(states.deflater.get(), plain.data(), plain.size(), out.data(), out.size());
 }
 
-Result<std::size_t> encode_zstd(EncodeContext::CodecStates& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_zstd(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
                                 ByteSpan out) {
   if (!states.zstd) states.zstd.reset(ZSTD_createCCtx());
   if (!states.zstd) return io_error(ENOMEM, "zstd");
@@ -152,7 +152,7 @@ std::vector<std::uint8_t> train_dictionary(std::uint8_t compcode, ByteView sampl
   return dictionary;
 }
 
-Result<std::size_t> encode_stream(EncodeContext::CodecStates& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_stream(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
                                   ByteSpan out) {
   switch (encoder.compcode) {
     case kBlosclz:

@@ -1,8 +1,8 @@
 // The codecs, forward: plain bytes in, one compressed stream out, or none where it would not be shorter.
 //
-// Format: codecs.md. stream_codecs.h decodes. All encoders work in one shot into the caller's memory.
+// Format: codecs.md. stream_decoders.h decodes. All encoders work in one shot into the caller's memory.
 //
-// Thread safety: an EncodeDictionary is immutable and may be shared; CodecStates serve one thread at a time.
+// Thread safety: an EncodeDictionary is immutable and may be shared; DecoderState serve one thread at a time.
 // Errors: io (out of memory).
 #pragma once
 
@@ -48,7 +48,7 @@ std::vector<std::uint8_t> train_dictionary(std::uint8_t compcode, ByteView sampl
                                            const std::vector<std::size_t>& sizes, std::size_t most);
 
 /// Encodes `plain` into `out` and returns the stream's length; 0 where it does not fit.
-Result<std::size_t> encode_stream(EncodeContext::CodecStates& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_stream(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
                                   ByteSpan out);
 
 }  // namespace cframefs::codec

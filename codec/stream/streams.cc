@@ -77,7 +77,7 @@ std::vector<std::uint8_t> BlockStreams::run_values() const {
   return values;
 }
 
-Result<void> BlockStreams::decode_coded(DecodeContext::CodecStates& states, const StreamCodec& codec,
+Result<void> BlockStreams::decode_coded(DecodeContext::DecoderState& states, const StreamCodec& codec,
                                         std::uint32_t stream, ByteSpan place) const {
   Result<void> decoded = decode_stream(states, codec, {streams_[stream].payload, streams_[stream].size}, place);
   if (!decoded && count_ > 1) {
@@ -86,8 +86,8 @@ Result<void> BlockStreams::decode_coded(DecodeContext::CodecStates& states, cons
   return decoded;
 }
 
-Result<void> BlockStreams::decode_planes(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan scratch,
-                                         std::span<Plane> planes) const {
+Result<void> BlockStreams::decode_planes(DecodeContext::DecoderState& states, const StreamCodec& codec,
+                                         ByteSpan scratch, std::span<Plane> planes) const {
   for (std::uint32_t i = 0; i < count_; ++i) {
     const Stream& stream = streams_[i];
     const ByteSpan place = scratch.subspan(std::size_t{i} * length_, length_);
@@ -107,7 +107,7 @@ Result<void> BlockStreams::decode_planes(DecodeContext::CodecStates& states, con
   return {};
 }
 
-Result<void> BlockStreams::decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const {
+Result<void> BlockStreams::decode(DecodeContext::DecoderState& states, const StreamCodec& codec, ByteSpan out) const {
   for (std::uint32_t i = 0; i < count_; ++i) {
     const Stream& stream = streams_[i];
     const ByteSpan place = out.subspan(std::size_t{i} * length_, length_);

@@ -12,7 +12,7 @@
 #include "codec/base/bytes.h"
 #include "codec/base/error.h"
 #include "codec/filter/shuffle.h"
-#include "codec/stream/stream_codecs.h"
+#include "codec/stream/stream_decoders.h"
 
 namespace cframefs::codec {
 
@@ -35,13 +35,13 @@ class BlockStreams {
   std::vector<std::uint8_t> run_values() const;
 
   /// `out`: as many bytes as the block has.
-  Result<void> decode(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan out) const;
+  Result<void> decode(DecodeContext::DecoderState& states, const StreamCodec& codec, ByteSpan out) const;
 
   std::uint32_t count() const { return count_; }
 
   /// The streams as planes: those that are plain where they lie, the others decoded into their places in `scratch`,
   /// which is as long as the block. `planes`: as many as there are streams.
-  Result<void> decode_planes(DecodeContext::CodecStates& states, const StreamCodec& codec, ByteSpan scratch,
+  Result<void> decode_planes(DecodeContext::DecoderState& states, const StreamCodec& codec, ByteSpan scratch,
                              std::span<Plane> planes) const;
 
  private:
@@ -53,7 +53,7 @@ class BlockStreams {
     std::uint32_t size;
   };
 
-  Result<void> decode_coded(DecodeContext::CodecStates& states, const StreamCodec& codec, std::uint32_t stream,
+  Result<void> decode_coded(DecodeContext::DecoderState& states, const StreamCodec& codec, std::uint32_t stream,
                             ByteSpan place) const;
 
   std::uint32_t count_ = 0;

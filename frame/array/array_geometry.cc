@@ -39,21 +39,21 @@ bool step(ArrayGeometry::Coordinates& at, const ArrayGeometry::Coordinates& begi
 
 }  // namespace
 
-Result<ArrayGeometry> ArrayGeometry::make(const ArrayLayer& layer, const FrameParameters& parameters) {
+Result<ArrayGeometry> ArrayGeometry::make(const B2ndMeta& layer, const FrameParameters& parameters) {
   auto geometry = of_layer(layer, static_cast<std::uint64_t>(parameters.typesize));
   if (!geometry) return geometry;
   if (auto fits = geometry->check_frame(parameters); !fits) return Failure(fits.error());
   return geometry;
 }
 
-Result<ArrayGeometry> ArrayGeometry::of_layer(const ArrayLayer& layer, std::uint64_t typesize) {
+Result<ArrayGeometry> ArrayGeometry::of_layer(const B2ndMeta& layer, std::uint64_t typesize) {
   ArrayGeometry geometry;
-  if (auto taken = geometry.take_dimensions(layer, typesize); !taken) return Failure(taken.error());
-  if (auto taken = geometry.take_sizes(); !taken) return Failure(taken.error());
+  if (auto taken = geometry.parse_dimensions(layer, typesize); !taken) return Failure(taken.error());
+  if (auto taken = geometry.compute_sizes(); !taken) return Failure(taken.error());
   return geometry;
 }
 
-Result<void> ArrayGeometry::take_dimensions(const ArrayLayer& layer, std::uint64_t typesize) {
+Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_t typesize) {
   const std::size_t ndim = layer.shape.size();
   const bool empty = std::find(layer.shape.begin(), layer.shape.end(), 0) != layer.shape.end();
   std::vector<Dimension> inner_first;
@@ -100,7 +100,7 @@ Result<void> ArrayGeometry::take_dimensions(const ArrayLayer& layer, std::uint64
   return {};
 }
 
-Result<void> ArrayGeometry::take_sizes() {
+Result<void> ArrayGeometry::compute_sizes() {
   if (dimensions_.empty()) return {};
   std::uint64_t bytes = 1;
   std::uint64_t chunks = 1;
@@ -361,11 +361,11 @@ Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, 
   return {};
 }
 
-std::uint64_t ArrayGeometry::layer_chunks() const {
+std::uint64_t ArrayGeometry::slab_chunks() const {
   return dimensions_.empty() ? 0 : dimensions_[0].chunk_step;
 }
 
-std::uint64_t ArrayGeometry::layer_bytes() const {
+std::uint64_t ArrayGeometry::outer_slab_bytes() const {
   return dimensions_.empty() ? 0 : dimensions_[0].chunk * dimensions_[0].flat_stride;
 }
 

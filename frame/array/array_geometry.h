@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "frame/array/strided_copy.h"
-#include "frame/cframe/array_layer.h"
+#include "frame/cframe/b2nd_meta.h"
 
 namespace cframefs::frame {
 
@@ -47,9 +47,9 @@ class ArrayGeometry {
   };
 
   /// What `layer` says of a frame with these parameters.
-  static Result<ArrayGeometry> make(const ArrayLayer& layer, const FrameParameters& parameters);
+  static Result<ArrayGeometry> make(const B2ndMeta& layer, const FrameParameters& parameters);
   /// What `layer` alone says, of an array that is still to be. `typesize`: bytes of an item.
-  static Result<ArrayGeometry> of_layer(const ArrayLayer& layer, std::uint64_t typesize);
+  static Result<ArrayGeometry> of_layer(const B2ndMeta& layer, std::uint64_t typesize);
 
   /// Of all items.
   std::uint64_t nbytes() const { return nbytes_; }
@@ -92,8 +92,8 @@ class ArrayGeometry {
 
   /// How many chunks have the same place along the first dimension, and the C-order bytes that these hold together
   /// (fewer at the end of the array). Both 0 if the array is empty.
-  std::uint64_t layer_chunks() const;
-  std::uint64_t layer_bytes() const;
+  std::uint64_t slab_chunks() const;
+  std::uint64_t outer_slab_bytes() const;
 
  private:
   struct Dimension {
@@ -112,8 +112,8 @@ class ArrayGeometry {
     Coordinates end{};
   };
 
-  Result<void> take_dimensions(const ArrayLayer& layer, std::uint64_t typesize);
-  Result<void> take_sizes();
+  Result<void> parse_dimensions(const B2ndMeta& layer, std::uint64_t typesize);
+  Result<void> compute_sizes();
   Result<void> check_frame(const FrameParameters& parameters) const;
   Result<void> for_each_box(std::size_t d, Box& box, std::uint64_t begin, std::uint64_t end,
                             const std::function<Result<void>(const Box&)>& take) const;

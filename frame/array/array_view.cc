@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "frame/numpy/bloscpack_numpy.h"
 #include "frame/numpy/npy_header.h"
-#include "frame/numpy/numpy_pack.h"
 
 namespace cframefs::frame {
 
@@ -21,7 +21,7 @@ class CArrayView final : public FlatView {
   const Container& container() const override { return *container_; }
   std::uint64_t size() const override { return head_.size() + geometry_.nbytes(); }
   ByteView head() const override { return head_; }
-  const ArrayGeometry* tiles() const override { return &geometry_; }
+  const ArrayGeometry* array_geometry() const override { return &geometry_; }
 
   Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const override {
     if (at.value > size() || length > size() - at.value) return codec::invalid("range past the end of the data");
@@ -55,7 +55,7 @@ class CArrayView final : public FlatView {
       from.value = head_.size();
       if (from >= end) return end;
     }
-    const std::uint64_t bytes = geometry_.layer_bytes();
+    const std::uint64_t bytes = geometry_.outer_slab_bytes();
     std::uint64_t layer = (from.value - head_.size()) / bytes;
     const auto found = next_layer(layer, hole);
     if (!found) return Failure(found.error());
@@ -66,7 +66,7 @@ class CArrayView final : public FlatView {
  private:
   /// The first layer from `layer` on that is nothing but zeros (`hole`), or not; the number of layers if there is none.
   Result<std::uint64_t> next_layer(std::uint64_t layer, bool hole) const {
-    const std::uint64_t chunks = geometry_.layer_chunks();
+    const std::uint64_t chunks = geometry_.slab_chunks();
     const std::uint64_t layers = geometry_.chunk_count() / chunks;
     while (layer < layers) {
       const std::uint64_t first = layer * chunks;
@@ -102,7 +102,7 @@ Result<std::shared_ptr<const FlatView>> plain_view(std::shared_ptr<const Contain
 
 }  // namespace
 
-std::vector<std::uint8_t> npy_head_of(const ArrayLayer& layer, std::uint64_t typesize) {
+std::vector<std::uint8_t> npy_head_of(const B2ndMeta& layer, std::uint64_t typesize) {
   auto type = layer.dtype ? parse_dtype(*layer.dtype) : std::nullopt;
   // The reference library writes '|u1' where it was told nothing, whatever the items are.
   if (!type || type->itemsize != typesize) type = opaque_type(typesize);
@@ -112,7 +112,7 @@ std::vector<std::uint8_t> npy_head_of(const ArrayLayer& layer, std::uint64_t typ
 Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
                                                   bool is_array) {
   if (form == ArrayForm::chunks) return chunk_order_view(std::move(container));
-  const auto layer = array_layer_of(*container);
+  const auto layer = b2nd_meta_of(*container);
   if (!layer) return Failure(layer.error());
   if (!*layer) {
     if (!is_array) return plain_view(std::move(container), form);

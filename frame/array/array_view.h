@@ -22,6 +22,6 @@ Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Containe
 
 /// What stands in front of an array's items in a .npy file. `typesize`: of the frame, which decides how long an item
 /// is.
-std::vector<std::uint8_t> npy_head_of(const ArrayLayer& layer, std::uint64_t typesize);
+std::vector<std::uint8_t> npy_head_of(const B2ndMeta& layer, std::uint64_t typesize);
 
 }  // namespace cframefs::frame

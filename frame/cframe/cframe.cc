@@ -13,7 +13,7 @@ class CFrame final : public FrameContainer {
   explicit CFrame(FrameParts parts) : FrameContainer(std::move(parts)) {}
 
  private:
-  Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
+  Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const override {
     return find_in_section(entry, codec::kExtendedHeaderLength, place);
   }
 };

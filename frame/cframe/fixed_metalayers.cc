@@ -18,7 +18,7 @@ using namespace layout;
 constexpr std::uint64_t kShort = std::uint64_t{64} << 10;
 
 /// Contents that overlapped could claim more memory than the header has: `left` counts down.
-Result<const char*> place_layer(Windows& windows, const MapEntry& entry, std::uint64_t header_length,
+Result<const char*> place_layer(RangeBuffer& windows, const MapEntry& entry, std::uint64_t header_length,
                                 std::uint64_t& left, MetalayerPlace& place) {
   if (entry.offset < 0) return "lies before the header";
   const auto at = static_cast<std::uint64_t>(entry.offset);
@@ -40,7 +40,7 @@ Result<const char*> place_layer(Windows& windows, const MapEntry& entry, std::ui
 
 }  // namespace
 
-Result<MetalayerSection> read_metalayers(Windows& windows, std::uint64_t header_length, std::size_t map_at) {
+Result<MetalayerSection> read_metalayers(RangeBuffer& windows, std::uint64_t header_length, std::size_t map_at) {
   MetalayerSection section;
   if (header_length < map_at) {
     section.damage = Error{ErrorKind::corruption, 0, "frame header has no metalayer section"};

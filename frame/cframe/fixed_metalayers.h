@@ -14,7 +14,7 @@
 
 #include "frame/cframe/frame_layout.h"
 #include "frame/container/container.h"
-#include "frame/io/windows.h"
+#include "frame/io/range_buffer.h"
 
 namespace cframefs::frame {
 
@@ -25,7 +25,7 @@ struct MetalayerSection {
 };
 
 /// Those of a header of this length, whose map begins at `map_at`. REQUIRES: the source has so many bytes.
-Result<MetalayerSection> read_metalayers(Windows& windows, std::uint64_t header_length,
+Result<MetalayerSection> read_metalayers(RangeBuffer& windows, std::uint64_t header_length,
                                          std::size_t map_at = layout::kMetalayersAt);
 
 /// The content of one of them.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "codec/format/chunk_header.h"
-#include "frame/cframe/array_layer.h"
+#include "frame/cframe/b2nd_meta.h"
 #include "frame/cframe/chunk_runs.h"
 
 namespace cframefs::frame {
@@ -29,7 +29,7 @@ constexpr std::uint64_t kFreeRuns = std::uint64_t{1} << 20;
 constexpr std::uint64_t kRunsPerByte = 4;
 
 Failure at_place(const ByteSource& source, FileOffset offset, Error error) {
-  if (!error.file_offset) error.file_offset = source.place().value + offset.value;
+  if (!error.file_offset) error.file_offset = source.base_offset().value + offset.value;
   return Failure(std::move(error));
 }
 
@@ -54,7 +54,7 @@ SpecialValue special_of(std::int64_t entry) {
   return SpecialValue::none;
 }
 
-Result<void> read_index(Windows& windows, FrameParts& parts, std::shared_ptr<IndexCache> cache) {
+Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr<IndexCache> cache) {
   const auto range = index_range(parts.header, parts.trailer);
   if (!range) return Failure(range.error());
   auto index = OffsetIndex::open(parts.source, FileOffset{range->begin}, range->size(), windows, std::move(cache));
@@ -92,7 +92,7 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
                                     std::shared_ptr<IndexCache> cache) {
   FrameParts parts;
   parts.source = std::move(source);
-  Windows windows(*parts.source);
+  RangeBuffer windows(*parts.source);
   if (auto done = windows.load(FileOffset{0}, kWindow); !done) return Failure(done.error());
   auto header = parse_fixed_header(windows.peek(FileOffset{0}, layout::kFixedHeaderLength));
   if (!header) return at_place(*parts.source, {}, header.error());
@@ -130,8 +130,8 @@ FrameContainer::FrameContainer(FrameParts parts)
                    .old_bitshuffle = parts_.old_bitshuffle,
                    .blockshape = blockshape_of(parts_)} {}
 
-Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
-  ChunkPlace place;
+Result<ChunkLocation> FrameContainer::place_of_entry(std::int64_t entry) const {
+  ChunkLocation place;
   if (entry >= 0) {
     if (auto found = find_stored(entry, place); !found) return Failure(found.error());
     return place;
@@ -143,7 +143,7 @@ Result<ChunkPlace> FrameContainer::place_of_entry(std::int64_t entry) const {
   return place;
 }
 
-Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t least, ChunkPlace& place) const {
+Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t least, ChunkLocation& place) const {
   const FrameParameters& parameters = this->parameters();
   const auto offset = static_cast<std::uint64_t>(entry);
   if (parameters.cbytes < least || offset > parameters.cbytes - least) {
@@ -156,7 +156,7 @@ Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t l
   return {};
 }
 
-Result<ChunkPlace> FrameContainer::place(ChunkNumber chunk) const {
+Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
   const auto fail = [&](Error error) {
     if (!error.chunk) error.chunk = chunk.value;
     return Failure(std::move(error));
@@ -299,7 +299,7 @@ struct FrameContainer::HeaderScan {
   std::uint64_t begin = 0;
   std::vector<std::uint8_t> bytes;
 
-  Result<ByteView> header_at(const ChunkPlace& place) {
+  Result<ByteView> header_at(const ChunkLocation& place) {
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(place.limit, codec::kExtendedHeaderLength));
     const std::uint64_t at = place.offset.value;
     const bool same = source == place.source;

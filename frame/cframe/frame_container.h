@@ -32,7 +32,7 @@ struct FrameParts {
   Trailer trailer;
   std::unique_ptr<const OffsetIndex> index;  // null if there are no chunks
   bool all_stored = false;                   // the format knows no entries for chunks that are not stored
-  bool old_bitshuffle = false;               // see codec::ChunkEnvironment
+  bool old_bitshuffle = false;               // see codec::DecodeParams
 };
 
 /// Reads and checks header, trailer and the start of the index of a frame of this type (layout::kContiguous or
@@ -44,12 +44,12 @@ class FrameContainer : public Container {
  public:
   const FrameParameters& parameters() const override { return parts_.header.parameters; }
   std::int64_t chunk_count() const override { return parts_.index ? parts_.index->count() : 0; }
-  Result<ChunkPlace> place(ChunkNumber chunk) const override;
+  Result<ChunkLocation> place(ChunkNumber chunk) const override;
   Result<ChunkSpan> locate(FlatOffset at) const override;
   Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override;
   std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const override;
   std::int64_t chunks_decoded_together() const override;
-  const codec::ChunkEnvironment& environment() const override { return environment_; }
+  const codec::DecodeParams& environment() const override { return environment_; }
   const std::vector<MetalayerPlace>& metalayer_places() const override { return parts_.metalayers.layers; }
   Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const override;
   const std::optional<Error>& metalayer_damage() const override { return parts_.metalayers.damage; }
@@ -80,16 +80,16 @@ class FrameContainer : public Container {
   virtual Result<VlmetaChunk> vlmetalayer_chunk(const std::string& name) const;
 
   /// Fills in source, offset and limit of the chunk that `entry` (not negative) of the index refers to.
-  virtual Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const = 0;
+  virtual Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const = 0;
 
   /// The same where entries are offsets into the chunk section that follows the header. `least`: bytes that the header
   /// of a chunk has at least.
-  Result<void> find_in_section(std::int64_t entry, std::uint64_t least, ChunkPlace& place) const;
+  Result<void> find_in_section(std::int64_t entry, std::uint64_t least, ChunkLocation& place) const;
 
  private:
   struct HeaderScan;
 
-  Result<ChunkPlace> place_of_entry(std::int64_t entry) const;
+  Result<ChunkLocation> place_of_entry(std::int64_t entry) const;
   Result<std::shared_ptr<const ChunkTable>> chunk_table() const;
   Result<ChunkTable> measure_chunks() const;
   Result<std::optional<ChunkTable::Sizes>> measure(ChunkRuns& runs, HeaderScan& scan) const;
@@ -97,7 +97,7 @@ class FrameContainer : public Container {
   std::uint64_t most_runs() const;
 
   const FrameParts parts_;
-  const codec::ChunkEnvironment environment_;
+  const codec::DecodeParams environment_;
   mutable std::mutex table_mutex_;
   mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
   mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why there is none

@@ -34,11 +34,11 @@ bool is_hole(std::int64_t entry) {
 }  // namespace
 
 Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<const ByteSource> source, FileOffset at,
-                                                             std::uint64_t limit, Windows& windows,
+                                                             std::uint64_t limit, RangeBuffer& windows,
                                                              std::shared_ptr<IndexCache> cache) {
   const auto fail = [&](Error error) {
     error.reason = "index: " + error.reason;
-    if (!error.file_offset) error.file_offset = source->place().value + at.value;
+    if (!error.file_offset) error.file_offset = source->base_offset().value + at.value;
     return Failure(std::move(error));
   };
   // Header and block starts of indexes up to a million chunks, with one read.
@@ -257,7 +257,7 @@ Result<void> OffsetIndex::decode_block(codec::DecodeContext& context, std::uint3
 
 Error OffsetIndex::located(Error error) const {
   error.reason = "index: " + error.reason;
-  if (!error.file_offset) error.file_offset = source_->place().value + at_.value;
+  if (!error.file_offset) error.file_offset = source_->base_offset().value + at_.value;
   return error;
 }
 

@@ -18,7 +18,7 @@
 #include "codec/chunk_decoder.h"
 #include "frame/cframe/index_cache.h"
 #include "frame/io/byte_source.h"
-#include "frame/io/windows.h"
+#include "frame/io/range_buffer.h"
 
 namespace cframefs::frame {
 
@@ -26,7 +26,7 @@ class OffsetIndex {
  public:
   /// `at`: of the index chunk in `source`; `limit`: bytes from there that may belong to it. `windows` are of `source`.
   static Result<std::unique_ptr<const OffsetIndex>> open(std::shared_ptr<const ByteSource> source, FileOffset at,
-                                                         std::uint64_t limit, Windows& windows,
+                                                         std::uint64_t limit, RangeBuffer& windows,
                                                          std::shared_ptr<IndexCache> cache);
   ~OffsetIndex() { cache_->forget(owner_); }
   OffsetIndex(const OffsetIndex&) = delete;

@@ -69,7 +69,7 @@ struct Folder {
 class ChunkFile final : public ByteSource {
  public:
   ChunkFile(std::shared_ptr<const Folder> folder, std::string name, const struct stat& status)
-      : folder_(std::move(folder)), name_(std::move(name)), identity_(Identity::of(status)) {}
+      : folder_(std::move(folder)), name_(std::move(name)), identity_(FileVersion::of(status)) {}
 
   std::uint64_t size() const override { return identity_.size; }
   std::string label() const override { return name_; }
@@ -82,7 +82,7 @@ class ChunkFile final : public ByteSource {
     const auto file = folder_->open_chunk(name_);
     if (!file) return Failure(file.error());
     // Not the time of the last change of mode or links: the bytes are the same then.
-    Identity now = Identity::of(file->status);
+    FileVersion now = FileVersion::of(file->status);
     now.ctime_ns = identity_.ctime_ns;
     if (now != identity_) return codec::stale("the file was changed while it was read");
     const auto got = folder_->files.pread(file->descriptor.fd(), into, at);
@@ -94,7 +94,7 @@ class ChunkFile final : public ByteSource {
  private:
   const std::shared_ptr<const Folder> folder_;
   const std::string name_;
-  const Identity identity_;
+  const FileVersion identity_;
 };
 
 class SparseFrame final : public FrameContainer {
@@ -103,7 +103,7 @@ class SparseFrame final : public FrameContainer {
       : FrameContainer(std::move(parts)), folder_(std::move(folder)) {}
 
  private:
-  Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
+  Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const override {
     auto name = chunk_file_name(entry);
     if (!name) return Failure(name.error());
     const auto file = folder_->open_chunk(*name);

@@ -98,7 +98,7 @@ void SparseStates::remove_with_lock() {
   const Descriptor file(files_, *index);
   const AdvisoryLock::Target target{folder_->fd(), kSparseSideCar, {}, file.fd()};
   const auto held = AdvisoryLock::acquire(files_, target, {std::chrono::milliseconds(0)});
-  if (held) remove_dead();
+  if (held) delete_obsolete();
 }
 
 std::vector<SparseStates::DeadFile> SparseStates::take_unnamed() {
@@ -114,7 +114,7 @@ std::vector<SparseStates::DeadFile> SparseStates::take_unnamed() {
   return unnamed;
 }
 
-void SparseStates::remove_dead() {
+void SparseStates::delete_obsolete() {
   codec::MutexLock one(removing_);
   std::vector<DeadFile> unnamed = take_unnamed();
   if (unnamed.empty()) return;
@@ -140,7 +140,7 @@ void SparseStates::remove(const DeadFile& dead) const {
   const auto status = files_.status_at(folder_->fd(), *name);
   if (!status) return;
   // Not the time of the last change of mode or links.
-  Identity now = Identity::of(*status);
+  FileVersion now = FileVersion::of(*status);
   now.ctime_ns = dead.identity.ctime_ns;
   if (now == dead.identity) static_cast<void>(files_.remove_at(folder_->fd(), *name, false));
 }

@@ -44,7 +44,7 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
     std::int64_t number = 0;  // that its name is made of
     Number first = 0;         // state that names it; 0: any before, too
     Number last = 0;
-    Identity identity;
+    FileVersion identity;
   };
 
   SparseStates(FileOps& files, std::shared_ptr<const Descriptor> folder) : files_(files), folder_(std::move(folder)) {}
@@ -63,7 +63,7 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
   /// To be removed as soon as no state names them. REQUIRES: the state that does without them is durable.
   void add_dead(std::vector<DeadFile> dead);
   /// Removes what no state names. REQUIRES: the caller holds the frame's lock.
-  void remove_dead();
+  void delete_obsolete();
   /// The numbers of files that wait.
   std::set<std::int64_t> waiting() const;
 

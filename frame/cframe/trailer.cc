@@ -41,7 +41,7 @@ Result<void> decode_blocks(const codec::ChunkDecoder& decoder, ByteView stored, 
 
 }  // namespace
 
-Result<Trailer> read_trailer(Windows& windows, const FrameHeader& header) {
+Result<Trailer> read_trailer(RangeBuffer& windows, const FrameHeader& header) {
   const std::uint64_t frame_length = header.parameters.frame_length;
   const std::uint64_t header_length = header.parameters.header_length;
   const auto end = windows.get(FileOffset{frame_length - kTrailerEnd}, kTrailerEnd);

@@ -15,7 +15,7 @@
 #include "frame/base/parse_budget.h"
 #include "frame/cframe/frame_header.h"
 #include "frame/io/byte_source.h"
-#include "frame/io/windows.h"
+#include "frame/io/range_buffer.h"
 
 namespace cframefs::frame {
 
@@ -26,7 +26,7 @@ struct Trailer {
 };
 
 /// Finds the trailer from the end of the frame that `header` describes and reads its map of names.
-Result<Trailer> read_trailer(Windows& windows, const FrameHeader& header);
+Result<Trailer> read_trailer(RangeBuffer& windows, const FrameHeader& header);
 
 /// The chunk that holds the content of a metalayer.
 struct VlmetaChunk {

@@ -54,9 +54,9 @@ class BareChunk final : public Container {
   const FrameParameters& parameters() const override { return parameters_; }
   std::int64_t chunk_count() const override { return 1; }
 
-  Result<ChunkPlace> place(ChunkNumber chunk) const override {
+  Result<ChunkLocation> place(ChunkNumber chunk) const override {
     if (chunk.value != 0) return codec::invalid("there is no chunk " + std::to_string(chunk.value));
-    ChunkPlace place;
+    ChunkLocation place;
     place.nbytes = static_cast<std::int32_t>(parameters_.nbytes);
     place.source = source_;
     place.limit = parameters_.cbytes;
@@ -72,7 +72,7 @@ class BareChunk final : public Container {
     return hole ? ChunkNumber{1} : std::min(from, ChunkNumber{1});
   }
 
-  const codec::ChunkEnvironment& environment() const override { return environment_; }
+  const codec::DecodeParams& environment() const override { return environment_; }
   std::vector<std::string> vlmetalayer_names() const override { return {}; }
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override {
     return codec::invalid("there is no variable-length metalayer '" + name + "'");
@@ -81,7 +81,7 @@ class BareChunk final : public Container {
  private:
   const std::shared_ptr<const ByteSource> source_;
   FrameParameters parameters_;
-  const codec::ChunkEnvironment environment_;
+  const codec::DecodeParams environment_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "frame/compat/bare_chunk.h"
 #include "frame/compat/bloscpack_header.h"
-#include "frame/compat/stored_chunks.h"
+#include "frame/compat/chunk_scan.h"
 
 namespace cframefs::frame {
 
@@ -32,7 +32,7 @@ class DigestVerifier final : public ChunkVerifier {
   DigestVerifier(DigestKind kind, std::int64_t count)
       : kind_(kind), good_((static_cast<std::size_t>(count) + kBits - 1) / kBits) {}
 
-  Result<void> verify(ChunkNumber chunk, const ChunkPlace& place, std::uint64_t cbytes) const override {
+  Result<void> verify(ChunkNumber chunk, const ChunkLocation& place, std::uint64_t cbytes) const override {
     const auto number = static_cast<std::size_t>(chunk.value);
     std::atomic<std::uint64_t>& word = good_[number / kBits];
     const std::uint64_t bit = std::uint64_t{1} << (number % kBits);
@@ -52,7 +52,7 @@ class DigestVerifier final : public ChunkVerifier {
  private:
   static constexpr std::size_t kBits = 64;
 
-  Result<bool> matches(const ChunkPlace& place, std::uint64_t cbytes) const {
+  Result<bool> matches(const ChunkLocation& place, std::uint64_t cbytes) const {
     Digest digest(kind_);
     std::vector<std::uint8_t> piece(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, cbytes)));
     for (std::uint64_t done = 0; done < cbytes;) {
@@ -86,13 +86,13 @@ class Bloscpack final : public Container {
 
   const FrameParameters& parameters() const override { return parameters_; }
   std::int64_t chunk_count() const override { return count_; }
-  Result<ChunkPlace> place(ChunkNumber chunk) const override;
+  Result<ChunkLocation> place(ChunkNumber chunk) const override;
   Result<ChunkSpan> locate(FlatOffset at) const override;
   Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override {
     const ChunkNumber end{count_};
     return hole ? end : std::min(from, end);
   }
-  const codec::ChunkEnvironment& environment() const override { return environment_; }
+  const codec::DecodeParams& environment() const override { return environment_; }
   std::vector<std::string> vlmetalayer_names() const override {
     if (!metadata_) return {};
     return {kMetadata};
@@ -101,7 +101,7 @@ class Bloscpack final : public Container {
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;
 
  private:
-  using Chunks = std::shared_ptr<const StoredChunks>;
+  using Chunks = std::shared_ptr<const ChunkOffsets>;
 
   Result<Chunks> chunks() const;
   Result<Chunks> find_chunks() const;
@@ -118,7 +118,7 @@ class Bloscpack final : public Container {
   std::int64_t count_ = 0;
   FrameParameters parameters_;
   std::shared_ptr<const ChunkVerifier> verifier_;  // null: there are no digests
-  const codec::ChunkEnvironment environment_;
+  const codec::DecodeParams environment_;
   mutable std::mutex mutex_;
   mutable Chunks chunks_;  // guarded by mutex_; null until asked for
 };
@@ -206,7 +206,7 @@ Result<Bloscpack::Chunks> Bloscpack::find_chunks() const {
     if (*listed) {
       // The first chunk follows the offsets; else the header miscounts them, and with them the chunks.
       if ((*listed)->begins.front() != chunks_at_) return corrupt("the first chunk is not where its offset says");
-      return std::make_shared<const StoredChunks>(std::move(**listed));
+      return std::make_shared<const ChunkOffsets>(std::move(**listed));
     }
   }
   auto walked = walk_chunks(*source_, chunks_at_, gap(), header_.count);
@@ -217,19 +217,19 @@ Result<Bloscpack::Chunks> Bloscpack::find_chunks() const {
     if (!more) return Failure(more.error());
     if (!more->damage) return corrupt("there are more chunks than the " + std::to_string(count_) + " of the header");
   }
-  return std::make_shared<const StoredChunks>(std::move(*walked));
+  return std::make_shared<const ChunkOffsets>(std::move(*walked));
 }
 
-Result<ChunkPlace> Bloscpack::place(ChunkNumber chunk) const {
+Result<ChunkLocation> Bloscpack::place(ChunkNumber chunk) const {
   if (chunk.value < 0 || chunk.value >= count_) {
     return codec::invalid("there is no chunk " + std::to_string(chunk.value));
   }
   const auto found = chunks();
   if (!found) return Failure(found.error());
-  const StoredChunks& all = **found;
+  const ChunkOffsets& all = **found;
   const auto number = static_cast<std::size_t>(chunk.value);
   if (number >= all.begins.size()) return Failure(*all.damage);
-  ChunkPlace place;
+  ChunkLocation place;
   place.source = source_;
   place.offset = FileOffset{all.begins[number]};
   place.limit = (number + 1 < all.begins.size() ? all.begins[number + 1] : all.end) - all.begins[number] - gap();
@@ -271,7 +271,7 @@ Result<std::vector<std::uint8_t>> Bloscpack::vlmetalayer(const std::string& name
     return codec::invalid("there is no variable-length metalayer '" + name + "'");
   }
   auto text = read_metadata(*source_, *metadata_);
-  if (!text && !text.error().file_offset) text.error().file_offset = source_->place().value + metadata_->at;
+  if (!text && !text.error().file_offset) text.error().file_offset = source_->base_offset().value + metadata_->at;
   return text;
 }
 
@@ -285,7 +285,7 @@ Result<std::shared_ptr<const Container>> open_bloscpack(std::shared_ptr<const By
   const auto header = parse_bloscpack_header(first, source->size());
   if (!header) {
     Error error = header.error();
-    if (!error.file_offset) error.file_offset = source->place().value;
+    if (!error.file_offset) error.file_offset = source->base_offset().value;
     return Failure(std::move(error));
   }
   auto file = std::make_shared<Bloscpack>(std::move(source), *header);

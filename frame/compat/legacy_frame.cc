@@ -32,11 +32,12 @@ class LegacyFrame final : public FrameContainer {
     if (trailer_.usermeta_size == 0 || name != kUsermeta) return FrameContainer::vlmetalayer_chunk(name);
     const FileOffset at{trailer_.usermeta_at};
     auto chunk = look_at_vlmetalayer(*parts().source, name, at, trailer_.usermeta_size);
-    if (!chunk && !chunk.error().file_offset) chunk.error().file_offset = parts().source->place().value + at.value;
+    if (!chunk && !chunk.error().file_offset)
+      chunk.error().file_offset = parts().source->base_offset().value + at.value;
     return chunk;
   }
 
-  Result<void> find_stored(std::int64_t entry, ChunkPlace& place) const override {
+  Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const override {
     return find_in_section(entry, codec::kMinHeaderLength, place);
   }
 
@@ -44,12 +45,12 @@ class LegacyFrame final : public FrameContainer {
 };
 
 Failure at_place(const ByteSource& source, std::uint64_t offset, Error error) {
-  if (!error.file_offset) error.file_offset = source.place().value + offset;
+  if (!error.file_offset) error.file_offset = source.base_offset().value + offset;
   return Failure(std::move(error));
 }
 
 /// The first form's header knows no filters; the first chunk speaks for all.
-void note_filters(Windows& windows, FrameParameters& parameters) {
+void note_filters(RangeBuffer& windows, FrameParameters& parameters) {
   const std::uint64_t length = std::min<std::uint64_t>(parameters.cbytes, codec::kExtendedHeaderLength);
   const auto bytes = windows.get(FileOffset{parameters.header_length}, static_cast<std::size_t>(length));
   if (!bytes) return;
@@ -60,14 +61,14 @@ void note_filters(Windows& windows, FrameParameters& parameters) {
 }
 
 /// No chunk is longer than the header's chunk size. If so many of that size make the whole, none is shorter.
-void settle_chunksize(std::int32_t chunksize, std::int64_t count, FrameParameters& parameters) {
+void infer_chunksize(std::int32_t chunksize, std::int64_t count, FrameParameters& parameters) {
   const auto most = static_cast<std::uint64_t>(chunksize) * static_cast<std::uint64_t>(count);
   if (chunksize == 0 || chunksize > codec::kMaxChunkBytes || most != parameters.nbytes) return;
   parameters.chunksize = chunksize;
   parameters.variable_chunks = false;
 }
 
-Result<void> open_index(Windows& windows, const LegacyTrailer& trailer, FrameParts& parts,
+Result<void> open_index(RangeBuffer& windows, const LegacyTrailer& trailer, FrameParts& parts,
                         std::shared_ptr<IndexCache> cache) {
   const FrameParameters& parameters = parts.header.parameters;
   const std::uint64_t begin = parameters.header_length + parameters.cbytes;
@@ -89,7 +90,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   parts.source = std::move(source);
   parts.all_stored = true;
   const ByteSource& bytes = *parts.source;
-  Windows windows(bytes);
+  RangeBuffer windows(bytes);
   if (auto done = windows.load(FileOffset{0}, kFirstWindow); !done) return Failure(done.error());
   const ByteView first = windows.peek(FileOffset{0}, layout::kFixedHeaderLength);
   if (!has_frame_magic(first) || !is_legacy_header(first)) return corrupt("not a frame of a beta of Blosc2 2.0");
@@ -110,7 +111,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   parts.old_bitshuffle = trailer->form != LegacyForm::beta3 || old_bitshuffle;
   if (parameters.nbytes > 0) {
     if (auto done = open_index(windows, *trailer, parts, std::move(index_cache)); !done) return Failure(done.error());
-    settle_chunksize(header->chunksize, parts.index->count(), parameters);
+    infer_chunksize(header->chunksize, parts.index->count(), parameters);
     if (trailer->form == LegacyForm::beta1) note_filters(windows, parameters);
   }
   return std::make_shared<const LegacyFrame>(std::move(parts), *trailer);

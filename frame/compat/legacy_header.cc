@@ -171,7 +171,7 @@ Result<void> check_extent(const LegacyHeader& header, std::uint64_t available) {
   return {};
 }
 
-Result<LegacyTrailer> read_legacy_trailer(Windows& windows, const LegacyHeader& header) {
+Result<LegacyTrailer> read_legacy_trailer(RangeBuffer& windows, const LegacyHeader& header) {
   const FrameParameters& parameters = header.frame.parameters;
   const std::uint64_t end = parameters.frame_length;
   LegacyTrailer trailer;

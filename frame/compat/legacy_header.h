@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "frame/cframe/frame_header.h"
-#include "frame/io/windows.h"
+#include "frame/io/range_buffer.h"
 
 namespace cframefs::frame {
 
@@ -45,6 +45,6 @@ struct LegacyTrailer {
 };
 
 /// Finds the trailer from the end of the frame. `windows` are of the frame's source.
-Result<LegacyTrailer> read_legacy_trailer(Windows& windows, const LegacyHeader& header);
+Result<LegacyTrailer> read_legacy_trailer(RangeBuffer& windows, const LegacyHeader& header);
 
 }  // namespace cframefs::frame

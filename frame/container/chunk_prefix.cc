@@ -69,7 +69,7 @@ Result<std::vector<std::int32_t>> read_lengths(const ByteSource& source, FileOff
 }  // namespace
 
 Result<ChunkDecoder> parse_chunk(const ByteSource& source, FileOffset at, const ChunkHeader& header, ByteView head,
-                                 const codec::ChunkEnvironment& environment) {
+                                 const codec::DecodeParams& environment) {
   const std::uint64_t size = ChunkDecoder::prefix_size(header);
   if (size <= head.size()) return ChunkDecoder::parse(head, environment);
   if (header.special == codec::SpecialValue::repeated) {

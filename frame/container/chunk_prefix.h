@@ -14,6 +14,6 @@ namespace cframefs::frame {
 /// Of the chunk at `at`, whose header is `header`. `head`: its first bytes, the header and as many more as are there
 /// already. REQUIRES: header.cbytes bytes from `at` on lie in the source.
 Result<codec::ChunkDecoder> parse_chunk(const ByteSource& source, FileOffset at, const codec::ChunkHeader& header,
-                                        ByteView head, const codec::ChunkEnvironment& environment = {});
+                                        ByteView head, const codec::DecodeParams& environment = {});
 
 }  // namespace cframefs::frame

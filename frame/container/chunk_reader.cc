@@ -31,14 +31,14 @@ constexpr std::uint32_t kLookAhead = 256;
 Error at_chunk(const ByteSource* source, ChunkNumber chunk, FileOffset offset, Error error) {
   if (!error.chunk) error.chunk = chunk.value;
   if (source != nullptr) {
-    if (!error.file_offset) error.file_offset = source->place().value + offset.value;
+    if (!error.file_offset) error.file_offset = source->base_offset().value + offset.value;
     const std::string label = source->label();
     if (!label.empty() && error.reason.find(label) == std::string::npos) error.reason = label + ": " + error.reason;
   }
   return error;
 }
 
-Result<codec::ChunkDecoder> parse_stored(const ChunkPlace& place, const codec::ChunkEnvironment& environment) {
+Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& place, const codec::DecodeParams& environment) {
   std::array<std::uint8_t, kFirstRead> first;
   const ByteSpan head =
       ByteSpan(first).first(static_cast<std::size_t>(std::min<std::uint64_t>(place.limit, kFirstRead)));
@@ -73,7 +73,7 @@ Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& co
   return reader;
 }
 
-ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkPlace place, codec::ChunkDecoder decoder)
+ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkLocation place, codec::ChunkDecoder decoder)
     : chunk_(chunk), place_(std::move(place)), decoder_(std::move(decoder)) {}
 
 std::size_t ChunkReader::footprint() const {
@@ -157,15 +157,15 @@ Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const Byte
   return {};
 }
 
-Result<void> ChunkReader::decode_window(DecodeContext& context, std::uint32_t block, std::uint32_t begin,
-                                        ByteSpan out) const {
-  if (!decoder_.decodes_windows(block)) return codec::invalid("a block of which no part can be decoded alone");
+Result<void> ChunkReader::decode_partial(DecodeContext& context, std::uint32_t block, std::uint32_t begin,
+                                         ByteSpan out) const {
+  if (!decoder_.decodes_partial(block)) return codec::invalid("a block of which no part can be decoded alone");
   if (auto good = verify(); !good) return good;
   const ByteRange range = decoder_.stored_range(block);
   const auto size = static_cast<std::size_t>(range.size());
   const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
   if (auto done = read_stored(range, stored); !done) return done;
-  if (auto done = decoder_.decode_window(context, block, stored, begin, out); !done) {
+  if (auto done = decoder_.decode_partial(context, block, stored, begin, out); !done) {
     return Failure(located(done.error()));
   }
   return {};

@@ -18,7 +18,7 @@ class ChunkReader {
 
  public:
   /// For open() alone.
-  ChunkReader(Private, ChunkNumber chunk, ChunkPlace place, codec::ChunkDecoder decoder);
+  ChunkReader(Private, ChunkNumber chunk, ChunkLocation place, codec::ChunkDecoder decoder);
 
   /// Reads and checks header and block starts of `chunk` (usually one short read), and that its plain length is what
   /// the container expects. Chunks that are not stored are served too.
@@ -35,10 +35,10 @@ class ChunkReader {
   Result<void> decode(codec::DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
                       ByteView reference) const;
 
-  /// Bytes [begin, begin + out.size()) of one block alone, see codec::ChunkDecoder::decode_window(). REQUIRES:
-  /// decoder().decodes_windows(block).
-  Result<void> decode_window(codec::DecodeContext& context, std::uint32_t block, std::uint32_t begin,
-                             ByteSpan out) const;
+  /// Bytes [begin, begin + out.size()) of one block alone, see codec::ChunkDecoder::decode_partial(). REQUIRES:
+  /// decoder().decodes_partial(block).
+  Result<void> decode_partial(codec::DecodeContext& context, std::uint32_t block, std::uint32_t begin,
+                              ByteSpan out) const;
 
   /// Plain bytes straight from the source, for memcpyed chunks: no block, no scratch. REQUIRES: decoder().header()
   /// .memcpyed, inner + out.size() <= nbytes.
@@ -57,7 +57,7 @@ class ChunkReader {
   Error located(Error error) const;
 
   const ChunkNumber chunk_;
-  const ChunkPlace place_;
+  const ChunkLocation place_;
   const codec::ChunkDecoder decoder_;
 };
 

@@ -45,18 +45,18 @@ struct FrameParameters {
   bool use_dict = false;
 };
 
-struct ChunkPlace;
+struct ChunkLocation;
 
 /// Holds stored chunks against the digests that some formats keep of them.
 class ChunkVerifier {
  public:
   virtual ~ChunkVerifier() = default;
   /// `cbytes`: of the chunk, by its header. Chunks that were found good are remembered. corruption: the digests differ.
-  virtual Result<void> verify(ChunkNumber chunk, const ChunkPlace& place, std::uint64_t cbytes) const = 0;
+  virtual Result<void> verify(ChunkNumber chunk, const ChunkLocation& place, std::uint64_t cbytes) const = 0;
 };
 
 /// Where a chunk lies, or what it is made of if it is not stored.
-struct ChunkPlace {
+struct ChunkLocation {
   codec::SpecialValue special = codec::SpecialValue::none;  // zeros, nan or uninitialised: not stored
   std::int32_t nbytes = -1;                       // plain length the container expects; -1: only the chunk knows
   std::shared_ptr<const ByteSource> source;       // stored chunks: where the bytes are
@@ -111,7 +111,7 @@ class Container {
 
   virtual const FrameParameters& parameters() const = 0;
   virtual std::int64_t chunk_count() const = 0;
-  virtual Result<ChunkPlace> place(ChunkNumber chunk) const = 0;
+  virtual Result<ChunkLocation> place(ChunkNumber chunk) const = 0;
 
   /// The chunk that holds byte `at` of the chunks laid end to end. REQUIRES: at < parameters().nbytes. Constant time
   /// for chunks of one size; where sizes differ the first call reads all chunk headers.
@@ -128,7 +128,7 @@ class Container {
   /// Chunks whose index entries are decoded together: runs() of less than these decodes more than it is asked for.
   virtual std::int64_t chunks_decoded_together() const { return 1; }
 
-  virtual const codec::ChunkEnvironment& environment() const = 0;
+  virtual const codec::DecodeParams& environment() const = 0;
 
   /// Fixed metalayers in stored order.
   virtual const std::vector<MetalayerPlace>& metalayer_places() const;

@@ -52,9 +52,9 @@ class ChunkOrderView final : public FlatView {
   const std::shared_ptr<const Container> container_;
 };
 
-class HeadedView final : public FlatView {
+class PrefixedView final : public FlatView {
  public:
-  HeadedView(std::shared_ptr<const Container> container, std::vector<std::uint8_t> head)
+  PrefixedView(std::shared_ptr<const Container> container, std::vector<std::uint8_t> head)
       : chunks_(std::move(container)), head_(std::move(head)) {}
 
   const Container& container() const override { return chunks_.container(); }
@@ -93,7 +93,7 @@ std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container
 
 std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container,
                                                  std::vector<std::uint8_t> head) {
-  return std::make_shared<const HeadedView>(std::move(container), std::move(head));
+  return std::make_shared<const PrefixedView>(std::move(container), std::move(head));
 }
 
 }  // namespace cframefs::frame

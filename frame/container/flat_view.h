@@ -31,7 +31,7 @@ class FlatView {
   virtual ByteView head() const { return {}; }
   /// Set where the chunks are tiles of an array: behind head() come its C-order bytes, which map() gives in pieces too
   /// small to be read one by one.
-  virtual const ArrayGeometry* tiles() const { return nullptr; }
+  virtual const ArrayGeometry* array_geometry() const { return nullptr; }
   /// Appends the pieces of [at, at + length) less head() to `pieces`, in order of `out`. REQUIRES: at + length <=
   /// size().
   virtual Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const = 0;

@@ -179,7 +179,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
   if (held || held.error().sys != EBUSY || manner.alone || !manner.past_frame) return held;
   // The last attempt: a program that only reads must not make data be lost. A writer would have changed the file.
   const auto after = files_->status(target_.frame);
-  if (!before || !after || !(Identity::of(*before) == Identity::of(*after))) return held;
+  if (!before || !after || !(FileVersion::of(*before) == FileVersion::of(*after))) return held;
   is_exclusive_ = false;
   const auto guarded = take_guard();
   if (guarded && !*guarded) return held;

@@ -51,11 +51,11 @@ class FileSource final : public ByteSource {
     const auto status = files_.status(file_->fd());
     return status ? std::min(size_, stored_bytes(*status)) : size_;
   }
-  FileOffset place() const override { return begin_; }
+  FileOffset base_offset() const override { return begin_; }
 
-  void read_soon(FileOffset at, std::uint64_t length) const override {
+  void prefetch(FileOffset at, std::uint64_t length) const override {
     if (at.value >= size_) return;
-    files_.read_soon(file_->fd(), FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+    files_.prefetch(file_->fd(), FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
   std::uint64_t zeros(FileOffset at) const override {
     if (at.value >= size_ || !has_holes()) return 0;
@@ -124,8 +124,8 @@ class MemorySource final : public ByteSource {
 
 }  // namespace
 
-Identity Identity::of(const struct stat& status) {
-  Identity identity;
+FileVersion FileVersion::of(const struct stat& status) {
+  FileVersion identity;
   identity.device = status.st_dev;
   identity.inode = status.st_ino;
   identity.size = static_cast<std::uint64_t>(status.st_size);

@@ -14,7 +14,7 @@
 namespace cframefs::frame {
 
 /// Tells one state of a file from another, as far as stat(2) can.
-struct Identity {
+struct FileVersion {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t size = 0;
@@ -30,18 +30,20 @@ struct Identity {
   bool may_hide_changes() const { return !settled && is_coarse(); }
 
   /// As far as the stamps tell; says nothing of `settled`.
-  bool operator==(const Identity& other) const {
+  bool operator==(const FileVersion& other) const {
     return device == other.device && inode == other.inode && size == other.size && mtime_ns == other.mtime_ns &&
            ctime_ns == other.ctime_ns;
   }
   /// What was learnt at the time of this identity holds at the time of `now`, too. False once, for a file that was
   /// looked at so soon after a change that a second change would not have shown.
-  bool is_still(const Identity& now) const { return *this == now && (settled || (!now.settled && !now.is_coarse())); }
+  bool still_matches(const FileVersion& now) const {
+    return *this == now && (settled || (!now.settled && !now.is_coarse()));
+  }
   /// The clock that stamps the file goes by seconds, as far as this stamp tells.
   bool is_coarse() const { return ctime_ns % 1'000'000'000 == 0; }
 
   /// `status` has just been asked for.
-  static Identity of(const struct stat& status);
+  static FileVersion of(const struct stat& status);
 };
 
 class ByteSource {
@@ -57,9 +59,9 @@ class ByteSource {
   /// All of `into`, or an error.
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
   /// Has the disk begin to read what stands there, as far as there is such a thing.
-  virtual void read_soon(FileOffset /*at*/, std::uint64_t /*length*/) const {}
+  virtual void prefetch(FileOffset /*at*/, std::uint64_t /*length*/) const {}
   /// Where byte 0 of this source lies in the file, for messages.
-  virtual FileOffset place() const { return FileOffset{0}; }
+  virtual FileOffset base_offset() const { return FileOffset{0}; }
   /// For messages: which of a container's files this is; empty if it has but one.
   virtual std::string label() const { return {}; }
 };

@@ -274,7 +274,7 @@ class SystemFiles final : public FileOps {
     static_cast<void>(::pread(fd, &byte, 1, 0));
   }
 
-  void read_soon(int fd, FileOffset at, std::uint64_t length) override {
+  void prefetch(int fd, FileOffset at, std::uint64_t length) override {
     // One call reads no more than the disk takes in one request, which is seldom less than this.
     constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
@@ -285,7 +285,7 @@ class SystemFiles final : public FileOps {
     }
   }
 
-  void write_out_soon(int fd, FileOffset at, std::uint64_t length) override {
+  void start_writeback(int fd, FileOffset at, std::uint64_t length) override {
     static_cast<void>(
         ::sync_file_range(fd, static_cast<off64_t>(at.value), static_cast<off64_t>(length), SYNC_FILE_RANGE_WRITE));
   }

@@ -71,7 +71,7 @@ class FileOps {
   /// O_NOATIME; reads to come move it, too. Promises nothing.
   virtual void note_access(int fd) = 0;
   /// Has the disk begin to read what stands there, so that a read to come finds it in memory. Promises nothing.
-  virtual void read_soon(int fd, FileOffset at, std::uint64_t length) = 0;
+  virtual void prefetch(int fd, FileOffset at, std::uint64_t length) = 0;
 
   /// Whether what the descriptor stands for is what it is to the kernel, so that the kernel can tell of its changes.
   virtual bool is_on_disk(int /*fd*/) const { return true; }
@@ -96,7 +96,7 @@ class FileOps {
   /// or of an error, only then.
   virtual Result<void> flush(int fd) = 0;
   /// Has the disk begin with what was written there, so that a sync to come finds less to wait for. Promises nothing.
-  virtual void write_out_soon(int fd, FileOffset at, std::uint64_t length) = 0;
+  virtual void start_writeback(int fd, FileOffset at, std::uint64_t length) = 0;
   /// renameat2(2). `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
   virtual Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                  unsigned flags) = 0;

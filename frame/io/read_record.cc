@@ -19,9 +19,9 @@ class ReadRecord::Source final : public ByteSource {
       : source_(std::move(source)), record_(std::move(record)) {}
 
   std::uint64_t size() const override { return source_->size(); }
-  FileOffset place() const override { return source_->place(); }
+  FileOffset base_offset() const override { return source_->base_offset(); }
   std::string label() const override { return source_->label(); }
-  void read_soon(FileOffset at, std::uint64_t length) const override { source_->read_soon(at, length); }
+  void prefetch(FileOffset at, std::uint64_t length) const override { source_->prefetch(at, length); }
   /// What is recorded has to be read.
   std::uint64_t zeros(FileOffset at) const override { return record_->has_ended() ? source_->zeros(at) : 0; }
   Result<void> read(FileOffset at, ByteSpan into) const override {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "frame/cframe/array_layer.h"
+#include "frame/cframe/b2nd_meta.h"
 #include "frame/numpy/npy_header.h"
 #include "frame/numpy/python_literal.h"
 

@@ -14,8 +14,8 @@
 #include "frame/base/parse_budget.h"
 #include "frame/base/suffixes.h"
 #include "frame/cframe/cframe.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/frame_header.h"
-#include "frame/cframe/frame_image.h"
 #include "frame/cframe/sparse_frame.h"
 #include "frame/compat/bare_chunk.h"
 #include "frame/compat/bloscpack.h"
@@ -80,7 +80,7 @@ Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, Fil
     if (tries == kTries) return opened;
     const auto after = files.status(fd);
     if (!after) return Failure(after.error());
-    const bool same_state = Identity::of(*after) == Identity::of(*before);
+    const bool same_state = FileVersion::of(*after) == FileVersion::of(*before);
     // The first change in a long time may have come while the file was being opened.
     if (!recent && same_state) return opened;
     if (recent && opened) {
@@ -138,7 +138,7 @@ class BorrowedFile final : public ByteSource {
     const auto status = files_.status(fd_);
     return status ? std::min(size_, stored_bytes(*status)) : size_;
   }
-  FileOffset place() const override { return begin_; }
+  FileOffset base_offset() const override { return begin_; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the file ends too early");
     const auto got = files_.pread(fd_, into, FileOffset{begin_.value + at.value});

@@ -6,9 +6,9 @@
 
 #include "codec/format/chunk_header.h"
 #include "frame/cframe/cframe.h"
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/index_encoder.h"
-#include "frame/repair/chunk_search.h"
+#include "frame/repair/chunk_carver.h"
 
 namespace cframefs::frame {
 
@@ -20,13 +20,13 @@ using codec::Failure;
 using Bytes = std::vector<std::uint8_t>;
 
 /// The bytes of `body`, but others at its beginning, and more behind byte `end`.
-class SplicedSource final : public ByteSource {
+class ConcatSource final : public ByteSource {
  public:
-  SplicedSource(Bytes head, std::shared_ptr<const ByteSource> body, std::uint64_t end, Bytes tail)
+  ConcatSource(Bytes head, std::shared_ptr<const ByteSource> body, std::uint64_t end, Bytes tail)
       : head_(std::move(head)), body_(std::move(body)), end_(end), tail_(std::move(tail)) {}
 
   std::uint64_t size() const override { return end_ + tail_.size(); }
-  FileOffset place() const override { return body_->place(); }
+  FileOffset base_offset() const override { return body_->base_offset(); }
   std::uint64_t zeros(FileOffset at) const override {
     return at.value >= head_.size() && at.value < end_ ? std::min(body_->zeros(at), end_ - at.value) : 0;
   }
@@ -126,14 +126,14 @@ class Salvager {
                                                               std::uint64_t end, Bytes tail) {
     const Bytes trailer = trailer_image({});
     tail.insert(tail.end(), trailer.begin(), trailer.end());
-    HeaderSwitch fields;
+    HeaderUpdate fields;
     fields.frame_length = end + tail.size();
     fields.nbytes = restored.nbytes;
     fields.cbytes = index_at - head_.size();
     fields.chunksize = restored.chunksize;
     Bytes head = head_;
-    put_switch(fields, head);
-    return open_cframe(std::make_shared<const SplicedSource>(std::move(head), source_, end, std::move(tail)), cache_);
+    encode_update(fields, head);
+    return open_cframe(std::make_shared<const ConcatSource>(std::move(head), source_, end, std::move(tail)), cache_);
   }
 
   Result<Salvage> by_search() {

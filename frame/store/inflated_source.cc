@@ -29,7 +29,7 @@ constexpr int kRawDeflate = -15;  // no header, a window of 32 KiB
 
 }  // namespace
 
-bool InflateMemory::take_room(std::size_t bytes) {
+bool InflateMemory::try_reserve(std::size_t bytes) {
   std::size_t room = room_.load(std::memory_order_relaxed);
   while (room >= bytes) {
     if (room_.compare_exchange_weak(room, room - bytes, std::memory_order_relaxed)) return true;
@@ -191,7 +191,7 @@ Result<InflateMemory::Piece> InflatedSource::find_piece(std::uint64_t piece) con
 }
 
 Result<InflateMemory::Piece> InflatedSource::inflate_piece(std::uint64_t piece) const {
-  go_near(piece);
+  seek_checkpoint(piece);
   if (!cursor_) cursor_ = Inflater::at_begin();
   if (!cursor_) return codec::io_error(ENOMEM, "inflate");
   auto plain = std::make_shared<std::vector<std::uint8_t>>();
@@ -216,7 +216,7 @@ Result<InflateMemory::Piece> InflatedSource::inflate_piece(std::uint64_t piece) 
 }
 
 /// Leaves the cursor at the nearest place before `piece` that is known.
-void InflatedSource::go_near(std::uint64_t piece) const {
+void InflatedSource::seek_checkpoint(std::uint64_t piece) const {
   if (cursor_ && cursor_piece_ > piece) cursor_.reset();
   if (!cursor_) cursor_piece_ = 0;
   auto point = points_.upper_bound(piece);
@@ -255,16 +255,16 @@ Result<void> InflatedSource::pass_frontier(ByteView plain) const {
     }
   }
   checksum_ = checksum;
-  if (++frontier_ < piece_count()) leave_point();
+  if (++frontier_ < piece_count()) add_checkpoint();
   return {};
 }
 
-void InflatedSource::leave_point() const {
+void InflatedSource::add_checkpoint() const {
   if (frontier_ % spacing_ != 0) return;
-  if (points_.size() == kMostPoints) thin_points();
-  while (!memory_->take_room(kPointBytes)) {
+  if (points_.size() == kMostPoints) drop_every_second();
+  while (!memory_->try_reserve(kPointBytes)) {
     if (points_.empty()) return;
-    thin_points();
+    drop_every_second();
   }
   auto copy = frontier_ % spacing_ == 0 ? cursor_->copy() : nullptr;
   if (copy) {
@@ -275,7 +275,7 @@ void InflatedSource::leave_point() const {
 }
 
 /// Makes the distances twice as long.
-void InflatedSource::thin_points() const {
+void InflatedSource::drop_every_second() const {
   spacing_ *= 2;
   const std::size_t gone =
       std::erase_if(points_, [spacing = spacing_](const auto& point) { return point.first % spacing != 0; });

@@ -26,7 +26,7 @@
 
 #include "codec/base/mutex.h"
 #include "codec/base/turns.h"
-#include "frame/base/recent_map.h"
+#include "frame/base/lru_cache.h"
 #include "frame/io/byte_source.h"
 
 namespace cframefs::frame {
@@ -46,7 +46,7 @@ class InflateMemory {
     pieces_.insert({stream, number}, piece, piece->size());
   }
   /// Room for a restart point, to be given back.
-  bool take_room(std::size_t bytes);
+  bool try_reserve(std::size_t bytes);
   void give_room(std::size_t bytes) { room_.fetch_add(bytes, std::memory_order_relaxed); }
   /// Of long walks: as many at once as there are processors, so that they leave time for everything else.
   codec::Turns& walks() { return walks_; }
@@ -59,7 +59,7 @@ class InflateMemory {
 
   std::atomic<std::size_t> room_;
   std::atomic<std::uint64_t> next_stream_{0};
-  RecentMap<Key, Piece, Hash> pieces_;
+  LruCache<Key, Piece, Hash> pieces_;
   codec::Turns walks_{std::max(1U, std::thread::hardware_concurrency())};
 };
 
@@ -97,11 +97,11 @@ class InflatedSource final : public ByteSource {
   std::size_t piece_size(std::uint64_t piece) const;
   Result<InflateMemory::Piece> find_piece(std::uint64_t piece) const;
   Result<InflateMemory::Piece> inflate_piece(std::uint64_t piece) const REQUIRES(mutex_);
-  void go_near(std::uint64_t piece) const REQUIRES(mutex_);
+  void seek_checkpoint(std::uint64_t piece) const REQUIRES(mutex_);
   Result<void> step(ByteSpan out) const REQUIRES(mutex_);
   Result<void> pass_frontier(ByteView plain) const REQUIRES(mutex_);
-  void leave_point() const REQUIRES(mutex_);
-  void thin_points() const REQUIRES(mutex_);
+  void add_checkpoint() const REQUIRES(mutex_);
+  void drop_every_second() const REQUIRES(mutex_);
 
   const std::shared_ptr<const ByteSource> source_;
   const Stream stream_;

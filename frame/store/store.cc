@@ -116,14 +116,14 @@ Result<std::shared_ptr<const Store>> Store::open_zip(std::shared_ptr<const ByteS
   }
   auto frame = store->open_member(**embed);
   if (!frame) return Failure(frame.error());
-  if (auto taken = store->take_embed(std::move(*frame), budget); !taken) return Failure(taken.error());
+  if (auto taken = store->parse_embed(std::move(*frame), budget); !taken) return Failure(taken.error());
   return std::shared_ptr<const Store>(std::move(store));
 }
 
 Result<std::shared_ptr<const Store>> Store::open_embed(std::shared_ptr<const ByteSource> source) {
   auto store = std::make_shared<Store>();
   ParseBudget budget = ParseBudget::unasked(source->stored());
-  if (auto taken = store->take_embed(std::move(source), budget); !taken) return Failure(taken.error());
+  if (auto taken = store->parse_embed(std::move(source), budget); !taken) return Failure(taken.error());
   return std::shared_ptr<const Store>(std::move(store));
 }
 
@@ -135,7 +135,7 @@ struct Store::Entry {
   std::uint32_t number = 0;
 };
 
-Result<void> Store::take_embed(std::shared_ptr<const ByteSource> source, ParseBudget& budget) {
+Result<void> Store::parse_embed(std::shared_ptr<const ByteSource> source, ParseBudget& budget) {
   auto opened = open_cframe(std::move(source), std::make_shared<IndexCache>());
   if (!opened) return Failure(opened.error());
   embed_ = std::move(*opened);

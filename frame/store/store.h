@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "frame/base/recent_map.h"
+#include "frame/base/lru_cache.h"
 #include "frame/container/chunk_reader.h"
 #include "frame/container/container.h"
 #include "frame/store/inflated_source.h"
@@ -65,7 +65,7 @@ class Store : public std::enable_shared_from_this<Store> {
   friend class EmbeddedSource;
   struct Entry;
 
-  Result<void> take_embed(std::shared_ptr<const ByteSource> source, ParseBudget& budget);
+  Result<void> parse_embed(std::shared_ptr<const ByteSource> source, ParseBudget& budget);
   Result<std::vector<Entry>> read_entries(ByteView map, ParseBudget& budget) const;
   Result<void> add_entry(const Entry& entry, ParseBudget& budget);
   Result<bool> is_array(const Entry& entry, ParseBudget& budget) const;
@@ -83,7 +83,7 @@ class Store : public std::enable_shared_from_this<Store> {
   StoreIndex index_;
 
   // Deflated members that were opened last, by their place.
-  mutable RecentMap<std::uint64_t, std::shared_ptr<const ByteSource>> members_{kKeptMembers};
+  mutable LruCache<std::uint64_t, std::shared_ptr<const ByteSource>> members_{kKeptMembers};
 
   // The block of the embed frame that was decoded last, by its place in the plain bytes, and its chunk.
   mutable std::mutex block_mutex_;

@@ -47,7 +47,7 @@ bool is_missing(const Error& error) {
 }
 
 bool is_unchanged(const struct stat& before, const struct stat& now) {
-  return Identity::of(before) == Identity::of(now);
+  return FileVersion::of(before) == FileVersion::of(now);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ struct StoreFiles::Candidate {
   Key key() const { return {static_cast<std::uint64_t>(holder.st_dev), static_cast<std::uint64_t>(holder.st_ino)}; }
   /// Their rights are told, too.
   template <class Remembered>
-  bool is_still(const Remembered& remembered) const {
+  bool still_matches(const Remembered& remembered) const {
     return is_unchanged(remembered.holder, holder) && is_unchanged(remembered.status, status);
   }
 };
@@ -155,9 +155,9 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std
   if (!candidate) return nullptr;
   const Key key = candidate->key();
   const auto kept = known_.find(key);
-  if (kept && candidate->is_still(**kept)) return *kept;
+  if (kept && candidate->still_matches(**kept)) return *kept;
   auto verdict = verdicts_.find(key);
-  if (verdict && !candidate->is_still(*verdict)) verdict.reset();
+  if (verdict && !candidate->still_matches(*verdict)) verdict.reset();
   if (verdict && !verdict->is_store) return nullptr;
   if (verdict && look == Look::glance) {
     auto glanced = std::make_shared<Known>();
@@ -323,12 +323,12 @@ Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
   return step;
 }
 
-void StoreFiles::read_soon(int fd, FileOffset at, std::uint64_t length) {
+void StoreFiles::prefetch(int fd, FileOffset at, std::uint64_t length) {
   const auto known = opened(fd);
   if (known && known->leaf) {
-    known->leaf->read_soon(at, length);
+    known->leaf->prefetch(at, length);
   } else {
-    base_.read_soon(fd, at, length);
+    base_.prefetch(fd, at, length);
   }
 }
 

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "codec/base/mutex.h"
-#include "frame/base/recent_map.h"
+#include "frame/base/lru_cache.h"
 #include "frame/io/byte_source.h"
 #include "frame/io/file_ops.h"
 #include "frame/store/store.h"
@@ -53,7 +53,7 @@ class StoreFiles final : public FileOps {
   Result<std::string> read_link(int fd) override;
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
   void note_access(int fd) override { base_.note_access(fd); }
-  void read_soon(int fd, FileOffset at, std::uint64_t length) override;
+  void prefetch(int fd, FileOffset at, std::uint64_t length) override;
   bool is_on_disk(int fd) const override;
   Result<void> check_rights(int fd, int rights) override { return base_.check_rights(fd, rights); }
   Result<std::vector<std::string>> list_attributes(int fd) override;
@@ -67,7 +67,7 @@ class StoreFiles final : public FileOps {
   }
   Result<void> flush(int fd) override { return base_.flush(fd); }
   Result<void> sync(int fd, bool data_only) override { return base_.sync(fd, data_only); }
-  void write_out_soon(int fd, FileOffset at, std::uint64_t length) override { base_.write_out_soon(fd, at, length); }
+  void start_writeback(int fd, FileOffset at, std::uint64_t length) override { base_.start_writeback(fd, at, length); }
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                          unsigned flags) override;
   Result<void> remove_at(int dir, const std::string& path, bool folder) override;
@@ -161,9 +161,9 @@ class StoreFiles final : public FileOps {
   static constexpr std::size_t kMostVerdicts = 16384;
   static constexpr std::size_t kMostKnown = 128;
   static constexpr std::size_t kMostContent = std::size_t{24} << 20;
-  RecentMap<Key, Verdict, KeyHash> verdicts_{kMostVerdicts};
-  RecentMap<Key, std::shared_ptr<const Known>, KeyHash> known_{kMostKnown};
-  mutable RecentMap<Key, std::shared_ptr<const Store>, KeyHash> contents_{kMostContent};
+  LruCache<Key, Verdict, KeyHash> verdicts_{kMostVerdicts};
+  LruCache<Key, std::shared_ptr<const Known>, KeyHash> known_{kMostKnown};
+  mutable LruCache<Key, std::shared_ptr<const Store>, KeyHash> contents_{kMostContent};
 };
 
 }  // namespace cframefs::frame

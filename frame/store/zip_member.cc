@@ -22,10 +22,10 @@ class RangeSource final : public ByteSource {
     if (at.value > size_ || into.size() > size_ - at.value) return codec::corrupt("the member ends before these bytes");
     return whole_->read(FileOffset{begin_.value + at.value}, into);
   }
-  void read_soon(FileOffset at, std::uint64_t length) const override {
-    if (at.value < size_) whole_->read_soon(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+  void prefetch(FileOffset at, std::uint64_t length) const override {
+    if (at.value < size_) whole_->prefetch(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
-  FileOffset place() const override { return FileOffset{whole_->place().value + begin_.value}; }
+  FileOffset base_offset() const override { return FileOffset{whole_->base_offset().value + begin_.value}; }
   std::string label() const override { return whole_->label(); }
 
  private:

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "frame/cframe/stored_entries.h"
-#include "frame/write/live_copy.h"
+#include "frame/write/compaction.h"
 
 namespace cframefs::frame {
 

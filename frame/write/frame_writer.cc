@@ -11,13 +11,13 @@
 #include "frame/cframe/cframe.h"
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/advisory_lock.h"
-#include "frame/io/patched_source.h"
+#include "frame/io/buffered_appender.h"
+#include "frame/io/overlay_source.h"
 #include "frame/io/replacement_file.h"
-#include "frame/io/tail_writer.h"
 #include "frame/open/open.h"
+#include "frame/write/compaction.h"
 #include "frame/write/dead_space.h"
 #include "frame/write/frame_writer-inl.h"
-#include "frame/write/live_copy.h"
 
 namespace cframefs::frame {
 
@@ -201,7 +201,7 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool anew, const 
     }
     // A new file would take the frame away from others that have it open for writing.
     may_compact_ = held->is_exclusive();
-    auto done = anew || needs_new_file() ? make_new_file() : append_or_compact();
+    auto done = anew || needs_new_file() ? rewrite_file() : append_or_compact();
     if (!done && done.error().sys == ENOSPC && can_be_emptied() && may_compact_) done = empty_in_place();
     if (!done) return done;
     // Another program may have put a new file in place after the look: what was switched to is lost then.
@@ -290,7 +290,7 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
 /// ready to be written afterwards.
 Result<void> FrameWriter::write_behind(Next& next) {
   const std::uint64_t section = header_.size();
-  TailWriter out(files_, file_->fd(), FileOffset{parameters().frame_length});
+  BufferedAppender out(files_, file_->fd(), FileOffset{parameters().frame_length});
   for (const auto& [number, encoded] : pending_.chunks()) {
     const bool stored = encoded.special == SpecialValue::none;
     next.entries.emplace_back(
@@ -303,8 +303,9 @@ Result<void> FrameWriter::write_behind(Next& next) {
 }
 
 /// Index and trailer, and the header that goes with them.
-Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, TailWriter& out) const {
-  HeaderSwitch fields;
+Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index,
+                                       BufferedAppender& out) const {
+  HeaderUpdate fields;
   fields.nbytes = pending_.nbytes();
   fields.cbytes = fields.nbytes > 0 ? cbytes : 0;
   fields.chunksize = pending_.chunksize();
@@ -321,7 +322,7 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEn
   }
   if (auto put = out.append(*trailer); !put) return put;
   fields.frame_length = out.position();
-  put_switch(fields, next.header);
+  encode_update(fields, next.header);
   return out.flush();
 }
 
@@ -334,7 +335,7 @@ Result<void> FrameWriter::open_next(Next& next) const {
     next.container = std::dynamic_pointer_cast<const FrameContainer>(*opened);
     return {};
   }
-  auto source = std::make_shared<const PatchedSource>(next.header, file_source(files_, next.file, {}, length));
+  auto source = std::make_shared<const OverlaySource>(next.header, file_source(files_, next.file, {}, length));
   auto opened = open_cframe(std::move(source), cache_);
   if (!opened) return Failure(opened.error());
   next.container = std::move(*opened);
@@ -364,13 +365,13 @@ Result<void> FrameWriter::append_and_switch() {
     }
   }
   if (auto same = check_unchanged(); !same) return same;
-  if (auto switched = switch_to(next); !switched) return switched;
+  if (auto switched = publish_header(next); !switched) return switched;
   adopt(std::move(next));
   return {};
 }
 
 /// Step 5 of commit-protocol.md section 2: one write, inside one sector.
-Result<void> FrameWriter::switch_to(const Next& next) {
+Result<void> FrameWriter::publish_header(const Next& next) {
   const std::size_t end = switch_end(header_, next.header);
   const ByteView fields = ByteView(next.header).first(end).subspan(kSwitchBegin);
   auto written = files_.pwrite(file_->fd(), fields, FileOffset{kSwitchBegin});
@@ -386,7 +387,7 @@ Result<void> FrameWriter::switch_to(const Next& next) {
   return written;
 }
 
-Result<void> FrameWriter::make_new_file() {
+Result<void> FrameWriter::rewrite_file() {
   const bool durable = ever_synced_;
   auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
   if (!replacement) return Failure(replacement.error());
@@ -394,7 +395,7 @@ Result<void> FrameWriter::make_new_file() {
   next.file = replacement->file();
   next.header = next_header();
   const std::uint64_t section = next.header.size();
-  TailWriter out(files_, replacement->fd(), FileOffset{section});
+  BufferedAppender out(files_, replacement->fd(), FileOffset{section});
   IndexEncoder index;
   const SparseChunks::Undo undo(sparse_.get());
   if (folder_) {
@@ -435,7 +436,7 @@ Result<void> FrameWriter::make_new_file() {
   unsynced_ = false;
   auto synced = sync_folder_of(files_, entry_dir(), entry_name());
   if (!synced) failed_ = true;
-  if (synced && sparse_) sparse_->remove_dead();
+  if (synced && sparse_) sparse_->delete_obsolete();
   return synced;
 }
 

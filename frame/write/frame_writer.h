@@ -27,7 +27,7 @@
 
 #include "codec/chunk_encoder.h"
 #include "frame/cframe/frame_container.h"
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/index_cache.h"
 #include "frame/cframe/index_encoder.h"
 #include "frame/write/pending_changes.h"
@@ -36,7 +36,7 @@
 namespace cframefs::frame {
 
 class AdvisoryLock;
-class TailWriter;
+class BufferedAppender;
 
 enum class Durability : std::uint8_t {
   ordered,  // after a crash: the state before or the state after, whole
@@ -50,7 +50,7 @@ struct WriterOptions {
   /// Chunks will be stored: a frame whose codec or filters cannot be encoded with, or lose bits, is refused.
   bool stores_chunks = true;
   /// How long to wait for a lock that somebody else holds.
-  std::chrono::milliseconds lock_patience{5000};
+  std::chrono::milliseconds lock_timeout{5000};
   /// No other program may have the frame open for writing, or hold a lock on it: for what makes a new file of it.
   bool alone = false;
   /// Until stop_staying_open() it holds a lock that keeps writers out that want to be alone.
@@ -191,13 +191,13 @@ class FrameWriter {
 
   Result<void> encode_index(Next& next, IndexEncoder& index) const;
   Result<void> write_behind(Next& next);
-  Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, TailWriter& out) const;
+  Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, BufferedAppender& out) const;
   Result<void> open_next(Next& next) const;
   Result<void> append_or_compact();
   Result<void> empty_in_place();
   Result<void> append_and_switch();
-  Result<void> switch_to(const Next& next);
-  Result<void> make_new_file();
+  Result<void> publish_header(const Next& next);
+  Result<void> rewrite_file();
   void adopt(Next next);
   Result<void> sync_all();
 

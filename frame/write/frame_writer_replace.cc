@@ -12,7 +12,7 @@ using codec::Failure;
 using codec::stale;
 
 void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_frame) {
-  options_.lock_patience = patience;
+  options_.lock_timeout = patience;
   past_frame_lock_ = past_frame;
 }
 
@@ -23,7 +23,7 @@ Result<AdvisoryLock> FrameWriter::lock() {
     target.guard = guard_path(path_);
   }
   return AdvisoryLock::acquire(files_, target,
-                               {options_.lock_patience, options_.alone, past_frame_lock_, options_.stays_open});
+                               {options_.lock_timeout, options_.alone, past_frame_lock_, options_.stays_open});
 }
 
 Result<void> FrameWriter::check_header() const {

@@ -12,7 +12,7 @@
 #include <linux/falloc.h>
 
 #include "frame/cframe/cframe.h"
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/io/advisory_lock.h"
 #include "frame/write/dead_space.h"
 #include "frame/write/frame_writer-inl.h"
@@ -50,7 +50,7 @@ Result<void> FrameWriter::append_or_compact() {
   const std::uint64_t dead = std::min(dead_bytes(), length);
   const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
   if (!may_compact_ || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
-  auto done = make_new_file();
+  auto done = rewrite_file();
   if (done) compact_from_ = 0;
   if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
   // A full disk, a damaged chunk, a folder that must not be written to: not at every commit, but again.
@@ -95,11 +95,11 @@ Result<void> FrameWriter::empty_in_place() {
   next.header = next_header();
   const auto trailer = next_trailer();
   if (!trailer) return codec::Failure(trailer.error());
-  HeaderSwitch fields;
+  HeaderUpdate fields;
   fields.chunksize = pending_.chunksize();
   fields.has_vlmetalayers = next_has_vlmetalayers();
   fields.frame_length = next.header.size() + trailer->size();
-  put_switch(fields, next.header);
+  encode_update(fields, next.header);
   std::vector<std::uint8_t> image = next.header;
   codec::append(image, *trailer);
   if (image.size() > kSector || image.size() > parameters().frame_length) {
@@ -112,7 +112,7 @@ Result<void> FrameWriter::empty_in_place() {
   next.container = std::move(*opened);
   on_overwrite_();
   if (auto written = files_.pwrite(file_->fd(), image, FileOffset{0}); !written) {
-    // As in switch_to(): a part of it may be there.
+    // As in publish_header(): a part of it may be there.
     auto restored = files_.pwrite(file_->fd(), *old, FileOffset{0});
     if (restored) restored = files_.sync(file_->fd(), true);
     if (!restored) failed_ = true;

@@ -6,7 +6,7 @@
 
 #include "frame/cframe/frame_layout.h"
 #include "frame/cframe/trailer.h"
-#include "frame/write/live_copy.h"
+#include "frame/write/compaction.h"
 
 namespace cframefs::frame {
 namespace {
@@ -92,7 +92,7 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   for (const MetalayerLength& layer : vlmetalayers)
     lengths.push_back(layer.length);
   if (auto fits = check_metalayer_room(lengths); !fits) return fits;
-  HeaderSwitch fields;
+  HeaderUpdate fields;
   fields.nbytes = nbytes_;
   fields.cbytes = out_.position() - header_.size();
   fields.chunksize = chunksize_;
@@ -103,7 +103,7 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   if (auto put = put_trailer(vlmetalayers, content); !put) return put;
   fields.frame_length = out_.position();
   if (auto flushed = out_.flush(); !flushed) return flushed;
-  put_switch(fields, header_);
+  encode_update(fields, header_);
   return files_.pwrite(fd_, header_, FileOffset{0});
 }
 

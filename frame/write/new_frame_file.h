@@ -13,10 +13,10 @@
 
 #include "codec/chunk_encoder.h"
 #include "frame/cframe/frame_container.h"
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/index_encoder.h"
+#include "frame/io/buffered_appender.h"
 #include "frame/io/file_ops.h"
-#include "frame/io/tail_writer.h"
 
 namespace cframefs::frame {
 
@@ -58,7 +58,7 @@ class NewFrameFile {
   const int fd_;
   const std::int32_t chunksize_;
   std::vector<std::uint8_t> header_;
-  TailWriter out_;
+  BufferedAppender out_;
   IndexEncoder index_;
   std::int64_t last_entry_ = 0;
   std::uint64_t nbytes_ = 0;

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/index_encoder.h"
 
 namespace cframefs::frame {

@@ -11,7 +11,7 @@
 #include "frame/cframe/sparse_frame.h"
 #include "frame/cframe/stored_entries.h"
 #include "frame/io/replacement_file.h"
-#include "frame/write/live_copy.h"
+#include "frame/write/compaction.h"
 
 namespace cframefs::frame {
 
@@ -122,19 +122,19 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
 }
 
 /// The file of a chunk that the state to come does without.
-Result<void> SparseChunks::kill(std::int64_t entry) {
+Result<void> SparseChunks::obsolete(std::int64_t entry) {
   const auto name = chunk_file_name(entry);
   if (!name) return Failure(name.error());
   const auto status = files_.status_at(folder_, *name);
   if (!status) return {};  // a file that is missing takes nothing
   killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
-  killed_.push_back({entry, states_->first_of(entry), state_ - 1, Identity::of(*status)});
+  obsolete_.push_back({entry, states_->first_of(entry), state_ - 1, FileVersion::of(*status)});
   return {};
 }
 
 Result<void> SparseChunks::kill_replaced(const FrameContainer& committed, const PendingChanges& pending) {
   for (const ChunkIntervals::Run& run : pending.killed(committed.chunk_count())) {
-    const auto take = [this](std::int64_t, std::int64_t entry) { return kill(entry); };
+    const auto take = [this](std::int64_t, std::int64_t entry) { return obsolete(entry); };
     if (auto done = for_each_stored(committed, run.begin, run.end, take); !done) return done;
   }
   return {};
@@ -145,7 +145,7 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
                                           SparseStates::Number state) {
   sync_failed_ = false;
   state_ = state;
-  killed_.clear();  // of a commit that failed: they may be needed
+  obsolete_.clear();  // of a commit that failed: they may be needed
   killed_bytes_ = 0;
   if (next_ + static_cast<std::int64_t>(pending.chunks().size()) > kLastNumber) looked_ = false;
   if (auto looked = look_around(committed); !looked) return Failure(looked.error());
@@ -199,9 +199,9 @@ void SparseChunks::keep() {
   surplus_ = next_surplus_;
 }
 
-void SparseChunks::remove_dead() {
-  states_->add_dead(std::exchange(killed_, {}));
-  states_->remove_dead();
+void SparseChunks::delete_obsolete() {
+  states_->add_dead(std::exchange(obsolete_, {}));
+  states_->delete_obsolete();
 }
 
 /// What cannot be removed is never referred to again.

@@ -45,7 +45,7 @@ class SparseChunks {
   /// The state that the files were written for is the frame's.
   void keep();
   /// It is durable: removes what it, and states before it, do without, if no other state that is read names it.
-  void remove_dead();
+  void delete_obsolete();
   /// Removes all chunk files that neither the committed state nor one that is read refers to: those that a crash left.
   Result<void> remove_unreferenced(const FrameContainer& committed);
 
@@ -70,7 +70,7 @@ class SparseChunks {
   std::int64_t free_number();
   std::int64_t highest_number() const;
   Result<void> write_file(std::int64_t number, ByteView bytes);
-  Result<void> kill(std::int64_t entry);
+  Result<void> obsolete(std::int64_t entry);
   Result<void> kill_replaced(const FrameContainer& committed, const PendingChanges& pending);
   Result<std::uint64_t> with_room_for_numbers(const FrameContainer& committed, const PendingChanges& pending,
                                               std::uint64_t sum, std::int64_t highest) const;
@@ -88,10 +88,10 @@ class SparseChunks {
   std::int64_t next_ = 0;         // lower ones are not given out
   std::uint64_t surplus_ = 0;     // by which the committed state's sum was given as too high
 
-  // For the state to come, until keep(); then of the state that is there, until remove_dead().
+  // For the state to come, until keep(); then of the state that is there, until delete_obsolete().
   SparseStates::Number state_ = 0;
   std::vector<std::int64_t> written_;
-  std::vector<SparseStates::DeadFile> killed_;
+  std::vector<SparseStates::DeadFile> obsolete_;
   std::uint64_t killed_bytes_ = 0;
   std::uint64_t next_surplus_ = 0;
   bool sync_failed_ = false;

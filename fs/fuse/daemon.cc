@@ -74,7 +74,7 @@ codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
 
 /// The mount must not look into itself: its mount point must neither lie beneath the source nor, unless the source is
 /// a folder that stays open underneath, be the source. `mountpoint`: resolved.
-codec::Result<void> check_apart(const SourceTree& tree, const std::string& source, const std::string& mountpoint) {
+codec::Result<void> check_no_overlap(const SourceTree& tree, const std::string& source, const std::string& mountpoint) {
   auto real_source = real_path(source);
   if (!real_source) return codec::Failure(real_source.error());
   const std::string prefix = *real_source == "/" ? "/" : *real_source + "/";
@@ -130,7 +130,7 @@ class ReadyPipe {
     if (pipe2(ends_, O_CLOEXEC) != 0) return codec::io_error(errno, "pipe");
     return {};
   }
-  void tell_ready() {
+  void notify_parent() {
     const char ready = 1;
     static_cast<void>(::write(ends_[1], &ready, 1));
   }
@@ -152,7 +152,7 @@ class ReadyPipe {
 
 /// A program may be started with its standard streams closed. What is opened next would take their numbers, and be lost
 /// when the daemon leaves the terminal.
-void fill_standard_streams() {
+void reserve_stdio_fds() {
   int fd = 0;
   do {
     fd = ::open("/dev/null", O_RDWR);
@@ -174,7 +174,7 @@ void detach_from_terminal() {
 /// one block of 16 MiB that was a third of what the mount may use beyond its cache. And it keeps some MiB of what it
 /// has cut up in each of its heaps, of which there are eight for each processor unless it is told otherwise: with as
 /// many threads that encode, commit and serve, that was as much again as the mount may use at all.
-void give_large_blocks_back() {
+void tune_malloc() {
   constexpr int kLarge = 4 << 20;
   constexpr int kHeaps = 4;
   mallopt(M_ARENA_MAX, kHeaps);
@@ -217,11 +217,11 @@ void ignore_signals() {
 }  // namespace
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
-  fill_standard_streams();
+  reserve_stdio_fds();
   ignore_signals();
   // The umask of the program that creates something counts, which the kernel tells, not that of the daemon.
   umask(0);
-  give_large_blocks_back();
+  tune_malloc();
   raise_descriptor_limit();
   const bool foreground = options.foreground || options.debug;
   log_to(LogTarget::standard_error, options.debug);
@@ -234,12 +234,12 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   // it would wait for an answer from ourselves.
   auto mountpoint = real_path(options.mountpoint);
   if (!mountpoint) return codec::Failure(mountpoint.error());
-  if (auto checked = check_apart(filesystem.tree(), options.source, *mountpoint); !checked) return checked;
+  if (auto checked = check_no_overlap(filesystem.tree(), options.source, *mountpoint); !checked) return checked;
   MountGuard guard;
   if (auto started = guard.start(*mountpoint); !started) log_warning(codec::describe(started.error()));
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
-  FuseAdapter adapter(filesystem, [&ready] { ready.tell_ready(); });
+  FuseAdapter adapter(filesystem, [&ready] { ready.notify_parent(); });
   if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.debug);
       !mounted)
     return mounted;

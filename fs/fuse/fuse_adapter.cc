@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "fs/fuse/fuse_requests.h"
-#include "fs/fuse/fuse_stop.h"
 #include "fs/fuse/service_loop.h"
+#include "fs/fuse/shutdown_handler.h"
 #include "fs/util/log.h"
 
 namespace cframefs::fs {
@@ -64,8 +64,8 @@ void on_init(void* userdata, fuse_conn_info* connection) {
 fuse_lowlevel_ops operations() {
   fuse_lowlevel_ops ops{};
   ops.init = on_init;
-  add_reading(ops);
-  add_changing(ops);
+  register_read_ops(ops);
+  register_write_ops(ops);
   return ops;
 }
 
@@ -94,12 +94,12 @@ __attribute__((format(printf, 2, 0))) void keep_message(fuse_log_level /*level*/
 
 /// fusermount3, which mounts for ordinary users, complains to standard error: kept for our one line, too. Nothing else
 /// runs in the process while one of these lives.
-class KeptComplaints {
+class StderrCapture {
  public:
-  KeptComplaints() : kept_(memfd_create("complaints", MFD_CLOEXEC)), real_(dup(STDERR_FILENO)) {
+  StderrCapture() : kept_(memfd_create("complaints", MFD_CLOEXEC)), real_(dup(STDERR_FILENO)) {
     if (kept_ >= 0 && real_ >= 0) dup2(kept_, STDERR_FILENO);
   }
-  ~KeptComplaints() {
+  ~StderrCapture() {
     if (kept_ >= 0 && real_ >= 0) {
       dup2(real_, STDERR_FILENO);
       keep_first_line();
@@ -107,8 +107,8 @@ class KeptComplaints {
     if (kept_ >= 0) close(kept_);
     if (real_ >= 0) close(real_);
   }
-  KeptComplaints(const KeptComplaints&) = delete;
-  KeptComplaints& operator=(const KeptComplaints&) = delete;
+  StderrCapture(const StderrCapture&) = delete;
+  StderrCapture& operator=(const StderrCapture&) = delete;
 
  private:
   void keep_first_line() const {
@@ -159,7 +159,7 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
   if (session_ == nullptr) return mount_failure(mountpoint);
   int mounted = 0;
   {
-    const KeptComplaints complaints;
+    const StderrCapture complaints;
     mounted = fuse_session_mount(session_, mountpoint.c_str());
   }
   if (mounted != 0) return mount_failure(mountpoint);
@@ -169,9 +169,9 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
   // A single thread is asked for to debug.
   ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads,
-                   [this] { filesystem_.route().pool().relieve(); });
-  FuseStop stop(
-      session_, [this] { take_pages(); }, [&loop] { loop.interrupt(); });
+                   [this] { filesystem_.read_path().pool().relieve(); });
+  ShutdownHandler stop(
+      session_, [this] { flush_page_cache(); }, [&loop] { loop.interrupt(); });
   if (auto started = stop.start(); !started) return started;
   auto served = loop.run();
   stop.finish();
@@ -184,7 +184,7 @@ void FuseAdapter::ready(std::uint32_t protocol) {
   ready_();
 }
 
-void FuseAdapter::take_pages() {
+void FuseAdapter::flush_page_cache() {
   const bool writeback = filesystem_.options().writeback;
   refuses_cached_writes_ = writeback;
   for (int sweep = 0; sweep < (writeback ? kSweeps : 1); ++sweep) {
@@ -196,7 +196,7 @@ void FuseAdapter::take_pages() {
     });
     // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
     for (const NodeId node : written)
-      forget_node(node);
+      invalidate_inode(node);
   }
 }
 
@@ -219,26 +219,26 @@ bool FuseAdapter::wait_for_notifications() {
   codec::MutexLock lock(mutex_);
   ended_ = true;
   const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
-  while (telling_ > 0 && std::chrono::steady_clock::now() < end)
-    told_.wait_for(mutex_, std::chrono::milliseconds(100));
-  return telling_ == 0;
+  while (notifications_in_flight_ > 0 && std::chrono::steady_clock::now() < end)
+    notify_done_.wait_for(mutex_, std::chrono::milliseconds(100));
+  return notifications_in_flight_ == 0;
 }
 
 void FuseAdapter::notify(const std::function<void()>& tell) {
   {
     codec::MutexLock lock(mutex_);
     if (ended_) return;
-    ++telling_;
+    ++notifications_in_flight_;
   }
   tell();
   {
     codec::MutexLock lock(mutex_);
-    --telling_;
+    --notifications_in_flight_;
   }
-  told_.notify_all();
+  notify_done_.notify_all();
 }
 
-void FuseAdapter::forget_node(NodeId node) {
+void FuseAdapter::invalidate_inode(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
 }
 
@@ -250,7 +250,7 @@ void FuseAdapter::forget_attributes(NodeId node) {
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
 }
 
-bool FuseAdapter::forget_names() {
+bool FuseAdapter::invalidate_all_entries() {
   // Since Linux 6.16 the kernel takes a message that makes it ask again for every name; libfuse has no call for it.
   constexpr std::int32_t kForgetNames = 8;  // FUSE_NOTIFY_INC_EPOCH
   fuse_out_header message{};
@@ -261,7 +261,7 @@ bool FuseAdapter::forget_names() {
   return told;
 }
 
-void FuseAdapter::forget_name(NodeId parent, const std::string& name) {
+void FuseAdapter::invalidate_entry(NodeId parent, const std::string& name) {
   notify([&] { fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size()); });
 }
 

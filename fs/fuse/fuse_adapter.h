@@ -22,7 +22,7 @@ struct fuse_session;
 
 namespace cframefs::fs {
 
-class FuseAdapter final : public KernelCaches {
+class FuseAdapter final : public KernelInvalidator {
  public:
   /// The most that the kernel asks for in one request. Two threads that decode what they are asked for were measured
   /// to stay busier with these than with larger ones.
@@ -44,11 +44,11 @@ class FuseAdapter final : public KernelCaches {
   /// is to abort the connection.
   void unmount(const std::function<void()>& release_readers = [] {});
 
-  void forget_node(NodeId node) override;
+  void invalidate_inode(NodeId node) override;
   void forget_range(NodeId node, std::uint64_t at, std::uint64_t length) override;
-  void forget_name(NodeId parent, const std::string& name) override;
+  void invalidate_entry(NodeId parent, const std::string& name) override;
   void forget_attributes(NodeId node) override;
-  bool forget_names() override;
+  bool invalidate_all_entries() override;
 
   /// Drops the handles that the kernel has not released. After serve() and the filesystem's stop().
   void drop_handles();
@@ -74,7 +74,7 @@ class FuseAdapter final : public KernelCaches {
 
  private:
   /// Has the kernel hand over what programs have written and it keeps in its pages.
-  void take_pages();
+  void flush_page_cache();
   /// No more of them begin. False if some do not end.
   bool wait_for_notifications();
   /// Calls `tell` unless the session has ended: then its descriptor may be another file already.
@@ -90,9 +90,9 @@ class FuseAdapter final : public KernelCaches {
   OpenHandles<DirectoryHandle> folders_;
   codec::Turns listings_;
   codec::Mutex mutex_;
-  codec::Condition told_;
+  codec::CondVar notify_done_;
   bool ended_ GUARDED_BY(mutex_) = false;
-  unsigned telling_ GUARDED_BY(mutex_) = 0;  // notifications under way
+  unsigned notifications_in_flight_ GUARDED_BY(mutex_) = 0;  // notifications under way
 };
 
 }  // namespace cframefs::fs

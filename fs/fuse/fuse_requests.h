@@ -119,9 +119,9 @@ struct Answered<Handle, kAbandon> {
 template <auto Handle, Abandon kAbandon = Abandon::when_ending>
 constexpr auto answered = &Answered<Handle, kAbandon>::call;
 
-/// Requests that only look: fs/fuse/fuse_reading.cc.
-void add_reading(fuse_lowlevel_ops& ops);
-/// Requests that open files, and those that change something: fs/fuse/fuse_changing.cc.
-void add_changing(fuse_lowlevel_ops& ops);
+/// Requests that only look: fs/fuse/fuse_read_ops.cc.
+void register_read_ops(fuse_lowlevel_ops& ops);
+/// Requests that open files, and those that change something: fs/fuse/fuse_write_ops.cc.
+void register_write_ops(fuse_lowlevel_ops& ops);
 
 }  // namespace cframefs::fs

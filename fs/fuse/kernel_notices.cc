@@ -14,7 +14,7 @@ using Lane = Notifier::Lane;
 
 // How long an answer may wait until the kernel has dropped the pages of an older state of the same file. Pages of reads
 // under way are not waited for, but those of a request that no thread has taken yet, or of a write, are.
-constexpr std::chrono::milliseconds kDropPatience{250};
+constexpr std::chrono::milliseconds kDropTimeout{250};
 
 }  // namespace
 
@@ -23,12 +23,12 @@ void Filesystem::notify(Lane lane, NodeId id, const std::string& what, const Not
 }
 
 void Filesystem::forget_folder(NodeId folder) {
-  notify(Lane::attributes, folder, "", [this, folder] { kernel_->forget_node(folder); });
+  notify(Lane::attributes, folder, "", [this, folder] { kernel_->invalidate_inode(folder); });
 }
 
 void Filesystem::changed(const Watcher::Change& change) {
   if ((change.everything || change.entry) && keeps_names_)
-    notify(Lane::attributes, 0, "", [this] { kernel_->forget_names(); });
+    notify(Lane::attributes, 0, "", [this] { kernel_->invalidate_all_entries(); });
   if (change.everything) return notify(Lane::changes, 0, "", [this] { lost_track(); });
   const auto folder = nodes_.find(change.folder);
   if (folder && folder->kind == EntryKind::sparse_frame) {
@@ -38,7 +38,7 @@ void Filesystem::changed(const Watcher::Change& change) {
   // The folder's own times have changed too; a single-file root is its folder.
   forget_folder(change.folder);
   if (change.name.empty()) return;
-  const EntryPlace place{change.folder, change.name};
+  const DirEntry place{change.folder, change.name};
   bool is_directory = false;
   for (const auto& node : nodes_.at_place(place.folder, place.name)) {
     if (node->kind == EntryKind::directory) {
@@ -67,7 +67,7 @@ void Filesystem::lost_track() {
     if (is_open) {
       drop_pages(node);
     } else {
-      kernel_->forget_node(id);
+      kernel_->invalidate_inode(id);
     }
   }
 }
@@ -82,16 +82,16 @@ void Filesystem::look_into_change(const std::shared_ptr<Node>& node) {
   });
 }
 
-void Filesystem::forget_moved(const EntryPlace& place) {
+void Filesystem::forget_moved(const DirEntry& place) {
   // What the mount itself has renamed the kernel knows; it must not be told, because telling waits for whatever request
   // is changing the folder, which a daemon that is killed meanwhile never ends.
   for (const auto& node : nodes_.at_place(place.folder, place.name)) {
     if (node->kind == EntryKind::directory && !lies_at(*node, place))
-      kernel_->forget_name(place.folder, NameRules::in_mount(place.name));
+      kernel_->invalidate_entry(place.folder, NameMapper::in_mount(place.name));
   }
 }
 
-bool Filesystem::lies_at(Node& node, const EntryPlace& at) {
+bool Filesystem::lies_at(Node& node, const DirEntry& at) {
   // Not between the disk and the table, where a rename of our own is for a moment.
   codec::MutexLock lock(changes_);
   const auto places = nodes_.at_place(at.folder, at.name);
@@ -119,18 +119,18 @@ void Filesystem::drop_around_reads(const std::shared_ptr<Node>& node) {
   const std::uint64_t drops = node->pages.drops();
   const auto gaps = node->reads.gaps();
   if (ReadsUnderWay::is_all(gaps)) {
-    kernel_->forget_node(id);
+    kernel_->invalidate_inode(id);
   } else {
     kernel_->forget_attributes(id);
     for (const auto& gap : gaps)
       kernel_->forget_range(id, gap.begin, gap.end - gap.begin);
-    notify(Lane::rest, id, "", [this, id] { kernel_->forget_node(id); });
+    notify(Lane::rest, id, "", [this, id] { kernel_->invalidate_inode(id); });
   }
   node->pages.dropped(drops);
 }
 
 void Filesystem::wait_for_drop(const Node& node) {
-  static_cast<void>(notifier_.wait(Lane::pages, node.id, kDropPatience));
+  static_cast<void>(notifier_.wait(Lane::pages, node.id, kDropTimeout));
 }
 
 void Filesystem::carry_out(PageCacheState::Drop drop, NodeId id) {
@@ -141,22 +141,22 @@ void Filesystem::carry_out(PageCacheState::Drop drop, NodeId id) {
 void Filesystem::drop_head(const Node& node, const frame::FlatView& view) {
   const auto shared = nodes_.find(node.id);
   if (!shared) return;
-  ++shared->old_heads;
+  ++shared->stale_preambles;
   notify(Lane::ranges, node.id, "head", [this, shared, length = view.head().size()] {
-    const int heads = shared->old_heads;
+    const int heads = shared->stale_preambles;
     kernel_->forget_range(shared->id, 0, length);
-    shared->old_heads -= heads;
+    shared->stale_preambles -= heads;
   });
 }
 
 void Filesystem::note_new_head(const Node& node, WriteBack& writer, bool may_wait) {
   if (!writer.take_new_head()) return;
-  drop_head(node, writer.generation()->view());
-  if (may_wait) static_cast<void>(is_head_dropped(node, kDropPatience));
+  drop_head(node, writer.snapshot()->view());
+  if (may_wait) static_cast<void>(is_head_dropped(node, kDropTimeout));
 }
 
 bool Filesystem::is_head_dropped(const Node& node, std::chrono::milliseconds patience) {
-  return node.old_heads == 0 || notifier_.wait(Lane::ranges, node.id, patience);
+  return node.stale_preambles == 0 || notifier_.wait(Lane::ranges, node.id, patience);
 }
 
 void Filesystem::enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening) {

@@ -53,7 +53,7 @@ class MountGuard {
   int messages_ = -1;  // a socket to the guard
   int life_ = -1;      // the writing end of a pipe; later in the table of the thread alone
   codec::Mutex mutex_;
-  codec::Condition changed_;
+  codec::CondVar changed_;
   bool waits_ GUARDED_BY(mutex_) = false;      // the thread, for the end
   bool has_table_ GUARDED_BY(mutex_) = false;  // it has a table of descriptors of its own
   bool ended_ GUARDED_BY(mutex_) = false;

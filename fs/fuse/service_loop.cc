@@ -100,7 +100,7 @@ struct ServiceLoop::Worker {
 ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve)
     : session_(session),
       relieve_(std::move(relieve)),
-      lone_(std::thread::hardware_concurrency() > 1),
+      busy_poll_(std::thread::hardware_concurrency() > 1),
       roster_(threads, most) {
   for (unsigned i = 0; i < std::max(threads, most); ++i)
     workers_.push_back(std::make_unique<Worker>());
@@ -144,7 +144,7 @@ bool ServiceLoop::start(int who) {
 
 void ServiceLoop::interrupt() {
   wake_all();
-  call_others(-1);
+  kick_others(-1);
 }
 
 void ServiceLoop::work(int who) {
@@ -170,14 +170,14 @@ void ServiceLoop::serve_requests(Worker& worker, int who) {
       be_spare(worker, who);
       continue;
     }
-    if (lone_.stands_aside(who)) {
+    if (busy_poll_.is_parked(who)) {
       stand_aside(who);
       continue;
     }
     bool waited = false;
-    if (lone_.serves_alone(who) && !look(waited) && lone_.paused(who)) wake_all();
+    if (busy_poll_.is_leader(who) && !look(waited) && busy_poll_.paused(who)) wake_all();
     worker.waits = true;
-    if (lone_.stands_aside(who) || fuse_session_exited(session_) != 0) {
+    if (busy_poll_.is_parked(who) || fuse_session_exited(session_) != 0) {
       worker.waits = false;
       continue;
     }
@@ -199,12 +199,12 @@ bool ServiceLoop::take_and_answer(Worker& worker, int who, bool waited) {
   // What a request becomes that was about to be taken when the last program left the mount: an end like any other.
   if (got < 0 && got != -ECONNABORTED) failed_ = -got;
   if (got <= 0) return false;
-  const LoneServer::Time taken_at = LoneServer::Clock::now();
+  const BusyPollPolicy::Time taken_at = BusyPollPolicy::Clock::now();
   roster_.took(who, taken_at);
   if (sleeps_.load()) wake_to_look_after();
-  if (lone_.taken(who, taken_at, waited)) call_others(who);
+  if (busy_poll_.taken(who, taken_at, waited)) kick_others(who);
   fuse_session_process_buf(session_, worker.receiver.request());
-  if (lone_.answered(who, taken_at, LoneServer::Clock::now())) wake_all();
+  if (busy_poll_.answered(who, taken_at, BusyPollPolicy::Clock::now())) wake_all();
   roster_.answered(who);
   return true;
 }
@@ -213,24 +213,24 @@ bool ServiceLoop::look(bool& waited) const {
   pollfd request{fuse_session_fd(session_), POLLIN, 0};
   waited = poll(&request, 1, 0) != 0;
   if (waited) return true;
-  const LoneServer::Time end = LoneServer::Clock::now() + LoneServer::kPause;
+  const BusyPollPolicy::Time end = BusyPollPolicy::Clock::now() + BusyPollPolicy::kSpinTime;
   do {
     // The processor may be wanted by the very program that asks.
     sched_yield();
     if (poll(&request, 1, 0) != 0) return true;
-  } while (LoneServer::Clock::now() < end);
+  } while (BusyPollPolicy::Clock::now() < end);
   return false;
 }
 
 void ServiceLoop::stand_aside(int who) {
   codec::MutexLock lock(mutex_);
-  while (lone_.stands_aside(who) && fuse_session_exited(session_) == 0)
+  while (busy_poll_.is_parked(who) && fuse_session_exited(session_) == 0)
     changed_.wait(mutex_);
 }
 
 void ServiceLoop::be_spare(Worker& worker, int who) {
   worker.receiver.give_back();
-  if (lone_.paused(who)) wake_all();
+  if (busy_poll_.paused(who)) wake_all();
   codec::MutexLock lock(mutex_);
   while (roster_.is_spare(who) && fuse_session_exited(session_) == 0)
     changed_.wait(mutex_);
@@ -250,13 +250,13 @@ void ServiceLoop::look_after() {
         sleeps_ = false;
         quiet = 0;
       }
-      taken_.wait_for(mutex_, ServiceRoster::kOverdue);
+      taken_.wait_for(mutex_, ServiceRoster::kStallLimit);
     }
     const ServiceRoster::Time now = ServiceRoster::Clock::now();
     quiet = roster_.is_busy() ? 0 : quiet + 1;
     const bool examines = now >= next_examination;
     if (examines) next_examination = now + kExamination;
-    bool calls = lone_.ends_overdue(now);
+    bool calls = busy_poll_.ends_overdue(now);
     for (const int who : roster_.look(now)) {
       if (workers_[static_cast<std::size_t>(who)]->thread.joinable()) {
         calls = true;
@@ -281,7 +281,7 @@ void ServiceLoop::wake_to_look_after() {
   taken_.notify_one();
 }
 
-void ServiceLoop::call_others(int who) {
+void ServiceLoop::kick_others(int who) {
   codec::MutexLock lock(mutex_);
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = *workers_[i];

@@ -1,6 +1,6 @@
 // The threads that take requests from the kernel, answer them, and take the next: as libfuse's own loop, but one of
-// them serves alone where that is faster (fs/fuse/lone_server.h), and others take the place of those whose requests
-// take long (fs/fuse/service_roster.h).
+// them serves alone where that is faster (fs/fuse/busy_poll_policy.h), and others take the place of those whose
+// requests take long (fs/fuse/service_roster.h).
 //
 // A further thread looks after them: every 2 ms while requests are answered, and not at all while there is none.
 //
@@ -18,7 +18,7 @@
 
 #include "codec/base/error.h"
 #include "codec/base/mutex.h"
-#include "fs/fuse/lone_server.h"
+#include "fs/fuse/busy_poll_policy.h"
 #include "fs/fuse/service_roster.h"
 
 struct fuse_session;
@@ -57,19 +57,19 @@ class ServiceLoop {
   /// Of the thread that looks after the others.
   void look_after();
   void wake_to_look_after();
-  void call_others(int who);
+  void kick_others(int who);
   void wake_all();
 
   fuse_session* const session_;
   const std::function<void()> relieve_;
-  LoneServer lone_;
+  BusyPollPolicy busy_poll_;
   ServiceRoster roster_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<int> failed_{0};       // errno
   std::atomic<bool> sleeps_{false};  // the thread that looks after the others, until a request is taken
   codec::Mutex mutex_;
-  codec::Condition changed_;  // who serves: for those that stand aside and those that are spare
-  codec::Condition taken_;    // a request was, while the thread that looks after the others sleeps
+  codec::CondVar changed_;  // who serves: for those that stand aside and those that are spare
+  codec::CondVar taken_;    // a request was, while the thread that looks after the others sleeps
 };
 
 }  // namespace cframefs::fs

@@ -33,7 +33,7 @@ bool ServiceRoster::answered(int thread) {
 }
 
 std::vector<int> ServiceRoster::look(Time now) {
-  const Clock::rep oldest = (now - kOverdue).time_since_epoch().count();
+  const Clock::rep oldest = (now - kStallLimit).time_since_epoch().count();
   codec::MutexLock lock(mutex_);
   const bool all_served = serving_ > 0;
   for (Seat& seat : seats_) {

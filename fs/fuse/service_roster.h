@@ -1,15 +1,15 @@
 // Which threads take requests from the kernel, so that no request waits because others take long.
 //
-//            takes a request and is busy for kOverdue             answers, and enough others serve
+//            takes a request and is busy for kStallLimit             answers, and enough others serve
 //   serving ──────────────────────────────────────────▶ overdue ────────────────────────────────▶ spare
 //      ▲                                                    │                                        │
 //      └──────────── answers, and too few serve ────────────┘                                        │
 //      └──────────────────────── called, because another one is overdue ─────────────────────────────┘
 //
-// A fixed number of threads serves. A thread whose request takes longer than kOverdue, because it waits or because it
-// computes, does not count any more: a spare one serves in its place, up to a bound. If all that serve are overdue at
-// once, twice as many are called the next time, up to kMostCalled, so that a crowd of slow requests is taken in a few
-// steps.
+// A fixed number of threads serves. A thread whose request takes longer than kStallLimit, because it waits or because
+// it computes, does not count any more: a spare one serves in its place, up to a bound. If all that serve are overdue
+// at once, twice as many are called the next time, up to kMostCalled, so that a crowd of slow requests is taken in a
+// few steps.
 //
 // Knows neither threads nor FUSE: fs/fuse/service_loop.h does as it says. Thread safety: took() and answered() by the
 // thread itself, all at once; everything else internally synchronised. Ownership: none. Errors: none.
@@ -29,7 +29,7 @@ class ServiceRoster {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  static constexpr std::chrono::milliseconds kOverdue{2};
+  static constexpr std::chrono::milliseconds kStallLimit{2};
   /// So many serve at once at most, if fewer are wanted: each holds memory for a request.
   static constexpr unsigned kMostCalled = 8;
 
@@ -40,8 +40,8 @@ class ServiceRoster {
   void took(int thread, Time now) { seats_[index(thread)].busy_since.store(now.time_since_epoch().count()); }
   bool answered(int thread);
 
-  /// Looks for threads that are overdue; to be called every kOverdue while is_busy(). Returns those that were spare, or
-  /// never were started, and serve from now on.
+  /// Looks for threads that are overdue; to be called every kStallLimit while is_busy(). Returns those that were spare,
+  /// or never were started, and serve from now on.
   std::vector<int> look(Time now);
   /// A thread that look() has named could not be started.
   void not_started(int thread);

@@ -99,9 +99,9 @@ class Notifier {
   void call_one() REQUIRES(mutex_);
 
   codec::Mutex mutex_;
-  codec::Condition called_;                         // an idle thread
-  codec::Condition watches_;                        // the one that watches
-  codec::Condition returned_;                       // a task, for wait()
+  codec::CondVar called_;                           // an idle thread
+  codec::CondVar watches_;                          // the one that watches
+  codec::CondVar returned_;                         // a task, for wait()
   std::map<Key, Queue> queues_ GUARDED_BY(mutex_);  // with something pending or running
   std::deque<Key> ready_ GUARDED_BY(mutex_);        // with something pending and nothing running; what may wait
   std::deque<Key> prompt_ GUARDED_BY(mutex_);       // the same; what never waits

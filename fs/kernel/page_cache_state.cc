@@ -13,14 +13,14 @@ bool PageCacheState::counts(const Look& look) const {
   return !look.during_change && changing_ == 0 && look.changes == changes_;
 }
 
-void PageCacheState::adopt_foreign(const frame::Identity& file) {
+void PageCacheState::adopt_foreign(const frame::FileVersion& file) {
   state_ = file;
   trusted_ = false;
   damaged_ = false;
   pages_ = writers_ > 0 ? Pages::racing : Pages::held;
 }
 
-PageCacheState::Drop PageCacheState::foreign(const frame::Identity& file) {
+PageCacheState::Drop PageCacheState::foreign(const frame::FileVersion& file) {
   adopt_foreign(file);
   return drop();
 }
@@ -77,11 +77,12 @@ PageCacheState::Drop PageCacheState::closed(bool wrote) {
   codec::MutexLock lock(mutex_);
   if (!wrote || --writers_ > 0 || pages_ != Pages::racing) return Drop::nothing;
   // No write is on its way any more: after one more drop every page is right.
-  pages_ = state_ == frame::Identity{} ? Pages::unknown : Pages::held;
+  pages_ = state_ == frame::FileVersion{} ? Pages::unknown : Pages::held;
   return drop();
 }
 
-PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame::Identity& file, std::uint64_t size) {
+PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame::FileVersion& file,
+                                                  std::uint64_t size) {
   codec::MutexLock lock(mutex_);
   const bool resized = told_size_ != size;
   told_size_ = size;
@@ -96,13 +97,13 @@ void PageCacheState::told_size(std::uint64_t size) {
   told_size_ = size;
 }
 
-PageCacheState::Drop PageCacheState::seen_by_read(const Look& look, const frame::Identity& file) {
+PageCacheState::Drop PageCacheState::seen_by_read(const Look& look, const frame::FileVersion& file) {
   codec::MutexLock lock(mutex_);
   if (!counts(look) || pages_ == Pages::unknown || state_ == file) return Drop::nothing;
   return foreign(file);
 }
 
-PageCacheState::Drop PageCacheState::reported(const frame::Identity& file) {
+PageCacheState::Drop PageCacheState::reported(const frame::FileVersion& file) {
   codec::MutexLock lock(mutex_);
   if (state_ == file && last_own_ == file) return Drop::nothing;
   // The kernel may hold attributes even if it holds no pages.
@@ -120,13 +121,13 @@ void PageCacheState::begin_change() {
   ++changing_;
 }
 
-PageCacheState::Drop PageCacheState::end_change(const std::optional<frame::Identity>& before,
-                                                const std::optional<frame::Identity>& after) {
+PageCacheState::Drop PageCacheState::end_change(const std::optional<frame::FileVersion>& before,
+                                                const std::optional<frame::FileVersion>& after) {
   codec::MutexLock lock(mutex_);
   --changing_;
   ++changes_;
   const bool was_right = before && pages_ != Pages::unknown && state_ == *before;
-  last_own_ = after.value_or(frame::Identity{});
+  last_own_ = after.value_or(frame::FileVersion{});
   if (pages_ == Pages::unknown) return Drop::nothing;
   if (was_right && after) {
     state_ = *after;
@@ -138,7 +139,8 @@ PageCacheState::Drop PageCacheState::end_change(const std::optional<frame::Ident
   return drop();
 }
 
-PageCacheState::Drop PageCacheState::committed(const frame::Identity& before, const frame::Identity& after, bool own) {
+PageCacheState::Drop PageCacheState::committed(const frame::FileVersion& before, const frame::FileVersion& after,
+                                               bool own) {
   codec::MutexLock lock(mutex_);
   ++changes_;
   if (!own) {
@@ -164,7 +166,7 @@ PageCacheState::Drop PageCacheState::discarded() {
   return drop();
 }
 
-void PageCacheState::renamed(const frame::Identity& before, const frame::Identity& after) {
+void PageCacheState::renamed(const frame::FileVersion& before, const frame::FileVersion& after) {
   codec::MutexLock lock(mutex_);
   ++changes_;
   if (pages_ == Pages::unknown || state_ != before) return;
@@ -182,7 +184,7 @@ bool PageCacheState::must_drop_after_write(bool unconfirmed) const {
   return pages_ == Pages::racing || unconfirmed_ > (unconfirmed ? 1U : 0U);
 }
 
-bool PageCacheState::is_own(const frame::Identity& file) const {
+bool PageCacheState::is_own(const frame::FileVersion& file) const {
   codec::MutexLock lock(mutex_);
   return last_own_ == file && state_ == file && pages_ != Pages::unknown;
 }

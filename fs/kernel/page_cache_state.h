@@ -39,7 +39,7 @@ class PageCacheState {
   };
 
   struct Opening {
-    frame::Identity file;
+    frame::FileVersion file;
     bool writes = false;
     bool damaged = false;               // reads of this state are known to fail
     bool damage_shares_pages = false;   // a page may hold bytes of a damaged chunk and of a good one
@@ -61,27 +61,27 @@ class PageCacheState {
   Drop closed(bool wrote);
 
   /// stat(2) is about to tell the kernel `size`. A kernel that is told another size than before drops the pages itself.
-  Drop seen_by_stat(const Look& look, const frame::Identity& file, std::uint64_t size);
+  Drop seen_by_stat(const Look& look, const frame::FileVersion& file, std::uint64_t size);
   /// stat(2) tells `size` of a file whose write-back knows the state of the backing file.
   void told_size(std::uint64_t size);
   /// A read has found the backing file in this state.
-  Drop seen_by_read(const Look& look, const frame::Identity& file);
+  Drop seen_by_read(const Look& look, const frame::FileVersion& file);
   /// The watcher reports a change, after which the file is in this state. REQUIRES: no change of the mount's own is
   /// under way.
-  Drop reported(const frame::Identity& file);
+  Drop reported(const frame::FileVersion& file);
   /// The watcher has lost events.
   void lost_track();
 
   /// The mount itself changes the backing file: between the two calls no look counts.
   void begin_change();
   /// `before`, `after`: the states around the change; none: not known.
-  Drop end_change(const std::optional<frame::Identity>& before, const std::optional<frame::Identity>& after);
+  Drop end_change(const std::optional<frame::FileVersion>& before, const std::optional<frame::FileVersion>& after);
   /// A commit has left the state `after`. `own`: the write-back made it; else it follows a change behind the mount.
-  Drop committed(const frame::Identity& before, const frame::Identity& after, bool own);
+  Drop committed(const frame::FileVersion& before, const frame::FileVersion& after, bool own);
   /// Something that programs wrote is given up: pages may hold it.
   Drop discarded();
   /// A rename has left the content alone.
-  void renamed(const frame::Identity& before, const frame::Identity& after);
+  void renamed(const frame::FileVersion& before, const frame::FileVersion& after);
 
   /// A read of the present state has failed.
   void note_damage();
@@ -97,21 +97,21 @@ class PageCacheState {
   /// for the handle that wrote.
   bool must_drop_after_write(bool unconfirmed) const;
   /// Whether the last change by the mount has left this state, to which the pages belong.
-  bool is_own(const frame::Identity& file) const;
+  bool is_own(const frame::FileVersion& file) const;
   Pages pages() const;
 
  private:
   bool counts(const Look& look) const REQUIRES(mutex_);
-  void adopt_foreign(const frame::Identity& file) REQUIRES(mutex_);
-  Drop foreign(const frame::Identity& file) REQUIRES(mutex_);
+  void adopt_foreign(const frame::FileVersion& file) REQUIRES(mutex_);
+  Drop foreign(const frame::FileVersion& file) REQUIRES(mutex_);
   Drop drop() REQUIRES(mutex_);
 
   mutable codec::Mutex mutex_;
   Pages pages_ GUARDED_BY(mutex_) = Pages::unknown;
-  frame::Identity state_ GUARDED_BY(mutex_);     // that the pages belong to; empty: not known
-  frame::Identity last_own_ GUARDED_BY(mutex_);  // that the last change by the mount has left
-  bool trusted_ GUARDED_BY(mutex_) = false;      // no change within the stamp of state_ has been missed
-  bool damaged_ GUARDED_BY(mutex_) = false;      // a read of state_ has failed
+  frame::FileVersion state_ GUARDED_BY(mutex_);     // that the pages belong to; empty: not known
+  frame::FileVersion last_own_ GUARDED_BY(mutex_);  // that the last change by the mount has left
+  bool trusted_ GUARDED_BY(mutex_) = false;         // no change within the stamp of state_ has been missed
+  bool damaged_ GUARDED_BY(mutex_) = false;         // a read of state_ has failed
   std::uint64_t told_size_ GUARDED_BY(mutex_) = 0;
   unsigned writers_ GUARDED_BY(mutex_) = 0;      // handles that can write
   unsigned unconfirmed_ GUARDED_BY(mutex_) = 0;  // handles whose open may be about to drop pages

@@ -10,12 +10,12 @@ namespace cframefs::fs {
 
 namespace intrusive = boost::intrusive;
 
-struct BlockCache::Cell : intrusive::list_base_hook<>,
-                          intrusive::unordered_set_base_hook<>,
-                          intrusive::set_base_hook<> {
+struct BlockCache::CacheBlock : intrusive::list_base_hook<>,
+                                intrusive::unordered_set_base_hook<>,
+                                intrusive::set_base_hook<> {
   enum class State : std::uint8_t { loading, ready, failed, dropped };
 
-  CellKey key;
+  CacheKey key;
   Buffer buffer;
   // Guarded by the shard's mutex.
   std::uint32_t pins = 0;
@@ -41,10 +41,10 @@ constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
 // Cells that have left probation and are remembered, for each shard.
 constexpr std::size_t kGhosts = 4096;
 // So often a cell is glanced at before it is filled: then as much has been spent as filling it would have cost.
-constexpr std::uint8_t kGlances = 3;
+constexpr std::uint8_t kBypassLimit = 3;
 
-std::size_t hash_key(const CellKey& key) {
-  std::uint64_t mixed = key.generation * 0x9e3779b97f4a7c15U;
+std::size_t hash_key(const CacheKey& key) {
+  std::uint64_t mixed = key.snapshot * 0x9e3779b97f4a7c15U;
   mixed ^= (static_cast<std::uint64_t>(key.chunk) + 0x7f4a7c159e3779b9U) * 0xbf58476d1ce4e5b9U;
   mixed ^= (mixed >> 29) + key.cell * 0x94d049bb133111ebU;
   return mixed ^ (mixed >> 32);
@@ -52,29 +52,29 @@ std::size_t hash_key(const CellKey& key) {
 
 }  // namespace
 
-bool BlockCache::Cell::is_large() const {
+bool BlockCache::CacheBlock::is_large() const {
   return buffer.bytes().size() > kLargeCell;
 }
 
 struct BlockCache::Shard {
   struct KeyOf {
-    using type = CellKey;
-    const CellKey& operator()(const Cell& cell) const { return cell.key; }
+    using type = CacheKey;
+    const CacheKey& operator()(const CacheBlock& cell) const { return cell.key; }
   };
   struct Hash {
-    std::size_t operator()(const CellKey& key) const { return hash_key(key) >> 4; }  // the low bits chose the shard
+    std::size_t operator()(const CacheKey& key) const { return hash_key(key) >> 4; }  // the low bits chose the shard
   };
-  using Table = intrusive::unordered_set<Cell, intrusive::key_of_value<KeyOf>, intrusive::hash<Hash>,
+  using Table = intrusive::unordered_set<CacheBlock, intrusive::key_of_value<KeyOf>, intrusive::hash<Hash>,
                                          intrusive::power_2_buckets<true>>;
   struct GenerationOf {
     using type = std::uint64_t;
-    const std::uint64_t& operator()(const Cell& cell) const { return cell.key.generation; }
+    const std::uint64_t& operator()(const CacheBlock& cell) const { return cell.key.snapshot; }
   };
-  using Generations = intrusive::multiset<Cell, intrusive::key_of_value<GenerationOf>>;
+  using Generations = intrusive::multiset<CacheBlock, intrusive::key_of_value<GenerationOf>>;
 
   Shard() : buckets(64), table(Table::bucket_traits(buckets.data(), buckets.size())), ghosts(kGhosts) {}
 
-  void add(Cell& cell) REQUIRES(mutex) {
+  void add(CacheBlock& cell) REQUIRES(mutex) {
     if (table.size() >= buckets.size()) {
       std::vector<Table::bucket_type> larger(buckets.size() * 2);
       table.rehash(Table::bucket_traits(larger.data(), larger.size()));
@@ -84,63 +84,63 @@ struct BlockCache::Shard {
     generations.insert(cell);
   }
   /// No look-up finds it any more.
-  void forget(Cell& cell) REQUIRES(mutex) {
+  void forget(CacheBlock& cell) REQUIRES(mutex) {
     table.erase(table.iterator_to(cell));
     generations.erase(generations.iterator_to(cell));
   }
 
   /// Adds a pin to a cell of the table. True if its bytes are there.
-  bool hold(Cell& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+  bool hold(CacheBlock& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
     if (cell.pins++ == 0) {
       // A spent one that is wanted again after all starts anew.
-      if (cell.list == kSpent) cell.served.store(0, std::memory_order_relaxed);
-      if (cell.list == kAhead) cell.home = cell.is_large() ? kLarge : kProbation;
+      if (cell.list == kConsumed) cell.served.store(0, std::memory_order_relaxed);
+      if (cell.list == kPrefetched) cell.home = cell.is_large() ? kLarge : kProbation;
       remove(cell, list_bytes);
     }
-    return cell.state == Cell::State::ready;
+    return cell.state == CacheBlock::State::ready;
   }
-  void append(Cell& cell, List list, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+  void append(CacheBlock& cell, List list, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
     cell.list = list;
     cell.released = ++clock;
     lists[list].push_back(cell);
     list_bytes[list].fetch_add(cell.buffer.capacity(), std::memory_order_relaxed);
   }
-  void remove(Cell& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
+  void remove(CacheBlock& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
     lists[cell.list].erase(lists[cell.list].iterator_to(cell));
     list_bytes[cell.list].fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
     cell.list = kLists;
   }
   /// Whether the cell was in probation, or often glanced at, not long ago; it is forgotten then.
-  bool take_ghost(const CellKey& key) REQUIRES(mutex) {
+  bool take_ghost(const CacheKey& key) REQUIRES(mutex) {
     Ghost& ghost = ghost_of(key);
     if (ghost.hash != hash_key(key)) return false;
-    return std::exchange(ghost, Ghost{}).glances >= kGlances;
+    return std::exchange(ghost, Ghost{}).bypasses >= kBypassLimit;
   }
-  void leave_ghost(const CellKey& key) REQUIRES(mutex) { ghost_of(key) = Ghost{hash_key(key), kGlances}; }
+  void leave_ghost(const CacheKey& key) REQUIRES(mutex) { ghost_of(key) = Ghost{hash_key(key), kBypassLimit}; }
   /// Whether the cell may be glanced at once more.
-  bool note_glance(const CellKey& key) REQUIRES(mutex) {
+  bool note_glance(const CacheKey& key) REQUIRES(mutex) {
     Ghost& ghost = ghost_of(key);
     if (ghost.hash != hash_key(key)) ghost = Ghost{hash_key(key), 0};
-    if (ghost.glances >= kGlances) return false;
-    ++ghost.glances;
+    if (ghost.bypasses >= kBypassLimit) return false;
+    ++ghost.bypasses;
     return true;
   }
 
   /// What is remembered of a cell that is not there.
   struct Ghost {
     std::size_t hash = 0;
-    std::uint8_t glances = 0;
+    std::uint8_t bypasses = 0;
   };
-  Ghost& ghost_of(const CellKey& key) REQUIRES(mutex) { return ghosts[hash_key(key) / kShards % kGhosts]; }
+  Ghost& ghost_of(const CacheKey& key) REQUIRES(mutex) { return ghosts[hash_key(key) / kShards % kGhosts]; }
 
   codec::Mutex mutex;
-  codec::Condition loaded;  // some cell of this shard left the state loading
+  codec::CondVar loaded;  // some cell of this shard left the state loading
   std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
   Table table GUARDED_BY(mutex);
-  Generations generations GUARDED_BY(mutex);                          // what the table holds, by generation
-  std::array<intrusive::list<Cell>, kLists> lists GUARDED_BY(mutex);  // least recently used first
-  std::uint64_t clock GUARDED_BY(mutex) = 0;                          // counts what comes into a list
-  std::vector<Ghost> ghosts GUARDED_BY(mutex);                        // in the slot that the hash itself names
+  Generations generations GUARDED_BY(mutex);                                // what the table holds, by snapshot
+  std::array<intrusive::list<CacheBlock>, kLists> lists GUARDED_BY(mutex);  // least recently used first
+  std::uint64_t clock GUARDED_BY(mutex) = 0;                                // counts what comes into a list
+  std::vector<Ghost> ghosts GUARDED_BY(mutex);                              // in the slot that the hash itself names
 };
 
 void BlockCache::Pin::reset() {
@@ -158,7 +158,7 @@ codec::ByteSpan BlockCache::Pin::bytes() const {
 BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics)
     : bound_(bound), pool_(pool), statistics_(statistics) {
   pool_.on_shortage([this] {
-    while (evict_one(0) || evict(kMain, kLarge) || evict(kProbation) || evict(kAhead)) {
+    while (evict_one(0) || evict(kProtected, kLarge) || evict(kProbation) || evict(kPrefetched)) {
     }
   });
   pool_.bound_idle([this] { return bound_ - std::min(bound_, bytes()); });
@@ -174,15 +174,15 @@ BlockCache::~BlockCache() {
     for (auto& list : shard->lists)
       list.clear();
     shard->generations.clear();
-    shard->table.clear_and_dispose([](Cell* cell) { delete cell; });
+    shard->table.clear_and_dispose([](CacheBlock* cell) { delete cell; });
   }
 }
 
-BlockCache::Shard& BlockCache::shard_of(const CellKey& key) const {
+BlockCache::Shard& BlockCache::shard_of(const CacheKey& key) const {
   return *shards_[hash_key(key) % kShards];
 }
 
-BlockCache::Lookup BlockCache::find_known(const CellKey& key) {
+BlockCache::Lookup BlockCache::find_known(const CacheKey& key) {
   Shard& shard = shard_of(key);
   codec::MutexLock lock(shard.mutex);
   auto found = shard.table.find(key);
@@ -190,12 +190,12 @@ BlockCache::Lookup BlockCache::find_known(const CellKey& key) {
   return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
 }
 
-BlockCache::Lookup BlockCache::find(const CellKey& key, std::size_t size, Keep keep) {
+BlockCache::Lookup BlockCache::find(const CacheKey& key, std::size_t size, Retention keep) {
   if (Lookup known = find_known(key); known.pin) return known;
   return insert(shard_of(key), key, size, home_of(size, keep));
 }
 
-BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t size, Keep keep) {
+BlockCache::Lookup BlockCache::find_or_bypass(const CacheKey& key, std::size_t size, Retention keep) {
   Shard& shard = shard_of(key);
   {
     codec::MutexLock lock(shard.mutex);
@@ -204,29 +204,29 @@ BlockCache::Lookup BlockCache::find_or_glance(const CellKey& key, std::size_t si
       return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
     }
     if (shard.note_glance(key)) {
-      auto fresh = std::make_unique<Cell>();
+      auto fresh = std::make_unique<CacheBlock>();
       fresh->key = key;
       fresh->pins = 1;
       shard.add(*fresh);
-      return {Pin(this, fresh.release(), true), Found::glance};
+      return {Pin(this, fresh.release(), true), Found::bypass};
     }
   }
   return insert(shard, key, size, home_of(size, keep));
 }
 
-BlockCache::List BlockCache::home_of(std::size_t size, Keep keep) {
+BlockCache::List BlockCache::home_of(std::size_t size, Retention keep) {
   // No processor's cache holds a large cell, and it would be gone between two reads of it.
   if (size > kLargeCell) return kLarge;
-  return keep == Keep::until_served ? kMain : kProbation;
+  return keep == Retention::until_consumed ? kProtected : kProbation;
 }
 
-bool BlockCache::end_glance(Pin& pin, std::size_t size) {
+bool BlockCache::finish_bypass(Pin& pin, std::size_t size) {
   Shard& shard = shard_of(pin.cell_->key);
   {
     codec::MutexLock lock(shard.mutex);
     if (pin.cell_->pins == 1) {
       shard.forget(*pin.cell_);
-      const std::unique_ptr<Cell> forgotten(std::exchange(pin.cell_, nullptr));
+      const std::unique_ptr<CacheBlock> forgotten(std::exchange(pin.cell_, nullptr));
       return false;
     }
   }
@@ -234,17 +234,17 @@ bool BlockCache::end_glance(Pin& pin, std::size_t size) {
   return true;
 }
 
-BlockCache::Pin BlockCache::find_to_load(const CellKey& key, std::size_t size, Keep keep) {
+BlockCache::Pin BlockCache::find_to_load(const CacheKey& key, std::size_t size, Retention keep) {
   Shard& shard = shard_of(key);
   {
     codec::MutexLock lock(shard.mutex);
     if (shard.table.find(key) != shard.table.end()) return {};
   }
-  Lookup inserted = insert(shard, key, size, keep == Keep::until_served ? home_of(size, keep) : kAhead);
+  Lookup inserted = insert(shard, key, size, keep == Retention::until_consumed ? home_of(size, keep) : kPrefetched);
   return inserted.found == Found::load ? std::move(inserted.pin) : Pin();
 }
 
-BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::size_t size, List home) {
+BlockCache::Lookup BlockCache::insert(Shard& shard, const CacheKey& key, std::size_t size, List home) {
   Pin pin;
   {
     codec::MutexLock lock(shard.mutex);
@@ -252,10 +252,10 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CellKey& key, std::siz
     if (found != shard.table.end()) {
       return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
     }
-    auto fresh = std::make_unique<Cell>();
+    auto fresh = std::make_unique<CacheBlock>();
     fresh->key = key;
     fresh->pins = 1;
-    fresh->home = home == kProbation && shard.take_ghost(key) ? kMain : home;
+    fresh->home = home == kProbation && shard.take_ghost(key) ? kProtected : home;
     shard.add(*fresh);
     pin = Pin(this, fresh.release(), true);
   }
@@ -272,7 +272,7 @@ void BlockCache::give_memory(const Pin& pin, std::size_t size) {
   if (pin.cell_->is_large()) large_bytes_.fetch_add(pin.cell_->buffer.capacity(), std::memory_order_relaxed);
 }
 
-void BlockCache::forget_bytes(const Cell& cell) {
+void BlockCache::forget_bytes(const CacheBlock& cell) {
   bytes_.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
   if (cell.is_large()) large_bytes_.fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
 }
@@ -281,7 +281,7 @@ void BlockCache::publish(const Pin& pin) {
   Shard& shard = shard_of(pin.cell_->key);
   {
     codec::MutexLock lock(shard.mutex);
-    pin.cell_->state = Cell::State::ready;
+    pin.cell_->state = CacheBlock::State::ready;
   }
   shard.loaded.notify_all();
 }
@@ -293,7 +293,7 @@ void BlockCache::fail(Pin pin, const codec::Error& error) {
   {
     codec::MutexLock lock(shard.mutex);
     // Out of the table at once, so that the next reader tries again; the last pin frees the memory.
-    pin.cell_->state = Cell::State::failed;
+    pin.cell_->state = CacheBlock::State::failed;
     pin.cell_->error = std::move(kept);
     shard.forget(*pin.cell_);
   }
@@ -303,25 +303,25 @@ void BlockCache::fail(Pin pin, const codec::Error& error) {
 codec::Result<void> BlockCache::wait(const Pin& pin) {
   Shard& shard = shard_of(pin.cell_->key);
   codec::MutexLock lock(shard.mutex);
-  while (pin.cell_->state == Cell::State::loading)
+  while (pin.cell_->state == CacheBlock::State::loading)
     shard.loaded.wait(shard.mutex);
-  if (pin.cell_->state == Cell::State::failed) return codec::Failure(*pin.cell_->error);
+  if (pin.cell_->state == CacheBlock::State::failed) return codec::Failure(*pin.cell_->error);
   return {};
 }
 
-void BlockCache::drop(std::uint64_t generation) {
+void BlockCache::drop(std::uint64_t snapshot) {
   for (auto& shard : shards_) {
-    intrusive::list<Cell> gone;
+    intrusive::list<CacheBlock> gone;
     {
       codec::MutexLock lock(shard->mutex);
-      auto [next, end] = shard->generations.equal_range(generation);
+      auto [next, end] = shard->generations.equal_range(snapshot);
       while (next != end) {
-        Cell& cell = *next++;
+        CacheBlock& cell = *next++;
         if (cell.pins != 0) {
           // A reply is still being sent from it: the last pin frees the memory.
-          if (cell.state != Cell::State::ready) continue;
+          if (cell.state != CacheBlock::State::ready) continue;
           shard->forget(cell);
-          cell.state = Cell::State::dropped;
+          cell.state = CacheBlock::State::dropped;
         } else {
           shard->forget(cell);
           shard->remove(cell, list_bytes_);
@@ -329,30 +329,30 @@ void BlockCache::drop(std::uint64_t generation) {
         }
       }
     }
-    gone.clear_and_dispose([this](Cell* cell) {
+    gone.clear_and_dispose([this](CacheBlock* cell) {
       forget_bytes(*cell);
       delete cell;
     });
   }
 }
 
-void BlockCache::unpin(Cell* cell, bool loads) {
+void BlockCache::unpin(CacheBlock* cell, bool loads) {
   Shard& shard = shard_of(cell->key);
-  std::unique_ptr<Cell> dead;
+  std::unique_ptr<CacheBlock> dead;
   {
     codec::MutexLock lock(shard.mutex);
-    if (loads && cell->state == Cell::State::loading) {
-      cell->state = Cell::State::failed;
+    if (loads && cell->state == CacheBlock::State::loading) {
+      cell->state = CacheBlock::State::failed;
       cell->error = no_memory();
       shard.forget(*cell);
       shard.loaded.notify_all();
     }
     if (--cell->pins != 0) return;
-    if (cell->state != Cell::State::ready) {
+    if (cell->state != CacheBlock::State::ready) {
       dead.reset(cell);  // failed or dropped, and already out of the table
     } else {
       const bool is_spent = cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size();
-      shard.append(*cell, is_spent ? kSpent : cell->home, list_bytes_);
+      shard.append(*cell, is_spent ? kConsumed : cell->home, list_bytes_);
     }
   }
   if (dead) forget_bytes(*dead);
@@ -405,18 +405,18 @@ std::uint64_t BlockCache::staging_bytes() const {
 }
 
 void BlockCache::keep_lists_small() {
-  while (list_bytes(kSpent) > kSpentBytes && evict(kSpent)) {
+  while (list_bytes(kConsumed) > kSpentBytes && evict(kConsumed)) {
   }
   while (list_bytes(kProbation) > kProbationBytes && evict(kProbation)) {
   }
-  while (list_bytes(kAhead) > staging_bytes() && evict(kAhead)) {
+  while (list_bytes(kPrefetched) > staging_bytes() && evict(kPrefetched)) {
   }
 }
 
 bool BlockCache::evict(List list, std::optional<List> other) {
   for (std::size_t tried = 0; tried < kShards; ++tried) {
     Shard& shard = *shards_[next_victim_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
-    std::unique_ptr<Cell> victim;
+    std::unique_ptr<CacheBlock> victim;
     {
       codec::MutexLock lock(shard.mutex);
       List from = list;
@@ -440,14 +440,14 @@ bool BlockCache::evict(List list, std::optional<List> other) {
 
 bool BlockCache::spares_small_cells(std::uint64_t coming) const {
   const std::uint64_t spared = std::min(bound_ / 8, kSparedBytes);
-  const bool is_little = list_bytes(kMain) + list_bytes(kProbation) <= spared;
+  const bool is_little = list_bytes(kProtected) + list_bytes(kProbation) <= spared;
   return is_little && large_bytes_.load(std::memory_order_relaxed) + coming + spared > bound_;
 }
 
 bool BlockCache::evict_one(std::uint64_t coming) {
-  if (evict(kSpent)) return true;
+  if (evict(kConsumed)) return true;
   if (spares_small_cells(coming)) return evict(kLarge);
-  return evict(kMain, kLarge) || evict(kProbation);
+  return evict(kProtected, kLarge) || evict(kProbation);
 }
 
 }  // namespace cframefs::fs

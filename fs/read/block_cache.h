@@ -4,9 +4,9 @@
 // (fs/cells decide how many). A cell is decoded once however many readers meet on it: the first that asks becomes its
 // loader and the others wait for what it publishes.
 //
-//   absent --find()--> loading --publish()--> ready --evicted, or dropped with its generation--> absent
+//   absent --find()--> loading --publish()--> ready --evicted, or dropped with its snapshot--> absent
 //                         \---fail()-------> absent   (those who wait get the error)
-//   absent --find_or_glance()--> glanced at --end_glance()--> absent, or loading if somebody waits
+//   absent --find_or_bypass()--> glanced at --finish_bypass()--> absent, or loading if somebody waits
 //
 // A reader at random places wants a few bytes of each cell, and most cells once. To fill a cell then costs twice what
 // it takes to decode those bytes alone: the filters of all of it, and memory that was never touched. So the first
@@ -59,16 +59,16 @@
 
 namespace cframefs::fs {
 
-struct CellKey {
-  std::uint64_t generation = 0;  // which state of which frame; never used again for another
+struct CacheKey {
+  std::uint64_t snapshot = 0;  // which state of which frame; never used again for another
   std::int64_t chunk = 0;
   std::uint32_t cell = 0;
-  bool operator==(const CellKey&) const = default;
+  bool operator==(const CacheKey&) const = default;
 };
 
 class BlockCache {
  private:
-  struct Cell;
+  struct CacheBlock;
   struct Shard;
 
  public:
@@ -97,9 +97,9 @@ class BlockCache {
 
    private:
     friend class BlockCache;
-    Pin(BlockCache* cache, Cell* cell, bool loads) : cache_(cache), cell_(cell), loads_(loads) {}
+    Pin(BlockCache* cache, CacheBlock* cell, bool loads) : cache_(cache), cell_(cell), loads_(loads) {}
     BlockCache* cache_ = nullptr;
-    Cell* cell_ = nullptr;
+    CacheBlock* cell_ = nullptr;
     bool loads_ = false;  // of the loader
   };
 
@@ -110,13 +110,13 @@ class BlockCache {
 
     busy,  // somebody else is the loader: wait() before reading
     // The cell is wanted for little and not often: the caller decodes what it needs elsewhere, and then calls
-    // end_glance() or fail(). The pin has no bytes; whoever comes meanwhile finds it busy.
-    glance,
+    // finish_bypass() or fail(). The pin has no bytes; whoever comes meanwhile finds it busy.
+    bypass,
   };
   /// How long a cell that is new is worth keeping.
-  enum class Keep : std::uint8_t {
-    briefly,       // until it proves to be wanted again
-    until_served,  // as long as there is room, until all its bytes have been served
+  enum class Retention : std::uint8_t {
+    probation,       // until it proves to be wanted again
+    until_consumed,  // as long as there is room, until all its bytes have been served
   };
   struct Lookup {
     Pin pin;
@@ -131,23 +131,23 @@ class BlockCache {
   /// the first find().
   void prepare_with(std::function<void(std::function<void()>)> post) { post_ = std::move(post); }
 
-  Lookup find(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
+  Lookup find(const CacheKey& key, std::size_t size, Retention keep = Retention::probation);
   /// As find(), of a cell that is there or being loaded; an empty pin for any other.
-  Lookup find_known(const CellKey& key);
+  Lookup find_known(const CacheKey& key);
   /// As find(), for one who wants little of the cell: the first times that is a glance.
-  Lookup find_or_glance(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
+  Lookup find_or_bypass(const CacheKey& key, std::size_t size, Retention keep = Retention::probation);
   /// The glance is over. False: nobody waits, the pin is empty and the cell forgotten. True: others do, and the caller
   /// is now the loader of the cell, with `size` bytes of memory.
-  bool end_glance(Pin& pin, std::size_t size);
+  bool finish_bypass(Pin& pin, std::size_t size);
   /// As find(), but answers with an empty pin where the cell is there or being loaded: for decoding ahead.
-  Pin find_to_load(const CellKey& key, std::size_t size, Keep keep = Keep::briefly);
+  Pin find_to_load(const CacheKey& key, std::size_t size, Retention keep = Retention::probation);
   void publish(const Pin& pin);
   void fail(Pin pin, const codec::Error& error);
   /// Waits until the loader is done. On success the pin's bytes can be read.
   codec::Result<void> wait(const Pin& pin);
 
-  /// Forgets all cells of a generation: no look-up will ask for one again. REQUIRES: none of them is being loaded.
-  void drop(std::uint64_t generation);
+  /// Forgets all cells of a snapshot: no look-up will ask for one again. REQUIRES: none of them is being loaded.
+  void drop(std::uint64_t snapshot);
 
   std::uint64_t bound() const { return bound_; }
   /// How much may be decoded before it is wanted without being pushed out again.
@@ -160,23 +160,23 @@ class BlockCache {
  private:
   static constexpr std::size_t kShards = 16;
   /// The lists of evictable cells.
-  enum List : std::uint8_t { kSpent, kAhead, kProbation, kMain, kLarge, kLists };
+  enum List : std::uint8_t { kConsumed, kPrefetched, kProbation, kProtected, kLarge, kLists };
 
-  Shard& shard_of(const CellKey& key) const;
-  static List home_of(std::size_t size, Keep keep);
-  Lookup insert(Shard& shard, const CellKey& key, std::size_t size, List home);
+  Shard& shard_of(const CacheKey& key) const;
+  static List home_of(std::size_t size, Retention keep);
+  Lookup insert(Shard& shard, const CacheKey& key, std::size_t size, List home);
   void give_memory(const Pin& pin, std::size_t size);
   void make_room(std::size_t size);
   void prepare(std::size_t size);
-  /// Whether a cell of the list was there to be evicted. With kMain and kLarge given, the older one of both.
+  /// Whether a cell of the list was there to be evicted. With kProtected and kLarge given, the older one of both.
   bool evict(List list, std::optional<List> other = std::nullopt);
   /// `coming`: bytes of large cells that room is made for.
   bool evict_one(std::uint64_t coming);
   /// Whether large cells alone are evicted: no room is made by what small ones hold.
   bool spares_small_cells(std::uint64_t coming) const;
-  void forget_bytes(const Cell& cell);
+  void forget_bytes(const CacheBlock& cell);
   void keep_lists_small();
-  void unpin(Cell* cell, bool loads);
+  void unpin(CacheBlock* cell, bool loads);
   std::uint64_t list_bytes(List list) const { return list_bytes_[list].load(std::memory_order_relaxed); }
 
   const std::uint64_t bound_;

@@ -20,9 +20,9 @@ constexpr std::uint64_t kFetchAhead = std::uint64_t{12} << 20;
 constexpr std::uint64_t kFetchStep = std::uint64_t{4} << 20;
 
 /// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
-std::uint64_t task_bytes(const Generation& generation) {
-  if (generation.view().tiles() != nullptr) return kTaskBytes;
-  const std::int32_t chunksize = generation.container().parameters().chunksize;
+std::uint64_t task_bytes(const FrameSnapshot& snapshot) {
+  if (snapshot.view().array_geometry() != nullptr) return kTaskBytes;
+  const std::int32_t chunksize = snapshot.container().parameters().chunksize;
   if (chunksize <= 0) return kTaskBytes;
   const auto size = static_cast<std::uint64_t>(chunksize);
   if (size > kMaxTaskBytes) return kTaskBytes;
@@ -30,10 +30,10 @@ std::uint64_t task_bytes(const Generation& generation) {
 }
 
 /// What has to be decoded at once for a byte: as the block at `at` is, so are the others in nearly all frames.
-std::uint64_t unit_bytes(const Generation& generation, std::uint64_t at) {
+std::uint64_t unit_bytes(const FrameSnapshot& snapshot, std::uint64_t at) {
   std::vector<frame::Piece> pieces;
-  if (!generation.view().map(frame::FlatOffset{at}, 1, pieces) || pieces.empty()) return 0;
-  const auto reader = generation.reader(pieces.front().chunk);
+  if (!snapshot.view().map(frame::FlatOffset{at}, 1, pieces) || pieces.empty()) return 0;
+  const auto reader = snapshot.reader(pieces.front().chunk);
   if (!reader) return 0;
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   if (decoder.is_zeros() || decoder.header().memcpyed) return 0;
@@ -42,8 +42,8 @@ std::uint64_t unit_bytes(const Generation& generation, std::uint64_t at) {
 
 }  // namespace
 
-ReadAhead::Shared::Shared(ReadRoute& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned most_decoders)
-    : route(r),
+ReadAhead::Shared::Shared(ReadPath& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned most_decoders)
+    : read_path(r),
       workers(w),
       readahead(limit.value_or((most_decoders + 1) * kThreadShare)),
       may_leave_to_kernel(!limit),
@@ -69,93 +69,95 @@ void ReadAhead::jump(std::uint64_t end) {
 }
 
 /// How far ahead of this reader may be decoded without anything being gone before it is read.
-std::uint64_t ReadAhead::most_ahead(const Generation& generation) const {
+std::uint64_t ReadAhead::most_ahead(const FrameSnapshot& snapshot) const {
   const std::uint64_t readers = std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
-  const BlockCache& cache = shared_.route.cache();
+  const BlockCache& cache = shared_.read_path.cache();
   const std::uint64_t usual = std::min(shared_.readahead, cache.staging_bytes() / (2 * readers));
-  const frame::ArrayGeometry* array = generation.view().tiles();
+  const frame::ArrayGeometry* array = snapshot.view().array_geometry();
   if (array == nullptr) return left_to_kernel_ ? 0 : usual;
   const std::uint64_t room = cache.bound() / 4 * 3 / (2 * readers);
   return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
 }
 
-void ReadAhead::fetch(const Generation& generation, std::uint64_t end, Ahead& ahead) {
+void ReadAhead::fetch(const FrameSnapshot& snapshot, std::uint64_t end, Ahead& ahead) {
   const std::uint64_t begin = std::max(fetched_, end);
-  if (begin - end >= kFetchAhead || begin >= generation.view().size()) return;
+  if (begin - end >= kFetchAhead || begin >= snapshot.view().size()) return;
   ahead.fetch_begin = begin;
-  ahead.fetch_end = std::min(begin + kFetchStep, generation.view().size());
+  ahead.fetch_end = std::min(begin + kFetchStep, snapshot.view().size());
   fetched_ = ahead.fetch_end;
 }
 
-ReadRoute::Manner ReadAhead::follow(const Generation& generation, std::uint64_t at, std::uint64_t length,
-                                    Ahead& ahead) {
-  using Manner = ReadRoute::Manner;
+ReadPath::AccessPattern ReadAhead::follow(const FrameSnapshot& snapshot, std::uint64_t at, std::uint64_t length,
+                                          Ahead& ahead) {
+  using AccessPattern = ReadPath::AccessPattern;
   const std::uint64_t end = at + length;
   const bool near = at + kSlack >= next_ && at <= next_ + kSlack;
-  if (generation.id() != generation_ || !near) {
-    generation_ = generation.id();
+  if (snapshot.id() != snapshot_ || !near) {
+    snapshot_ = snapshot.id();
     jump(end);
     // A program that begins at the beginning goes on from there more often than not.
-    return at == 0 ? Manner::any : Manner::jumping;
+    return at == 0 ? AccessPattern::any : AccessPattern::random;
   }
   // An older request of the same stream, or the same bytes again.
-  if (end <= next_) return window_ == 0 ? Manner::any : Manner::sequential;
+  if (end <= next_) return window_ == 0 ? AccessPattern::any : AccessPattern::sequential;
   if (at < next_ && window_ == 0 && next_ - at > length) {
     jump(end);
-    return Manner::jumping;
+    return AccessPattern::random;
   }
   next_ = end;
   read_ += length;
-  if (generation.view().tiles() != nullptr && read_ * kSkippedShare < end - begin_) return Manner::any;
+  if (snapshot.view().array_geometry() != nullptr && read_ * kSkippedShare < end - begin_) return AccessPattern::any;
   reader_->position.store(at, std::memory_order_relaxed);
   if (window_ == 0) {
     shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
     window_ = length;
-    left_to_kernel_ = kernel_asks_ahead_ && shared_.may_leave_to_kernel && generation.view().tiles() == nullptr &&
-                      shared_.kernel.suffices(shared_.decoders, unit_bytes(generation, at));
+    left_to_kernel_ = kernel_asks_ahead_ && shared_.may_leave_to_kernel &&
+                      snapshot.view().array_geometry() == nullptr &&
+                      shared_.kernel.suffices(shared_.decoders, unit_bytes(snapshot, at));
   }
-  if (generation.view().tiles() == nullptr && shared_.readahead != 0) fetch(generation, end, ahead);
-  const std::uint64_t most = most_ahead(generation);
-  const std::uint64_t step = task_bytes(generation);
+  if (snapshot.view().array_geometry() == nullptr && shared_.readahead != 0) fetch(snapshot, end, ahead);
+  const std::uint64_t most = most_ahead(snapshot);
+  const std::uint64_t step = task_bytes(snapshot);
   // What is decoded now would be gone before it is read.
-  if (shared_.readahead == 0 || most < step) return Manner::sequential;
+  if (shared_.readahead == 0 || most < step) return AccessPattern::sequential;
   window_ = std::min(window_ * 2, most);
   ahead.begin = std::max(scheduled_, end);
   // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
-  ahead.end = std::min((end + window_) / step * step, generation.view().size());
-  if (end + window_ >= generation.view().size()) ahead.end = generation.view().size();
+  ahead.end = std::min((end + window_) / step * step, snapshot.view().size());
+  if (end + window_ >= snapshot.view().size()) ahead.end = snapshot.view().size();
   if (ahead.end > ahead.begin) scheduled_ = ahead.end;
   ahead.epoch = reader_->epoch.load(std::memory_order_relaxed);
-  return Manner::sequential;
+  return AccessPattern::sequential;
 }
 
-ReadRoute::Manner ReadAhead::note(const std::shared_ptr<const Generation>& generation, std::uint64_t at,
-                                  std::uint64_t length) {
+ReadPath::AccessPattern ReadAhead::note(const std::shared_ptr<const FrameSnapshot>& snapshot, std::uint64_t at,
+                                        std::uint64_t length) {
   Ahead ahead;
-  ReadRoute::Manner manner = ReadRoute::Manner::any;
+  ReadPath::AccessPattern pattern = ReadPath::AccessPattern::any;
   {
     codec::MutexLock lock(mutex_);
-    manner = follow(*generation, at, length, ahead);
+    pattern = follow(*snapshot, at, length, ahead);
   }
   if (ahead.fetch_begin < ahead.fetch_end) {
-    shared_.workers.post([generation, begin = ahead.fetch_begin, length = ahead.fetch_end - ahead.fetch_begin] {
-      generation->read_soon(frame::FlatOffset{begin}, length);
+    shared_.workers.post([snapshot, begin = ahead.fetch_begin, length = ahead.fetch_end - ahead.fetch_begin] {
+      snapshot->prefetch(frame::FlatOffset{begin}, length);
     });
   }
-  const std::uint64_t step = task_bytes(*generation);
+  const std::uint64_t step = task_bytes(*snapshot);
   while (ahead.begin < ahead.end) {
     const std::uint64_t begin = ahead.begin;
     const std::uint64_t stop = std::min((begin / step + 1) * step, ahead.end);
-    shared_.workers.post([&route = shared_.route, reader = reader_, generation, begin, stop, epoch = ahead.epoch] {
-      const auto wanted = [&reader, epoch, stop] {
-        return reader->epoch.load(std::memory_order_relaxed) == epoch &&
-               reader->position.load(std::memory_order_relaxed) < stop;
-      };
-      if (wanted()) route.decode_ahead(*generation, frame::FlatOffset{begin}, stop - begin, wanted);
-    });
+    shared_.workers.post(
+        [&read_path = shared_.read_path, reader = reader_, snapshot, begin, stop, epoch = ahead.epoch] {
+          const auto wanted = [&reader, epoch, stop] {
+            return reader->epoch.load(std::memory_order_relaxed) == epoch &&
+                   reader->position.load(std::memory_order_relaxed) < stop;
+          };
+          if (wanted()) read_path.decode_ahead(*snapshot, frame::FlatOffset{begin}, stop - begin, wanted);
+        });
     ahead.begin = stop;
   }
-  return manner;
+  return pattern;
 }
 
 }  // namespace cframefs::fs

@@ -26,8 +26,8 @@
 #include <optional>
 
 #include "codec/base/mutex.h"
-#include "fs/read/generation.h"
-#include "fs/read/read_route.h"
+#include "fs/read/frame_snapshot.h"
+#include "fs/read/read_path.h"
 #include "fs/util/worker_pool.h"
 
 namespace cframefs::fs {
@@ -57,8 +57,8 @@ class ReadAhead {
   struct Shared {
     /// `limit`: as the user wants it, in bytes, 0: off; none: by the threads that may decode, `decoders`, and the
     /// kernel.
-    Shared(ReadRoute& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned decoders);
-    ReadRoute& route;
+    Shared(ReadPath& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned decoders);
+    ReadPath& read_path;
     WorkerPool& workers;
     const std::uint64_t readahead;  // bytes; 0: off
     const bool may_leave_to_kernel;
@@ -74,7 +74,8 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   /// Tells of a read that is about to be served. Says how the reader goes about.
-  ReadRoute::Manner note(const std::shared_ptr<const Generation>& generation, std::uint64_t at, std::uint64_t length);
+  ReadPath::AccessPattern note(const std::shared_ptr<const FrameSnapshot>& snapshot, std::uint64_t at,
+                               std::uint64_t length);
 
  private:
   /// What queued tasks look at: whether the reader still wants them.
@@ -93,16 +94,16 @@ class ReadAhead {
   };
 
   void jump(std::uint64_t end) REQUIRES(mutex_);
-  void fetch(const Generation& generation, std::uint64_t end, Ahead& ahead) REQUIRES(mutex_);
-  ReadRoute::Manner follow(const Generation& generation, std::uint64_t at, std::uint64_t length, Ahead& ahead)
+  void fetch(const FrameSnapshot& snapshot, std::uint64_t end, Ahead& ahead) REQUIRES(mutex_);
+  ReadPath::AccessPattern follow(const FrameSnapshot& snapshot, std::uint64_t at, std::uint64_t length, Ahead& ahead)
       REQUIRES(mutex_);
-  std::uint64_t most_ahead(const Generation& generation) const REQUIRES(mutex_);
+  std::uint64_t most_ahead(const FrameSnapshot& snapshot) const REQUIRES(mutex_);
 
   Shared& shared_;
   const bool kernel_asks_ahead_;
   const std::shared_ptr<Reader> reader_;
   codec::Mutex mutex_;
-  std::uint64_t generation_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t snapshot_ GUARDED_BY(mutex_) = 0;
   std::uint64_t next_ GUARDED_BY(mutex_) = 0;    // where the next read of a sequential reader begins
   std::uint64_t window_ GUARDED_BY(mutex_) = 0;  // 0: not sequential
   bool left_to_kernel_ GUARDED_BY(mutex_) = false;

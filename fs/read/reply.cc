@@ -67,7 +67,7 @@ void Reply::copy_to(std::uint8_t* out) const {
   }
 }
 
-void Reply::join_many(BufferPool& pool) {
+void Reply::coalesce(BufferPool& pool) {
   if (parts_.size() <= kManyParts) return;
   const auto size = static_cast<std::size_t>(size_);
   Buffer joined = pool.get(size);

@@ -45,7 +45,7 @@ class Reply {
   /// Copies all parts, one after the other, to `out` (size() bytes).
   void copy_to(std::uint8_t* out) const;
   /// Makes one part of many: the kernel takes no reply of more than 1024.
-  void join_many(BufferPool& pool);
+  void coalesce(BufferPool& pool);
 
  private:
   void add_part(codec::ByteView bytes);

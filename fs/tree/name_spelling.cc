@@ -81,7 +81,7 @@ codec::Result<std::shared_ptr<const NameSpelling::Names>> NameSpelling::names_in
   const auto status = files_.status(directory);
   if (!status) return codec::Failure(status.error());
   const std::pair key(status->st_dev, status->st_ino);
-  const auto identity = frame::Identity::of(*status);
+  const auto identity = frame::FileVersion::of(*status);
   {
     codec::MutexLock lock(mutex_);
     const auto known = listings_.find(key);

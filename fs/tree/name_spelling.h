@@ -39,7 +39,7 @@ class NameSpelling {
  private:
   using Names = std::unordered_map<std::string, std::vector<std::string>>;  // spellings by what they are folded
   struct Listing {
-    frame::Identity directory;
+    frame::FileVersion directory;
     std::shared_ptr<const Names> names;
   };
 

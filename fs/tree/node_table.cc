@@ -32,11 +32,11 @@ std::shared_ptr<Node> NodeTable::find(NodeId id) const {
   return found == places_.end() ? nullptr : found->second.node;
 }
 
-std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const Probe& probe) {
+std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe) {
   const Key key{probe.status.st_dev, probe.entry_inode, probe.kind, role};
   codec::MutexLock lock(mutex_);
   const auto known = by_key_.find(key);
-  if (known == by_key_.end()) return enter_new(key, EntryPlace{parent, name}, probe);
+  if (known == by_key_.end()) return enter_new(key, DirEntry{parent, name}, probe);
   const NodeId id = known->second;
   Place& place = places_.at(id);
   if (place.parent != parent || place.name != name) {
@@ -65,7 +65,7 @@ std::uint64_t NodeTable::number_for(std::uint64_t device, std::uint64_t inode) {
 }
 
 /// All of it, or nothing if there is no memory.
-std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const EntryPlace& at, const Probe& probe) {
+std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const DirEntry& at, const EntryStat& probe) {
   const NodeId id = next_;
   auto node = std::make_shared<Node>(id, std::get<NodeRole>(key), probe.kind);
   node->device = probe.status.st_dev;
@@ -182,7 +182,7 @@ void NodeTable::forget_key(NodeId id) {
   if (found != by_key_.end() && found->second == id) by_key_.erase(found);
 }
 
-std::vector<NodeId> NodeTable::lift(const EntryPlace& from) {
+std::vector<NodeId> NodeTable::detach(const DirEntry& from) {
   std::vector<NodeId> lifted;
   auto [begin, end] = by_place_.equal_range(std::pair(from.folder, from.name));
   for (auto entry = begin; entry != end; ++entry)
@@ -196,39 +196,39 @@ std::vector<NodeId> NodeTable::lift(const EntryPlace& from) {
   return lifted;
 }
 
-void NodeTable::place_at(NodeId id, const EntryPlace& to) {
+void NodeTable::place_at(NodeId id, const DirEntry& to) {
   Place& place = places_.at(id);
   place.parent = to.folder;
   place.name = to.name;
   by_place_.emplace(std::pair(to.folder, to.name), id);
 }
 
-void NodeTable::move(const EntryPlace& from, const EntryPlace& to) {
+void NodeTable::move(const DirEntry& from, const DirEntry& to) {
   codec::MutexLock lock(mutex_);
-  for (const NodeId replaced : lift(to))
+  for (const NodeId replaced : detach(to))
     forget_key(replaced);
-  for (const NodeId moved : lift(from))
+  for (const NodeId moved : detach(from))
     place_at(moved, to);
 }
 
-void NodeTable::exchange(const EntryPlace& one, const EntryPlace& other) {
+void NodeTable::exchange(const DirEntry& one, const DirEntry& other) {
   codec::MutexLock lock(mutex_);
-  const std::vector<NodeId> from_one = lift(one);
-  const std::vector<NodeId> from_other = lift(other);
+  const std::vector<NodeId> from_one = detach(one);
+  const std::vector<NodeId> from_other = detach(other);
   for (const NodeId id : from_one)
     place_at(id, other);
   for (const NodeId id : from_other)
     place_at(id, one);
 }
 
-void NodeTable::remove(const EntryPlace& place, bool other_names) {
+void NodeTable::remove(const DirEntry& place, bool other_names) {
   codec::MutexLock lock(mutex_);
-  for (const NodeId id : lift(place)) {
+  for (const NodeId id : detach(place)) {
     if (!other_names) forget_key(id);
   }
 }
 
-void NodeTable::rekey(const Node& node, std::uint64_t inode) {
+void NodeTable::change_inode(const Node& node, std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
   auto found = places_.find(node.id);
   if (found == places_.end()) return;

@@ -23,7 +23,7 @@
 
 #include "codec/base/mutex.h"
 #include "fs/kernel/page_cache_state.h"
-#include "fs/read/generation.h"
+#include "fs/read/frame_snapshot.h"
 #include "fs/read/reads_under_way.h"
 #include "fs/tree/inode_numbers.h"
 #include "fs/tree/open_frame.h"
@@ -44,25 +44,25 @@ struct Node {
   const EntryKind kind;
   std::uint64_t device = 0;             // of the entry on disk; set before the node is shared
   std::uint64_t shown_inode = 0;        // for the entry when the node was made: programs see one number throughout
-  std::atomic<std::uint64_t> inode{0};  // of the entry on disk; changed by NodeTable::rekey() alone
+  std::atomic<std::uint64_t> inode{0};  // of the entry on disk; changed by NodeTable::change_inode() alone
   /// Whether the file that this is the state of is the node's.
   bool is_at(const struct stat& file) const {
     return file.st_dev == device && file.st_ino == inode.load(std::memory_order_relaxed);
   }
-  std::atomic<bool> watched{false};  // folders: changes of what it holds are reported
-  std::atomic<int> old_heads{0};     // arrays: the kernel is being told to forget the header
-  PageCacheState pages;              // what the kernel may hold of the file
-  ReadsUnderWay reads;               // that the kernel holds pages of the file for
+  std::atomic<bool> watched{false};     // folders: changes of what it holds are reported
+  std::atomic<int> stale_preambles{0};  // arrays: the kernel is being told to forget the header
+  PageCacheState pages;                 // what the kernel may hold of the file
+  ReadsUnderWay reads;                  // that the kernel holds pages of the file for
 
   /// Held while the mount itself changes the file, so that its own change is told from somebody else's. Taken before
   /// `mutex`.
   codec::Mutex change_mutex;
   codec::Mutex mutex;
-  Probe known GUARDED_BY(mutex);  // what the last look at the disk saw; nothing that only a writer knows
+  EntryStat known GUARDED_BY(mutex);  // what the last look at the disk saw; nothing that only a writer knows
   std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // by handles
-  std::unique_ptr<const std::string> target GUARDED_BY(mutex);  // of a link that was read; it never changes
-  std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);        // what its handles share
-  std::weak_ptr<const Generation> current GUARDED_BY(mutex);    // what the last open opened
+  std::unique_ptr<const std::string> target GUARDED_BY(mutex);   // of a link that was read; it never changes
+  std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);         // what its handles share
+  std::weak_ptr<const FrameSnapshot> current GUARDED_BY(mutex);  // what the last open opened
 };
 
 /// The kernel names a node that it was told to forget, or that never was.
@@ -71,10 +71,10 @@ inline codec::Failure no_such_node() {
 }
 
 /// A name on disk in a folder.
-struct EntryPlace {
+struct DirEntry {
   NodeId folder = 0;
   std::string name;
-  bool operator==(const EntryPlace&) const = default;
+  bool operator==(const DirEntry&) const = default;
 };
 
 /// Where a node lies: in a directory, or nowhere any more.
@@ -90,7 +90,7 @@ class NodeTable {
 
   std::shared_ptr<Node> find(NodeId id) const;
   /// The node for this file, made if need be, with its place brought up to date; counts one more look-up.
-  std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const Probe& probe);
+  std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe);
   /// One more look-up of a node that is known to be the one; null if it is gone.
   std::shared_ptr<Node> enter_again(NodeId id);
   /// True if the node is gone.
@@ -112,13 +112,13 @@ class NodeTable {
   std::uint64_t number_for(std::uint64_t device, std::uint64_t inode);
 
   /// What lay at `from` lies at `to` now; what lay there has no place any more.
-  void move(const EntryPlace& from, const EntryPlace& to);
+  void move(const DirEntry& from, const DirEntry& to);
   /// Two entries have changed places.
-  void exchange(const EntryPlace& one, const EntryPlace& other);
+  void exchange(const DirEntry& one, const DirEntry& other);
   /// What lay there is gone from it. `other_names`: it may still be found under another name (a hard link).
-  void remove(const EntryPlace& place, bool other_names);
+  void remove(const DirEntry& place, bool other_names);
   /// The node's entry on disk is another inode now, by a rename of our own.
-  void rekey(const Node& node, std::uint64_t inode);
+  void change_inode(const Node& node, std::uint64_t inode);
 
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, EntryKind, NodeRole>;  // device, inode, guise
@@ -131,16 +131,17 @@ class NodeTable {
 
   static Key key_of(const Node& node);
   std::uint64_t free_number(std::uint64_t device, std::uint64_t inode) REQUIRES(mutex_);
-  std::shared_ptr<Node> enter_new(const Key& key, const EntryPlace& at, const Probe& probe) REQUIRES(mutex_);
+  std::shared_ptr<Node> enter_new(const Key& key, const DirEntry& at, const EntryStat& probe) REQUIRES(mutex_);
   void unplace(const Place& place, NodeId id) REQUIRES(mutex_);
-  void place_at(NodeId id, const EntryPlace& to) REQUIRES(mutex_);
+  void place_at(NodeId id, const DirEntry& to) REQUIRES(mutex_);
   /// Takes the nodes at a place out of it; they have none then.
-  std::vector<NodeId> lift(const EntryPlace& from) REQUIRES(mutex_);
+  std::vector<NodeId> detach(const DirEntry& from) REQUIRES(mutex_);
   void forget_key(NodeId id) REQUIRES(mutex_);
 
   InodeNumbers numbers_;
   mutable codec::Mutex mutex_;
-  // Numbers of nodes that rekey() has moved to other inodes: shown for these, though they may belong to others on disk.
+  // Numbers of nodes that change_inode() has moved to other inodes: shown for these, though they may belong to others
+  // on disk.
   std::unordered_map<std::uint64_t, NodeId> kept_numbers_ GUARDED_BY(mutex_);
   NodeId next_ GUARDED_BY(mutex_) = kRootNode + 1;
   std::size_t most_ GUARDED_BY(mutex_) = 0;  // nodes, since take_shrunk() was true

@@ -10,7 +10,7 @@
 
 #include "codec/base/mutex.h"
 #include "frame/io/byte_source.h"
-#include "fs/read/generation.h"
+#include "fs/read/frame_snapshot.h"
 
 namespace cframefs::fs {
 
@@ -30,20 +30,20 @@ class OpenFrame {
     return write_back_;
   }
   /// A commit has left this state.
-  void committed(std::shared_ptr<const frame::Descriptor> file, std::shared_ptr<const Generation> generation) {
+  void committed(std::shared_ptr<const frame::Descriptor> file, std::shared_ptr<const FrameSnapshot> snapshot) {
     codec::MutexLock lock(mutex_);
     file_ = std::move(file);
-    generation_ = std::move(generation);
+    snapshot_ = std::move(snapshot);
   }
 
   /// Held until the last handle is gone.
-  void keep(std::shared_ptr<const void> guard) {
+  void hold_until_close(std::shared_ptr<const void> guard) {
     codec::MutexLock lock(mutex_);
     guard_ = std::move(guard);
   }
 
   /// One more writer, if there is a write-back already: other programs', or one that waits for a commit.
-  std::shared_ptr<WriteBack> join_writers() {
+  std::shared_ptr<WriteBack> add_writer() {
     codec::MutexLock lock(mutex_);
     if (write_back_) ++writers_;
     return write_back_;
@@ -64,7 +64,7 @@ class OpenFrame {
     return writers_ > 0;
   }
   /// One writer less. The write-back stays, even with the last one, until end_writing().
-  void leave_writers() {
+  void remove_writer() {
     codec::MutexLock lock(mutex_);
     --writers_;
   }
@@ -88,7 +88,7 @@ class OpenFrame {
   mutable codec::Mutex mutex_;
   std::shared_ptr<const void> guard_ GUARDED_BY(mutex_);  // the first, so that it goes last
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
-  std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);  // keeps the last state of a writer alive
+  std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);  // keeps the last state of a writer alive
   std::shared_ptr<WriteBack> write_back_ GUARDED_BY(mutex_);
   std::shared_ptr<const void> pin_ GUARDED_BY(mutex_);
   unsigned writers_ GUARDED_BY(mutex_) = 0;

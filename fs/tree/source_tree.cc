@@ -14,7 +14,7 @@
 #include "frame/base/suffixes.h"
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/posix_acl.h"
-#include "frame/numpy/numpy_pack.h"
+#include "frame/numpy/bloscpack_numpy.h"
 #include "fs/caller/acting_as.h"
 
 namespace cframefs::fs {
@@ -187,7 +187,7 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
     return *is_sparse ? EntryKind::sparse_frame : kind;
   }
   if (kind != EntryKind::plain) return kind;
-  if (rules_.depends_on_content(name)) {
+  if (rules_.needs_content_probe(name)) {
     const auto is_array = is_packed_array(directory, name);
     if (!is_array) return codec::Failure(is_array.error());
     if (*is_array) return EntryKind::packed_array;
@@ -225,17 +225,17 @@ codec::Result<bool> SourceTree::is_packed_array(int directory, const std::string
   return pack && *pack;
 }
 
-codec::Result<Probe> SourceTree::probe(int directory, const std::string& name) const {
-  return probe_again(directory, name, Probe{});
+codec::Result<EntryStat> SourceTree::probe(int directory, const std::string& name) const {
+  return revalidate(directory, name, EntryStat{});
 }
 
-codec::Result<Probe> SourceTree::probe_entry(int directory, const std::string& name) const {
+codec::Result<EntryStat> SourceTree::probe_entry(int directory, const std::string& name) const {
   auto status = files_.status_at(directory, name);
   if (!status) return of(status.error(), name);
   auto kind = name == "." ? EntryKind::directory : kind_from(directory, name, status->st_mode);
   if (!kind) return of(kind.error(), name);
 
-  Probe probe;
+  EntryStat probe;
   // That a link leads to a frame is a matter of its name alone.
   probe.kind = *kind == EntryKind::frame_link ? EntryKind::symlink : *kind;
   probe.status = *status;
@@ -245,16 +245,16 @@ codec::Result<Probe> SourceTree::probe_entry(int directory, const std::string& n
     if (!index) return of(index.error(), name);
     probe.status = *index;
   }
-  probe.identity = frame::Identity::of(probe.status);
+  probe.identity = frame::FileVersion::of(probe.status);
   probe.size = static_cast<std::uint64_t>(probe.status.st_size);
   return probe;
 }
 
-codec::Result<Probe> SourceTree::probe_again(int directory, const std::string& name, const Probe& known) const {
+codec::Result<EntryStat> SourceTree::revalidate(int directory, const std::string& name, const EntryStat& known) const {
   for (int attempt = 1;; ++attempt) {
     auto probe = probe_entry(directory, name);
     if (!probe || !is_container(probe->kind)) return probe;
-    if (known.kind == probe->kind && known.identity.is_still(probe->identity)) {
+    if (known.kind == probe->kind && known.identity.still_matches(probe->identity)) {
       probe->size = known.size;
       probe->chunksize = known.chunksize;
       probe->damage = known.damage;
@@ -267,7 +267,7 @@ codec::Result<Probe> SourceTree::probe_again(int directory, const std::string& n
   }
 }
 
-codec::Result<Probe> SourceTree::probe_container(int directory, const std::string& name, Probe probe) const {
+codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::string& name, EntryStat probe) const {
   auto fd = open_to_look(directory, name);
   if (!fd) {
     // Removed or renamed since it was looked at, or too many open files: no damage.
@@ -294,7 +294,7 @@ codec::Result<Probe> SourceTree::probe_container(int directory, const std::strin
   } else {
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;
-    const bool is_array = NameRules::has_array_suffix(name);
+    const bool is_array = NameMapper::has_array_suffix(name);
     // Programs take a file of 0 bytes for one that they need not open: what cannot be opened must not look like one.
     const bool looks_empty = summary->nbytes == 0;
     if (looks_empty || (options_.b2nd != ArrayView::chunks && (is_array || summary->has_metalayers))) {
@@ -306,7 +306,7 @@ codec::Result<Probe> SourceTree::probe_container(int directory, const std::strin
 
 /// The size of what may be an array, which only its metalayer knows.
 codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
-                                           Probe& probe) const {
+                                           EntryStat& probe) const {
   auto container = frame::open_container(files_, file, nullptr, frame_begin());
   if (!container && !tells_of_the_file(container.error())) return codec::Failure(container.error());
   // A frame that is no array has the size that its header says, and opening it will give the error.
@@ -329,9 +329,9 @@ codec::Result<std::string> SourceTree::resolve(int directory, const std::string&
     if (entries->front().shown == shown) return single_name_;
     return no_entry(shown);
   }
-  const bool folds_case = spelling_->folds_case(directory, NameRules::on_disk(shown));
-  auto owner = rules_.owner_of(folds_case ? NameSpelling::with_known_suffix(shown) : shown,
-                               [&](const std::string& name) { return kind_of(directory, name); });
+  const bool folds_case = spelling_->folds_case(directory, NameMapper::on_disk(shown));
+  auto owner = rules_.resolve_shown(folds_case ? NameSpelling::with_known_suffix(shown) : shown,
+                                    [&](const std::string& name) { return kind_of(directory, name); });
   if (!owner) return of(owner.error(), shown);
   if (owner->kind == EntryKind::none) return no_entry(shown);
   if (!spelling_->folds_case(directory, owner->name)) return owner->name;
@@ -373,10 +373,10 @@ codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(i
   return std::make_shared<const frame::Descriptor>(files_, *fd);
 }
 
-codec::Result<frame::Identity> SourceTree::identity(int fd, EntryKind kind) const {
+codec::Result<frame::FileVersion> SourceTree::identity(int fd, EntryKind kind) const {
   auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndexName) : files_.status(fd);
   if (!status) return codec::Failure(status.error());
-  return frame::Identity::of(*status);
+  return frame::FileVersion::of(*status);
 }
 
 codec::Result<std::string> SourceTree::target_of(int directory, const std::string& name) const {
@@ -422,7 +422,7 @@ std::string SourceTree::link_name(int directory, const std::string& shown, const
 }
 
 /// Not every container shows without its suffix, and not everything with a container's suffix is one.
-std::string SourceTree::shown_target(const std::string& target, const NameRules::KindOf& kind_of_neighbour) const {
+std::string SourceTree::shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const {
   const std::size_t slash = target.rfind('/');
   const std::string before = slash == std::string::npos ? "" : target.substr(0, slash + 1);
   const std::string name = target.substr(before.size());
@@ -433,7 +433,7 @@ std::string SourceTree::shown_target(const std::string& target, const NameRules:
   if (!kind || *kind == EntryKind::none) return rules_.shown_target(target);
   if (!is_shortened(*kind)) return target;
   std::string short_name = rules_.short_name_of(name, *kind);
-  const auto owner = rules_.owner_of(short_name, kind_of_neighbour);
+  const auto owner = rules_.resolve_shown(short_name, kind_of_neighbour);
   return owner && owner->name == name ? before + short_name : target;
 }
 

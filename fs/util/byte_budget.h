@@ -19,12 +19,14 @@ class ByteBudget {
   struct Lane;
 
  public:
-  class Share {
+  class Reservation {
    public:
-    Share(ByteBudget& budget, std::uint64_t bytes) : lane_(budget.lane_of(bytes)), bytes_(bytes) { lane_.take(bytes_); }
-    ~Share() { lane_.give(bytes_); }
-    Share(const Share&) = delete;
-    Share& operator=(const Share&) = delete;
+    Reservation(ByteBudget& budget, std::uint64_t bytes) : lane_(budget.lane_of(bytes)), bytes_(bytes) {
+      lane_.take(bytes_);
+    }
+    ~Reservation() { lane_.give(bytes_); }
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
 
    private:
     Lane& lane_;
@@ -68,7 +70,7 @@ class ByteBudget {
     const std::uint64_t bound;
     const unsigned most;
     codec::Mutex mutex;
-    codec::Condition changed;
+    codec::CondVar changed;
     std::uint64_t used GUARDED_BY(mutex) = 0;
     unsigned running GUARDED_BY(mutex) = 0;
     std::uint64_t tickets GUARDED_BY(mutex) = 0;

@@ -7,7 +7,7 @@
 #include <spdlog/spdlog.h>
 #include <syslog.h>
 
-#include "frame/base/text.h"
+#include "frame/base/utf8_sanitize.h"
 
 namespace cframefs::fs {
 namespace {
@@ -46,7 +46,7 @@ void log_error(const std::string& line) {
   logger()->error("{}", frame::printable(line));
 }
 
-void OnceLog::error(const codec::Error& error) {
+void DedupLogger::error(const codec::Error& error) {
   std::string line = codec::describe(error) + " (" + codec::kind_name(error.kind) + ")";
   {
     codec::MutexLock lock(mutex_);

@@ -23,7 +23,7 @@ void log_error(const std::string& line);
 
 /// Logs each distinct line once, so that a program that keeps reading a damaged chunk does not fill the disk. What it
 /// remembers is bounded: when full it starts over.
-class OnceLog {
+class DedupLogger {
  public:
   void error(const codec::Error& error);
 

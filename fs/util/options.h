@@ -43,8 +43,8 @@ struct MountOptions {
   std::uint64_t blocksize = 0;               // 0: auto
   std::optional<std::uint64_t> dirty_limit;  // none: as fs/util/memory_limits.h says
   double commit_interval = 5.0;              // seconds
-  double lock_patience = 5.0;  // seconds that a request waits for a frame that another program has locked; fixed
-  bool writeback = false;      // the kernel's write-back cache
+  double lock_timeout = 5.0;  // seconds that a request waits for a frame that another program has locked; fixed
+  bool writeback = false;     // the kernel's write-back cache
 
   // How long, in seconds, the kernel may believe names and attributes where changes are watched for. None: folders for
   // kFolderTimeout, files not at all. A number holds for both; then a change behind the mount shows a moment later,

@@ -30,7 +30,7 @@ class WorkerPool {
   void run();
 
   codec::Mutex mutex_;
-  codec::Condition posted_;
+  codec::CondVar posted_;
   std::deque<std::function<void()>> tasks_ GUARDED_BY(mutex_);
   bool running_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

@@ -8,7 +8,7 @@
 
 #include <linux/falloc.h>
 
-#include "frame/array/array_plan.h"
+#include "frame/array/array_partition.h"
 #include "frame/array/array_scatter.h"
 #include "frame/cframe/cframe.h"
 #include "frame/numpy/npy_file.h"
@@ -47,9 +47,9 @@ struct ArrayChanges::Work {
   ArrayGeometry array;
   std::vector<Range> ranges;
   std::vector<std::pair<std::int64_t, std::uint32_t>> touched;  // chunk and range, sorted
-  std::shared_ptr<const Generation> generation;
+  std::shared_ptr<const FrameSnapshot> snapshot;
   std::uint64_t kept_chunks = 0;  // chunks that are in the frame already, and stay
-  ReadRoute& route;
+  ReadPath& read_path;
 
   codec::Result<Buffer> chunk(std::int64_t number) const;
 };
@@ -57,7 +57,7 @@ struct ArrayChanges::Work {
 codec::Result<Buffer> ArrayChanges::Work::chunk(std::int64_t number) const {
   const auto first = std::lower_bound(touched.begin(), touched.end(), std::pair(number, std::uint32_t{0}));
   const auto last = std::find_if(first, touched.end(), [number](const auto& one) { return one.first != number; });
-  Buffer made = route.pool().get(array.chunk_bytes());
+  Buffer made = read_path.pool().get(array.chunk_bytes());
   const codec::ByteSpan plain = made.bytes();
   std::uint64_t covered = 0;
   for (auto one = first; one != last; ++one) {
@@ -68,7 +68,7 @@ codec::Result<Buffer> ArrayChanges::Work::chunk(std::int64_t number) const {
   }
   const bool is_kept = static_cast<std::uint64_t>(number) < kept_chunks;
   if (is_kept && covered < array.item_bytes(ChunkNumber{number})) {
-    const auto got = route.read_chunk(*generation, ChunkNumber{number}, plain);
+    const auto got = read_path.read_chunk(*snapshot, ChunkNumber{number}, plain);
     if (!got) return codec::Failure(got.error());
     if (*got != plain.size()) return codec::corrupt("a chunk of another length than the array's chunks have");
   } else {
@@ -84,21 +84,21 @@ codec::Result<Buffer> ArrayChanges::Work::chunk(std::int64_t number) const {
   return made;
 }
 
-codec::Result<std::optional<ArrayChanges>> ArrayChanges::of(const Generation& generation) {
-  auto array = frame::ArrayRows::of(generation.container());
+codec::Result<std::optional<ArrayChanges>> ArrayChanges::of(const FrameSnapshot& snapshot) {
+  auto array = frame::GrowableArray::of(snapshot.container());
   if (!array) return codec::Failure(array.error());
-  const frame::FlatView& view = generation.view();
+  const frame::FlatView& view = snapshot.view();
   if (!*array) {
     // It may have been one that says so no longer, or has a header without being one.
-    if (generation.container().metalayer_damage() || !view.head().empty()) {
+    if (snapshot.container().metalayer_damage() || !view.head().empty()) {
       return codec::unsupported("what this file is an array of is not known well enough to write it");
     }
     return std::optional<ArrayChanges>();
   }
-  const std::int32_t chunksize = generation.container().parameters().chunksize;
+  const std::int32_t chunksize = snapshot.container().parameters().chunksize;
   const bool fits = chunksize <= 0 || static_cast<std::uint32_t>(chunksize) == (*array)->chunk_bytes();
   if (!fits && (*array)->can_change()) return codec::unsupported("the array's chunks are not those of its frame");
-  return std::optional(ArrayChanges(std::move(**array), view.tiles() != nullptr, view.head().size()));
+  return std::optional(ArrayChanges(std::move(**array), view.array_geometry() != nullptr, view.head().size()));
 }
 
 codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {
@@ -117,7 +117,7 @@ codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {
   const frame::NewFrame empty{plain, chunksize, {{"b2nd", frame::array_layer_image(*layer)}}};
   const auto container = frame::open_cframe(frame::memory_source(frame::empty_frame(empty)), nullptr);
   if (!container) return codec::Failure(container.error());
-  auto array = frame::ArrayRows::of(**container);
+  auto array = frame::GrowableArray::of(**container);
   if (!array) return codec::Failure(array.error());
   const std::vector<std::uint8_t> head = (*array)->npy_head((*array)->rows());
   if (head.size() > bytes.size() || !std::equal(head.begin(), head.end(), bytes.begin())) {
@@ -261,20 +261,20 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
 frame::ChunkIntervals ArrayChanges::take_zero_chunks(std::vector<Range>& ranges, std::uint64_t rows,
                                                      std::uint64_t in_layer, std::uint64_t kept) const {
   frame::ChunkIntervals zeros;
-  const std::uint64_t layer_bytes = array_.chunk_rows() * array_.row_bytes();
+  const std::uint64_t outer_slab_bytes = array_.chunk_rows() * array_.row_bytes();
   std::vector<Range> left;
   for (Range& range : ranges) {
     const std::uint64_t end = range.begin + range.length;
-    const std::uint64_t first = (range.begin + layer_bytes - 1) / layer_bytes;
+    const std::uint64_t first = (range.begin + outer_slab_bytes - 1) / outer_slab_bytes;
     // The last layer may have fewer rows.
-    const std::uint64_t last = (end == rows * array_.row_bytes() ? end + layer_bytes - 1 : end) / layer_bytes;
+    const std::uint64_t last = (end == rows * array_.row_bytes() ? end + outer_slab_bytes - 1 : end) / outer_slab_bytes;
     if (range.piece || first >= last) {
       left.push_back(std::move(range));
       continue;
     }
     zeros.add(static_cast<std::int64_t>(first * in_layer), static_cast<std::int64_t>(std::min(last * in_layer, kept)));
-    const std::uint64_t before = first * layer_bytes;
-    const std::uint64_t behind = std::min(last * layer_bytes, end);
+    const std::uint64_t before = first * outer_slab_bytes;
+    const std::uint64_t behind = std::min(last * outer_slab_bytes, end);
     if (range.begin < before) left.push_back({range.begin, before - range.begin, nullptr, 0});
     if (behind < end) left.push_back({behind, end - behind, nullptr, 0});
   }
@@ -283,8 +283,8 @@ frame::ChunkIntervals ArrayChanges::take_zero_chunks(std::vector<Range>& ranges,
 }
 
 codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
-                                                     const std::shared_ptr<const Generation>& generation,
-                                                     ReadRoute& route, bool is_new) const {
+                                                     const std::shared_ptr<const FrameSnapshot>& snapshot,
+                                                     ReadPath& read_path, bool is_new) const {
   const std::uint64_t rows = rows_at(layer.size());
   auto array = array_.geometry(rows);
   auto kept = array_.geometry(rows_at(layer.kept()));
@@ -306,7 +306,7 @@ codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
     plan.zeros = take_zero_chunks(ranges, rows, in_layer, kept_chunks);
   }
   const auto work =
-      std::make_shared<Work>(Work{std::move(*array), std::move(ranges), {}, generation, kept_chunks, route});
+      std::make_shared<Work>(Work{std::move(*array), std::move(ranges), {}, snapshot, kept_chunks, read_path});
   for (std::uint32_t i = 0; i < work->ranges.size(); ++i) {
     const Range& range = work->ranges[i];
     const auto note = [&](const ArrayGeometry::Part& part) -> codec::Result<void> {

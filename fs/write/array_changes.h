@@ -18,10 +18,10 @@
 #include <optional>
 #include <vector>
 
-#include "frame/array/array_rows.h"
-#include "frame/cframe/frame_image.h"
-#include "fs/read/generation.h"
-#include "fs/read/read_route.h"
+#include "frame/array/growable_array.h"
+#include "frame/cframe/frame_encoding.h"
+#include "fs/read/frame_snapshot.h"
+#include "fs/read/read_path.h"
 #include "fs/write/chunk_encoders.h"
 #include "fs/write/dirty_layer.h"
 
@@ -32,7 +32,7 @@ class ArrayChanges {
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 10;
 
   /// None if the frame is no array. unsupported: it is one that cannot be told what to become.
-  static codec::Result<std::optional<ArrayChanges>> of(const Generation& generation);
+  static codec::Result<std::optional<ArrayChanges>> of(const FrameSnapshot& snapshot);
 
   /// The array that a .npy file becomes whose first bytes, all of its header at least, are these: without rows, or with
   /// zeros if it cannot have any. unsupported: no frame can hold it, or its header is not the one that it would show.
@@ -70,7 +70,7 @@ class ArrayChanges {
   /// How its chunks are encoded, given how the frame's are.
   codec::EncodeParameters encoding(codec::EncodeParameters frame) const;
 
-  /// What a commit of a layer over `generation` comes to.
+  /// What a commit of a layer over `snapshot` comes to.
   struct Plan {
     std::uint64_t kept_bytes = 0;       // of the frame's chunks: what is behind goes first
     std::uint64_t nbytes = 0;           // of the frame in the end
@@ -79,16 +79,16 @@ class ArrayChanges {
     std::vector<std::uint8_t> layer;    // content of the metalayer; empty: as it is
   };
   /// REQUIRES: is_flat(); layer.size() is whole.
-  /// `is_new`: nothing of `generation` is in it.
-  codec::Result<Plan> plan(const DirtyLayer& layer, const std::shared_ptr<const Generation>& generation,
-                           ReadRoute& route, bool is_new = false) const;
+  /// `is_new`: nothing of `snapshot` is in it.
+  codec::Result<Plan> plan(const DirtyLayer& layer, const std::shared_ptr<const FrameSnapshot>& snapshot,
+                           ReadPath& read_path, bool is_new = false) const;
   const std::string& layer_name() const { return array_.layer_name(); }
 
  private:
   struct Range;
   struct Work;
 
-  ArrayChanges(frame::ArrayRows array, bool is_flat, std::uint64_t head)
+  ArrayChanges(frame::GrowableArray array, bool is_flat, std::uint64_t head)
       : array_(std::move(array)), is_flat_(is_flat), head_(head) {}
 
   bool is_head(codec::ByteView bytes, std::uint64_t at, std::uint64_t size) const;
@@ -96,7 +96,7 @@ class ArrayChanges {
   frame::ChunkIntervals take_zero_chunks(std::vector<Range>& ranges, std::uint64_t rows, std::uint64_t in_layer,
                                          std::uint64_t kept) const;
 
-  frame::ArrayRows array_;
+  frame::GrowableArray array_;
   bool is_flat_ = false;
   std::uint64_t head_ = 0;
   // Of one from from_head():

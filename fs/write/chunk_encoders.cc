@@ -24,7 +24,7 @@ struct ChunkEncoders::Work {
   const codec::EncodeParameters parameters;
   std::vector<ChunkToEncode> chunks;  // each belongs to the thread that claimed it
   codec::Mutex mutex;
-  codec::Condition done;
+  codec::CondVar done;
   std::vector<std::optional<Encoded>> results GUARDED_BY(mutex);
   std::size_t next GUARDED_BY(mutex) = 0;    // the first that nobody has claimed
   std::size_t taken GUARDED_BY(mutex) = 0;   // how many have been handed over
@@ -54,7 +54,7 @@ struct ChunkEncoders::Work {
 
 ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& parameters, codec::ByteView plain) {
   const codec::Turns::Turn turn = turns_.take();
-  const codec::EncodeContextPool::Lease context = contexts_.acquire();
+  const codec::EncodeContextPool::PooledPtr context = contexts_.acquire();
   Encoded encoded = codec::encode_chunk(*context, parameters, plain);
   statistics_.chunks_encoded.fetch_add(1, std::memory_order_relaxed);
   statistics_.bytes_encoded.fetch_add(plain.size(), std::memory_order_relaxed);
@@ -88,7 +88,7 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
 
 void ChunkEncoders::encode_early(Owner owner, const codec::EncodeParameters& parameters,
                                  const DirtyLayer::Chunk& chunk) {
-  auto early = std::make_shared<EarlyEncoding>();
+  auto early = std::make_shared<Preencode>();
   early->parameters = parameters;
   early->chunk = chunk;
   chunk->set_early(early);
@@ -100,7 +100,7 @@ void ChunkEncoders::encode_early(Owner owner, const codec::EncodeParameters& par
   try_in_memory([this] { workers_.post([this] { run_next(); }); });
 }
 
-void ChunkEncoders::help_down_to(Owner owner, std::size_t most) {
+void ChunkEncoders::drain_to(Owner owner, std::size_t most) {
   while (run_waiting(owner, most)) {
   }
 }
@@ -121,7 +121,7 @@ void ChunkEncoders::run_next() {
 
 /// Encodes the chunk of the file that has waited longest if more than `most` wait. False: they do not.
 bool ChunkEncoders::run_waiting(Owner owner, std::size_t most) {
-  std::shared_ptr<EarlyEncoding> early;
+  std::shared_ptr<Preencode> early;
   DirtyLayer::Chunk chunk;
   {
     codec::MutexLock lock(mutex_);
@@ -134,23 +134,23 @@ bool ChunkEncoders::run_waiting(Owner owner, std::size_t most) {
       }
       early = std::move(queue->second.front());
       queue->second.pop_front();
-      if (early->state == EarlyEncoding::State::waiting) chunk = early->chunk.lock();
+      if (early->state == Preencode::State::waiting) chunk = early->chunk.lock();
     }
-    early->state = EarlyEncoding::State::running;
+    early->state = Preencode::State::running;
   }
   Encoded encoded = or_no_memory([&] { return encode(early->parameters, chunk->bytes()); });
   {
     codec::MutexLock lock(mutex_);
     early->result = std::move(encoded);
-    early->state = EarlyEncoding::State::done;
+    early->state = Preencode::State::done;
   }
   done_.notify_all();
   return true;
 }
 
 /// What has come of it, once: a commit that failed must encode again. None: nobody has begun, and nobody will.
-std::optional<ChunkEncoders::Encoded> ChunkEncoders::take_early(EarlyEncoding& early) {
-  using State = EarlyEncoding::State;
+std::optional<ChunkEncoders::Encoded> ChunkEncoders::take_early(Preencode& early) {
+  using State = Preencode::State;
   codec::MutexLock lock(mutex_);
   while (early.state == State::running)
     done_.wait(mutex_);

@@ -36,7 +36,7 @@ struct ChunkToEncode {
 };
 
 /// A chunk that is encoded before a commit asks for it. Members change under the mutex of ChunkEncoders.
-struct EarlyEncoding {
+struct Preencode {
   enum class State : std::uint8_t { waiting, running, done, taken };
   codec::EncodeParameters parameters;
   std::weak_ptr<DirtyChunk> chunk;
@@ -56,7 +56,7 @@ class ChunkEncoders {
   void encode_early(Owner owner, const codec::EncodeParameters& parameters, const DirtyLayer::Chunk& chunk);
   /// Encodes chunks of that file until at most `most` of them wait: for a writer that fills them faster than they are
   /// encoded.
-  void help_down_to(Owner owner, std::size_t most);
+  void drain_to(Owner owner, std::size_t most);
 
   using Take = std::function<codec::Result<void>(std::int64_t number, codec::EncodedChunk encoded)>;
   /// Calls `take` from the calling thread for each chunk, in the order given. Chunks are released as they are encoded.
@@ -67,13 +67,13 @@ class ChunkEncoders {
   struct Work;
   using Encoded = codec::Result<codec::EncodedChunk>;
 
-  using Waiting = std::map<Owner, std::deque<std::shared_ptr<EarlyEncoding>>>;
+  using Waiting = std::map<Owner, std::deque<std::shared_ptr<Preencode>>>;
 
   void run_next();
   bool run_waiting(Owner owner, std::size_t most);
   Encoded encode(const codec::EncodeParameters& parameters, codec::ByteView plain);
   Encoded encode(const codec::EncodeParameters& parameters, const ChunkToEncode& chunk);
-  std::optional<Encoded> take_early(EarlyEncoding& early);
+  std::optional<Encoded> take_early(Preencode& early);
 
   WorkerPool& workers_;
   const unsigned helpers_;
@@ -81,7 +81,7 @@ class ChunkEncoders {
   codec::Turns turns_;  // of threads that encode: commits of many files at once must not take all processors' time
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;
-  codec::Condition done_;
+  codec::CondVar done_;
   Waiting waiting_ GUARDED_BY(mutex_);             // an empty queue goes when its turn comes
   Owner last_owner_ GUARDED_BY(mutex_) = nullptr;  // whose chunk a worker took last
 };

@@ -70,7 +70,7 @@ void ChunkPatches::cut(std::uint64_t end) {
   if (last->second.size() > end - last->first) last->second.resize(end - last->first);
 }
 
-void ChunkPatches::lay_over(codec::ByteSpan plain) const {
+void ChunkPatches::apply_to(codec::ByteSpan plain) const {
   for (const auto& [from, piece] : pieces_) {
     if (from >= plain.size()) return;
     std::copy_n(piece.begin(), std::min<std::uint64_t>(piece.size(), plain.size() - from),
@@ -78,7 +78,7 @@ void ChunkPatches::lay_over(codec::ByteSpan plain) const {
   }
 }
 
-void ChunkPatches::merge_onto(ChunkPatches& below) const {
+void ChunkPatches::merge_into(ChunkPatches& below) const {
   for (const auto& [from, piece] : pieces_)
     below.write(from, piece);
 }

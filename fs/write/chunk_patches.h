@@ -39,8 +39,8 @@ class ChunkPatches {
   /// What lies at `end` and behind it is gone.
   void cut(std::uint64_t end);
   /// Puts the pieces where they belong in the plain bytes of a chunk, as far as those reach.
-  void lay_over(codec::ByteSpan plain) const;
-  void merge_onto(ChunkPatches& below) const;
+  void apply_to(codec::ByteSpan plain) const;
+  void merge_into(ChunkPatches& below) const;
 
  private:
   void count(std::uint64_t before, std::uint64_t after);

@@ -19,14 +19,14 @@ class CopyMemory {
  public:
   static constexpr std::chrono::milliseconds kPatience{100};
 
-  class Share {
+  class Reservation {
    public:
     /// Takes `wanted` bytes of `all`, or what is left of them.
-    Share(CopyMemory& memory, std::uint64_t all, std::uint64_t wanted)
+    Reservation(CopyMemory& memory, std::uint64_t all, std::uint64_t wanted)
         : memory_(memory), all_(all), bytes_(memory.take(all, std::min(wanted, all))) {}
-    Share(const Share&) = delete;
-    Share& operator=(const Share&) = delete;
-    ~Share() { memory_.settle(all_, bytes_, 0); }
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
+    ~Reservation() { memory_.settle(all_, bytes_, 0); }
     std::uint64_t bytes() const { return bytes_; }
     /// The copy holds so much, which may be a chunk more than its part.
     void settle(std::uint64_t bytes) {
@@ -69,7 +69,7 @@ class CopyMemory {
   }
 
   mutable codec::Mutex mutex_;
-  codec::Condition returned_;
+  codec::CondVar returned_;
   Clock::time_point moved_at_ GUARDED_BY(mutex_);  // when something was last taken or returned
   std::uint64_t held_ GUARDED_BY(mutex_) = 0;
 };

@@ -151,7 +151,7 @@ DirtyLayer DirtyLayer::split_off(std::uint64_t size) {
   return above;
 }
 
-void DirtyLayer::merge_onto(DirtyLayer& below, const Make& make) const {
+void DirtyLayer::merge_into(DirtyLayer& below, const Make& make) const {
   below.resize(std::min(below.size_, kept_));
   for (const auto& [begin, end] : zeros_.runs())
     below.put_zeros(begin, end);
@@ -162,7 +162,7 @@ void DirtyLayer::merge_onto(DirtyLayer& below, const Make& make) const {
     if (whole == nullptr) {
       std::shared_ptr<ChunkPatches>& under = below.patches_[number];
       if (under) {
-        patches->merge_onto(*under);
+        patches->merge_into(*under);
       } else {
         under = patches;
       }
@@ -172,7 +172,7 @@ void DirtyLayer::merge_onto(DirtyLayer& below, const Make& make) const {
     DirtyChunk& into = below.to_change(number);
     const std::uint64_t end = std::min(patches->end(), chunksize_);
     into.hold(end, end);
-    patches->lay_over(into.bytes());
+    patches->apply_to(into.bytes());
   }
   below.size_ = size_;
   below.clean_until_ = 0;

@@ -28,7 +28,7 @@
 
 namespace cframefs::fs {
 
-struct EarlyEncoding;
+struct Preencode;
 
 /// The sum, or the largest number there is.
 constexpr std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
@@ -74,15 +74,15 @@ class DirtyChunk {
   }
   bool is_filled() const { return filled_ == size_; }
 
-  const std::shared_ptr<EarlyEncoding>& early() const { return early_; }
-  void set_early(std::shared_ptr<EarlyEncoding> early) { early_ = std::move(early); }
+  const std::shared_ptr<Preencode>& early() const { return early_; }
+  void set_early(std::shared_ptr<Preencode> early) { early_ = std::move(early); }
 
  private:
   BufferPool& pool_;
   const std::uint64_t size_;
   Buffer buffer_;
   std::uint64_t filled_ = 0;
-  std::shared_ptr<EarlyEncoding> early_;  // null: programs may still change the bytes
+  std::shared_ptr<Preencode> early_;  // null: programs may still change the bytes
   std::atomic<std::uint64_t>& counter_;
 };
 
@@ -147,7 +147,7 @@ class DirtyLayer {
   std::uint64_t footprint() const;
 
   /// Puts this layer over `below`, which then is what both together say.
-  void merge_onto(DirtyLayer& below, const Make& make) const;
+  void merge_into(DirtyLayer& below, const Make& make) const;
   /// The same bytes in chunks of another size. REQUIRES: kept() == 0.
   DirtyLayer rechunked(std::uint64_t chunksize, const Make& make) const;
 

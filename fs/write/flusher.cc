@@ -71,8 +71,8 @@ void Flusher::let_go(const std::shared_ptr<WriteBack>& file) {
 void Flusher::wake() {
   {
     codec::MutexLock lock(mutex_);
-    if (much_) return;
-    much_ = true;
+    if (over_limit_) return;
+    over_limit_ = true;
   }
   woken_.notify_all();
 }
@@ -117,7 +117,7 @@ void Flusher::note(const Work& work, const codec::Result<void>& done) {
 
 void Flusher::commit_due() {
   for (const Work& work : due_files()) {
-    const auto done = work.file->commit_in_background(WriteBack::Extent::all, work.attempt != nullptr);
+    const auto done = work.file->background_commit(WriteBack::Extent::all, work.attempt != nullptr);
     note(work, done);
     if (work.attempt) work.attempt(done);
   }
@@ -133,11 +133,11 @@ void Flusher::commit_largest(std::uint64_t most) {
   }
   std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [bytes, work] : sizes) {
-    const auto before = work.file->generation();
-    auto done = work.file->commit_in_background(WriteBack::Extent::complete);
+    const auto before = work.file->snapshot();
+    auto done = work.file->background_commit(WriteBack::Extent::complete);
     // A stream goes on in the chunk that it is filling, unless room is wanted and there is nothing else to commit.
-    if (done && !is_enough() && work.file->generation() == before) {
-      done = work.file->commit_in_background(WriteBack::Extent::all);
+    if (done && !is_enough() && work.file->snapshot() == before) {
+      done = work.file->background_commit(WriteBack::Extent::all);
     }
     if (!done && done.error().sys == EAGAIN) going += bytes;
     note(work, done);
@@ -167,13 +167,13 @@ bool Flusher::pause(bool& much) {
   codec::MutexLock lock(mutex_);
   if (is_dirty) {
     sleeps_ = false;  // it wakes in time by itself
-    if (running_ && !much_) woken_.wait_for(mutex_, tick);
+    if (running_ && !over_limit_) woken_.wait_for(mutex_, tick);
   } else {
-    while (running_ && !much_ && sleeps_)
+    while (running_ && !over_limit_ && sleeps_)
       woken_.wait(mutex_);
   }
   sleeps_ = false;
-  much = much_;
+  much = over_limit_;
   return running_;
 }
 
@@ -185,7 +185,7 @@ void Flusher::run() {
     if (!much) continue;
     try_in_memory([&] { commit_largest(shared_.dirty_limit / 4); });
     codec::MutexLock lock(mutex_);
-    much_ = false;
+    over_limit_ = false;
   }
 }
 
@@ -205,12 +205,12 @@ void Flusher::commit_all(const Lost& lost) {
   // None waits for another one's lock, and all together no longer than one request would.
   std::vector<Work> left;
   until_there_is_memory([&] { left = all; });
-  const auto until = std::chrono::steady_clock::now() + shared_.lock_patience;
+  const auto until = std::chrono::steady_clock::now() + shared_.lock_timeout;
   while (true) {
     std::erase_if(left, [&](const Work& work) { return commit(work, WriteBack::Wait::none); });
     if (left.empty() || std::chrono::steady_clock::now() >= until) break;
     // Each attempt encodes what it is to commit.
-    std::this_thread::sleep_for(std::min(shared_.lock_patience / 4, kTick));
+    std::this_thread::sleep_for(std::min(shared_.lock_timeout / 4, kTick));
   }
   for (const Work& work : left)
     commit(work, WriteBack::Wait::past_lock);

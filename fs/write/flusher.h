@@ -78,9 +78,9 @@ class Flusher {
 
   WriteBackShared& shared_;
   codec::Mutex mutex_;
-  codec::Condition woken_;
+  codec::CondVar woken_;
   bool running_ GUARDED_BY(mutex_) = false;
-  bool much_ GUARDED_BY(mutex_) = false;
+  bool over_limit_ GUARDED_BY(mutex_) = false;
   std::atomic<bool> sleeps_{false};  // or is about to, until something becomes dirty
   std::vector<Entry> entries_ GUARDED_BY(mutex_);
   std::thread thread_;

@@ -75,17 +75,17 @@ WriteBack::Uncommitted WriteBack::uncommitted() {
   return held;
 }
 
-std::shared_ptr<const Generation> WriteBack::generation() {
+std::shared_ptr<const FrameSnapshot> WriteBack::snapshot() {
   codec::MutexLock lock(mutex_);
-  return generation_;
+  return snapshot_;
 }
 
-void WriteBack::look(const Look& at) {
+void WriteBack::inspect(const Look& at) {
   codec::MutexLock lock(mutex_);
-  at(generation_, identity_);
+  at(snapshot_, identity_);
 }
 
-bool WriteBack::owns(const frame::Identity& identity) {
+bool WriteBack::owns(const frame::FileVersion& identity) {
   codec::MutexLock lock(mutex_);
   return busy_ || identity == identity_;
 }
@@ -96,7 +96,7 @@ bool WriteBack::is_committing() {
 }
 
 std::uint64_t WriteBack::size_below() const {
-  return committing_ ? committing_->size() : generation_->view().size();
+  return committing_ ? committing_->size() : snapshot_->view().size();
 }
 
 codec::Result<void> WriteBack::check_usable() {
@@ -118,14 +118,14 @@ void WriteBack::note_dirty() {
   shared_.became_dirty();
 }
 
-bool WriteBack::has_same_content(const frame::Identity& disk) const {
+bool WriteBack::has_same_content(const frame::FileVersion& disk) const {
   // Another time of change alone: mode, owner or links.
-  frame::Identity same = disk;
+  frame::FileVersion same = disk;
   same.ctime_ns = identity_.ctime_ns;
   return same == identity_;
 }
 
-codec::Result<void> WriteBack::follow() {
+codec::Result<void> WriteBack::refresh() {
   {
     codec::MutexLock lock(mutex_);
     if (stale_ || may_change_file()) return check_usable();
@@ -146,7 +146,7 @@ codec::Result<void> WriteBack::follow() {
 }
 
 bool WriteBack::is_stale() {
-  static_cast<void>(follow());
+  static_cast<void>(refresh());
   codec::MutexLock lock(mutex_);
   return stale_;
 }
@@ -161,8 +161,8 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   const std::uint64_t reserve = shared_.dirty_limit / kReserveShare;
   const std::uint64_t little = std::min(kLittleDirty, reserve / 2);
   if (used() + bytes <= bound + reserve && dirty_bytes() + bytes <= little) return {};
-  const auto before = generation();
-  const auto is_enough = [&] { return used() + bytes <= bound || generation() != before; };
+  const auto before = snapshot();
+  const auto is_enough = [&] { return used() + bytes <= bound || snapshot() != before; };
   shared_.make_room(bound - std::min(bytes, bound));
   if (is_enough()) return {};
   {
@@ -186,7 +186,7 @@ std::uint64_t WriteBack::most_at_once() {
 codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place, codec::ByteView bytes,
                                               ChangePermit& permit, Changer by) {
   shared_.statistics.writes.fetch_add(1, std::memory_order_relaxed);
-  shared_.statistics.bytes_taken.fetch_add(bytes.size(), std::memory_order_relaxed);
+  shared_.statistics.write_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
   std::optional<std::uint64_t> first;
   do {
     const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), most_at_once()));
@@ -202,12 +202,12 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
 codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_t> place, codec::ByteView bytes,
                                                       ChangePermit& permit, Changer by) {
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
-  if (auto followed = follow(); !followed) return codec::Failure(followed.error());
+  if (auto followed = refresh(); !followed) return codec::Failure(followed.error());
   codec::Result<std::uint64_t> done;
   std::uint64_t chunksize = 0;
   {
     codec::MutexLock lock(mutex_);
-    wait_for_copy();
+    wait_until_copied();
     if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
     chunksize = dirty_.chunksize();
     const std::uint64_t at = place.value_or(dirty_.size());
@@ -218,7 +218,7 @@ codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_
   }
   permit.end();
   const std::uint64_t most = kMostWaiting / (chunksize + DirtyChunk::kOverhead);
-  shared_.encoders.help_down_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(most, 2)));
+  shared_.encoders.drain_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(most, 2)));
   return done;
 }
 
@@ -300,7 +300,7 @@ codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t fro
 }
 
 DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
-  return std::make_shared<DirtyChunk>(shared_.route.pool(), size, shared_.dirty_bytes);
+  return std::make_shared<DirtyChunk>(shared_.read_path.pool(), size, shared_.dirty_bytes);
 }
 
 /// The chunk, which holds its bytes before `to`; those of [from, to) are to be written now.
@@ -361,7 +361,7 @@ void WriteBack::note_times(const struct timespec& modified) {
 }
 
 codec::Result<void> WriteBack::resize(std::uint64_t size, Changer by) {
-  if (auto followed = follow(); !followed) return followed;
+  if (auto followed = refresh(); !followed) return followed;
   auto changed = change_size(size, by);
   if (!changed) return codec::Failure(changed.error());
   if (!*changed) touch();
@@ -370,7 +370,7 @@ codec::Result<void> WriteBack::resize(std::uint64_t size, Changer by) {
 
 codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
   codec::MutexLock lock(mutex_);
-  wait_for_copy();
+  wait_until_copied();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   const std::uint64_t before = dirty_.size();
   if (array_) {

@@ -1,6 +1,6 @@
 // One frame that is open for writing: what programs have written and is not in the frame yet, and how it gets there.
 //
-//   programs' view  =  dirty layer  over  layer being committed  over  committed frame (a Generation)
+//   programs' view  =  dirty layer  over  layer being committed  over  committed frame (a FrameSnapshot)
 //
 // Writes go into the dirty layer: whole chunks of plain bytes, and patches of chunks that are covered in part. A commit
 // takes the dirty layer as it is, encodes its chunks on all workers and has the frame's writer switch to the new state;
@@ -34,8 +34,8 @@
 #include "codec/base/mutex.h"
 #include "codec/base/turns.h"
 #include "frame/write/frame_writer.h"
-#include "fs/read/generation.h"
-#include "fs/read/read_route.h"
+#include "fs/read/frame_snapshot.h"
+#include "fs/read/read_path.h"
 #include "fs/write/array_changes.h"
 #include "fs/write/change_permit.h"
 #include "fs/write/chunk_encoders.h"
@@ -47,12 +47,12 @@ namespace cframefs::fs {
 /// What all write-backs of a mount share.
 struct WriteBackShared {
   frame::FileOps& files;
-  ReadRoute& route;
+  ReadPath& read_path;
   ChunkEncoders& encoders;
   Statistics& statistics;
-  OnceLog& once;
+  DedupLogger& once;
   std::shared_ptr<frame::IndexCache> index_cache;
-  std::function<std::uint64_t()> next_generation;
+  std::function<std::uint64_t()> next_snapshot;
   std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // plain chunks that are not committed
   std::function<void()> wake;                 // tells the flusher that there is something for it to do
@@ -63,7 +63,7 @@ struct WriteBackShared {
                                                                       const std::string&)>
       view_of;
   std::chrono::milliseconds interval{5000};  // bound on the age of what is not committed
-  std::chrono::milliseconds lock_patience{5000};
+  std::chrono::milliseconds lock_timeout{5000};
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
   std::function<void()> became_dirty = [] {};  // called when a clean file has something to commit, under its lock
   std::atomic<bool> waits_for_lock{false};     // one program's request does so with all its patience
@@ -73,7 +73,7 @@ struct WriteBackShared {
 };
 
 /// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.
-struct FramePlace {
+struct FrameLocation {
   std::shared_ptr<const frame::Descriptor> folder;
   std::string name;
   std::string path;  // beneath the source, for messages
@@ -83,13 +83,13 @@ class WriteBack {
  public:
   /// A new state, or a new file that holds the same state.
   struct Committed {
-    std::shared_ptr<const Generation> generation;
+    std::shared_ptr<const FrameSnapshot> snapshot;
     std::shared_ptr<const frame::Descriptor> file;
-    frame::Identity before;  // none: it was only opened
-    frame::Identity after;
-    bool own = false;       // not what somebody else has made of it
-    bool new_head = false;  // what stands in front of the chunks' bytes has changed with the rest
-    bool gave_up = false;   // the state is the same, but something that programs wrote is lost
+    frame::FileVersion before;  // none: it was only opened
+    frame::FileVersion after;
+    bool own = false;               // not what somebody else has made of it
+    bool preamble_changed = false;  // what stands in front of the chunks' bytes has changed with the rest
+    bool gave_up = false;           // the state is the same, but something that programs wrote is lost
   };
   using OnCommitted = std::function<void(const Committed&)>;
 
@@ -110,7 +110,7 @@ class WriteBack {
 
   /// unsupported: the frame cannot be written. `frame`: what lies at the place: its file, or its folder. `fresh`: made
   /// just now. `choose`: parameters of a frame that is empty and was made with preliminary ones; may be empty.
-  static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FramePlace place,
+  static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FrameLocation place,
                                                         const std::shared_ptr<const frame::Descriptor>& frame,
                                                         bool fresh, Choose choose, OnCommitted committed);
   ~WriteBack();
@@ -126,20 +126,21 @@ class WriteBack {
   /// Nothing waits for a commit, and none is under way that could leave something.
   bool is_clean();
   /// The committed state.
-  std::shared_ptr<const Generation> generation();
+  std::shared_ptr<const FrameSnapshot> snapshot();
   /// The same, and the file's identity as the last committed() told it. Both stay what they are until `at` returns,
   /// which may take what committed() takes.
-  using Look = std::function<void(const std::shared_ptr<const Generation>& generation, const frame::Identity& file)>;
-  void look(const Look& at);
+  using Look =
+      std::function<void(const std::shared_ptr<const FrameSnapshot>& snapshot, const frame::FileVersion& file)>;
+  void inspect(const Look& at);
   /// Whether a file in this state is what the last commit has left, or is being changed by a commit right now.
-  bool owns(const frame::Identity& identity);
+  bool owns(const frame::FileVersion& identity);
   bool is_committing();
   /// Whether a commit is under way, or a sync of what is committed already.
   bool has_commit_under_way() { return !std::unique_lock(commit_mutex_, std::try_to_lock).owns_lock(); }
   /// Until it has ended.
   void wait_for_commit() { const std::lock_guard commits(commit_mutex_); }
   /// Follows what somebody else did to a clean file. stale: it is dirty.
-  codec::Result<void> follow();
+  codec::Result<void> refresh();
   /// Whether somebody else has changed the frame under what was written and not committed.
   bool is_stale();
 
@@ -164,14 +165,14 @@ class WriteBack {
   bool take_new_head();
   /// fallocate(2).
   codec::Result<void> allocate(int mode, std::uint64_t at, std::uint64_t length);
-  /// `note`: is told of the generation that stored bytes come from.
+  /// `note`: is told of the snapshot that stored bytes come from.
   codec::Result<void> read(std::uint64_t at, std::uint64_t length, Reply& reply,
-                           const std::function<void(const std::shared_ptr<const Generation>&)>& note);
+                           const std::function<void(const std::shared_ptr<const FrameSnapshot>&)>& note);
 
   codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all, Wait wait = Wait::none);
   /// No program asks how it went: what was given up is told by the next commit(). EAGAIN: another thread commits.
   /// `opens_again`: as open_again().
-  codec::Result<void> commit_in_background(Extent extent, bool opens_again = false);
+  codec::Result<void> background_commit(Extent extent, bool opens_again = false);
   /// After a sync that failed nothing can be committed until the frame is opened again, which this does. EAGAIN:
   /// another thread commits. REQUIRES: no program that was told of it has the frame open for writing.
   codec::Result<void> open_again();
@@ -193,10 +194,10 @@ class WriteBack {
   /// own is made like theirs if it `may_remake`. False: nothing was done, for they do not fit there.
   codec::Result<bool> store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake, ChangePermit& permit);
   /// Commits with a change of metalayers that `change` makes.
-  codec::Result<void> commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
-                                  ChangePermit& permit);
+  codec::Result<void> commit_metadata(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
+                                      ChangePermit& permit);
   /// After the last writer has gone: gives back what commits have left behind, if that is worth it.
-  void tidy();
+  void compact_if_wasteful();
   /// Makes a change of the mount's own to the file that leaves its content alone (mode, owner, times).
   codec::Result<void> change_file(const std::function<codec::Result<void>()>& change);
   /// Forgets what is not committed, and answers whether there was something; unless it `may` not be, which is asked
@@ -214,7 +215,7 @@ class WriteBack {
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
     /// The frame has this name now.
-    void moved(FramePlace place);
+    void moved(FrameLocation place);
     /// The frame has no name any more.
     void unlinked();
 
@@ -245,14 +246,14 @@ class WriteBack {
   /// What a commit works on: taken under mutex_, then its own.
   struct Batch {
     DirtyLayer layer;
-    std::shared_ptr<const Generation> generation;
+    std::shared_ptr<const FrameSnapshot> snapshot;
   };
 
-  WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed);
+  WriteBack(WriteBackShared& shared, FrameLocation place, Choose choose, OnCommitted committed);
 
   codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh);
-  codec::Result<frame::Identity> identity_on_disk() const REQUIRES(mutex_);
-  bool has_same_content(const frame::Identity& disk) const REQUIRES(mutex_);
+  codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
+  bool has_same_content(const frame::FileVersion& disk) const REQUIRES(mutex_);
   codec::Result<void> reload();
   codec::Result<void> make_room(std::uint64_t bytes);
   /// False: the file has that size already, or what was written is taken back by it and nothing is left to commit.
@@ -311,12 +312,12 @@ class WriteBack {
   codec::Result<void> write_out();
   codec::Result<void> choose_parameters();
   codec::Result<void> remake(const frame::NewFrame& wanted);
-  void wait_for_copy() REQUIRES(mutex_);
+  void wait_until_copied() REQUIRES(mutex_);
   bool takes_copied(std::uint64_t at, std::uint64_t size, const CopiedChunks& copied, bool may_remake) const;
   enum class CopyStart : std::uint8_t { begun, unfit, dirty, behind };
   codec::Result<CopyStart> begin_copy(std::uint64_t at, const CopiedChunks& copied, bool may_remake);
   codec::Result<void> commit_copied(std::uint64_t at, CopiedChunks copied, ChangePermit& permit);
-  void finish_copy(codec::Result<void>& done, std::uint64_t end) REQUIRES(mutex_);
+  void end_copy(codec::Result<void>& done, std::uint64_t end) REQUIRES(mutex_);
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);
   codec::Result<void> store_new_array(const Batch& batch, const ArrayChanges& array);
@@ -326,7 +327,7 @@ class WriteBack {
                                      std::vector<ChunkToEncode> chunks, std::uint64_t chunksize);
   /// Bytes of the chunks of a dirty layer.
   std::uint64_t layer_unit() const REQUIRES(mutex_);
-  void hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
+  void defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
   void note_head(std::uint64_t size_before) REQUIRES(mutex_);
   codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
   codec::Result<void> commit_some(frame::Durability durability, Extent extent, Wait wait);
@@ -338,7 +339,7 @@ class WriteBack {
   void stamp_last_write();
   std::vector<ChunkToEncode> chunks_of(const Batch& batch);
   ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
-  bool give_up_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
+  bool drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
   /// Has the writer commit, and counts what that was.
   codec::Result<void> commit_counted(const std::function<codec::Result<void>()>& commit);
   void count_dead_bytes(std::uint64_t dead);
@@ -351,7 +352,7 @@ class WriteBack {
   void note_own_change() REQUIRES(mutex_);
   void end_change() REQUIRES(mutex_);
   /// The content is what it was, but the file is another one to stat(2).
-  void note_identity(const frame::Identity& disk) REQUIRES(mutex_);
+  void note_identity(const frame::FileVersion& disk) REQUIRES(mutex_);
   void refresh_identity(bool was_right) REQUIRES(mutex_);
 
   WriteBackShared& shared_;
@@ -359,7 +360,7 @@ class WriteBack {
 
   // Held by whoever uses the writer. Not a codec::Mutex: Pause keeps it beyond a function.
   std::mutex commit_mutex_;
-  FramePlace place_;                                    // commit_mutex_
+  FrameLocation place_;                                 // commit_mutex_
   std::unique_ptr<frame::FrameWriter> writer_;          // commit_mutex_
   std::unique_ptr<frame::FrameWriter::Beside> beside_;  // commit_mutex_; of a new array that is being committed
   codec::EncodeParameters encode_;                      // commit_mutex_
@@ -381,19 +382,19 @@ class WriteBack {
   bool busy_ GUARDED_BY(mutex_) = false;  // a commit, or another change of our own, is under way
   Changing changing_ GUARDED_BY(mutex_) = Changing::possibly;
   bool copying_ GUARDED_BY(mutex_) = false;  // store_copied() is at work: what programs write has to wait
-  codec::Condition copied_;
-  std::shared_ptr<const Generation> generation_ GUARDED_BY(mutex_);
-  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what generation_ is, if it is an array, or will be
+  codec::CondVar copied_;
+  std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);
+  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // what snapshot_ is, if it is an array, or will be
   bool is_new_array_ GUARDED_BY(mutex_) = false;          // dirty_ is another array than the layer below
-  bool commits_new_array_ GUARDED_BY(mutex_) = false;     // committing_ is another one than generation_
+  bool commits_new_array_ GUARDED_BY(mutex_) = false;     // committing_ is another one than snapshot_
   bool awaits_array_ GUARDED_BY(mutex_) = false;  // one that cannot be emptied was, and its items are still there
   bool awaits_head_ GUARDED_BY(mutex_) = false;   // an array was emptied, and nothing was written to it since
-  codec::Condition head_came_;
+  codec::CondVar head_came_;
   Changer changed_by_ GUARDED_BY(mutex_) = nullptr;  // the last change of an array's size, or of its last row
   bool head_was_read_ GUARDED_BY(mutex_) = true;     // since it was last told to be new
   bool new_head_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
-  frame::Identity identity_ GUARDED_BY(mutex_);
+  frame::FileVersion identity_ GUARDED_BY(mutex_);
   std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // that a clean file has followed, or overwritten ones
   bool stale_ GUARDED_BY(mutex_) = false;
   std::optional<codec::Error> lost_ GUARDED_BY(mutex_);  // why something written had to be given up, if not told yet

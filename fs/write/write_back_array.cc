@@ -65,13 +65,13 @@ codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, code
 
 codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
   if (auto usable = check_usable(); !usable) return usable;
-  if (!named_ || generation_->container().parameters().kind == "sframe") {
+  if (!named_ || snapshot_->container().parameters().kind == "sframe") {
     return codec::invalid("only an array in one file, with a name, becomes another array");
   }
   auto made = ArrayChanges::from_head(bytes);
   if (!made) {
     codec::Error error = made.error();
-    error.path = generation_->path();
+    error.path = snapshot_->path();
     shared_.once.error(error);
     return codec::invalid(error.reason);
   }
@@ -90,7 +90,7 @@ void WriteBack::forget_new_array() {
   stop_awaiting_head();
   if (!std::exchange(is_new_array_, false)) return;
   // It was an array before, and its state was adopted.
-  auto before = ArrayChanges::of(*generation_);
+  auto before = ArrayChanges::of(*snapshot_);
   array_ = before ? std::move(*before) : std::nullopt;
 }
 
@@ -115,7 +115,7 @@ codec::Result<void> WriteBack::check_whole(Changer by) {
 /// What stands in front of an array's items, as the programs' view has it.
 Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
   const std::vector<std::uint8_t> head = array_->head_at(dirty_.size());
-  Buffer copy = shared_.route.pool().get(length);
+  Buffer copy = shared_.read_path.pool().get(length);
   std::memcpy(copy.bytes().data(), head.data() + at, length);
   head_was_read_ = true;
   return copy;
@@ -127,7 +127,7 @@ codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChange
     store_zeros(*writer_, batch.layer.zeros());
     return store_in_order(*writer_, encode, chunks_of(batch), batch.layer.chunksize());
   }
-  auto plan = array.plan(batch.layer, batch.generation, shared_.route);
+  auto plan = array.plan(batch.layer, batch.snapshot, shared_.read_path);
   if (!plan) return codec::Failure(plan.error());
   if (plan->kept_bytes < writer_->nbytes()) {
     if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
@@ -142,7 +142,7 @@ codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChange
 
 /// In a file of its own, so that the old array stays until the new one is whole.
 codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayChanges& array) {
-  auto plan = array.plan(batch.layer, batch.generation, shared_.route, true);
+  auto plan = array.plan(batch.layer, batch.snapshot, shared_.read_path, true);
   if (!plan) return codec::Failure(plan.error());
   frame::NewFrame wanted = array.new_frame(encode_, array.rows_at(batch.layer.size()));
   const auto& before = *writer_->container();

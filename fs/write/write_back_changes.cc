@@ -15,8 +15,8 @@ constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
 
 }  // namespace
 
-codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
-                                           ChangePermit& permit) {
+codec::Result<void> WriteBack::commit_metadata(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
+                                               ChangePermit& permit) {
   const std::lock_guard commits(commit_mutex_);
   {
     codec::MutexLock lock(mutex_);
@@ -40,7 +40,7 @@ codec::Result<void> WriteBack::commit_with(const std::function<codec::Result<voi
   return done;
 }
 
-void WriteBack::tidy() {
+void WriteBack::compact_if_wasteful() {
   const std::lock_guard commits(commit_mutex_);
   const std::uint64_t length = writer_->parameters().frame_length;
   const std::uint64_t dead = has_committed_ ? std::min(writer_->dead_bytes(), length) : 0;
@@ -77,9 +77,9 @@ codec::Result<void> WriteBack::change_file(const std::function<codec::Result<voi
   return done;
 }
 
-void WriteBack::note_identity(const frame::Identity& disk) {
-  const frame::Identity before = std::exchange(identity_, disk);
-  committed_(Committed{generation_, file_, before, identity_, true});
+void WriteBack::note_identity(const frame::FileVersion& disk) {
+  const frame::FileVersion before = std::exchange(identity_, disk);
+  committed_(Committed{snapshot_, file_, before, identity_, true});
 }
 
 void WriteBack::refresh_identity(bool was_right) {
@@ -100,7 +100,7 @@ WriteBack::Pause::~Pause() {
   file_->end_change();
 }
 
-void WriteBack::Pause::moved(FramePlace place) {
+void WriteBack::Pause::moved(FrameLocation place) {
   file_->place_ = std::move(place);
   file_->writer_->moved(file_->place_.folder->fd(), file_->place_.name);
 }

@@ -53,7 +53,7 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   batch_time_shown_ = write_time_shown_;
   committing_since_ = std::exchange(oldest_, std::nullopt);
   try {
-    hold_back(layer, below, extent);
+    defer_tail(layer, below, extent);
   } catch (...) {
     dirty_ = std::move(layer);
     oldest_ = committing_since_;
@@ -78,7 +78,7 @@ codec::Result<void> WriteBack::begin_change() {
 }
 
 /// Leaves in dirty_ what is not to be committed yet.
-void WriteBack::hold_back(DirtyLayer& layer, std::uint64_t below, Extent extent) {
+void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent) {
   if (array_ && array_->is_flat()) {
     const std::uint64_t size = array_->to_commit(layer.size(), below, extent == Extent::complete);
     if (size == layer.size()) return;
@@ -107,7 +107,7 @@ codec::Result<void> WriteBack::commit(frame::Durability durability, Extent exten
   return done;
 }
 
-codec::Result<void> WriteBack::commit_in_background(Extent extent, bool opens_again) {
+codec::Result<void> WriteBack::background_commit(Extent extent, bool opens_again) {
   const std::unique_lock commits(commit_mutex_, std::try_to_lock);
   if (!commits.owns_lock()) return codec::io_error(EAGAIN, "commit");
   if (opens_again) {
@@ -124,7 +124,7 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent 
 /// REQUIRES: commit_mutex_.
 codec::Result<void> WriteBack::waiting(Wait wait, const std::function<codec::Result<void>()>& work) {
   const bool long_one = wait == Wait::lock && !shared_.waits_for_lock.exchange(true);
-  const auto patience = long_one ? shared_.lock_patience : wait == Wait::none ? kNoPatience : kShortPatience;
+  const auto patience = long_one ? shared_.lock_timeout : wait == Wait::none ? kNoPatience : kShortPatience;
   writer_->wait_for_locks(patience, wait == Wait::past_lock);
   auto done = or_no_memory(work);
   writer_->wait_for_locks(kNoPatience);
@@ -212,7 +212,7 @@ codec::Result<void> WriteBack::write_out() {
   std::optional<ArrayChanges> array;
   {
     codec::MutexLock lock(mutex_);
-    batch = {*committing_, generation_};
+    batch = {*committing_, snapshot_};
     array = array_;
   }
   if (is_new) return store_new_array(batch, *array);
@@ -253,7 +253,7 @@ codec::Result<void> WriteBack::choose_parameters() {
       const auto make = [this](std::uint64_t size) { return new_chunk(size); };
       // What has been written since lies over it; one layer is easier to cut anew than two.
       DirtyLayer all = std::move(*committing_);
-      dirty_.merge_onto(all, make);
+      dirty_.merge_into(all, make);
       committing_ = all.rechunked(target, make);
       dirty_ = DirtyLayer(target, committing_->size());
     }
@@ -270,13 +270,13 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
   const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
   const std::uint64_t length = layer.length_of(number);
   const std::uint64_t stored = std::clamp(layer.kept(), begin, begin + length) - begin;
-  const std::uint64_t size = batch.generation->view().size();
+  const std::uint64_t size = batch.snapshot->view().size();
   const std::uint64_t there = size > begin ? std::min(layer.chunksize(), size - begin) : 0;
-  const auto make = [this, number, length, stored, most = std::max(length, there), generation = batch.generation,
+  const auto make = [this, number, length, stored, most = std::max(length, there), snapshot = batch.snapshot,
                      patches = std::move(patches)]() -> codec::Result<Buffer> {
-    Buffer buffer = shared_.route.pool().get(most);
+    Buffer buffer = shared_.read_path.pool().get(most);
     if (stored > 0 && !(patches && patches->covers(stored))) {
-      auto read = shared_.route.read_chunk(*generation, frame::ChunkNumber{number}, buffer.bytes());
+      auto read = shared_.read_path.read_chunk(*snapshot, frame::ChunkNumber{number}, buffer.bytes());
       if (!read) {
         const bool for_ever = read.error().kind != codec::ErrorKind::io;
         if (for_ever) unreadable_.store(number);
@@ -289,7 +289,7 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
     }
     const auto rest = buffer.bytes().subspan(stored);
     std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-    if (patches) patches->lay_over(buffer.bytes().first(length));
+    if (patches) patches->apply_to(buffer.bytes().first(length));
     return buffer;
   };
   return {number, nullptr, length, make};
@@ -314,7 +314,7 @@ std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
     chunks.push_back({last, nullptr, tail, nullptr});
   }
   // A chunk that was the last one, or is now, has another length than the stored one.
-  const std::uint64_t before = batch.generation->view().size();
+  const std::uint64_t before = batch.snapshot->view().size();
   const auto edge = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
   const bool has_edge = layer.kept() % layer.chunksize() != 0 && (layer.kept() != before || layer.size() != before);
   if (has_edge && !has(edge)) chunks.push_back(patched_chunk(batch, edge, nullptr));
@@ -389,7 +389,7 @@ codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const code
 
 /// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
 /// written must not have to wait for it. Who wrote it is told.
-bool WriteBack::give_up_patches(const codec::Error& error, DirtyLayer& layer) {
+bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) {
   const std::int64_t number = unreadable_.exchange(-1);
   if (number < 0 || stale_) return false;
   layer.drop_patches(number);
@@ -412,7 +412,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       if (error.sys != EBUSY) shared_.once.error(error);
     });
     // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
-    const bool is_adopted = &generation_->container() == writer_->container().get();
+    const bool is_adopted = &snapshot_->container() == writer_->container().get();
     if (partly_ && !is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
     const auto disk = identity_on_disk();
     // Nothing was written before what could not be read: if the file is another one now, that was why.
@@ -425,8 +425,9 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     }
     DirtyLayer all = std::move(*committing_);
     const auto make = [this](std::uint64_t size) { return new_chunk(size); };
-    until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { dirty_.merge_onto(all, make); });
-    if (give_up_patches(error, all)) committed_(Committed{generation_, file_, identity_, identity_, true, false, true});
+    until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { dirty_.merge_into(all, make); });
+    if (drop_unreadable_patches(error, all))
+      committed_(Committed{snapshot_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
     oldest_ = committing_since_;
   }

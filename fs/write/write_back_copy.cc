@@ -32,7 +32,7 @@ class CopyPermit final : public ChangePermit {
 
 }  // namespace
 
-void WriteBack::wait_for_copy() {
+void WriteBack::wait_until_copied() {
   while (copying_)
     copied_.wait(mutex_);
 }
@@ -78,7 +78,7 @@ codec::Result<void> WriteBack::commit_copied(std::uint64_t at, CopiedChunks copi
 
 codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake,
                                             ChangePermit& permit) {
-  if (auto followed = follow(); !followed) return codec::Failure(followed.error());
+  if (auto followed = refresh(); !followed) return codec::Failure(followed.error());
   {
     codec::MutexLock lock(mutex_);
     if (array_) return false;  // its chunks are not in the order of its bytes
@@ -101,7 +101,7 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
     has_committed_ = has_committed_ || done;
     if (done) choose_ = nullptr;
     codec::MutexLock lock(mutex_);
-    finish_copy(done, end);
+    end_copy(done, end);
     if (!done) return codec::Failure(done.error());
     return true;
   }
@@ -109,7 +109,7 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
 }
 
 /// What there was when it began is what there is again, or the new state. `end`: of what was copied.
-void WriteBack::finish_copy(codec::Result<void>& done, std::uint64_t end) {
+void WriteBack::end_copy(codec::Result<void>& done, std::uint64_t end) {
   if (done) {
     done = adopt_commit();
     // The frame is another one than what is known of it.

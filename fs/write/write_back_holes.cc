@@ -18,7 +18,7 @@ constexpr std::int64_t kMostLookedUp = std::int64_t{1} << 16;
 
 /// Whether the committed frame has nothing but zeros in chunks [begin, end), as far as that is known at once.
 bool WriteBack::stores_zeros(std::int64_t begin, std::int64_t end) const {
-  const auto* frame = dynamic_cast<const frame::FrameContainer*>(&generation_->container());
+  const auto* frame = dynamic_cast<const frame::FrameContainer*>(&snapshot_->container());
   if (frame == nullptr || array_ || begin >= frame->chunk_count()) return false;
   if (static_cast<std::uint64_t>(frame->parameters().chunksize) != dirty_.chunksize()) return false;
   end = std::min(end, frame->chunk_count());
@@ -79,7 +79,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
     if (auto there = check_room(at, length); !there) return there;
   }
   if (auto room = make_room(0); !room) return room;
-  if (auto followed = follow(); !followed) return followed;
+  if (auto followed = refresh(); !followed) return followed;
   auto changed = allocate_locked(mode, at, length);
   if (!changed) return codec::Failure(changed.error());
   if (is_hole && !*changed) touch();
@@ -89,7 +89,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
 /// True if that changes anything.
 codec::Result<bool> WriteBack::allocate_locked(int mode, std::uint64_t at, std::uint64_t length) {
   codec::MutexLock lock(mutex_);
-  wait_for_copy();
+  wait_until_copied();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   const std::uint64_t end = capped_sum(at, length);
   const std::uint64_t before = dirty_.size();

@@ -13,14 +13,14 @@ constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
 }  // namespace
 
-WriteBack::WriteBack(WriteBackShared& shared, FramePlace place, Choose choose, OnCommitted committed)
+WriteBack::WriteBack(WriteBackShared& shared, FrameLocation place, Choose choose, OnCommitted committed)
     : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
 
 WriteBack::~WriteBack() {
   count_dead_bytes(0);
 }
 
-codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FramePlace place,
+codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FrameLocation place,
                                                           const std::shared_ptr<const frame::Descriptor>& frame,
                                                           bool fresh, Choose choose, OnCommitted committed) {
   const std::shared_ptr<WriteBack> file(
@@ -66,7 +66,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   }
   const frame::FrameParameters& parameters = (*writer)->parameters();
   if ((*writer)->chunksize() <= 0 && !choose_) {
-    auto array = frame::ArrayRows::of(*(*writer)->container());
+    auto array = frame::GrowableArray::of(*(*writer)->container());
     if (!array) return codec::Failure(array.error());
     const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
     choose_ = [encode = frame::encode_parameters(parameters), chunksize](codec::ByteView) {
@@ -89,14 +89,14 @@ void WriteBack::close() {
   writer_->stop_staying_open();
 }
 
-codec::Result<frame::Identity> WriteBack::identity_on_disk() const {
+codec::Result<frame::FileVersion> WriteBack::identity_on_disk() const {
   auto status = shared_.files.status(file_->fd());
   if (!status) return codec::Failure(status.error());
-  return frame::Identity::of(*status);
+  return frame::FileVersion::of(*status);
 }
 
 codec::Result<void> WriteBack::adopt_state(bool own) {
-  const frame::Identity before = identity_;
+  const frame::FileVersion before = identity_;
   if (!own) ++foreign_states_;
   file_ = writer_->file();
   auto identity = identity_on_disk();
@@ -104,9 +104,9 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   identity_ = *identity;
   auto view = shared_.view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
-  auto generation = std::make_shared<const Generation>(shared_.next_generation(), identity_, std::move(*view),
-                                                       place_.path, shared_.route.cache());
-  auto array = ArrayChanges::of(*generation);
+  auto snapshot = std::make_shared<const FrameSnapshot>(shared_.next_snapshot(), identity_, std::move(*view),
+                                                        place_.path, shared_.read_path.cache());
+  auto array = ArrayChanges::of(*snapshot);
   if (!array) return codec::Failure(array.error());
   if (!is_new_array_) array_ = std::move(*array);
   if (array_) {
@@ -114,11 +114,11 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   } else if (!choose_) {
     early_parameters_ = encode_;
   }
-  const codec::ByteView head = generation->view().head();
-  const codec::ByteView old_head = generation_ ? generation_->view().head() : head;
+  const codec::ByteView head = snapshot->view().head();
+  const codec::ByteView old_head = snapshot_ ? snapshot_->view().head() : head;
   const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
-  generation_ = std::move(generation);
-  committed_(Committed{generation_, file_, before, identity_, own, !same_head});
+  snapshot_ = std::move(snapshot);
+  committed_(Committed{snapshot_, file_, before, identity_, own, !same_head});
   return {};
 }
 

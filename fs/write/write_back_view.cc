@@ -90,7 +90,7 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
         break;
       case Segment::Source::stored: {
         Reply reply{ReadPermit::without_turn()};
-        auto done = shared_.route.read(*generation_, frame::FlatOffset{segment.begin}, segment.length, reply);
+        auto done = shared_.read_path.read(*snapshot_, frame::FlatOffset{segment.begin}, segment.length, reply);
         if (!done) return done;
         if (reply.size() != segment.length) return codec::corrupt("the frame is shorter than its header says");
         reply.copy_to(into.data());
@@ -102,22 +102,22 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
 }
 
 codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Reply& reply,
-                                    const std::function<void(const std::shared_ptr<const Generation>&)>& note) {
+                                    const std::function<void(const std::shared_ptr<const FrameSnapshot>&)>& note) {
   struct Part {
     Segment segment;
     Buffer copy;
   };
   for (int attempt = 1;; ++attempt) {
     // A stale file is read as long as it is there: another one has its name.
-    if (auto followed = follow(); !followed && followed.error().kind != codec::ErrorKind::stale) return followed;
+    if (auto followed = refresh(); !followed && followed.error().kind != codec::ErrorKind::stale) return followed;
     std::vector<Part> parts;
-    std::shared_ptr<const Generation> generation;
+    std::shared_ptr<const FrameSnapshot> snapshot;
     std::uint64_t foreign_states = 0;
     {
       codec::MutexLock lock(mutex_);
       if (auto there = check_readable(); !there) return there;
       if (at >= dirty_.size()) return {};
-      generation = generation_;
+      snapshot = snapshot_;
       foreign_states = foreign_states_;
       const std::uint64_t end = at + std::min(length, dirty_.size() - at);
       std::uint64_t behind = at;
@@ -128,7 +128,7 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       for (const Segment& segment : segments(behind, end - behind)) {
         parts.push_back({segment, {}});
         if (segment.source != Segment::Source::held) continue;
-        parts.back().copy = shared_.route.pool().get(segment.length);
+        parts.back().copy = shared_.read_path.pool().get(segment.length);
         std::memcpy(parts.back().copy.bytes().data(), segment.bytes, segment.length);
       }
     }
@@ -141,8 +141,8 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       } else if (part.segment.source == Segment::Source::held) {
         reply.add(std::move(part.copy), part.segment.length);
       } else {
-        note(generation);
-        done = shared_.route.read(*generation, frame::FlatOffset{part.segment.begin}, part.segment.length, reply);
+        note(snapshot);
+        done = shared_.read_path.read(*snapshot, frame::FlatOffset{part.segment.begin}, part.segment.length, reply);
       }
       if (done && reply.size() - before != part.segment.length) done = codec::corrupt("the frame ended early");
     }
@@ -150,7 +150,7 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       // States that we have left are still there; only somebody else can have written over what was read.
       codec::MutexLock lock(mutex_);
       if (foreign_states_ == foreign_states) {
-        if (may_change_file() || generation_ != generation) return done;
+        if (may_change_file() || snapshot_ != snapshot) return done;
         auto disk = identity_on_disk();
         if (!disk || has_same_content(*disk)) return done;
       }

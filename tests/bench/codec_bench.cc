@@ -22,9 +22,9 @@
 #include <benchmark/benchmark.h>
 
 #include "codec/chunk_decoder.h"
-#include "codec/format/names.h"
+#include "codec/format/codec_registry.h"
+#include "frame/open/container_info.h"
 #include "frame/open/open.h"
-#include "frame/open/report.h"
 #include "tests/bench/matrix_bench.h"
 
 namespace cframefs {

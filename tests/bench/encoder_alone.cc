@@ -22,10 +22,10 @@
 #include <CLI/CLI.hpp>
 
 #include "codec/chunk_encoder.h"
-#include "codec/format/names.h"
+#include "codec/format/codec_registry.h"
 #include "codec/stream/decode_context.h"
 #include "frame/cframe/cframe.h"
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/container/chunk_reader.h"
 #include "frame/open/open.h"
 #include "tests/bench/client_measure.h"
@@ -86,7 +86,7 @@ codec::ByteView view_of(std::span<const std::byte> bytes) {
 
 nlohmann::json encode(const Options& options) {
   codec::EncodeParameters parameters;
-  parameters.compcode = must(codec::codec_named(options.codec));
+  parameters.compcode = must(codec::find_codec(options.codec));
   parameters.filters = must(codec::filters_named("shuffle"));
   parameters.typesize = options.typesize;
   parameters.clevel = options.clevel;

@@ -11,7 +11,7 @@
 
 #include "codec/chunk_decoder.h"
 #include "codec/chunk_encoder.h"
-#include "codec/format/names.h"
+#include "codec/format/codec_registry.h"
 
 namespace cframefs {
 namespace {
@@ -90,7 +90,7 @@ void register_matrix() {
     for (const char* filters : {"none", "shuffle", "bitshuffle", "delta", "delta+shuffle", "shuffle+bytedelta"}) {
       for (const int typesize : {1, 2, 4, 8, 16}) {
         codec::EncodeParameters parameters;
-        parameters.compcode = *codec::codec_named(codec);
+        parameters.compcode = *codec::find_codec(codec);
         parameters.filters = *codec::filters_named(filters);
         parameters.typesize = typesize;
         const std::string cell = std::string(codec) + "/" + filters + "/t" + std::to_string(typesize);

@@ -16,14 +16,14 @@
 namespace cframefs {
 
 using codec::ChunkDecoder;
-using codec::ChunkEnvironment;
 using codec::CodecFormat;
 using codec::DecodeContext;
+using codec::DecodeParams;
 using codec::ErrorKind;
 using codec::SpecialValue;
 
 /// As the frame layer decodes: from a prefix, then block by block from no more than the stored bytes each asks for.
-inline codec::Result<Bytes> decode(const Bytes& chunk, const ChunkEnvironment& environment = {}) {
+inline codec::Result<Bytes> decode(const Bytes& chunk, const DecodeParams& environment = {}) {
   const auto header = codec::parse_chunk_header(chunk);
   if (!header) return codec::Failure(header.error());
   const std::uint64_t prefix_size = ChunkDecoder::prefix_size(*header);
@@ -63,8 +63,8 @@ inline void expect_windows(const Bytes& chunk, const Bytes& plain, const ChunkDe
     const codec::ByteView bytes = codec::ByteView(chunk).subspan(stored.begin, stored.size());
     const auto begin = static_cast<std::uint32_t>(random() % (range.size() + 1));
     Bytes out(random() % (range.size() - begin + 1), 0xa5);
-    const auto decoded = decoder.decode_window(context, block, bytes, begin, out);
-    ASSERT_EQ(decoded.has_value(), decoder.decodes_windows(block));
+    const auto decoded = decoder.decode_partial(context, block, bytes, begin, out);
+    ASSERT_EQ(decoded.has_value(), decoder.decodes_partial(block));
     if (!decoded) continue;
     ASSERT_TRUE(std::equal(out.begin(), out.end(), plain.begin() + static_cast<std::ptrdiff_t>(range.begin + begin)))
         << out.size() << " bytes from " << begin << " of block " << block;
@@ -72,7 +72,7 @@ inline void expect_windows(const Bytes& chunk, const Bytes& plain, const ChunkDe
 }
 
 /// Decodes, and reads ranges that must be the same bytes.
-inline void expect_decodes(const Bytes& chunk, const Bytes& plain, const ChunkEnvironment& environment = {}) {
+inline void expect_decodes(const Bytes& chunk, const Bytes& plain, const DecodeParams& environment = {}) {
   const auto whole = decode(chunk, environment);
   ASSERT_TRUE(whole) << codec::describe(whole.error());
   ASSERT_EQ(*whole, plain);

@@ -73,7 +73,7 @@ Bytes decode_special(const EncodeParameters& parameters, const EncodedChunk& chu
 
 Bytes decode(const EncodeParameters& parameters, const EncodedChunk& chunk) {
   if (chunk.special != SpecialValue::none) return decode_special(parameters, chunk);
-  codec::ChunkEnvironment environment;
+  codec::DecodeParams environment;
   environment.frame_typesize = parameters.typesize;
   const auto decoder = codec::ChunkDecoder::parse(chunk.bytes, environment);
   if (!decoder) {

@@ -13,7 +13,7 @@
 #include "codec/chunk_decoder.h"
 #include "codec/filter/cells.h"
 #include "codec/stream/ndlz.h"
-#include "codec/stream/stream_codecs.h"
+#include "codec/stream/stream_decoders.h"
 #include "codec/stream/zfp_streams.h"
 #include "tests/codec/chunk_assembler.h"
 #include "tests/codec/test_bytes.h"
@@ -364,7 +364,7 @@ TEST(Cells, ChunksOfArraysDecodeAndOthersDoNot) {
     chunk[0x10 + 2] = filter;
     chunk[0x18 + 2] = 4;
     codec::DecodeContext context;
-    codec::ChunkEnvironment environment;
+    codec::DecodeParams environment;
     environment.frame_typesize = 4;
     EXPECT_EQ(codec::ChunkDecoder::parse(chunk, environment).error().kind, ErrorKind::corruption);
     environment.blockshape = shape;

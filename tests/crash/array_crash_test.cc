@@ -60,7 +60,7 @@ class ArrayRun {
     disk_.before_sync([this] {
       if (watching_) look();
     });
-    fs::FramePlace place{
+    fs::FrameLocation place{
         std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kName, kName};
     const auto frame =
         std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, kName, 0));
@@ -158,14 +158,14 @@ class ArrayRun {
 
   SimulatedDisk disk_;
   fs::Statistics statistics_;
-  fs::OnceLog once_;
-  fs::ReadRoute route_{1U << 20, statistics_, once_, 2};
+  fs::DedupLogger once_;
+  fs::ReadPath read_path_{1U << 20, statistics_, once_, 2};
   fs::WorkerPool workers_;
   fs::ChunkEncoders encoders_{workers_, 0, statistics_};
   std::uint64_t generations_ = 0;
   fs::WriteBackShared shared_{
       disk_,
-      route_,
+      read_path_,
       encoders_,
       statistics_,
       once_,

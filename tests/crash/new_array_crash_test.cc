@@ -34,7 +34,7 @@ ArraySpec old_spec() {
 
 Bytes npy_file(const std::string& dtype, std::uint64_t itemsize, const std::vector<std::int64_t>& shape,
                const Bytes& items) {
-  frame::ArrayLayer layer;
+  frame::B2ndMeta layer;
   layer.shape = shape;
   layer.dtype = dtype;
   Bytes file = frame::npy_head_of(layer, itemsize);
@@ -45,7 +45,7 @@ Bytes npy_file(const std::string& dtype, std::uint64_t itemsize, const std::vect
 class NewArrayRun {
  public:
   NewArrayRun() {
-    fs::FramePlace place{
+    fs::FrameLocation place{
         std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kArray,
         kArray};
     const auto frame =
@@ -86,14 +86,14 @@ class NewArrayRun {
   SimulatedDisk disk_{DiskImage{{kArray, test::array_frame(old_spec(), items_).build()}}};
   test::FailingFiles files_{disk_};
   fs::Statistics statistics_;
-  fs::OnceLog once_;
-  fs::ReadRoute route_{1U << 20, statistics_, once_, 2};
+  fs::DedupLogger once_;
+  fs::ReadPath read_path_{1U << 20, statistics_, once_, 2};
   fs::WorkerPool workers_;
   fs::ChunkEncoders encoders_{workers_, 0, statistics_};
   std::uint64_t generations_ = 0;
   fs::WriteBackShared shared_{
       files_,
-      route_,
+      read_path_,
       encoders_,
       statistics_,
       once_,

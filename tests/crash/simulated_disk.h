@@ -60,8 +60,8 @@ class SimulatedDisk final : public frame::FileOps {
 
   // What is advised changes nothing of what a disk may keep.
   void note_access(int) override {}
-  void read_soon(int, frame::FileOffset, std::uint64_t) override {}
-  void write_out_soon(int, frame::FileOffset, std::uint64_t) override {}
+  void prefetch(int, frame::FileOffset, std::uint64_t) override {}
+  void start_writeback(int, frame::FileOffset, std::uint64_t) override {}
 
   // Rights, times and locks do not matter here.
   codec::Result<void> check_rights(int, int) override { return {}; }

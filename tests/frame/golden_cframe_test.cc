@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "codec/format/names.h"
-#include "frame/open/report.h"
+#include "codec/format/codec_registry.h"
+#include "frame/open/container_info.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"

@@ -13,7 +13,7 @@
 #include "frame/cframe/frame_layout.h"
 #include "frame/cframe/offset_index.h"
 #include "frame/io/byte_source.h"
-#include "frame/repair/chunk_search.h"
+#include "frame/repair/chunk_carver.h"
 #include "frame/repair/salvage.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"

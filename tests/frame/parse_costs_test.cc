@@ -10,8 +10,8 @@
 
 #include "codec/chunk_encoder.h"
 #include "frame/cframe/cframe.h"
+#include "frame/numpy/bloscpack_numpy.h"
 #include "frame/numpy/dtype.h"
-#include "frame/numpy/numpy_pack.h"
 #include "frame/open/layer_attributes.h"
 #include "frame/store/msgpack.h"
 #include "frame/store/store.h"

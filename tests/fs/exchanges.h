@@ -24,10 +24,10 @@
 
 namespace cframefs::fs {
 
-class NoCaches final : public KernelCaches {
+class NoCaches final : public KernelInvalidator {
  public:
-  void forget_node(NodeId) override {}
-  void forget_name(NodeId, const std::string&) override {}
+  void invalidate_inode(NodeId) override {}
+  void invalidate_entry(NodeId, const std::string&) override {}
 };
 
 /// Files that must not change, each by its descriptor.
@@ -43,7 +43,7 @@ class WatchedFiles {
   /// What is different.
   std::vector<std::string> touched() const {
     std::vector<std::string> changed;
-    for (const Watched& file : files_) {
+    for (const VersionedNode& file : files_) {
       const std::string now = describe(file.file.fd());
       if (now != file.before) changed.push_back(file.path + ": " + file.before + " -> " + now);
     }
@@ -51,7 +51,7 @@ class WatchedFiles {
   }
 
  private:
-  struct Watched {
+  struct VersionedNode {
     std::string path;
     frame::Descriptor file;
     std::string before;
@@ -91,7 +91,7 @@ class WatchedFiles {
     return text;
   }
 
-  std::vector<Watched> files_;
+  std::vector<VersionedNode> files_;
   std::set<std::uint64_t> inodes_;
 };
 

@@ -26,10 +26,10 @@ class QuickFiles final : public test::ForwardingFiles {
   codec::Result<void> sync(int /*fd*/, bool /*data_only*/) override { return {}; }
 };
 
-class SilentKernel final : public KernelCaches {
+class SilentKernel final : public KernelInvalidator {
  public:
-  void forget_node(NodeId /*node*/) override {}
-  void forget_name(NodeId /*parent*/, const std::string& /*name*/) override {}
+  void invalidate_inode(NodeId /*node*/) override {}
+  void invalidate_entry(NodeId /*parent*/, const std::string& /*name*/) override {}
 };
 
 Bytes pattern(std::size_t size, unsigned seed) {
@@ -47,7 +47,7 @@ class FailingMount {
     options.source = source;
     options.chunksize = 4096;
     options.commit_interval = 1000;
-    options.lock_patience = 0;
+    options.lock_timeout = 0;
     filesystem_ = std::make_unique<Filesystem>(files_, options);
     EXPECT_TRUE(filesystem_->open_source(false));
     filesystem_->start(kernel_);

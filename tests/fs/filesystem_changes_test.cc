@@ -57,10 +57,10 @@ class FullTable final : public test::ForwardingFiles {
 };
 
 /// Counts what the kernel is told to drop.
-class DropCountingKernel final : public KernelCaches {
+class DropCountingKernel final : public KernelInvalidator {
  public:
-  void forget_node(NodeId /*node*/) override { ++files; }
-  void forget_name(NodeId /*parent*/, const std::string& /*name*/) override {}
+  void invalidate_inode(NodeId /*node*/) override { ++files; }
+  void invalidate_entry(NodeId /*parent*/, const std::string& /*name*/) override {}
   std::atomic<int> files{0};
 };
 

@@ -191,13 +191,13 @@ class SequentialReads : public FilesystemReads {
     for (std::size_t at = 0; at < end; at += kRequest)
       ASSERT_EQ(read(handle, at, kRequest), text_.substr(at, kRequest)) << at;
   }
-  std::uint64_t cells_ahead() { return filesystem_->statistics().cells_ahead; }
+  std::uint64_t prefetched_blocks() { return filesystem_->statistics().prefetched_blocks; }
   /// Reads a little, and waits until more than that is decoded.
   void check_is_decoded_ahead(std::unique_ptr<FileHandle> handle) {
     read_on(*handle, 1 << 20);
-    for (int i = 0; i < 5000 && cells_ahead() == 0; ++i)
+    for (int i = 0; i < 5000 && prefetched_blocks() == 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    EXPECT_GT(cells_ahead(), 0U);
+    EXPECT_GT(prefetched_blocks(), 0U);
     filesystem_->release(std::move(handle));
   }
 
@@ -208,7 +208,7 @@ TEST_F(SequentialReads, AreLeftToAKernelThatAsksAheadForEnough) {
   auto handle = reader();
   read_on(*handle, kSize);
   filesystem_->stop();
-  EXPECT_EQ(cells_ahead(), 0U);
+  EXPECT_EQ(prefetched_blocks(), 0U);
   EXPECT_EQ(filesystem_->statistics().bytes_decoded, kSize);
   filesystem_->release(std::move(handle));
 }

@@ -36,7 +36,7 @@ class Gate {
 
  private:
   codec::Mutex mutex_;
-  codec::Condition changed_;
+  codec::CondVar changed_;
   bool open_ GUARDED_BY(mutex_) = false;
   unsigned standing_ GUARDED_BY(mutex_) = 0;
 };

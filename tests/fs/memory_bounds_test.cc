@@ -30,7 +30,7 @@ TEST_F(MemoryBounds, BlocksOfStatesThatAreGoneLeaveTheCache) {
   ASSERT_TRUE(write(*created, 0, text));
   ASSERT_TRUE(close(std::move(created)));
   remount();
-  const BlockCache& cache = filesystem_->route().cache();
+  const BlockCache& cache = filesystem_->read_path().cache();
   for (std::size_t change = 1; change <= 20; ++change) {
     auto handle = open("f");
     text[change * kStep] = '#';
@@ -55,15 +55,15 @@ TEST_F(MemoryBounds, WhatIsKnownOfChunksIsBoundedForAllFilesTogether) {
   ASSERT_TRUE(container);
   auto view = frame::make_view(std::move(*container), frame::ArrayForm::flat, false);
   ASSERT_TRUE(view);
-  std::vector<std::shared_ptr<const Generation>> generations;
+  std::vector<std::shared_ptr<const FrameSnapshot>> generations;
   for (std::uint64_t id = 1; id <= kGenerations; ++id) {
     generations.push_back(
-        std::make_shared<const Generation>(id, frame::Identity{}, *view, "f", filesystem_->route().cache()));
+        std::make_shared<const FrameSnapshot>(id, frame::FileVersion{}, *view, "f", filesystem_->read_path().cache()));
   }
   std::vector<std::weak_ptr<const frame::ChunkReader>> readers;
-  for (const auto& generation : generations) {
+  for (const auto& snapshot : generations) {
     for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
-      const auto reader = generation->reader(frame::ChunkNumber{chunk});
+      const auto reader = snapshot->reader(frame::ChunkNumber{chunk});
       ASSERT_TRUE(reader);
       readers.push_back(*reader);
     }

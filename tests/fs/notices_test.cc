@@ -18,7 +18,7 @@ namespace cframefs::fs {
 namespace {
 
 /// Keeps notifications of one file waiting at a gate, those that could wait in the kernel, and counts them all.
-class GatedKernel final : public KernelCaches {
+class GatedKernel final : public KernelInvalidator {
  public:
   struct Told {
     int nodes = 0;
@@ -26,7 +26,7 @@ class GatedKernel final : public KernelCaches {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   };
 
-  void forget_node(NodeId node) override {
+  void invalidate_inode(NodeId node) override {
     note(node, [](Told& told) { ++told.nodes; });
     if (node == held_) gate.pass();
   }
@@ -34,7 +34,7 @@ class GatedKernel final : public KernelCaches {
     note(node, [&](Told& told) { told.ranges.emplace_back(at, length); });
     if (node == held_ && at < held_pages_.second && held_pages_.first < at + length) gate.pass();
   }
-  void forget_name(NodeId parent, const std::string& /*name*/) override {
+  void invalidate_entry(NodeId parent, const std::string& /*name*/) override {
     note(parent, [](Told& /*told*/) {});
   }
   void forget_attributes(NodeId node) override {
@@ -69,7 +69,7 @@ class GatedKernel final : public KernelCaches {
   std::atomic<NodeId> held_{0};
   std::pair<std::uint64_t, std::uint64_t> held_pages_;  // set before held_
   codec::Mutex mutex_;
-  codec::Condition changed_;
+  codec::CondVar changed_;
   std::map<NodeId, Told> told_ GUARDED_BY(mutex_);
 };
 
@@ -134,7 +134,7 @@ class Notices : public testing::Test {
     struct stat status {};
     do {
       ASSERT_EQ(::stat((folder_.path() / name).c_str(), &status), 0);
-    } while (!frame::Identity::of(status).settled);
+    } while (!frame::FileVersion::of(status).settled);
   }
   /// The watcher has seen one change of the file and a stat a later one, and the kernel keeps all waiting that follows.
   void hold_after_changes(NodeId node, const std::string& name) {

@@ -100,7 +100,7 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
   void SetUp() override {
     options_.source = folder_.path();
     options_.commit_interval = 1000;
-    options_.lock_patience = 600;
+    options_.lock_timeout = 600;
     std::filesystem::create_directory(folder_.path() / "twenty");
     for (int i = 0; i < 20; ++i)
       folder_.write("twenty/" + std::to_string(i), frame_bytes());

@@ -27,13 +27,13 @@
 namespace cframefs::fs {
 
 /// Counts what the kernel is told to forget.
-class CountingKernel final : public KernelCaches {
+class CountingKernel final : public KernelInvalidator {
  public:
-  void forget_node(NodeId node) override {
+  void invalidate_inode(NodeId node) override {
     ++nodes;
     if (node != kRootNode) ++files;
   }
-  void forget_name(NodeId /*parent*/, const std::string& name) override {
+  void invalidate_entry(NodeId /*parent*/, const std::string& name) override {
     codec::MutexLock lock(mutex_);
     names_.insert(name);
   }
@@ -51,7 +51,7 @@ class CountingKernel final : public KernelCaches {
 };
 
 /// Fails writes or syncs while told to, as a full or broken disk does, and remembers renames and syncs in their order.
-class BrokenDisk final : public test::ForwardingFiles {
+class FaultyDisk final : public test::ForwardingFiles {
  public:
   enum class Event : std::uint8_t { named, folder_synced, file_synced };
 
@@ -79,15 +79,15 @@ class BrokenDisk final : public test::ForwardingFiles {
     codec::MutexLock lock(mutex_);
     return std::exchange(events_, {});
   }
-  void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
+  void prefetch(int fd, frame::FileOffset at, std::uint64_t length) override {
     const auto file = status(fd);
     EXPECT_TRUE(file && at.value + length <= static_cast<std::uint64_t>(file->st_size));
     asked_to_read += length;
-    ForwardingFiles::read_soon(fd, at, length);
+    ForwardingFiles::prefetch(fd, at, length);
   }
-  void write_out_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
+  void start_writeback(int fd, frame::FileOffset at, std::uint64_t length) override {
     asked_to_write += length;
-    ForwardingFiles::write_out_soon(fd, at, length);
+    ForwardingFiles::start_writeback(fd, at, length);
   }
   codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
     if (Gate* gate = read_gate) gate->pass();
@@ -219,7 +219,7 @@ class WrittenFilesystem : public ::testing::Test {
     do {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       ASSERT_EQ(::stat((folder_.path() / (name + ".b2frame")).c_str(), &status), 0);
-    } while (!frame::Identity::of(status).settled);
+    } while (!frame::FileVersion::of(status).settled);
   }
   std::uint64_t size_of(const std::string& name) {
     auto found = filesystem_->lookup(kRootNode, name);
@@ -242,7 +242,7 @@ class WrittenFilesystem : public ::testing::Test {
   }
 
   test::TempDir folder_;
-  BrokenDisk disk_;
+  FaultyDisk disk_;
   frame::FileOps* files_ = &disk_;
   CountingKernel kernel_;
   KernelReadahead kernel_readahead_;

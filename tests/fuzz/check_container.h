@@ -8,7 +8,7 @@
 
 #include "frame/container/chunk_reader.h"
 #include "frame/container/flat_view.h"
-#include "frame/open/report.h"
+#include "frame/open/container_info.h"
 #include "tests/fuzz/fuzz_check.h"
 
 namespace cframefs::test {
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kBudget = 1 << 20;
 inline constexpr std::int64_t kChunks = 64;
 
 inline void check_metalayers(const frame::Container& container) {
-  static_cast<void>(frame::summary_text(container));
+  static_cast<void>(frame::info_json(container));
   static_cast<void>(container.metalayers());
   for (const std::string& name : container.vlmetalayer_names())
     static_cast<void>(container.vlmetalayer(name));

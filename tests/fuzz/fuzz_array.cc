@@ -29,7 +29,7 @@ std::uint64_t small_product(std::uint64_t a, std::uint64_t b) {
 }
 
 /// A frame as this array would need it, as far as there can be one.
-frame::FrameParameters fitting(const frame::ArrayLayer& layer, std::int32_t typesize) {
+frame::FrameParameters fitting(const frame::B2ndMeta& layer, std::int32_t typesize) {
   frame::FrameParameters parameters;
   parameters.typesize = typesize;
   auto chunk = static_cast<std::uint64_t>(typesize);

@@ -2,8 +2,8 @@
 // .npy files.
 #include "frame/array/array_view.h"
 #include "frame/compat/bloscpack.h"
+#include "frame/numpy/bloscpack_numpy.h"
 #include "frame/numpy/npy_file.h"
-#include "frame/numpy/numpy_pack.h"
 #include "tests/fuzz/check_container.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -60,7 +60,7 @@ FUZZ_TARGET(chunk)(const std::uint8_t* data, std::size_t size) {
   if (!header || static_cast<std::uint64_t>(header->cbytes) > size) return 0;
   const std::uint64_t prefix = ChunkDecoder::prefix_size(*header);
   FUZZ_CHECK(prefix >= header->length && prefix <= static_cast<std::uint64_t>(header->cbytes));
-  for (const ChunkEnvironment& environment : {ChunkEnvironment{}, ChunkEnvironment{300, true}}) {
+  for (const DecodeParams& environment : {DecodeParams{}, DecodeParams{300, true}}) {
     const Result<ChunkDecoder> decoder = ChunkDecoder::parse(copy(chunk, {0, prefix}), environment);
     if (decoder) decode_blocks(*decoder, chunk.first(static_cast<std::size_t>(header->cbytes)));
   }

@@ -13,7 +13,7 @@
 #include "frame/compat/bloscpack.h"
 #include "frame/compat/legacy_frame.h"
 #include "frame/container/chunk_reader.h"
-#include "frame/open/report.h"
+#include "frame/open/container_info.h"
 #include "frame/repair/salvage.h"
 #include "frame/store/store.h"
 #include "tests/fuzz/fuzz_check.h"
@@ -182,7 +182,7 @@ void check(const char* format, const CountingSource& source, std::size_t size, c
   {
     Budget budget("attributes", source, size);
     budget.may_take(64, 16);
-    static_cast<void>(frame::summary_text(container));
+    static_cast<void>(frame::info_json(container));
     for (const std::string& name : container.vlmetalayer_names())
       static_cast<void>(container.vlmetalayer(name));
   }

@@ -20,7 +20,7 @@ FUZZ_TARGET(header)(const std::uint8_t* data, std::size_t size) {
   }
   // Metalayers do not wait for a header that is right.
   const auto source = memory_source({bytes.begin(), bytes.end()});
-  Windows windows(*source);
+  RangeBuffer windows(*source);
   const auto section = read_metalayers(windows, size);
   FUZZ_CHECK(section.has_value());
   std::uint64_t total = 0;

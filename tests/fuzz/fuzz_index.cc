@@ -22,7 +22,7 @@ bool is_hole(std::int64_t entry) {
 
 FUZZ_TARGET(index)(const std::uint8_t* data, std::size_t size) {
   const std::shared_ptr<const ByteSource> source = memory_source({data, data + size});
-  Windows windows(*source);
+  RangeBuffer windows(*source);
   const auto cache = std::make_shared<IndexCache>();
   const auto index = OffsetIndex::open(source, FileOffset{0}, size, windows, cache);
   if (!index) return 0;

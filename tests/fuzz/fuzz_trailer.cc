@@ -13,7 +13,7 @@ FUZZ_TARGET(trailer)(const std::uint8_t* data, std::size_t size) {
   const std::shared_ptr<const ByteSource> source = memory_source({data, data + size});
   FrameHeader header;
   header.parameters.frame_length = size;
-  Windows windows(*source);
+  RangeBuffer windows(*source);
   const auto trailer = read_trailer(windows, header);
   if (!trailer) return 0;
   FUZZ_CHECK(trailer->begin + trailer->length == size);

@@ -14,7 +14,7 @@
 //   files.release(); work.join();
 //
 // A suite tries every call: for (n = 1;; ++n) { fail(n, ...); work(); if (!files.failed()) break; }
-// close(), read_soon() and write_out_soon() cannot fail and do not count.
+// close(), prefetch() and start_writeback() cannot fail and do not count.
 //
 // Thread safety: all members may be called at once. What count() is given is called under a lock and must not call
 // back. Ownership: borrows the operations that it forwards to. Errors: kind io with the errno that was asked for.
@@ -107,7 +107,7 @@ class FailingFiles : public frame::FileOps {
   codec::Result<std::string> read_link(int fd) override;
   codec::Result<frame::FileOffset> seek(int fd, frame::FileOffset from, int whence) override;
   void note_access(int fd) override { base_.note_access(fd); }
-  void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override { base_.read_soon(fd, at, length); }
+  void prefetch(int fd, frame::FileOffset at, std::uint64_t length) override { base_.prefetch(fd, at, length); }
   codec::Result<void> check_rights(int fd, int rights) override;
   codec::Result<std::vector<std::string>> list_attributes(int fd) override;
   codec::Result<std::string> get_attribute(int fd, const std::string& name) override;
@@ -116,8 +116,8 @@ class FailingFiles : public frame::FileOps {
   codec::Result<void> truncate(int fd, std::uint64_t size) override;
   codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override;
   codec::Result<void> sync(int fd, bool data_only) override;
-  void write_out_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
-    base_.write_out_soon(fd, at, length);
+  void start_writeback(int fd, frame::FileOffset at, std::uint64_t length) override {
+    base_.start_writeback(fd, at, length);
   }
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override;

@@ -30,7 +30,7 @@ class ForwardingFiles : public frame::FileOps {
     return system_.pread(fd, into, at);
   }
   void note_access(int fd) override { system_.note_access(fd); }
-  void read_soon(int fd, frame::FileOffset at, std::uint64_t length) override { system_.read_soon(fd, at, length); }
+  void prefetch(int fd, frame::FileOffset at, std::uint64_t length) override { system_.prefetch(fd, at, length); }
   codec::Result<struct stat> status(int fd) override { return system_.status(fd); }
   codec::Result<struct stat> status_at(int dir, const std::string& path) override {
     return system_.status_at(dir, path);
@@ -59,8 +59,8 @@ class ForwardingFiles : public frame::FileOps {
   }
   codec::Result<void> flush(int fd) override { return system_.flush(fd); }
   codec::Result<void> sync(int fd, bool data_only) override { return system_.sync(fd, data_only); }
-  void write_out_soon(int fd, frame::FileOffset at, std::uint64_t length) override {
-    system_.write_out_soon(fd, at, length);
+  void start_writeback(int fd, frame::FileOffset at, std::uint64_t length) override {
+    system_.start_writeback(fd, at, length);
   }
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override {

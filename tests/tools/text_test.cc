@@ -1,10 +1,9 @@
 // What programs print: sizes, text out of files, metalayers, the progress line.
-#include "frame/base/text.h"
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <rapidcheck/gtest.h>
 
+#include "frame/base/utf8_sanitize.h"
 #include "tests/support/golden.h"
 #include "tools/lib/metalayers.h"
 #include "tools/lib/progress.h"

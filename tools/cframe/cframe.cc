@@ -45,7 +45,7 @@ int complain(Io& io, const std::string& message) {
   std::string line = message;
   std::replace(line.begin(), line.end(), '\n', ' ');
   io.err.print("cframe: " + printable(line) + "\n");
-  return call_at_fault;
+  return kUsageError;
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
     }
     return complain(io, std::string(error.what()) + " (--help shows the usage)");
   }
-  return run ? run(io) : call_at_fault;
+  return run ? run(io) : kUsageError;
 }
 
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help) {

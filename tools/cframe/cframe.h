@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "frame/array/array_view.h"
-#include "frame/base/text.h"
+#include "frame/base/utf8_sanitize.h"
 #include "frame/open/open.h"
 #include "tools/lib/input_file.h"
 #include "tools/lib/io.h"

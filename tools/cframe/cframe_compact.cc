@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/cframe/cframe.h"
-#include "tools/cframe/frame_changes.h"
+#include "tools/cframe/open_writer.h"
 #include "tools/lib/sizes.h"
 
 namespace cframefs::tools {

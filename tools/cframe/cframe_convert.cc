@@ -12,11 +12,11 @@
 
 #include "frame/array/array_view.h"
 #include "frame/cframe/frame_container.h"
+#include "frame/numpy/bloscpack_numpy.h"
 #include "frame/numpy/npy_file.h"
-#include "frame/numpy/numpy_pack.h"
-#include "frame/write/frame_choice.h"
+#include "frame/write/auto_params.h"
 #include "frame/write/new_frame_file.h"
-#include "tools/cframe/frame_wishes.h"
+#include "tools/cframe/encode_options.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/result_file.h"
 #include "tools/lib/result_name.h"
@@ -24,9 +24,9 @@
 #include "tools/stream/array_input.h"
 #include "tools/stream/array_stream.h"
 #include "tools/stream/container_input.h"
-#include "tools/stream/flat_stream.h"
+#include "tools/stream/fortran_input.h"
 #include "tools/stream/frame_packer.h"
-#include "tools/stream/turned_input.h"
+#include "tools/stream/parallel_reader.h"
 
 namespace cframefs::tools {
 
@@ -43,8 +43,8 @@ struct ConvertOptions {
   std::string in_path;  // where it is opened
   std::string out;
   std::uint64_t frame_offset = 0;
-  bool old_bitshuffle = false;
-  FrameWishes wishes;
+  std::string beta_bitshuffle = "new";
+  EncodeOptions wishes;
   bool force = false;
   unsigned workers = 0;
 };
@@ -59,7 +59,7 @@ struct Plan {
 };
 
 /// The items of a .npy file, and the file they come from.
-class NpyInput final : public PlacedInput {
+class NpyInput final : public SeekableInput {
  public:
   NpyInput(frame::FileOps& files, frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
       : files_(files), file_(std::move(file)), begin_(begin), end_(end), at_(begin) {}
@@ -81,7 +81,7 @@ class NpyInput final : public PlacedInput {
 };
 
 /// As the container has it, where we can make such chunks; else, and for what was wished, as pack does.
-codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const FrameWishes& wishes) {
+codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const EncodeOptions& wishes) {
   codec::EncodeParameters encode = frame::encode_parameters(parameters);
   // Formats that do not record a level have 0 there, which would store the bytes as they are.
   const bool records_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
@@ -89,7 +89,7 @@ codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const
   encode.blocksize = 0;
   encode.use_dict = false;
   if (!codec::check_encodable(encode)) {
-    encode = FrameWishes().parameters();
+    encode = EncodeOptions().parameters();
     encode.typesize = parameters.typesize;
   }
   if (wishes.compcode) encode.compcode = *wishes.compcode;
@@ -116,14 +116,14 @@ Result<std::vector<frame::Metalayer>> vlmetalayers_of(const frame::Container& co
   return layers;
 }
 
-Result<void> check_wishes_of_array(const FrameWishes& wishes) {
+Result<void> check_wishes_of_array(const EncodeOptions& wishes) {
   if (wishes.typesize == 0 && wishes.chunksize == 0 && wishes.blocksize == 0) return {};
   return codec::invalid("the sizes of items, chunks and blocks of an array follow from its shape");
 }
 
 /// A new array of C-order items.
 Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType& type,
-                            const std::vector<std::int64_t>& shape, const FrameWishes& wishes) {
+                            const std::vector<std::int64_t>& shape, const EncodeOptions& wishes) {
   const auto layer = frame::plan_array(shape, type, kChunkBytes, kBlockBytes);
   if (!layer) return Failure(layer.error());
   auto input = ArrayInput::create(std::move(items), *layer, type.itemsize);
@@ -140,16 +140,16 @@ Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType&
 }
 
 /// Of a buffer in either order.
-Result<Plan> plan_buffer(std::unique_ptr<PlacedInput> items, const frame::ItemType& type,
-                         const std::vector<std::int64_t>& shape, bool fortran_order, const FrameWishes& wishes) {
+Result<Plan> plan_buffer(std::unique_ptr<SeekableInput> items, const frame::ItemType& type,
+                         const std::vector<std::int64_t>& shape, bool fortran_order, const EncodeOptions& wishes) {
   if (!fortran_order) return plan_new_array(std::move(items), type, shape, wishes);
   if (!frame::array_bytes(shape, type.itemsize)) return codec::corrupt("an array of more bytes than any file has");
   return plan_new_array(in_c_order(std::move(items), shape, type.itemsize), type, shape, wishes);
 }
 
 /// The same chunks again, encoded anew; the layer of Caterva becomes today's.
-Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container, frame::ArrayLayer layer,
-                        const FrameWishes& wishes) {
+Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container, frame::B2ndMeta layer,
+                        const EncodeOptions& wishes) {
   const frame::FrameParameters& parameters = container->parameters();
   // Whether layer and frame agree.
   if (auto view = frame::make_view(container, frame::ArrayForm::flat, true); !view) return Failure(view.error());
@@ -174,7 +174,7 @@ Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container
 }
 
 /// The very chunks: where they differ in size, a metalayer may say what each of them means.
-Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, const FrameWishes& wishes) {
+Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, const EncodeOptions& wishes) {
   if (wishes.any()) {
     return codec::invalid(
         "its metalayers say what its chunks of different sizes mean, so these are copied as they are: no option that "
@@ -193,7 +193,7 @@ Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, c
   return plan;
 }
 
-Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const FrameWishes& wishes) {
+Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const EncodeOptions& wishes) {
   const frame::FrameParameters& parameters = container->parameters();
   const auto current = std::dynamic_pointer_cast<const frame::FrameContainer>(container);
   const bool is_current = parameters.kind == "cframe" || parameters.kind == "sframe";
@@ -218,7 +218,7 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
   const bool wants_array = options.out.ends_with(".b2nd");
   auto layers = vlmetalayers_of(*container);
   if (!layers) return Failure(layers.error());
-  auto array = frame::array_layer_of(*container);
+  auto array = frame::b2nd_meta_of(*container);
   if (!array) return Failure(array.error());
   const auto pack = frame::numpy_pack_of(*container);
   if (!pack) return Failure(pack.error());
@@ -327,13 +327,13 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
 
 /// `npy_only`: nothing else is to become an array.
 int run_convert(ConvertOptions options, bool npy_only, Io& io) {
-  if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
+  if (auto checked = validate_combination(options.wishes); !checked) return report(io, checked.error());
   const bool is_stream = options.in == kStandardStream;
   const auto input = InputFile::open(options.in, io);
   if (!input) return report_failure(io, input.error(), options.in);
   options.in = input->name();
   options.in_path = input->path();
-  if (auto apart = check_apart(options.in_path, options.out); !apart) return report(io, apart.error());
+  if (auto apart = check_no_overlap(options.in_path, options.out); !apart) return report(io, apart.error());
   auto traits = traits_of(options.in_path);
   if (!traits) return report_failure(io, traits.error(), options.in);
   if (is_stream) *traits = FileTraits();
@@ -344,7 +344,7 @@ int run_convert(ConvertOptions options, bool npy_only, Io& io) {
     const codec::Failure refused = codec::invalid("no .npy file, and a .b2nd file must be an array");
     return report(io, with_path(refused.value(), options.in));
   }
-  auto container = open_frame(*input, options.frame_offset, options.old_bitshuffle);
+  auto container = open_frame(*input, options.frame_offset, options.beta_bitshuffle == "old");
   if (!container) return report_failure(io, container.error(), options.in);
   if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *traits, io);
   auto plan = plan_container(options, *container);
@@ -354,7 +354,7 @@ int run_convert(ConvertOptions options, bool npy_only, Io& io) {
 
 }  // namespace
 
-int pack_array(const std::string& in, const std::string& out, const FrameWishes& wishes, bool force, unsigned workers,
+int pack_array(const std::string& in, const std::string& out, const EncodeOptions& wishes, bool force, unsigned workers,
                Io& io) {
   ConvertOptions options;
   options.in = in;
@@ -374,7 +374,10 @@ SubcommandRun declare_convert(CLI::App& app) {
       ->required()
       ->type_name("");
   add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
-  app.add_flag("--old-bits", options->old_bitshuffle, "IN is of 2.0.0-beta.3 or beta.4, not of beta.5");
+  app.add_option("--beta-bitshuffle", options->beta_bitshuffle,
+                 "IN is of 2.0.0-beta.3 to beta.5: new as beta.5 shuffled bits, old as those before (new)")
+      ->check(CLI::IsMember({"new", "old"}))
+      ->type_name("new|old");
   add_frame_options(app, options->wishes);
   app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
   app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")

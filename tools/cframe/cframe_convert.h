@@ -6,12 +6,12 @@
 #include <string>
 
 #include "tools/cframe/cframe.h"
-#include "tools/cframe/frame_wishes.h"
+#include "tools/cframe/encode_options.h"
 
 namespace cframefs::tools {
 
 /// Makes the array `out` of the .npy file `in`. Returns the exit status. `workers`: 0: one for each CPU.
-int pack_array(const std::string& in, const std::string& out, const FrameWishes& wishes, bool force, unsigned workers,
+int pack_array(const std::string& in, const std::string& out, const EncodeOptions& wishes, bool force, unsigned workers,
                Io& io);
 
 }  // namespace cframefs::tools

@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "frame/cframe/array_layer.h"
-#include "frame/open/report.h"
+#include "frame/cframe/b2nd_meta.h"
+#include "frame/open/container_info.h"
 #include "tools/cframe/cframe.h"
 #include "tools/lib/frame_files.h"
 #include "tools/lib/metalayers.h"
@@ -332,7 +332,7 @@ SubcommandRun declare_info(CLI::App& app) {
       ->type_name("");
   app.add_flag("--json", options->as_json, "As JSON: for each file one object on one line");
   app.add_flag("--all", options->all, "Read the header of every chunk, not just of the first 10000 stored ones");
-  add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
+  add_size_option(app, "--frame-offset", options->offset, "Where the frame starts inside the file (0)");
   return [options](Io& io) { return run_info(*options, io); };
 }
 

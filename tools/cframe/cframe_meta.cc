@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cframe/cframe.h"
-#include "tools/cframe/frame_changes.h"
+#include "tools/cframe/open_writer.h"
 #include "tools/lib/metalayers.h"
 
 namespace cframefs::tools {
@@ -156,7 +156,7 @@ SubcommandRun declare_get_meta(CLI::App& app) {
   app.add_flag("--fixed", options->fixed, "Of the fixed metalayers, not of those of variable length");
   auto* as_json = app.add_flag("--json", options->as_json, "Decoded, as JSON that says how it is stored");
   app.add_flag("--raw", options->raw, "As it is stored, not decoded")->excludes(as_json);
-  add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
+  add_size_option(app, "--frame-offset", options->offset, "Where the frame starts inside the file (0)");
   return [options](Io& io) { return run_get(*options, io); };
 }
 

@@ -9,20 +9,20 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 
-#include "codec/format/names.h"
+#include "codec/format/codec_registry.h"
 #include "frame/base/suffixes.h"
 #include "frame/numpy/npy_file.h"
-#include "frame/write/frame_choice.h"
+#include "frame/write/auto_params.h"
 #include "tools/cframe/cframe.h"
 #include "tools/cframe/cframe_convert.h"
-#include "tools/cframe/frame_wishes.h"
+#include "tools/cframe/encode_options.h"
 #include "tools/cframe/tuner.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/result_file.h"
 #include "tools/lib/result_name.h"
 #include "tools/lib/sizes.h"
-#include "tools/stream/flat_stream.h"
 #include "tools/stream/frame_packer.h"
+#include "tools/stream/parallel_reader.h"
 
 namespace cframefs::tools {
 
@@ -40,7 +40,7 @@ constexpr std::size_t kMostPeeked = std::size_t{32} << 20;  // of a stream, behi
 struct PackOptions {
   std::string in;
   std::string out;
-  FrameWishes wishes;
+  EncodeOptions wishes;
   bool tune = false;
   bool force = false;
   unsigned workers = 0;
@@ -205,7 +205,7 @@ std::string pipeline_text(const codec::EncodeParameters& encode) {
 /// What the frame is to be like, after a look at the data.
 Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& io) {
   codec::EncodeContext context;
-  const FrameWishes& wishes = options.wishes;
+  const EncodeOptions& wishes = options.wishes;
   const auto chunksize = static_cast<std::int64_t>(wishes.chunksize);
   codec::EncodeParameters encode = wishes.parameters();
   std::vector<std::uint8_t> typical;
@@ -240,11 +240,11 @@ int run_pack(const PackOptions& options, Io& io) {
     return report(
         io, codec::invalid("--tune is for frames; an array is made as --codec, --clevel and --filter say").value());
   }
-  if (auto checked = check_together(options.wishes); !checked) return report(io, checked.error());
+  if (auto checked = validate_combination(options.wishes); !checked) return report(io, checked.error());
   if (auto named = check_frame_name(options.out, {}); !named) return report(io, named.error());
   auto source = Source::open(options.in, io);
   if (!source) return report_failure(io, source.error(), options.in);
-  if (auto apart = check_apart(source->path(), options.out); !apart) return report(io, apart.error());
+  if (auto apart = check_no_overlap(source->path(), options.out); !apart) return report(io, apart.error());
   auto file = ResultFile::create(options.out, options.force, source->traits(), io);
   if (!file) return report_failure(io, file.error(), options.out);
   const auto frame = choose(options, *source, io);

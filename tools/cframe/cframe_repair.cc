@@ -7,12 +7,12 @@
 #include <fcntl.h>
 
 #include "frame/base/suffixes.h"
-#include "frame/cframe/array_layer.h"
+#include "frame/cframe/b2nd_meta.h"
 #include "frame/repair/salvage.h"
 #include "frame/write/new_frame_file.h"
 #include "tools/cframe/cframe.h"
-#include "tools/cframe/frame_changes.h"
 #include "tools/cframe/frame_saver.h"
+#include "tools/cframe/open_writer.h"
 #include "tools/lib/result_file.h"
 #include "tools/lib/result_name.h"
 #include "tools/lib/sizes.h"
@@ -35,7 +35,7 @@ int cut_tail(const RepairOptions& options, Io& io) {
   auto opened = open_writer(options.file, options.wait);
   if (!opened) {
     const ExitStatus status = report(io, opened.error());
-    if (status == data_at_fault) io.err.print("cframe: what can be read of it, 'cframe repair FILE OUT' saves\n");
+    if (status == kDataError) io.err.print("cframe: what can be read of it, 'cframe repair FILE OUT' saves\n");
     return status;
   }
   const auto cut = opened->writer->cut_tail();
@@ -86,7 +86,7 @@ Result<frame::NewFrame> plan(const frame::FrameContainer& from, const std::strin
   if (!like) return like;
   if (auto named = check_frame_name(out, like->metalayers); !named) return tl::unexpected(named.error());
   if (!out.ends_with(frame::kArraySuffix)) return like;
-  const auto array = frame::array_layer_of(from);
+  const auto array = frame::b2nd_meta_of(from);
   if (!array) return tl::unexpected(array.error());
   if (!*array) return codec::invalid("no array, which a .b2nd file must be");
   return like;
@@ -103,7 +103,7 @@ int tell_saved(const RepairOptions& options, const std::string& text, Io& io) {
 int save(const RepairOptions& options, Io& io) {
   const auto input = InputFile::open(options.file, io);
   if (!input) return report_failure(io, input.error(), options.file);
-  if (auto apart = check_apart(input->path(), *options.out); !apart) return report(io, apart.error());
+  if (auto apart = check_no_overlap(input->path(), *options.out); !apart) return report(io, apart.error());
   const auto salvage = open_salvage(input->path());
   if (!salvage) return report(io, with_path(salvage.error(), input->name()));
   for (const std::string& loss : salvage->losses)
@@ -120,7 +120,7 @@ int save(const RepairOptions& options, Io& io) {
     const bool of_data = saved.error().kind != codec::ErrorKind::io;
     return report_failure(io, saved.error(), of_data ? input->name() : *options.out);
   }
-  const int status = salvage->losses.empty() && saver.lost() == 0 ? done : data_at_fault;
+  const int status = salvage->losses.empty() && saver.lost() == 0 ? done : kDataError;
   return std::max(status, tell_saved(options, saved_text(*salvage, saver.lost()), io));
 }
 

@@ -48,7 +48,7 @@ class Unpacker {
 
   Result<void> run() {
     // Of chunks of different lengths, and of the tiles of an array, the number does not tell where a hole ends.
-    const bool in_order = view_.head().empty() && view_.tiles() == nullptr;
+    const bool in_order = view_.head().empty() && view_.array_geometry() == nullptr;
     const bool even = in_order && container_.parameters().chunksize > 0;
     while (at_ < total_) {
       if (auto skipped = even ? skip_hole() : Result<void>(); !skipped) return skipped;
@@ -125,7 +125,7 @@ int run_unpack(const UnpackOptions& options, Io& io) {
   if (options.out == kStandardStream) {
     return write_out(**view, FlatOffset{0}, (*view)->size(), options.workers, input->name(), io);
   }
-  if (auto apart = check_apart(input->path(), options.out); !apart) return report(io, apart.error());
+  if (auto apart = check_no_overlap(input->path(), options.out); !apart) return report(io, apart.error());
   if (auto named = check_name(**view, options.out, io.stop); !named) {
     return report_failure(io, named.error(), input->name());
   }

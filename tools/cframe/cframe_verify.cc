@@ -13,7 +13,7 @@
 #include "tools/lib/frame_files.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/sizes.h"
-#include "tools/stream/flat_stream.h"
+#include "tools/stream/parallel_reader.h"
 
 namespace cframefs::tools {
 
@@ -209,7 +209,7 @@ SubcommandRun declare_verify(CLI::App& app) {
       ->type_name("");
   app.add_flag("--json", options->as_json, "Report as JSON");
   app.add_flag("-q,--quiet", options->quiet, "Print only what is faulty");
-  add_size_option(app, "--offset", options->offset, "Where the frame starts inside the file (0)");
+  add_size_option(app, "--frame-offset", options->offset, "Where the frame starts inside the file (0)");
   app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -9,7 +9,7 @@
 #include "frame/container/chunk_reader.h"
 #include "tools/cframe/cframe.h"
 #include "tools/lib/recent_runs.h"
-#include "tools/stream/chunk_blocks.h"
+#include "tools/stream/block_decoder.h"
 
 namespace cframefs::tools {
 
@@ -156,8 +156,8 @@ std::vector<CheckReport> FrameChecker::take_reports() {
   return reports;
 }
 
-template <class Condition>
-void FrameChecker::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
+template <class CondVar>
+void FrameChecker::wait(std::unique_lock<std::mutex>& lock, CondVar condition) {
   while (!stop_.load() && !progressed_.wait_for(lock, kIdleInterval, condition)) {
     lock.unlock();
     idle_();

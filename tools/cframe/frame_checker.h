@@ -69,8 +69,8 @@ class FrameChecker {
   Verdict check_chunk(class BlockDecoder& decoder, File& file, frame::ChunkNumber chunk);
   void complete(File& file);
   /// Waits for `condition`, calling idle_ in between. Gives up when told to stop.
-  template <class Condition>
-  void wait(std::unique_lock<std::mutex>& lock, Condition condition);
+  template <class CondVar>
+  void wait(std::unique_lock<std::mutex>& lock, CondVar condition);
 
   const std::atomic<bool>& stop_;
   const std::function<void()> idle_;

@@ -5,7 +5,7 @@
 
 #include "codec/stream/encode_context.h"
 #include "frame/cframe/frame_layout.h"
-#include "frame/write/live_copy.h"
+#include "frame/write/compaction.h"
 
 namespace cframefs::tools {
 
@@ -114,7 +114,7 @@ Result<void> FrameSaver::save_first(const frame::ChunkRun& run, std::int32_t nby
   return saved ? saved : lose(saved.error(), run, nbytes);
 }
 
-Result<void> FrameSaver::save_stored(const frame::ChunkPlace& place, ChunkNumber chunk) {
+Result<void> FrameSaver::save_stored(const frame::ChunkLocation& place, ChunkNumber chunk) {
   const auto reader = frame::ChunkReader::open(from_, chunk);
   if (!reader) return tl::unexpected(reader.error());
   if (auto decoded = decoder_.check(**reader); !decoded) return decoded;

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <string_view>
 
-#include "codec/format/names.h"
-#include "frame/write/frame_choice.h"
+#include "codec/format/codec_registry.h"
+#include "frame/write/auto_params.h"
 
 namespace cframefs::tools {
 
@@ -47,7 +47,7 @@ Result<void> run(codec::EncodeContext& context, const Samples& samples, Trial& t
 }
 
 /// Every codec and level that may be chosen, with the filters of `encode`.
-std::vector<EncodeParameters> with_codecs(const FrameWishes& wishes, const EncodeParameters& encode) {
+std::vector<EncodeParameters> with_codecs(const EncodeOptions& wishes, const EncodeParameters& encode) {
   if (wishes.compcode && wishes.clevel) return {encode};
   std::vector<EncodeParameters> all;
   for (const Setting& setting : kSettings) {
@@ -61,7 +61,7 @@ std::vector<EncodeParameters> with_codecs(const FrameWishes& wishes, const Encod
   return all;
 }
 
-std::vector<EncodeParameters> settings(codec::EncodeContext& context, const FrameWishes& wishes,
+std::vector<EncodeParameters> settings(codec::EncodeContext& context, const EncodeOptions& wishes,
                                        const Samples& samples) {
   std::vector<EncodeParameters> all;
   for (const std::string_view names : kPipelines) {
@@ -77,7 +77,7 @@ std::vector<EncodeParameters> settings(codec::EncodeContext& context, const Fram
 
 }  // namespace
 
-Result<Tuned> tune(codec::EncodeContext& context, const FrameWishes& wishes, const Samples& samples) {
+Result<Tuned> tune(codec::EncodeContext& context, const EncodeOptions& wishes, const Samples& samples) {
   std::vector<Trial> trials;
   for (const EncodeParameters& encode : settings(context, wishes, samples)) {
     trials.push_back({encode});

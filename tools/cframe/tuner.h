@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "codec/chunk_encoder.h"
-#include "tools/cframe/frame_wishes.h"
+#include "tools/cframe/encode_options.h"
 
 namespace cframefs::tools {
 
@@ -20,7 +20,7 @@ struct Tuned {
 };
 
 /// Samples: some pieces of the data, each as long as a chunk or shorter. REQUIRES: at least one, none empty.
-codec::Result<Tuned> tune(codec::EncodeContext& context, const FrameWishes& wishes,
+codec::Result<Tuned> tune(codec::EncodeContext& context, const EncodeOptions& wishes,
                           const std::vector<std::vector<std::uint8_t>>& samples);
 
 }  // namespace cframefs::tools

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "frame/base/text.h"
+#include "frame/base/utf8_sanitize.h"
 #include "fs/fuse/daemon.h"
 #include "tools/cframefs/mount_options.h"
 #include "tools/lib/io.h"
@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   const auto command = tools::parse_mount_command({argv + 1, argv + argc});
   if (!command) {
     std::fprintf(stderr, "cframefs: %s\n", frame::printable(command.error().reason).c_str());
-    return tools::call_at_fault;
+    return tools::kUsageError;
   }
   switch (command->action) {
     case tools::MountAction::show_help:

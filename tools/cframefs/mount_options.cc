@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "codec/format/chunk_header.h"
-#include "codec/format/names.h"
+#include "codec/format/codec_registry.h"
 #include "tools/lib/sizes.h"
 
 namespace cframefs::tools {
@@ -18,7 +18,7 @@ using fs::MountOptions;
 
 namespace {
 
-using Applied = Result<void>;
+using Status = Result<void>;
 
 // ---- values -----------------------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ struct Word {
 };
 
 template <class T, std::size_t N>
-Applied choose(const std::array<Word<T>, N>& words, std::string_view value, T& into) {
+Status choose(const std::array<Word<T>, N>& words, std::string_view value, T& into) {
   std::string known;
   for (const auto& word : words) {
     if (word.text == value) {
@@ -41,7 +41,7 @@ Applied choose(const std::array<Word<T>, N>& words, std::string_view value, T& i
   return invalid("must be one of " + known);
 }
 
-Applied choose_switch(std::string_view value, bool& into) {
+Status choose_switch(std::string_view value, bool& into) {
   static constexpr std::array<Word<bool>, 2> kWords = {{{"off", false}, {"on", true}}};
   return choose(kWords, value, into);
 }
@@ -56,7 +56,7 @@ Result<std::uint64_t> bounded_size(std::string_view value, std::uint64_t least, 
 }
 
 template <class T, class U>
-Applied store(Result<T> value, U& into) {
+Status store(Result<T> value, U& into) {
   if (!value) return tl::unexpected(value.error());
   into = static_cast<U>(*value);
   return {};
@@ -64,52 +64,52 @@ Applied store(Result<T> value, U& into) {
 
 // ---- one function for each option -------------------------------------------------------------------------------
 
-Applied set_ro(MountOptions& options, std::string_view) {
+Status set_ro(MountOptions& options, std::string_view) {
   options.read_only = true;
   return {};
 }
 
-Applied set_rw(MountOptions& options, std::string_view) {
+Status set_rw(MountOptions& options, std::string_view) {
   options.read_only = false;
   return {};
 }
 
-Applied set_names(MountOptions& options, std::string_view value) {
+Status set_names(MountOptions& options, std::string_view value) {
   static constexpr std::array<Word<fs::Names>, 2> kWords = {{{"strip", fs::Names::strip}, {"keep", fs::Names::keep}}};
   return choose(kWords, value, options.names);
 }
 
-Applied set_b2nd(MountOptions& options, std::string_view value) {
+Status set_b2nd(MountOptions& options, std::string_view value) {
   static constexpr std::array<Word<fs::ArrayView>, 3> kWords = {
       {{"npy", fs::ArrayView::npy}, {"flat", fs::ArrayView::flat}, {"chunks", fs::ArrayView::chunks}}};
   return choose(kWords, value, options.b2nd);
 }
 
-Applied set_detect(MountOptions& options, std::string_view value) {
+Status set_detect(MountOptions& options, std::string_view value) {
   static constexpr std::array<Word<fs::Detect>, 2> kWords = {
       {{"suffix", fs::Detect::suffix}, {"content", fs::Detect::content}}};
   return choose(kWords, value, options.detect);
 }
 
-Applied set_offset(MountOptions& options, std::string_view value) {
+Status set_offset(MountOptions& options, std::string_view value) {
   return store(bounded_size(value, 0, INT64_MAX), options.offset);
 }
 
-Applied set_beta_bits(MountOptions& options, std::string_view value) {
+Status set_beta_bitshuffle(MountOptions& options, std::string_view value) {
   static constexpr std::array<Word<bool>, 2> kWords = {{{"new", false}, {"old", true}}};
   return choose(kWords, value, options.old_bitshuffle);
 }
 
-Applied set_cache_size(MountOptions& options, std::string_view value) {
+Status set_cache_size(MountOptions& options, std::string_view value) {
   return store(bounded_size(value, std::uint64_t{1} << 20, std::uint64_t{1} << 50), options.cache_size);
 }
 
-Applied set_readahead(MountOptions& options, std::string_view value) {
+Status set_readahead(MountOptions& options, std::string_view value) {
   if (value == "off") value = "0";
   return store(bounded_size(value, 0, std::uint64_t{1} << 40), options.readahead);
 }
 
-Applied set_workers(MountOptions& options, std::string_view value) {
+Status set_workers(MountOptions& options, std::string_view value) {
   constexpr std::uint64_t kMost = 1024;
   const auto count = parse_count(value);
   if (!count || *count == 0 || *count > kMost) return invalid("must be a number between 1 and 1024");
@@ -117,58 +117,58 @@ Applied set_workers(MountOptions& options, std::string_view value) {
   return {};
 }
 
-Applied set_stats(MountOptions& options, std::string_view value) {
+Status set_stats(MountOptions& options, std::string_view value) {
   return choose_switch(value, options.statistics);
 }
 
-Applied set_codec(MountOptions& options, std::string_view value) {
-  if (const auto known = codec::codec_named(value); !known) return codec::Failure(known.error());
+Status set_codec(MountOptions& options, std::string_view value) {
+  if (const auto known = codec::find_codec(value); !known) return codec::Failure(known.error());
   options.codec = value;
   return {};
 }
 
-Applied set_clevel(MountOptions& options, std::string_view value) {
+Status set_clevel(MountOptions& options, std::string_view value) {
   const auto level = parse_count(value);
   if (!level || *level > 9) return invalid("must be a number between 0 and 9");
   options.clevel = static_cast<int>(*level);
   return {};
 }
 
-Applied set_filter(MountOptions& options, std::string_view value) {
+Status set_filter(MountOptions& options, std::string_view value) {
   if (const auto known = codec::filters_named(value); !known) return codec::Failure(known.error());
   options.filter = value;
   return {};
 }
 
-Applied set_typesize(MountOptions& options, std::string_view value) {
+Status set_typesize(MountOptions& options, std::string_view value) {
   return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.typesize);
 }
 
-Applied set_chunksize(MountOptions& options, std::string_view value) {
+Status set_chunksize(MountOptions& options, std::string_view value) {
   return store(parse_size_or_auto(value, codec::kMaxChunkBytes), options.chunksize);
 }
 
-Applied set_blocksize(MountOptions& options, std::string_view value) {
+Status set_blocksize(MountOptions& options, std::string_view value) {
   return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.blocksize);
 }
 
-Applied set_dirty_limit(MountOptions& options, std::string_view value) {
+Status set_dirty_limit(MountOptions& options, std::string_view value) {
   return store(bounded_size(value, std::uint64_t{1} << 20, std::uint64_t{1} << 50), options.dirty_limit);
 }
 
-Applied set_commit_interval(MountOptions& options, std::string_view value) {
+Status set_commit_interval(MountOptions& options, std::string_view value) {
   return store(parse_seconds(value), options.commit_interval);
 }
 
-Applied set_writeback(MountOptions& options, std::string_view value) {
+Status set_writeback(MountOptions& options, std::string_view value) {
   return choose_switch(value, options.writeback);
 }
 
-Applied set_attr_timeout(MountOptions& options, std::string_view value) {
+Status set_attr_timeout(MountOptions& options, std::string_view value) {
   return store(parse_seconds(value), options.attr_timeout);
 }
 
-Applied set_entry_timeout(MountOptions& options, std::string_view value) {
+Status set_entry_timeout(MountOptions& options, std::string_view value) {
   return store(parse_seconds(value), options.entry_timeout);
 }
 
@@ -178,7 +178,7 @@ struct OptionSpec {
   std::string_view name;
   std::string_view values;  // empty: the option takes none
   std::string_view help;
-  Applied (*apply)(MountOptions&, std::string_view);
+  Status (*apply)(MountOptions&, std::string_view);
 };
 
 constexpr std::array kOptions = {
@@ -188,8 +188,8 @@ constexpr std::array kOptions = {
     OptionSpec{"b2nd", "npy|flat|chunks", "what an n-d array shows as (npy)", set_b2nd},
     OptionSpec{"detect", "suffix|content", "which files are looked into (suffix)", set_detect},
     OptionSpec{"offset", "BYTES", "where the frame starts in a single-file SOURCE (0)", set_offset},
-    OptionSpec{"beta_bits", "new|old", "bitshuffle in frames of 2.0.0-beta.3 to 5: as beta.5, or before (new)",
-               set_beta_bits},
+    OptionSpec{"beta_bitshuffle", "new|old", "bitshuffle in frames of 2.0.0-beta.3 to 5: as beta.5, or before (new)",
+               set_beta_bitshuffle},
     OptionSpec{"cache_size", "SIZE", "bound on decoded bytes held (1/8 of memory, 8M to 1G)", set_cache_size},
     OptionSpec{"readahead", "SIZE", "how far ahead a sequential reader is decoded, 0 = off (1M per CPU and 1M)",
                set_readahead},
@@ -257,7 +257,7 @@ std::string escaped(std::string_view option) {
   return text;
 }
 
-Applied apply_option(MountOptions& options, const std::string& option) {
+Status apply_option(MountOptions& options, const std::string& option) {
   if (option.empty() || is_ignored(option)) return {};
   if (option == "debug") {
     options.debug = options.foreground = true;
@@ -302,7 +302,7 @@ std::vector<std::string> split_options(std::string_view text) {
   return parts;
 }
 
-Applied apply_options(MountOptions& options, std::string_view text) {
+Status apply_options(MountOptions& options, std::string_view text) {
   for (const auto& option : split_options(text)) {
     if (auto applied = apply_option(options, option); !applied) return applied;
   }
@@ -310,7 +310,7 @@ Applied apply_options(MountOptions& options, std::string_view text) {
 }
 
 /// What one option forbids another.
-Applied check_together(const MountOptions& options) {
+Status validate_combination(const MountOptions& options) {
   if (options.blocksize != 0 && options.chunksize != 0 && options.blocksize > options.chunksize) {
     return invalid("option 'blocksize' is larger than 'chunksize'");
   }
@@ -336,7 +336,7 @@ class Arguments {
 };
 
 /// `argument` begins with '-' and is more than that.
-Applied apply_switch(MountCommand& command, const std::string& argument, Arguments& rest) {
+Status apply_switch(MountCommand& command, const std::string& argument, Arguments& rest) {
   MountOptions& options = command.options;
   if (argument == "-o") {
     if (rest.empty()) return invalid("-o needs options after it");
@@ -379,7 +379,7 @@ Result<MountCommand> parse_mount_command(const std::vector<std::string>& argumen
   if (names.size() > 2) return invalid("too many arguments: '" + names[2] + "' after SOURCE and MOUNTPOINT");
   if (names.empty() || names[0].empty()) return invalid("SOURCE and MOUNTPOINT are missing (-h shows the usage)");
   if (names.size() < 2 || names[1].empty()) return invalid("MOUNTPOINT is missing (-h shows the usage)");
-  if (auto fitting = check_together(command.options); !fitting) return tl::unexpected(fitting.error());
+  if (auto fitting = validate_combination(command.options); !fitting) return tl::unexpected(fitting.error());
   command.options.source = names[0];
   command.options.mountpoint = names[1];
   return command;

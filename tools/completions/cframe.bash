@@ -41,16 +41,16 @@ _cframe() {
   local options
   case $subcommand in
     '') options='info cat verify pack unpack convert compact repair get-meta set-meta --help --version' ;;
-    info) options='--help --json --all --offset' ;;
+    info) options='--help --json --all --frame-offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
-    verify) options='--help --json --quiet --offset --workers' ;;
+    verify) options='--help --json --quiet --frame-offset --workers' ;;
     pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
     unpack) options='--help --frame-offset --b2nd --force --workers' ;;
     compact) options='--help --quiet --wait' ;;
     repair) options='--help --quiet --wait' ;;
-    get-meta) options='--help --fixed --json --raw --offset' ;;
+    get-meta) options='--help --fixed --json --raw --frame-offset' ;;
     set-meta) options='--help --from --type --remove --fixed --wait' ;;
-    convert) options='--help --frame-offset --old-bits --codec --clevel --filter --typesize --chunksize --blocksize --force --workers' ;;
+    convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --force --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

@@ -15,7 +15,7 @@ complete -c cframe -s h -l help -d 'Print the options'
 
 complete -c cframe -n '__fish_seen_subcommand_from info' -l json -d 'As JSON'
 complete -c cframe -n '__fish_seen_subcommand_from info' -l all -d 'Read the header of every chunk'
-complete -c cframe -n '__fish_seen_subcommand_from info' -x -l offset -d 'Where the frame starts inside the file'
+complete -c cframe -n '__fish_seen_subcommand_from info' -x -l frame-offset -d 'Where the frame starts inside the file'
 
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l offset -d 'First plain byte'
 complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l length -d 'Plain bytes at most'
@@ -25,7 +25,7 @@ complete -c cframe -n '__fish_seen_subcommand_from cat' -x -l workers -d 'Decodi
 
 complete -c cframe -n '__fish_seen_subcommand_from verify' -l json -d 'Report as JSON'
 complete -c cframe -n '__fish_seen_subcommand_from verify' -s q -l quiet -d 'Print only what is faulty'
-complete -c cframe -n '__fish_seen_subcommand_from verify' -x -l offset -d 'Where the frame starts inside the file'
+complete -c cframe -n '__fish_seen_subcommand_from verify' -x -l frame-offset -d 'Where the frame starts inside the file'
 complete -c cframe -n '__fish_seen_subcommand_from verify' -x -l workers -d 'Decoding threads'
 
 complete -c cframe -n '__fish_seen_subcommand_from compact' -s q -l quiet -d 'Print only what goes wrong'
@@ -37,7 +37,7 @@ complete -c cframe -n '__fish_seen_subcommand_from repair' -x -l wait -d 'How lo
 complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l fixed -d 'Of the fixed metalayers'
 complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l json -d 'Decoded, as JSON that says how it is stored'
 complete -c cframe -n '__fish_seen_subcommand_from get-meta' -l raw -d 'As it is stored, not decoded'
-complete -c cframe -n '__fish_seen_subcommand_from get-meta' -x -l offset -d 'Where the frame starts inside the file'
+complete -c cframe -n '__fish_seen_subcommand_from get-meta' -x -l frame-offset -d 'Where the frame starts inside the file'
 
 complete -c cframe -n '__fish_seen_subcommand_from set-meta' -r -l from -d 'Take the value from a file'
 complete -c cframe -n '__fish_seen_subcommand_from set-meta' -x -l type -a 'text json bytes raw' -d 'What the value is stored as'
@@ -61,7 +61,7 @@ complete -c cframe -n '__fish_seen_subcommand_from unpack' -s f -l force -d 'Rep
 complete -c cframe -n '__fish_seen_subcommand_from unpack' -x -l workers -d 'Decoding threads'
 
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l frame-offset -d 'Where the frame starts inside the file'
-complete -c cframe -n '__fish_seen_subcommand_from convert' -l old-bits -d 'The frame is of 2.0.0-beta.3 or beta.4'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l beta-bitshuffle -a 'new old' -d 'Bitshuffle of frames of the betas'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l codec -a 'blosclz lz4 lz4hc zlib zstd' -d 'Compressor'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l clevel -d 'Compression level; 0 stores'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l filter -a 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -d 'Filters joined with +'

@@ -13,13 +13,13 @@ _cframefs() {
       names=*) choices='names=strip names=keep' ;;
       b2nd=*) choices='b2nd=npy b2nd=flat b2nd=chunks' ;;
       detect=*) choices='detect=suffix detect=content' ;;
-      beta_bits=*) choices='beta_bits=new beta_bits=old' ;;
+      beta_bitshuffle=*) choices='beta_bitshuffle=new beta_bitshuffle=old' ;;
       codec=*) choices='codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd' ;;
       filter=*) choices='filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
       stats=*) choices='stats=off stats=on' ;;
       writeback=*) choices='writeback=off writeback=on' ;;
       *)
-        choices='ro rw names= b2nd= detect= offset= beta_bits= cache_size= readahead= workers= codec= clevel= filter=
+        choices='ro rw names= b2nd= detect= offset= beta_bitshuffle= cache_size= readahead= workers= codec= clevel= filter=
           typesize= chunksize= blocksize= dirty_limit= commit_interval= writeback= stats= attr_timeout= entry_timeout=
           allow_other allow_root default_permissions'
         ;;

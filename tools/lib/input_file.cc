@@ -89,7 +89,7 @@ Result<FileTraits> traits_of(const std::string& path) {
   return FileTraits::of(index ? *index : *status);
 }
 
-Result<void> check_apart(const std::string& in, const std::string& out) {
+Result<void> check_no_overlap(const std::string& in, const std::string& out) {
   if (out == kStandardStream) return {};
   const auto taken = status_of_path(out, O_NOFOLLOW);
   // The input itself, or the store that it is a member of.

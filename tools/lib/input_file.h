@@ -50,6 +50,6 @@ struct FileTraits {
 codec::Result<FileTraits> traits_of(const std::string& path);
 
 /// invalid if a file that is made as `out` would take the place of `in`, or of a part of it.
-codec::Result<void> check_apart(const std::string& in, const std::string& out);
+codec::Result<void> check_no_overlap(const std::string& in, const std::string& out);
 
 }  // namespace cframefs::tools

@@ -68,14 +68,14 @@ ExitStatus status_of(const codec::Error& error) {
     case codec::ErrorKind::corruption:
     case codec::ErrorKind::unsupported:
     case codec::ErrorKind::stale:
-      return data_at_fault;
+      return kDataError;
     case codec::ErrorKind::invalid:
-      return call_at_fault;
+      return kUsageError;
     case codec::ErrorKind::io:
       // A name that leads nowhere was mistyped; everything else the system refuses is its own affair.
-      return error.sys == ENOENT || error.sys == ENOTDIR ? call_at_fault : system_at_fault;
+      return error.sys == ENOENT || error.sys == ENOTDIR ? kUsageError : kSystemError;
   }
-  return system_at_fault;
+  return kSystemError;
 }
 
 }  // namespace cframefs::tools

@@ -74,7 +74,7 @@ struct Io {
 
 /// What the exit status of every program says. `interrupted` never leaves the process as a status: main ends by
 /// the signal itself.
-enum ExitStatus : int { done = 0, data_at_fault = 1, call_at_fault = 2, system_at_fault = 3, interrupted = 130 };
+enum ExitStatus : int { done = 0, kDataError = 1, kUsageError = 2, kSystemError = 3, interrupted = 130 };
 
 /// Whose fault an error is.
 ExitStatus status_of(const codec::Error& error);

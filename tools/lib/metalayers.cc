@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "frame/base/text.h"
-#include "frame/cframe/array_layer.h"
+#include "frame/base/utf8_sanitize.h"
+#include "frame/cframe/b2nd_meta.h"
 #include "frame/store/msgpack.h"
 
 namespace cframefs::tools {

@@ -21,7 +21,7 @@ Result<void> read_all(Input& input, codec::ByteSpan into) {
 }
 
 /// C-order bytes beneath which chunks follow each other: of all dimensions from the one on that chunks cut.
-std::uint64_t stretch_of(const frame::ArrayLayer& layer, std::uint64_t itemsize) {
+std::uint64_t stretch_of(const frame::B2ndMeta& layer, std::uint64_t itemsize) {
   std::uint64_t bytes = itemsize;
   std::size_t d = layer.shape.size();
   while (d > 0) {
@@ -34,7 +34,7 @@ std::uint64_t stretch_of(const frame::ArrayLayer& layer, std::uint64_t itemsize)
 
 }  // namespace
 
-Result<std::unique_ptr<ArrayInput>> ArrayInput::create(std::unique_ptr<Input> items, const frame::ArrayLayer& layer,
+Result<std::unique_ptr<ArrayInput>> ArrayInput::create(std::unique_ptr<Input> items, const frame::B2ndMeta& layer,
                                                        std::uint64_t itemsize) {
   frame::FrameParameters parameters;
   parameters.typesize = static_cast<std::int32_t>(itemsize);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "frame/array/array_geometry.h"
-#include "frame/array/array_plan.h"
+#include "frame/array/array_partition.h"
 #include "tools/lib/io.h"
 
 namespace cframefs::tools {
@@ -17,7 +17,7 @@ namespace cframefs::tools {
 class ArrayInput final : public Input {
  public:
   /// `items`: the array's C-order bytes. REQUIRES: `layer` comes from plan_array() for items of this size.
-  static codec::Result<std::unique_ptr<ArrayInput>> create(std::unique_ptr<Input> items, const frame::ArrayLayer& layer,
+  static codec::Result<std::unique_ptr<ArrayInput>> create(std::unique_ptr<Input> items, const frame::B2ndMeta& layer,
                                                            std::uint64_t itemsize);
 
   /// Of all chunks together.

@@ -12,7 +12,7 @@
 
 #include "frame/array/array_geometry.h"
 #include "frame/container/chunk_reader.h"
-#include "tools/stream/chunk_blocks.h"
+#include "tools/stream/block_decoder.h"
 
 namespace cframefs::tools {
 
@@ -165,7 +165,7 @@ Result<void> stream_view(const frame::FlatView& view, frame::FlatOffset begin, s
     at = stop_at;
   }
   if (at == end) return {};
-  const ArrayGeometry* array = view.tiles();
+  const ArrayGeometry* array = view.array_geometry();
   if (array == nullptr) {
     const frame::FlatOffset inner{at - head.size()};
     return stream_flat(view.container(), inner, end - at, workers, sink, stop);

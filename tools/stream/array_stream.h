@@ -4,12 +4,12 @@
 // Arrays are put together a few megabytes at a time from blocks that are decoded by all workers at once and kept until
 // all their items have gone out, or until too many are kept: then the oldest go, and are decoded again if need be.
 //
-// Thread safety and errors: as flat_stream.h; what is handed over before an error ends some megabytes before the
+// Thread safety and errors: as parallel_reader.h; what is handed over before an error ends some megabytes before the
 // damage.
 #pragma once
 
 #include "frame/container/flat_view.h"
-#include "tools/stream/flat_stream.h"
+#include "tools/stream/parallel_reader.h"
 
 namespace cframefs::tools {
 

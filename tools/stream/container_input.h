@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "frame/container/container.h"
-#include "tools/stream/chunk_blocks.h"
-#include "tools/stream/turned_input.h"
+#include "tools/stream/block_decoder.h"
+#include "tools/stream/fortran_input.h"
 
 namespace cframefs::tools {
 
-class ContainerInput final : public PlacedInput {
+class ContainerInput final : public SeekableInput {
  public:
   explicit ContainerInput(std::shared_ptr<const frame::Container> container) : container_(std::move(container)) {}
 

@@ -10,7 +10,7 @@
 #include "codec/base/mutex.h"
 #include "codec/chunk_encoder.h"
 #include "frame/write/new_frame_file.h"
-#include "tools/stream/chunk_blocks.h"
+#include "tools/stream/block_decoder.h"
 
 namespace cframefs::tools {
 
@@ -148,7 +148,7 @@ class Packer {
   frame::NewFrameFile& file_;  // of who has set appending_
   std::vector<Slot> slots_;
   codec::Mutex mutex_;
-  codec::Condition freed_;  // a slot, or all is over
+  codec::CondVar freed_;  // a slot, or all is over
   Result<void> result_ GUARDED_BY(mutex_);
   Packed packed_ GUARDED_BY(mutex_);
   bool appending_ GUARDED_BY(mutex_) = false;

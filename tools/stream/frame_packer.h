@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "frame/io/file_ops.h"
 #include "tools/lib/io.h"
 

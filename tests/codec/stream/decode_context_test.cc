@@ -46,13 +46,13 @@ TEST(ContextPool, HandsOutWhatWasGivenBack) {
   ContextPool pool;
   const DecodeContext* first = nullptr;
   {
-    const ContextPool::Lease lease = pool.acquire();
+    const ContextPool::PooledPtr lease = pool.acquire();
     first = &*lease;
-    const ContextPool::Lease other = pool.acquire();
+    const ContextPool::PooledPtr other = pool.acquire();
     EXPECT_NE(&*other, first);
   }
-  const ContextPool::Lease one = pool.acquire();
-  const ContextPool::Lease two = pool.acquire();
+  const ContextPool::PooledPtr one = pool.acquire();
+  const ContextPool::PooledPtr two = pool.acquire();
   EXPECT_TRUE(&*one == first || &*two == first);
 }
 
@@ -68,7 +68,7 @@ TEST(ContextPool, ServesManyThreads) {
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&pool, i] {
       for (int round = 0; round < 500; ++round) {
-        const ContextPool::Lease lease = pool.acquire();
+        const ContextPool::PooledPtr lease = pool.acquire();
         const codec::ByteSpan bytes = lease->scratch(Slot::partial, 256);
         bytes[0] = static_cast<std::uint8_t>(i);
         std::this_thread::yield();

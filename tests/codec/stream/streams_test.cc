@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codec/stream/codec_states.h"
+#include "codec/stream/decoder_state.h"
 #include "tests/codec/chunk_assembler.h"
 
 namespace cframefs {

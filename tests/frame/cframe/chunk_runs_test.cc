@@ -126,7 +126,7 @@ TEST(Elapsed, AStateOfAFarFutureIsNoneOfNow) {
   clock_gettime(CLOCK_REALTIME, &status.st_ctim);
   // So many seconds are, in nanoseconds of 64 bits, none.
   status.st_ctim.tv_sec += std::int64_t{1} << 55;
-  EXPECT_TRUE(frame::Identity::of(status).settled);
+  EXPECT_TRUE(frame::FileVersion::of(status).settled);
 }
 
 }  // namespace

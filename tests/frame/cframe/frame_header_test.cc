@@ -171,7 +171,7 @@ FrameBuilder with_layers() {
 /// The metalayers of a header of `length` bytes, of which the source has no more.
 frame::MetalayerSection metalayers_of(const Bytes& bytes, std::size_t length) {
   const auto source = frame::memory_source(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)));
-  frame::Windows windows(*source);
+  frame::RangeBuffer windows(*source);
   auto section = frame::read_metalayers(windows, length);
   EXPECT_TRUE(section);
   return section ? std::move(*section) : frame::MetalayerSection{};

@@ -18,7 +18,7 @@ using Entries = std::vector<std::int64_t>;
 Entries decoded(const std::vector<std::uint8_t>& chunk) {
   const auto length = chunk.size();
   std::shared_ptr<const frame::ByteSource> source = frame::memory_source(chunk);
-  frame::Windows windows(*source);
+  frame::RangeBuffer windows(*source);
   const auto index =
       frame::OffsetIndex::open(source, frame::FileOffset{0}, length, windows, std::make_shared<frame::IndexCache>());
   EXPECT_TRUE(index) << (index ? "" : codec::describe(index.error()));

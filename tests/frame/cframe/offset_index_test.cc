@@ -26,7 +26,7 @@ struct OpenedIndex {
 OpenedIndex open_index(Bytes chunk, std::uint64_t limit) {
   OpenedIndex opened;
   const std::shared_ptr<const frame::ByteSource> source = frame::memory_source(std::move(chunk));
-  frame::Windows windows(*source);
+  frame::RangeBuffer windows(*source);
   opened.index = OffsetIndex::open(source, frame::FileOffset{0}, limit, windows, opened.cache);
   return opened;
 }
@@ -92,7 +92,7 @@ TEST(OffsetIndex, StartsOfBlocksThatAreAHoleTakeNoMemory) {
   codec::store_le<std::int32_t>(&header[8], 8);
   codec::store_le<std::int32_t>(&header[12], kLength);
   const std::shared_ptr<const frame::ByteSource> source = std::make_shared<HoleSource>(header, kLength);
-  frame::Windows windows(*source);
+  frame::RangeBuffer windows(*source);
   const std::size_t idle = test::reset_peak();
   const auto index =
       OffsetIndex::open(source, frame::FileOffset{0}, kLength, windows, std::make_shared<frame::IndexCache>());
@@ -146,7 +146,7 @@ TEST(OffsetIndex, BlocksOfRunsAreNotDecodedToBeLookedThrough) {
   constexpr std::size_t kBlocks = 511;
   const Bytes chunk = index_of_runs(kUninitialisedEntry, kBlocks);
   const auto source = std::make_shared<CountedSource>(chunk);
-  frame::Windows windows(*source);
+  frame::RangeBuffer windows(*source);
   const auto cache = std::make_shared<frame::IndexCache>();
   const auto index = OffsetIndex::open(source, frame::FileOffset{0}, chunk.size(), windows, cache);
   ASSERT_TRUE(index) << codec::describe(index.error());

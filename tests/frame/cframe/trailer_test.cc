@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "frame/cframe/frame_image.h"
+#include "frame/cframe/frame_encoding.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 

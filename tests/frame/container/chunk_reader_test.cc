@@ -36,7 +36,7 @@ class CountingSource final : public frame::ByteSource {
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at.value), into.size(), into.begin());
     return {};
   }
-  frame::FileOffset place() const override { return frame::FileOffset{1000}; }
+  frame::FileOffset base_offset() const override { return frame::FileOffset{1000}; }
   std::size_t reads() const { return reads_.exchange(0); }
   std::size_t count() const { return count_.exchange(0); }
 

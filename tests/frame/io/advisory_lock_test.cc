@@ -60,7 +60,7 @@ class AdvisoryLockTest : public ::testing::Test {
   }
 
   std::unique_ptr<FrameWriter> open(frame::WriterOptions options = {}) {
-    options.lock_patience = std::chrono::milliseconds(20);
+    options.lock_timeout = std::chrono::milliseconds(20);
     auto writer = FrameWriter::open(files_, dir_.fd(), kName, nullptr, options);
     EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
     return writer ? std::move(*writer) : nullptr;

@@ -131,8 +131,8 @@ TEST(InflatedSource, PointsStayWithinTheirRoomAndGiveItBack) {
     ASSERT_TRUE(other);
     EXPECT_TRUE(read(**other, plain.size() - 1, 1));
   }
-  EXPECT_TRUE(memory->take_room(5 * point));
-  EXPECT_FALSE(memory->take_room(1));
+  EXPECT_TRUE(memory->try_reserve(5 * point));
+  EXPECT_FALSE(memory->try_reserve(1));
 }
 
 TEST(InflatedSource, OneStreamNeverHasManyPoints) {

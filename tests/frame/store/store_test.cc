@@ -281,8 +281,8 @@ class StoreFilesTest : public ::testing::Test {
 
   /// Notes what is advised of the files beneath.
   struct AdvisedFiles : test::ForwardingFiles {
-    void read_soon(int /*fd*/, FileOffset at, std::uint64_t length) override { read.emplace_back(at.value, length); }
-    void write_out_soon(int /*fd*/, FileOffset at, std::uint64_t length) override {
+    void prefetch(int /*fd*/, FileOffset at, std::uint64_t length) override { read.emplace_back(at.value, length); }
+    void start_writeback(int /*fd*/, FileOffset at, std::uint64_t length) override {
       written.emplace_back(at.value, length);
     }
     using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -298,16 +298,16 @@ class StoreFilesTest : public ::testing::Test {
 TEST_F(StoreFilesTest, WhatIsAdvisedReachesTheFilesBeneath) {
   using Ranges = AdvisedFiles::Ranges;
   const Descriptor plain(files_, files_.open_at(root_.fd(), "plain", O_RDWR).value());
-  files_.read_soon(plain.fd(), FileOffset{3}, 5);
-  files_.write_out_soon(plain.fd(), FileOffset{7}, 11);
+  files_.prefetch(plain.fd(), FileOffset{3}, 5);
+  files_.start_writeback(plain.fd(), FileOffset{7}, 11);
   EXPECT_EQ(std::exchange(beneath_.read, {}), Ranges({{3, 5}}));
   EXPECT_EQ(beneath_.written, Ranges({{7, 11}}));
 
   // Of a member the part of the store that it is, and no more.
   const Descriptor member(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
   const std::uint64_t size = small_frame().size();
-  files_.read_soon(member.fd(), FileOffset{2}, 10 * size);
-  files_.read_soon(member.fd(), FileOffset{size}, 1);
+  files_.prefetch(member.fd(), FileOffset{2}, 10 * size);
+  files_.prefetch(member.fd(), FileOffset{size}, 1);
   ASSERT_EQ(beneath_.read.size(), 1U);
   const auto [at, length] = beneath_.read[0];
   EXPECT_EQ(length, size - 2);

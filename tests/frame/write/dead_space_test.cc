@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "codec/chunk_encoder.h"
+#include "frame/write/compaction.h"
 #include "frame/write/frame_writer.h"
-#include "frame/write/live_copy.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/memory_meter.h"

@@ -64,7 +64,7 @@ TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
   ASSERT_TRUE(side_car);
   const frame::Descriptor lock(files_, *side_car);
   ASSERT_EQ(::flock(lock.fd(), LOCK_SH), 0);
-  const auto writer = open({.fresh = false, .stores_chunks = true, .lock_patience = std::chrono::milliseconds(20)});
+  const auto writer = open({.fresh = false, .stores_chunks = true, .lock_timeout = std::chrono::milliseconds(20)});
   expect_ok(model_.write(*writer, 10, pattern(50, 3)));
   EXPECT_EQ(writer->commit(Durability::durable).error().sys, EBUSY);
   ASSERT_EQ(::flock(lock.fd(), LOCK_UN), 0);

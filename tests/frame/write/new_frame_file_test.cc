@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/open/open.h"
-#include "frame/write/frame_choice.h"
+#include "frame/write/auto_params.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/reading.h"
 #include "tests/support/temp_dir.h"

@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLonger = ServiceRoster::kOverdue + milliseconds(1);
+constexpr milliseconds kLonger = ServiceRoster::kStallLimit + milliseconds(1);
 
 class ServiceRosterTest : public testing::Test {
  protected:

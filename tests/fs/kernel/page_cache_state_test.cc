@@ -10,8 +10,8 @@ using Drop = PageCacheState::Drop;
 using Pages = PageCacheState::Pages;
 
 /// A state of the backing file. `settled`: its stamp can be trusted.
-frame::Identity state(std::int64_t number, bool settled = true) {
-  frame::Identity identity;
+frame::FileVersion state(std::int64_t number, bool settled = true) {
+  frame::FileVersion identity;
   identity.inode = 1;
   identity.mtime_ns = identity.ctime_ns = number;
   identity.settled = settled;
@@ -20,23 +20,23 @@ frame::Identity state(std::int64_t number, bool settled = true) {
 
 class PageCacheStateTest : public ::testing::Test {
  protected:
-  PageCacheState::Opened open(const frame::Identity& file, bool writes = false) {
+  PageCacheState::Opened open(const frame::FileVersion& file, bool writes = false) {
     return pages_.opened({file, writes, false, false, false});
   }
   /// An open whose drop, if there is one, has been carried out.
-  bool open_and_confirm(const frame::Identity& file, bool writes = false) {
+  bool open_and_confirm(const frame::FileVersion& file, bool writes = false) {
     const bool kept = open(file, writes).keep_pages;
     if (!kept) pages_.open_confirmed();
     return kept;
   }
-  Drop change(const frame::Identity& before, const frame::Identity& after) {
+  Drop change(const frame::FileVersion& before, const frame::FileVersion& after) {
     pages_.begin_change();
     return pages_.end_change(before, after);
   }
-  Drop stat(const frame::Identity& file, std::uint64_t size = 100) {
+  Drop stat(const frame::FileVersion& file, std::uint64_t size = 100) {
     return pages_.seen_by_stat(pages_.begin_look(), file, size);
   }
-  Drop read(const frame::Identity& file) { return pages_.seen_by_read(pages_.begin_look(), file); }
+  Drop read(const frame::FileVersion& file) { return pages_.seen_by_read(pages_.begin_look(), file); }
   void carry_out() { pages_.dropped(pages_.drops()); }
 
   PageCacheState pages_;

@@ -1,6 +1,6 @@
 // What the processes of coherent_access.cc share, and what the bytes of its file say.
 //
-// The file is a row of slots. Each word of a slot holds the slot's number and a generation, which its only writer
+// The file is a row of slots. Each word of a slot holds the slot's number and a snapshot, which its only writer
 // counts up; so a reader knows whose bytes it has and how old they are. Behind the slots come records that appenders
 // write; each word of a record holds the number of its appender and the record's number.
 //
@@ -54,26 +54,26 @@ struct Layout {
   std::size_t size() const { return slots * slot_size; }
 };
 
-/// owner (20 bits) | generation (24 bits) | a checksum of both and of the word's place in its slot (20 bits)
-inline std::uint64_t word(std::uint64_t owner, std::uint64_t generation, std::uint64_t place) {
-  const std::uint64_t says = owner << 44 | generation << 20;
+/// owner (20 bits) | snapshot (24 bits) | a checksum of both and of the word's place in its slot (20 bits)
+inline std::uint64_t word(std::uint64_t owner, std::uint64_t snapshot, std::uint64_t place) {
+  const std::uint64_t says = owner << 44 | snapshot << 20;
   std::uint64_t mixed = (says ^ place) * 0x9e3779b97f4a7c15U;
   mixed = (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9U;
   return says | mixed >> 44;
 }
-inline std::uint32_t owner_of(std::uint64_t word) {
+inline std::uint32_t resolve_shown(std::uint64_t word) {
   return static_cast<std::uint32_t>(word >> 44);
 }
-inline std::uint32_t generation_of(std::uint64_t word) {
+inline std::uint32_t snapshot_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(word >> 20 & 0xff'ffff);
 }
 inline std::uint32_t appender_owner(std::size_t appender) {
   return static_cast<std::uint32_t>(0xf'0000 + appender);
 }
 
-inline void fill(unsigned char* to, std::size_t length, std::uint32_t owner, std::uint32_t generation) {
+inline void fill(unsigned char* to, std::size_t length, std::uint32_t owner, std::uint32_t snapshot) {
   for (std::size_t at = 0; at < length; at += 8) {
-    const std::uint64_t says = word(owner, generation, at);
+    const std::uint64_t says = word(owner, snapshot, at);
     std::memcpy(to + at, &says, 8);
   }
 }
@@ -81,7 +81,7 @@ inline void fill(unsigned char* to, std::size_t length, std::uint32_t owner, std
 inline std::string describe(std::uint64_t found) {
   return found == 0
              ? "zeros"
-             : "generation " + std::to_string(generation_of(found)) + " of slot " + std::to_string(owner_of(found));
+             : "snapshot " + std::to_string(snapshot_of(found)) + " of slot " + std::to_string(resolve_shown(found));
 }
 
 /// What may be read of a range of slots: taken before the read, checked with what was read.
@@ -105,14 +105,14 @@ class Expectation {
       std::memcpy(&found, bytes + i, 8);
       const std::size_t slot = (at_ + i) / layout_.slot_size;
       const std::size_t place = (at_ + i) % layout_.slot_size;
-      const std::uint32_t generation = generation_of(found);
+      const std::uint32_t snapshot = snapshot_of(found);
       const std::uint32_t oldest = oldest_[slot - first_];
       const std::uint32_t newest = shared_.slots[slot].begun;
-      if (owner_of(found) == slot && generation >= oldest && generation <= newest &&
-          found == word(owner_of(found), generation, place)) {
+      if (resolve_shown(found) == slot && snapshot >= oldest && snapshot <= newest &&
+          found == word(resolve_shown(found), snapshot, place)) {
         continue;
       }
-      const bool whole = found == word(owner_of(found), generation, place);
+      const bool whole = found == word(resolve_shown(found), snapshot, place);
       return "slot " + std::to_string(slot) + " at " + std::to_string(place) + " holds " +
              (whole || found == 0 ? describe(found) : "other bytes") + ", generations " + std::to_string(oldest) +
              " to " + std::to_string(newest) + " were expected";
@@ -153,14 +153,14 @@ class TailExpectation {
     for (std::size_t at = 0; at < length; at += kRecord) {
       std::uint64_t first = 0;
       if (length - at >= 8) std::memcpy(&first, bytes + at, 8);
-      const std::size_t appender = owner_of(first) - appender_owner(0);
+      const std::size_t appender = resolve_shown(first) - appender_owner(0);
       if (appender >= kMostAppenders || !is_whole(bytes + at, length - at, first)) {
         ++torn;
         continue;
       }
-      if (generation_of(first) != seen[appender] + 1) {
+      if (snapshot_of(first) != seen[appender] + 1) {
         // A torn record may be one of this appender's that is still on its way, but none that was acknowledged.
-        return "record " + std::to_string(generation_of(first)) + " of appender " + std::to_string(appender) +
+        return "record " + std::to_string(snapshot_of(first)) + " of appender " + std::to_string(appender) +
                " follows record " + std::to_string(seen[appender]);
       }
       ++seen[appender];
@@ -180,7 +180,7 @@ class TailExpectation {
  private:
   static bool is_whole(const unsigned char* bytes, std::size_t length, std::uint64_t first) {
     unsigned char wanted[kRecord];
-    fill(wanted, kRecord, owner_of(first), generation_of(first));
+    fill(wanted, kRecord, resolve_shown(first), snapshot_of(first));
     return length >= kRecord && std::memcmp(bytes, wanted, kRecord) == 0;
   }
 

@@ -86,8 +86,8 @@ class Writer : public Actor {
   }
 
   void begin(std::size_t slot, unsigned char* bytes) {
-    const std::uint32_t generation = ++shared_.slots[slot].begun;
-    fill(bytes, layout().slot_size, static_cast<std::uint32_t>(slot), generation);
+    const std::uint32_t snapshot = ++shared_.slots[slot].begun;
+    fill(bytes, layout().slot_size, static_cast<std::uint32_t>(slot), snapshot);
   }
 
   bool put(const std::size_t* slots, std::size_t count) {

@@ -139,7 +139,7 @@ class LegacyVariants(unittest.TestCase):
     def test_the_bitshuffle_of_beta3_and_beta4(self):
         wanted = [row for row in rows("legacy") if row["file"] in OLD_BITS]
         self.assertEqual(len(wanted), 2)
-        with Mount(mounting.GOLDEN + "/legacy", "beta_bits=old") as mount:
+        with Mount(mounting.GOLDEN + "/legacy", "beta_bitshuffle=old") as mount:
             for row in wanted:
                 with self.subTest(row["file"]):
                     self.assertEqual(sha256(output("cat", mount / strip(row["file"]))), row["sha256_expected"])

@@ -160,7 +160,7 @@ class Programs(Writing):
                 file.write(some_bytes(65536, number))
             os.fsync(file)
         seen = mount.statistics()
-        self.assertEqual((seen["writes"], seen["bytes_taken"]), (10, 10 * 65536))
+        self.assertEqual((seen["writes"], seen["write_bytes"]), (10, 10 * 65536))
         self.assertEqual((seen["chunks_encoded"], seen["bytes_encoded"], seen["dirty_bytes"]), (10, 10 * 65536, 0))
         self.assertGreaterEqual(seen["commits"], 1)
         # All but the empty frame that creating it has made; and no chunk more often than once.
@@ -575,7 +575,7 @@ class Others(Writing):
             self.assertEqual(file.read(), b"second" * 1000)
 
     def test_a_commit_that_waits_for_a_lock_keeps_nobody_waiting(self):
-        # One thread of the daemon may be serving alone just then (fs/fuse/lone_server.h).
+        # One thread of the daemon may be serving alone just then (fs/fuse/busy_poll_policy.h).
         self.frame("x.b2frame", b"first" * 1000)
         self.frame("y.b2frame", b"second" * 1000)
         mount = self.mount("commit_interval=1000")

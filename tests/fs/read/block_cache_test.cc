@@ -89,25 +89,25 @@ TEST_F(BlockCacheTest, ALoaderThatDropsItsPinHasFailed) {
 
 TEST_F(BlockCacheTest, ThreeGlancesLeaveNothingBehindAndTheFourthIsKept) {
   for (int i = 0; i < 3; ++i) {
-    BlockCache::Lookup lookup = cache_.find_or_glance({1, 0, 0}, kCell);
-    ASSERT_EQ(lookup.found, Found::glance);
-    EXPECT_FALSE(cache_.end_glance(lookup.pin, kCell));
+    BlockCache::Lookup lookup = cache_.find_or_bypass({1, 0, 0}, kCell);
+    ASSERT_EQ(lookup.found, Found::bypass);
+    EXPECT_FALSE(cache_.finish_bypass(lookup.pin, kCell));
     EXPECT_FALSE(lookup.pin);
     EXPECT_EQ(cache_.bytes(), 0U);
   }
-  BlockCache::Lookup last = cache_.find_or_glance({1, 0, 0}, kCell);
+  BlockCache::Lookup last = cache_.find_or_bypass({1, 0, 0}, kCell);
   ASSERT_EQ(last.found, Found::load);
   cache_.publish(last.pin);
-  EXPECT_EQ(cache_.find_or_glance({1, 0, 0}, kCell).found, Found::ready);
+  EXPECT_EQ(cache_.find_or_bypass({1, 0, 0}, kCell).found, Found::ready);
 }
 
 TEST_F(BlockCacheTest, WhoComesDuringAGlanceGetsTheWholeCell) {
-  BlockCache::Lookup first = cache_.find_or_glance({1, 0, 0}, kCell);
-  ASSERT_EQ(first.found, Found::glance);
-  const BlockCache::Lookup other = cache_.find_or_glance({1, 0, 0}, kCell);
+  BlockCache::Lookup first = cache_.find_or_bypass({1, 0, 0}, kCell);
+  ASSERT_EQ(first.found, Found::bypass);
+  const BlockCache::Lookup other = cache_.find_or_bypass({1, 0, 0}, kCell);
   ASSERT_EQ(other.found, Found::busy);
   EXPECT_FALSE(cache_.find_to_load({1, 0, 0}, kCell));
-  ASSERT_TRUE(cache_.end_glance(first.pin, kCell));
+  ASSERT_TRUE(cache_.finish_bypass(first.pin, kCell));
   ASSERT_EQ(first.pin.bytes().size(), kCell);
   std::fill_n(first.pin.bytes().begin(), kCell, std::uint8_t{7});
   cache_.publish(first.pin);
@@ -116,13 +116,13 @@ TEST_F(BlockCacheTest, WhoComesDuringAGlanceGetsTheWholeCell) {
 }
 
 TEST_F(BlockCacheTest, AGlanceThatFailsFailsThoseWhoWaitAndIsForgotten) {
-  BlockCache::Lookup first = cache_.find_or_glance({1, 0, 0}, kCell);
+  BlockCache::Lookup first = cache_.find_or_bypass({1, 0, 0}, kCell);
   const BlockCache::Lookup other = cache_.find({1, 0, 0}, kCell);
   cache_.fail(std::move(first.pin), codec::corrupt("bad block").value());
   EXPECT_FALSE(cache_.wait(other.pin));
   {
-    BlockCache::Lookup dropped = cache_.find_or_glance({1, 0, 0}, kCell);
-    ASSERT_EQ(dropped.found, Found::glance);
+    BlockCache::Lookup dropped = cache_.find_or_bypass({1, 0, 0}, kCell);
+    ASSERT_EQ(dropped.found, Found::bypass);
   }
   EXPECT_EQ(touch(0), Found::load);
 }

@@ -28,7 +28,7 @@ class HeldDirectoriesTest : public ::testing::Test {
   std::filesystem::path path(const std::string& name) const { return temp_.path() / name; }
   /// As a look-up does.
   NodeId enter(NodeId parent, const std::string& name, const std::filesystem::path& at) {
-    Probe probe;
+    EntryStat probe;
     probe.kind = EntryKind::directory;
     EXPECT_EQ(::stat(at.c_str(), &probe.status), 0);
     probe.entry_inode = probe.status.st_ino;

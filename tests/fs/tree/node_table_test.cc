@@ -15,7 +15,7 @@ class NodeTableTest : public testing::Test {
     table_.set_root(std::make_shared<Node>(kRootNode, NodeRole::stored, EntryKind::directory));
   }
   std::shared_ptr<Node> enter(const std::string& name, std::uint64_t inode, EntryKind kind = EntryKind::frame) {
-    Probe probe;
+    EntryStat probe;
     probe.kind = kind;
     probe.status.st_dev = kDevice;
     probe.entry_inode = inode;
@@ -27,7 +27,7 @@ class NodeTableTest : public testing::Test {
 TEST_F(NodeTableTest, ANumberThatIsShownIsNotGivenToTheNextFileWithTheInode) {
   const auto replaced = enter("replaced", 5);
   EXPECT_EQ(replaced->shown_inode, 5U);
-  table_.rekey(*replaced, 9);
+  table_.change_inode(*replaced, 9);
   EXPECT_EQ(replaced->shown_inode, 5U);
   EXPECT_NE(table_.number_for(kDevice, 5), 5U);
   const auto next = enter("next", 5);
@@ -35,7 +35,7 @@ TEST_F(NodeTableTest, ANumberThatIsShownIsNotGivenToTheNextFileWithTheInode) {
   EXPECT_NE(next->shown_inode, 5U);
   EXPECT_EQ(table_.number_for(kDevice, 5), next->shown_inode);
   // And so on: a commit puts a new file in the place of that one, too.
-  table_.rekey(*next, 10);
+  table_.change_inode(*next, 10);
   const auto third = enter("third", 5);
   EXPECT_NE(third->shown_inode, 5U);
   EXPECT_NE(third->shown_inode, next->shown_inode);
@@ -44,8 +44,8 @@ TEST_F(NodeTableTest, ANumberThatIsShownIsNotGivenToTheNextFileWithTheInode) {
 
 TEST_F(NodeTableTest, ANumberIsFreeAgainWhenItsNodeIsForgotten) {
   const auto replaced = enter("replaced", 5);
-  table_.rekey(*replaced, 9);
-  table_.rekey(*replaced, 11);
+  table_.change_inode(*replaced, 9);
+  table_.change_inode(*replaced, 11);
   EXPECT_NE(table_.number_for(kDevice, 5), 5U);
   EXPECT_TRUE(table_.forget(replaced->id, 1));
   EXPECT_EQ(table_.number_for(kDevice, 5), 5U);

@@ -17,7 +17,7 @@ class StatisticsTest : public WrittenFilesystem {
     EXPECT_TRUE(write(*handle, 0, text));
     EXPECT_TRUE(close(std::move(handle)));
   }
-  std::uint64_t changes() const { return filesystem_->statistics().generations; }
+  std::uint64_t changes() const { return filesystem_->statistics().backing_changes; }
 };
 
 TEST_F(StatisticsTest, WhatTheMountChangesItselfIsNoChangeBehindIt) {

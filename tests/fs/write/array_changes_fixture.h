@@ -44,7 +44,7 @@ class ArrayChangesTest : public WrittenFilesystem {
 
   std::string head() const {
     if (options_.b2nd != frame::ArrayForm::npy) return {};
-    frame::ArrayLayer layer;
+    frame::B2ndMeta layer;
     layer.shape = spec_.shape;
     layer.dtype = spec_.dtype;
     return text_of(frame::npy_head_of(layer, static_cast<std::uint64_t>(spec_.typesize)));

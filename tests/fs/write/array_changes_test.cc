@@ -162,7 +162,7 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfItsKind) {
 /// What numpy.save() writes.
 std::string npy_file(const std::string& dtype, std::size_t itemsize, const std::vector<std::int64_t>& shape,
                      std::uint8_t seed) {
-  frame::ArrayLayer layer;
+  frame::B2ndMeta layer;
   layer.shape = shape;
   layer.dtype = dtype;
   std::size_t bytes = itemsize;

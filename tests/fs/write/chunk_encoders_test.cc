@@ -40,11 +40,11 @@ TEST_F(ChunkEncodersTest, AWriterEncodesChunksOfItsOwnFileAlone) {
   for (int i = 0; i < 20; ++i)
     fill(&one_);
   fill(&other_);
-  encoders_.help_down_to(&other_, 1);
+  encoders_.drain_to(&other_, 1);
   EXPECT_EQ(encoded(), 0U) << "there is no more than one of its own";
-  encoders_.help_down_to(&other_, 0);
+  encoders_.drain_to(&other_, 0);
   EXPECT_EQ(encoded(), 1U);
-  encoders_.help_down_to(&one_, 16);
+  encoders_.drain_to(&one_, 16);
   EXPECT_EQ(encoded(), 5U);
 }
 
@@ -52,7 +52,7 @@ TEST_F(ChunkEncodersTest, ChunksThatAreGoneAreNotEncoded) {
   fill(&one_);
   fill(&one_);
   chunks_.erase(chunks_.begin());
-  encoders_.help_down_to(&one_, 0);
+  encoders_.drain_to(&one_, 0);
   EXPECT_EQ(encoded(), 1U);
 }
 

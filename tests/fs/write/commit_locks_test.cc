@@ -111,7 +111,7 @@ TEST_F(FirstCommitTest, TheSideCarIsHeldAndItsCounterRaisedBeforeTheFileIsReplac
 class CommitLocksTest : public WrittenFilesystem {
  protected:
   void SetUp() override {
-    options_.lock_patience = 0.02;
+    options_.lock_timeout = 0.02;
     WrittenFilesystem::SetUp();
   }
   void make(const std::string& name, const std::string& text) {
@@ -147,7 +147,7 @@ class CommitLocksTest : public WrittenFilesystem {
 };
 
 TEST_F(CommitLocksTest, ALockThatIsRefusedForAWhileIsWaitedFor) {
-  options_.lock_patience = 60;
+  options_.lock_timeout = 60;
   remount();
   make("x", "old");
   auto handle = open("x");
@@ -302,7 +302,7 @@ TEST_F(CommitLocksTest, AReadersLockOnTheSideCarLosesNothing) {
 
 TEST_F(CommitLocksTest, FramesThatAreLockedDoNotKeepOthersFromTheDisk) {
   options_.commit_interval = 0.05;
-  options_.lock_patience = 60;
+  options_.lock_timeout = 60;
   remount();
   std::vector<frame::Descriptor> locks;
   std::vector<std::unique_ptr<FileHandle>> handles;
@@ -326,7 +326,7 @@ TEST_F(CommitLocksTest, FramesThatAreLockedDoNotKeepOthersFromTheDisk) {
 }
 
 TEST_F(CommitLocksTest, OneRequestAtATimeWaitsLongForALock) {
-  options_.lock_patience = 600;
+  options_.lock_timeout = 600;
   remount();
   make("a", "old");
   make("b", "old");

@@ -13,7 +13,7 @@ namespace {
 TEST(CopyMemory, OneTakesWhatItWantsAndGivesItBack) {
   CopyMemory memory;
   {
-    CopyMemory::Share share(memory, 100, 60);
+    CopyMemory::Reservation share(memory, 100, 60);
     EXPECT_EQ(share.bytes(), 60U);
     EXPECT_EQ(memory.held(), 60U);
     share.settle(70);
@@ -26,28 +26,28 @@ TEST(CopyMemory, OneTakesWhatItWantsAndGivesItBack) {
 
 TEST(CopyMemory, NoneTakesMoreThanAll) {
   CopyMemory memory;
-  const CopyMemory::Share share(memory, 100, 1000);
+  const CopyMemory::Reservation share(memory, 100, 1000);
   EXPECT_EQ(share.bytes(), 100U);
 }
 
 TEST(CopyMemory, WhatOthersKeepIsNotWaitedForForEver) {
   CopyMemory memory;
-  const CopyMemory::Share first(memory, 100, 60);
-  const CopyMemory::Share second(memory, 100, 60);
+  const CopyMemory::Reservation first(memory, 100, 60);
+  const CopyMemory::Reservation second(memory, 100, 60);
   EXPECT_EQ(second.bytes(), 40U);
-  const CopyMemory::Share third(memory, 100, 60);
+  const CopyMemory::Reservation third(memory, 100, 60);
   EXPECT_EQ(third.bytes(), 0U);
   EXPECT_EQ(memory.held(), 100U);
 }
 
 TEST(CopyMemory, ACrowdBehindWhatOthersKeepWaitsAtOnceAndNotInTurn) {
   CopyMemory memory;
-  const CopyMemory::Share kept(memory, 100, 100);
+  const CopyMemory::Reservation kept(memory, 100, 100);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::thread> copies;
   for (int copy = 0; copy < 64; ++copy) {
     copies.emplace_back([&memory] {
-      CopyMemory::Share share(memory, 100, 60);
+      CopyMemory::Reservation share(memory, 100, 60);
       EXPECT_EQ(share.bytes(), 0U);
       share.settle(10);  // a chunk
     });
@@ -64,7 +64,7 @@ TEST(CopyMemory, ACrowdHoldsNoMoreThanAllAtOnce) {
   for (int copy = 0; copy < 16; ++copy) {
     copies.emplace_back([&memory] {
       for (int part = 0; part < 50; ++part) {
-        const CopyMemory::Share share(memory, 100, 60);
+        const CopyMemory::Reservation share(memory, 100, 60);
         EXPECT_LE(memory.held(), 100U);
       }
     });

@@ -26,7 +26,7 @@ class DirtyLayerTest : public ::testing::Test {
     }
     for (const auto& [number, patches] : layer.patches()) {
       const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
-      patches->lay_over(codec::ByteSpan(bytes).subspan(begin, layer.length_of(number)));
+      patches->apply_to(codec::ByteSpan(bytes).subspan(begin, layer.length_of(number)));
     }
     return bytes;
   }
@@ -51,7 +51,7 @@ TEST_F(DirtyLayerTest, WhatIsWrittenIntoAHoleIsThereInChunksOfAnotherSize) {
   std::iota(wanted.begin(), wanted.begin() + 100, std::uint8_t{1});
   std::copy(written.begin(), written.end(), wanted.begin() + 50);
   std::copy(written.begin(), written.end(), wanted.begin() + 560);
-  dirty.merge_onto(committing, make());
+  dirty.merge_into(committing, make());
   EXPECT_EQ(plain(committing), wanted);
   for (const std::uint64_t chunksize : {70U, 100U, 1000U, 7U})
     EXPECT_EQ(plain(committing.rechunked(chunksize, make())), wanted) << chunksize;
@@ -73,7 +73,7 @@ std::vector<std::uint8_t> over(const DirtyLayer& layer, const std::vector<std::u
     } else if (chunk != nullptr) {
       std::fill(part.begin(), part.end(), std::uint8_t{0});
     }
-    if (patches != nullptr) patches->lay_over(part);
+    if (patches != nullptr) patches->apply_to(part);
   }
   return bytes;
 }
@@ -133,7 +133,7 @@ TEST_F(DirtyLayerTest, RandomChangesOfLayersOverEachOtherAreThoseOfBytes) {
     for (int i = 0; i < 12; ++i)
       change(upper, upper_bytes);
     ASSERT_EQ(over(upper, lower_bytes), upper_bytes) << "seed " << seed;
-    upper.merge_onto(lower, make());
+    upper.merge_into(lower, make());
     ASSERT_EQ(over(lower, stored), upper_bytes) << "seed " << seed;
     // Runs lie where there is something below that they hide, and nowhere else.
     for (const auto& [begin, end] : lower.zeros().runs())
@@ -155,7 +155,7 @@ TEST_F(DirtyLayerTest, AHoleIsOneRunHoweverLongItIs) {
   layer.patch(0, 50, std::vector<std::uint8_t>(10, 1), bytes_);
   EXPECT_EQ(layer.zeros().size(), 1U);
   DirtyLayer below(100, kLong);
-  layer.merge_onto(below, make());
+  layer.merge_into(below, make());
   EXPECT_EQ(below.zeros().size(), 1U);
   EXPECT_EQ(bytes_.load(), below.find_patches(0)->footprint());
   // Where nothing is below there is nothing to hide.

@@ -10,7 +10,7 @@
 namespace cframefs::fs {
 namespace {
 
-using Event = BrokenDisk::Event;
+using Event = FaultyDisk::Event;
 
 class Durability : public WrittenFilesystem {
  protected:

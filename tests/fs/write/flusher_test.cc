@@ -64,16 +64,16 @@ class FlusherTest : public ::testing::Test {
   }
 
   test::TempDir folder_;
-  BrokenDisk disk_;
+  FaultyDisk disk_;
   std::shared_ptr<const frame::Descriptor> dir_;
   Statistics statistics_;
-  OnceLog once_;
-  ReadRoute route_{1 << 20, statistics_, once_, 2};
+  DedupLogger once_;
+  ReadPath read_path_{1 << 20, statistics_, once_, 2};
   WorkerPool workers_;
   ChunkEncoders encoders_{workers_, 2, statistics_};
   std::uint64_t generations_ = 0;
   WriteBackShared shared_{disk_,
-                          route_,
+                          read_path_,
                           encoders_,
                           statistics_,
                           once_,

@@ -11,7 +11,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/cframe/run_cframe.h"
-#include "tools/stream/flat_stream.h"
+#include "tools/stream/parallel_reader.h"
 
 namespace cframefs::test {
 namespace {
@@ -109,7 +109,7 @@ TEST(CframeCat, AnArrayIsWrittenAsItShowsOnAMount) {
 TEST(CframeCat, AFormThatDoesNotExistIsAnsweredWithThoseThatDo) {
   for (const char* form : {"foo", "1", ""}) {
     const Ran ran = run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--b2nd", form, "--length", "1"});
-    EXPECT_EQ(ran.status, tools::call_at_fault) << form;
+    EXPECT_EQ(ran.status, tools::kUsageError) << form;
     for (const char* known : {"npy", "flat", "chunks"})
       EXPECT_NE(ran.err.find(known), std::string::npos) << ran.err;
   }
@@ -128,10 +128,10 @@ TEST(CframeCat, AnArrayWhoseLayerIsDamagedIsNotWritten) {
   folder.write("a.b2nd", frame);
   for (const char* form : {"npy", "flat"}) {
     const Ran ran = run_cframe({"cat", path, "--b2nd", form});
-    EXPECT_EQ(ran.status, tools::data_at_fault);
+    EXPECT_EQ(ran.status, tools::kDataError);
     EXPECT_EQ(ran.out, "");
   }
-  EXPECT_EQ(run_cframe({"verify", path}).status, tools::data_at_fault);
+  EXPECT_EQ(run_cframe({"verify", path}).status, tools::kDataError);
 }
 
 TEST(CframeCat, TakesSizesWithSuffixes) {
@@ -155,7 +155,7 @@ TEST(CframeCat, StopsAtTheDamagedChunkAfterWhatIsGood) {
   const std::string damaged = (golden_dir() / "malformed" / "truncate" / "zero-chunk-1.b2frame").string();
   const Ran good = run_cframe({"cat", (golden_dir() / "malformed" / "good" / "base-lz4.b2frame").string()});
   const Ran ran = run_cframe({"cat", damaged});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_EQ(ran.out, good.out.substr(0, 192));
   EXPECT_NE(ran.err.find(damaged + ": chunk 1"), std::string::npos) << ran.err;
   const Ran rest = run_cframe({"cat", damaged, "--offset", "384"});
@@ -164,16 +164,16 @@ TEST(CframeCat, StopsAtTheDamagedChunkAfterWhatIsGood) {
 }
 
 TEST(CframeCat, SaysWhatIsWrongWithTheCall) {
-  EXPECT_EQ(run_cframe({"cat"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--length", "1X"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--workers", "0"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden_cframe("no-such-frame")}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"cat", golden_cframe("MANIFEST.tsv")}).status, tools::data_at_fault);
+  EXPECT_EQ(run_cframe({"cat"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--length", "1X"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("large/lz4.b2frame"), "--workers", "0"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("no-such-frame")}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"cat", golden_cframe("MANIFEST.tsv")}).status, tools::kDataError);
 }
 
 TEST(Cframe, NamesASubcommandThatIsNone) {
   const Ran ran = run_cframe({"inof", golden_cframe("large/lz4.b2frame")});
-  EXPECT_EQ(ran.status, tools::call_at_fault);
+  EXPECT_EQ(ran.status, tools::kUsageError);
   EXPECT_EQ(ran.err, "cframe: unknown subcommand 'inof' (--help lists them)\n");
   EXPECT_EQ(run_cframe({}).err, "cframe: A subcommand is required (--help shows the usage)\n");
 }
@@ -192,7 +192,7 @@ TEST(CframeCat, AFullDiskIsTheSystemsFault) {
   tools::StringOutput err;
   BrokenOutput full(ENOSPC);
   tools::Io io{full, err, false, stop};
-  EXPECT_EQ(tools::cframe_main({"cat", golden_cframe("large/lz4.b2frame")}, io), tools::system_at_fault);
+  EXPECT_EQ(tools::cframe_main({"cat", golden_cframe("large/lz4.b2frame")}, io), tools::kSystemError);
   EXPECT_NE(err.text.find("standard output"), std::string::npos) << err.text;
 }
 

@@ -74,7 +74,7 @@ TEST_F(CframeChange, CompactShortensAFrameAndSaysSo) {
 
 TEST_F(CframeChange, CompactNamesWhatItCannotDo) {
   const Ran ran = run_cframe({"compact", path("missing"), path()});
-  EXPECT_EQ(ran.status, tools::call_at_fault);
+  EXPECT_EQ(ran.status, tools::kUsageError);
   EXPECT_NE(ran.err.find("missing: "), std::string::npos) << ran.err;
   EXPECT_NE(ran.out.find(" became "), std::string::npos) << "the others are done all the same";
 }
@@ -94,7 +94,7 @@ TEST_F(CframeChange, RepairInPlaceTouchesNothingThatIsDamaged) {
   Bytes cut(bytes_.begin(), bytes_.end() - 40);
   write(cut);
   const Ran ran = run_cframe({"repair", path()});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("repair FILE OUT"), std::string::npos) << ran.err;
   EXPECT_EQ(file_bytes(path()), cut);
 }
@@ -105,12 +105,12 @@ TEST_F(CframeChange, RepairCopiesAGoodFrame) {
   EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
   EXPECT_EQ(run_cframe({"get-meta", path("saved.b2frame"), "notes"}).out, "hi");
   EXPECT_EQ(run_cframe({"get-meta", "--fixed", path("saved.b2frame"), "units"}).out, "m/s");
-  EXPECT_EQ(run_cframe({"repair", path(), path("saved.b2frame")}).status, tools::call_at_fault) << "it exists";
+  EXPECT_EQ(run_cframe({"repair", path(), path("saved.b2frame")}).status, tools::kUsageError) << "it exists";
 }
 
 TEST_F(CframeChange, RepairNamesTheChunkThatIsLost) {
   const Ran ran = save_after_damage(place(2), 4);
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("chunk 2 at file offset"), std::string::npos) << ran.err;
   EXPECT_NE(ran.out.find("6 chunks, 1 lost"), std::string::npos) << ran.out;
   Bytes expected = plain_;
@@ -120,7 +120,7 @@ TEST_F(CframeChange, RepairNamesTheChunkThatIsLost) {
 
 TEST_F(CframeChange, RepairWorksWithoutATrailer) {
   const Ran ran = save_after_damage(bytes_.size() - 30, 30);
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("metalayers are lost"), std::string::npos) << ran.err;
   EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
   EXPECT_EQ(run_cframe({"get-meta", "--fixed", path("saved.b2frame"), "units"}).out, "m/s");
@@ -128,7 +128,7 @@ TEST_F(CframeChange, RepairWorksWithoutATrailer) {
 
 TEST_F(CframeChange, RepairWorksWithoutAnIndex) {
   const Ran ran = save_after_damage(index_place(), bytes_.size() - index_place());
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("in the order of the file"), std::string::npos) << ran.err;
   EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
 }
@@ -136,7 +136,7 @@ TEST_F(CframeChange, RepairWorksWithoutAnIndex) {
 TEST_F(CframeChange, RepairWorksOnAFileThatWasCutShort) {
   write(Bytes(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(place(3) + 100)));
   const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.out.find("3 of 6 chunks, 3 lost"), std::string::npos) << ran.out;
   EXPECT_EQ(plain_of(path("saved.b2frame")), Bytes(plain_.begin(), plain_.begin() + 3 * kChunk));
 }
@@ -193,7 +193,7 @@ TEST_F(CframeChange, RepairDoesNotCopyForEachMetalayerWhatTheyShare) {
     std::copy_n(&bytes[first], 4, &bytes[first + i * 10]);
   write(bytes);
   const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("'1999' of a frame whose metalayers share bytes"), std::string::npos)
       << ran.err.substr(0, 500);
   EXPECT_LT(std::filesystem::file_size(path("saved.b2frame")), std::uintmax_t{64} << 20);
@@ -228,13 +228,13 @@ TEST_F(CframeChange, RepairGivesUpOnWhatOnlyLooksLikeChunks) {
   std::fill(bytes.end() - 300, bytes.end(), 0);
   write(bytes);
   const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("given up"), std::string::npos) << ran.err;
 }
 
 TEST_F(CframeChange, RepairWorksWithoutAHeader) {
   const Ran ran = save_after_damage(0, 60);
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("header is lost"), std::string::npos) << ran.err;
   EXPECT_NE(ran.out.find("how many there were is not known"), std::string::npos) << ran.out;
   EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
@@ -251,7 +251,7 @@ TEST_F(CframeChange, RepairTakesTheOrderOfAnOlderIndex) {
   ASSERT_TRUE((*writer)->commit(frame::Durability::durable));
   bytes_ = file_bytes(path());
   const Ran ran = save_after_damage(bytes_.size() - 140, 140);
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("perhaps of an older state"), std::string::npos) << ran.err;
   EXPECT_EQ(plain_of(path("saved.b2frame")), plain_);
 }
@@ -259,7 +259,7 @@ TEST_F(CframeChange, RepairTakesTheOrderOfAnOlderIndex) {
 TEST_F(CframeChange, RepairSaysWhenNothingIsLeft) {
   write(Bytes(5000, 0x77));
   const Ran ran = run_cframe({"repair", path(), path("saved.b2frame")});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_FALSE(std::filesystem::exists(path("saved.b2frame")));
 }
 
@@ -283,15 +283,15 @@ TEST_F(CframeChange, MetalayersAreListedReadSetAndRemoved) {
 }
 
 TEST_F(CframeChange, MetalayerCallsThatMakeNoSenseAreRefused) {
-  EXPECT_EQ(run_cframe({"get-meta", path(), "gone"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"set-meta", path(), "notes"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "{", "--type", "json"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "\xff"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"get-meta", path(), "notes", "--raw", "--json"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "x", "--remove"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"set-meta", path(), "units", "--fixed", "--remove"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"set-meta", path(), std::string(40, 'n'), "x"}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "--from", path("missing")}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"get-meta", path(), "gone"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "notes"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "{", "--type", "json"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "\xff"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"get-meta", path(), "notes", "--raw", "--json"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "x", "--remove"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "units", "--fixed", "--remove"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"set-meta", path(), std::string(40, 'n'), "x"}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"set-meta", path(), "notes", "--from", path("missing")}).status, tools::kUsageError);
   EXPECT_EQ(file_bytes(path()), bytes_);
 }
 

@@ -19,7 +19,7 @@
 #include "tests/support/reading.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/cframe/run_cframe.h"
-#include "tools/stream/turned_input.h"
+#include "tools/stream/fortran_input.h"
 
 namespace cframefs::test {
 namespace {
@@ -30,7 +30,7 @@ std::string digest_of(const std::string& text) {
   return sha256(Bytes(text.begin(), text.end()));
 }
 
-class MemoryInput final : public tools::PlacedInput {
+class MemoryInput final : public tools::SeekableInput {
  public:
   explicit MemoryInput(Bytes bytes) : bytes_(std::move(bytes)) {}
   codec::Result<std::size_t> read(codec::ByteSpan into) override {
@@ -87,7 +87,7 @@ TEST_F(CframeConvert, EveryOldFormatBecomesACurrentFrame) {
     SCOPED_TRACE(name);
     const std::string in = row.file("file").string();
     std::vector<std::string> options;
-    if (name.starts_with("legacy-b3") || name.starts_with("legacy-b4")) options.push_back("--old-bits");
+    if (name.starts_with("legacy-b3") || name.starts_with("legacy-b4")) options.push_back("--beta-bitshuffle=old");
     const Ran ran = convert(in, path("x.b2frame"), options);
     ASSERT_EQ(ran.status, tools::done) << ran.err;
     EXPECT_EQ(digest_of(cat(path("x.b2frame"))), row["sha256_expected"]);
@@ -182,7 +182,7 @@ TEST_F(CframeConvert, FortranOrderIsTurnedRound) {
   EXPECT_TRUE(file_bytes(path("c.npy")) == npy_of({3, 4, 5}, counting(60)));
 }
 
-RC_GTEST_PROP(TurnedInput, IsTheOrderOfANaiveLoop, ()) {
+RC_GTEST_PROP(TransposingInput, IsTheOrderOfANaiveLoop, ()) {
   const auto ndim = *rc::gen::inRange<std::size_t>(0, 5);
   const auto shape = *rc::gen::container<std::vector<std::int64_t>>(ndim, rc::gen::inRange<std::int64_t>(0, 7));
   const auto itemsize = *rc::gen::inRange<std::uint64_t>(1, 9);
@@ -222,7 +222,7 @@ RC_GTEST_PROP(TurnedInput, IsTheOrderOfANaiveLoop, ()) {
   RC_ASSERT(got == expected);
 }
 
-TEST(TurnedInput, OfAnArrayThatFitsEachByteIsReadOnce) {
+TEST(TransposingInput, OfAnArrayThatFitsEachByteIsReadOnce) {
   auto memory = std::make_unique<MemoryInput>(Bytes(10 << 20));
   const MemoryInput& counted = *memory;
   const auto input = tools::in_c_order(std::move(memory), {5 << 10, 1 << 10}, 2);
@@ -231,7 +231,7 @@ TEST(TurnedInput, OfAnArrayThatFitsEachByteIsReadOnce) {
   EXPECT_EQ(counted.bytes_read, got.size());
 }
 
-TEST(TurnedInput, OfALargeArrayOnlyWhatABandNeedsIsReadWhereColumnsAreLong) {
+TEST(TransposingInput, OfALargeArrayOnlyWhatABandNeedsIsReadWhereColumnsAreLong) {
   auto memory = std::make_unique<MemoryInput>(Bytes(16 << 20));
   const MemoryInput& counted = *memory;
   // Columns of 1 MiB; a band takes a sixteenth of each.
@@ -241,7 +241,7 @@ TEST(TurnedInput, OfALargeArrayOnlyWhatABandNeedsIsReadWhereColumnsAreLong) {
   EXPECT_EQ(counted.bytes_read, got.size());
 }
 
-TEST(TurnedInput, AnEndThatComesTooEarlyIsDamage) {
+TEST(TransposingInput, AnEndThatComesTooEarlyIsDamage) {
   const auto input = tools::in_c_order(std::make_unique<MemoryInput>(Bytes(99)), {10, 10}, 1);
   Bytes got(100);
   const auto read = input->read(got);
@@ -280,7 +280,7 @@ TEST_F(CframeConvert, ChunksThatAMetalayerSpeaksOfStayAsTheyAre) {
   EXPECT_LT(file_bytes(path("x.b2frame")).size(), before.size() - 250);
   EXPECT_EQ(run_cframe({"verify", path("x.b2frame")}).status, tools::done);
   const Ran wished = convert(path("typed.b2frame"), path("y.b2frame"), {"--codec", "lz4"});
-  EXPECT_EQ(wished.status, tools::call_at_fault);
+  EXPECT_EQ(wished.status, tools::kUsageError);
   EXPECT_FALSE(std::filesystem::exists(path("y.b2frame")));
 }
 
@@ -330,17 +330,17 @@ TEST_F(CframeConvert, WhatCannotBeConvertedLeavesNothing) {
   dir_.write("good.npy", npy_of({10}, counting(10)));
   dir_.write("there.b2frame", Bytes(3));
   const std::size_t before = entries();
-  EXPECT_EQ(convert(golden("bp-bad-checksum.blp"), path("x.b2frame")).status, tools::data_at_fault);
-  EXPECT_EQ(convert(golden("legacy-b1-lizard.b2frame"), path("x.b2frame")).status, tools::data_at_fault);
-  EXPECT_EQ(convert(path("text"), path("x.b2frame")).status, tools::data_at_fault);
-  EXPECT_EQ(convert(path("object.npy"), path("x.b2nd")).status, tools::data_at_fault);
-  EXPECT_EQ(convert(path("cut.npy"), path("x.b2nd")).status, tools::data_at_fault);
-  EXPECT_EQ(convert(path("good.npy"), path("x.b2frame")).status, tools::call_at_fault);
-  EXPECT_EQ(convert(path("good.npy"), path("x.b2nd"), {"--chunksize", "1M"}).status, tools::call_at_fault);
-  EXPECT_EQ(convert(golden("bp-v1.blp"), path("x.b2nd")).status, tools::call_at_fault);
-  EXPECT_EQ(convert(golden("bp-v1.blp"), path("x.npy")).status, tools::call_at_fault);
+  EXPECT_EQ(convert(golden("bp-bad-checksum.blp"), path("x.b2frame")).status, tools::kDataError);
+  EXPECT_EQ(convert(golden("legacy-b1-lizard.b2frame"), path("x.b2frame")).status, tools::kDataError);
+  EXPECT_EQ(convert(path("text"), path("x.b2frame")).status, tools::kDataError);
+  EXPECT_EQ(convert(path("object.npy"), path("x.b2nd")).status, tools::kDataError);
+  EXPECT_EQ(convert(path("cut.npy"), path("x.b2nd")).status, tools::kDataError);
+  EXPECT_EQ(convert(path("good.npy"), path("x.b2frame")).status, tools::kUsageError);
+  EXPECT_EQ(convert(path("good.npy"), path("x.b2nd"), {"--chunksize", "1M"}).status, tools::kUsageError);
+  EXPECT_EQ(convert(golden("bp-v1.blp"), path("x.b2nd")).status, tools::kUsageError);
+  EXPECT_EQ(convert(golden("bp-v1.blp"), path("x.npy")).status, tools::kUsageError);
   EXPECT_NE(convert(path("nowhere"), path("x.b2frame")).status, tools::done);
-  EXPECT_EQ(run_cframe({"convert", golden("bp-v1.blp"), path("there.b2frame")}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"convert", golden("bp-v1.blp"), path("there.b2frame")}).status, tools::kUsageError);
   EXPECT_EQ(entries(), before);
   EXPECT_EQ(file_bytes(path("there.b2frame")).size(), 3U);
 }

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 json info_of(const std::string& path, const std::string& offset = "0") {
-  const Ran ran = run_cframe({"info", "--json", "--all", "--offset", offset, path});
+  const Ran ran = run_cframe({"info", "--json", "--all", "--frame-offset", offset, path});
   EXPECT_EQ(ran.status, tools::done) << ran.err;
   return json::parse(ran.out);
 }
@@ -133,7 +133,7 @@ TEST(CframeInfo, CountsRunsOfTheIndexAndNotItsEntries) {
   const std::string path = endless_frame(temp, {0, frame::layout::kUninitialisedEntry, -5});
   constexpr std::int64_t kThird = (INT32_MAX - 32) / 8 / 3;
   const Ran ran = run_cframe({"info", "--json", path});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   const json mixed = json::parse(ran.out);
   EXPECT_EQ(mixed["stored_chunks"], kThird);
   EXPECT_EQ(mixed["special_chunks"]["uninitialised"], kThird);
@@ -142,7 +142,7 @@ TEST(CframeInfo, CountsRunsOfTheIndexAndNotItsEntries) {
   EXPECT_EQ(mixed["found"]["complete"], true);
 
   const Ran checked = run_cframe({"verify", "--json", path});
-  EXPECT_EQ(checked.status, tools::data_at_fault);
+  EXPECT_EQ(checked.status, tools::kDataError);
   const json verdict = json::parse(checked.out)["files"][0];
   EXPECT_EQ(verdict["errors"].size(), 10000U);
   EXPECT_EQ(verdict["errors"][1]["chunk"], 5);
@@ -162,7 +162,7 @@ TEST(CframeInfo, PrintsTextForPeople) {
 TEST(CframeInfo, GivesALineForEachFileAndGoesOnAfterABadOne) {
   const Ran ran = run_cframe({"info", "--json", golden_cframe("large/zstd.b2frame"), golden_cframe("MANIFEST.tsv"),
                               golden_cframe("large/lz4.b2frame")});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   std::vector<json> list;
   std::istringstream lines(ran.out);
   for (std::string line; std::getline(lines, line);)
@@ -176,7 +176,7 @@ TEST(CframeInfo, GivesALineForEachFileAndGoesOnAfterABadOne) {
 TEST(CframeInfo, ShowsDamageAndWhatIsLeft) {
   const Ran ran =
       run_cframe({"info", "--json", (golden_dir() / "malformed" / "truncate" / "zero-chunk-1.b2frame").string()});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   const json info = json::parse(ran.out);
   EXPECT_EQ(info["chunks"], 3);
   EXPECT_EQ(info["found"]["damaged"], 1);
@@ -189,19 +189,19 @@ TEST(CframeInfo, ReadsAFrameInsideAFile) {
   bytes.insert(bytes.begin(), 5000, 0x55);
   const auto file = folder.write("archive", bytes);
   EXPECT_EQ(info_of(file.string(), "5000")["nbytes"], info_of(golden_cframe("large/lz4.b2frame"))["nbytes"]);
-  EXPECT_EQ(run_cframe({"info", file.string()}).status, tools::data_at_fault);
+  EXPECT_EQ(run_cframe({"info", file.string()}).status, tools::kDataError);
 }
 
 TEST(CframeInfo, SurvivesEveryMalformedFrame) {
   for (const Row& row : read_manifest(golden_dir() / "malformed" / "MANIFEST.tsv")) {
     const Ran ran = run_cframe({"info", "--json", row.file("path").string()});
-    EXPECT_TRUE(ran.status == tools::done || ran.status == tools::data_at_fault) << row["path"] << ": " << ran.err;
+    EXPECT_TRUE(ran.status == tools::done || ran.status == tools::kDataError) << row["path"] << ": " << ran.err;
     EXPECT_TRUE(json::accept(ran.out)) << row["path"];
     if (row["policy"] == "same") {
       EXPECT_EQ(ran.status, tools::done) << row["path"] << ": " << ran.err;
     }
     if (row["policy"] == "open-error") {
-      EXPECT_EQ(ran.status, tools::data_at_fault) << row["path"];
+      EXPECT_EQ(ran.status, tools::kDataError) << row["path"];
     }
   }
 }

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/format/names.h"
+#include "codec/format/codec_registry.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
@@ -180,16 +180,16 @@ TEST_F(CframePack, WhatIsThereStaysUnlessForced) {
   dir_.write("in", measurements(1000));
   dir_.write("x.b2frame", Bytes{1, 2, 3});
   const Ran refused = pack({});
-  EXPECT_EQ(refused.status, tools::call_at_fault);
+  EXPECT_EQ(refused.status, tools::kUsageError);
   EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
   EXPECT_EQ(file_bytes(path("x.b2frame")), (Bytes{1, 2, 3}));
   EXPECT_EQ(pack({"-f"}).status, tools::done);
   expect_unpacks_to(measurements(1000));
 
-  EXPECT_EQ(run_cframe({"unpack", path("x.b2frame"), path("in")}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"unpack", path("x.b2frame"), path("in")}).status, tools::kUsageError);
   // Nothing replaces what it is made of.
-  EXPECT_EQ(run_cframe({"pack", "-f", path("in"), path("in")}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"unpack", "-f", path("x.b2frame"), path("x.b2frame")}).status, tools::call_at_fault);
+  EXPECT_EQ(run_cframe({"pack", "-f", path("in"), path("in")}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"unpack", "-f", path("x.b2frame"), path("x.b2frame")}).status, tools::kUsageError);
   EXPECT_TRUE(file_bytes(path("in")) == measurements(1000));
   EXPECT_EQ(entries(dir_), 3U);
 }
@@ -200,12 +200,12 @@ TEST_F(CframePack, RefusesPlacesThatAreNoFiles) {
   std::filesystem::create_symlink("in", path("link"));
   for (const std::string& place : {path("folder"), path("link"), path("nowhere/x"), path("in/x"), path("folder/")}) {
     const Ran ran = run_cframe({"pack", "-f", path("in"), place});
-    EXPECT_EQ(ran.status, tools::call_at_fault) << place;
+    EXPECT_EQ(ran.status, tools::kUsageError) << place;
     EXPECT_NE(ran.err.find(place), std::string::npos) << ran.err;
   }
   for (const std::string& source : {path("folder"), path("missing")})
-    EXPECT_EQ(run_cframe({"pack", source, path("x.b2frame")}).status, tools::call_at_fault);
-  EXPECT_EQ(run_cframe({"pack", "-", path("x.b2frame")}).status, tools::call_at_fault);
+    EXPECT_EQ(run_cframe({"pack", source, path("x.b2frame")}).status, tools::kUsageError);
+  EXPECT_EQ(run_cframe({"pack", "-", path("x.b2frame")}).status, tools::kUsageError);
   EXPECT_EQ(entries(dir_), 3U);
 }
 
@@ -224,7 +224,7 @@ TEST_F(CframePack, BadOptions) {
            {"--typesize", "2000", "--chunksize", "1K"},
        }) {
     const Ran ran = pack(options);
-    EXPECT_EQ(ran.status, tools::call_at_fault) << options.front();
+    EXPECT_EQ(ran.status, tools::kUsageError) << options.front();
     EXPECT_NE(ran.err.find(options.front()), std::string::npos) << ran.err;
   }
   EXPECT_EQ(entries(dir_), 1U);
@@ -310,7 +310,7 @@ TEST_F(CframePack, ADamagedFrameUnpacksToNothing) {
   std::fill_n(frame.begin() + 97 + 32, 2000, std::uint8_t{0xff});
   dir_.write("x.b2frame", frame);
   const Ran ran = run_cframe({"unpack", path("x.b2frame"), path("out")});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find("x.b2frame"), std::string::npos) << ran.err;
   EXPECT_EQ(entries(dir_), 2U);
 }
@@ -356,7 +356,7 @@ TEST_F(CframePack, AnArrayIsUnpackedAsItShowsOnAMount) {
 TEST(Tuner, KeepsWhatWasWishedFor) {
   const Bytes plain = measurements(50'000);
   codec::EncodeContext context;
-  tools::FrameWishes wishes;
+  tools::EncodeOptions wishes;
   wishes.compcode = codec::kZlib;
   wishes.typesize = 2;
   auto tuned = tools::tune(context, wishes, {plain});
@@ -377,7 +377,7 @@ TEST(Tuner, IsNotWorseThanTheDefaults) {
   codec::EncodeContext context;
   const auto tuned = tools::tune(context, {}, {plain});
   ASSERT_TRUE(tuned);
-  codec::EncodeParameters usual = tools::FrameWishes{}.parameters();
+  codec::EncodeParameters usual = tools::EncodeOptions{}.parameters();
   usual.typesize = 8;
   const auto chunk = codec::encode_chunk(context, usual, plain);
   ASSERT_TRUE(chunk);

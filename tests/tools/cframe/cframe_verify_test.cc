@@ -40,7 +40,7 @@ TEST(CframeVerify, PassesEveryGoldenFrame) {
 TEST(CframeVerify, NamesTheDamagedChunkWithItsPlace) {
   const std::string file = malformed("truncate/zero-chunk-1.b2frame");
   const Ran ran = run_cframe({"verify", file});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find(file + ": chunk 1 at file offset "), std::string::npos) << ran.err;
   EXPECT_NE(ran.out.find(", 3 chunks, 444 bytes\n"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find(": ok"), std::string::npos) << ran.out;
@@ -57,10 +57,10 @@ TEST(CframeVerify, TellsOfDamagedMetalayers) {
   for (const char* name : {"meta/count_3.b2frame", "meta/offset_-1.b2frame", "vlmeta/count_8193.b2frame"}) {
     const std::string file = malformed(name);
     const Ran verified = run_cframe({"verify", file});
-    EXPECT_EQ(verified.status, tools::data_at_fault) << file;
+    EXPECT_EQ(verified.status, tools::kDataError) << file;
     EXPECT_NE(verified.err.find("metalayer"), std::string::npos) << verified.err;
     const Ran shown = run_cframe({"info", file});
-    EXPECT_EQ(shown.status, tools::data_at_fault) << file;
+    EXPECT_EQ(shown.status, tools::kDataError) << file;
     EXPECT_NE(shown.err.find("metalayer"), std::string::npos) << shown.err;
   }
 }
@@ -70,16 +70,16 @@ TEST(CframeVerify, JudgesEveryMalformedFrameAsItsManifestAllows) {
   for (const Row& row : read_manifest(golden_dir() / "malformed" / "MANIFEST.tsv")) {
     SCOPED_TRACE(row["path"] + ": " + row["change"]);
     const Ran ran = run_cframe({"verify", "--quiet", row.file("path").string()});
-    EXPECT_TRUE(ran.status == tools::done || ran.status == tools::data_at_fault) << ran.err;
+    EXPECT_TRUE(ran.status == tools::done || ran.status == tools::kDataError) << ran.err;
     EXPECT_EQ(ran.out, "");
     EXPECT_EQ(ran.status == tools::done, ran.err.empty());
     if (row["policy"] == "same") {
       EXPECT_EQ(ran.status, tools::done) << ran.err;
     }
     if (row["policy"] == "open-error" || row["policy"] == "read-error") {
-      EXPECT_EQ(ran.status, tools::data_at_fault);
+      EXPECT_EQ(ran.status, tools::kDataError);
     }
-    faulty += ran.status == tools::data_at_fault;
+    faulty += ran.status == tools::kDataError;
   }
   EXPECT_GT(faulty, 100U);
 }
@@ -96,7 +96,7 @@ TEST(CframeVerify, SearchesFolders) {
   folder.write("README", {});
 
   const Ran ran = run_cframe({"verify", "--json", folder.path().string()});
-  EXPECT_EQ(ran.status, tools::data_at_fault);
+  EXPECT_EQ(ran.status, tools::kDataError);
   const json report = json::parse(ran.out);
   std::vector<std::string> names;
   for (const json& file : report["files"]) {
@@ -117,7 +117,7 @@ TEST(CframeVerify, ASparseFrameWithoutItsIndexIsDamagedNotOverlooked) {
 
 TEST(CframeVerify, ReportsWhatTheSystemRefusesAndGoesOn) {
   const Ran ran = run_cframe({"verify", golden_cframe("no-such-frame"), golden_cframe("large/lz4.b2frame")});
-  EXPECT_EQ(ran.status, tools::call_at_fault);
+  EXPECT_EQ(ran.status, tools::kUsageError);
   EXPECT_NE(ran.out.find("2 frames checked: 1 ok, 1 faulty"), std::string::npos) << ran.out;
 }
 
@@ -131,8 +131,8 @@ TEST(CframeVerify, FindsDamageAnywhereInTheChunks) {
     bytes[at] ^= 0x40;
     const auto file = folder.write("flipped.b2frame", bytes);
     const Ran ran = run_cframe({"verify", file.string()});
-    ASSERT_TRUE(ran.status == tools::done || ran.status == tools::data_at_fault) << at << ": " << ran.err;
-    found += ran.status == tools::data_at_fault;
+    ASSERT_TRUE(ran.status == tools::done || ran.status == tools::kDataError) << at << ": " << ran.err;
+    found += ran.status == tools::kDataError;
   }
   EXPECT_GT(found, 10);
 }

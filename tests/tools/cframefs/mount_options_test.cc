@@ -75,8 +75,8 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("b2nd=chunks").b2nd, fs::ArrayView::chunks);
   EXPECT_EQ(with("detect=content").detect, fs::Detect::content);
   EXPECT_EQ(with("offset=4096").offset, 4096U);
-  EXPECT_FALSE(with("beta_bits=new").old_bitshuffle);
-  EXPECT_TRUE(with("beta_bits=old").old_bitshuffle);
+  EXPECT_FALSE(with("beta_bitshuffle=new").old_bitshuffle);
+  EXPECT_TRUE(with("beta_bitshuffle=old").old_bitshuffle);
   EXPECT_EQ(with("cache_size=64M").cache_size, std::uint64_t{64} << 20);
   EXPECT_EQ(with("cache_size=2G").cache_size, std::uint64_t{2} << 30);
   EXPECT_EQ(with("readahead=0").readahead, 0U);
@@ -101,11 +101,11 @@ TEST(MountOptions, EveryValueArrives) {
 
 TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {"names", "x"},         {"b2nd", "x"},           {"detect", "x"},       {"offset", "-1"},
-      {"beta_bits", "1"},     {"cache_size", "1023K"}, {"readahead", "x"},    {"workers", "0"},
-      {"codec", "snappy"},    {"clevel", "10"},        {"filter", "shuffel"}, {"typesize", "0"},
-      {"chunksize", "2G"},    {"blocksize", "1G"},     {"dirty_limit", "0"},  {"commit_interval", "-1"},
-      {"writeback", "maybe"}, {"stats", "yes"},        {"attr_timeout", "x"}, {"entry_timeout", "inf"}};
+      {"names", "x"},           {"b2nd", "x"},           {"detect", "x"},       {"offset", "-1"},
+      {"beta_bitshuffle", "1"}, {"cache_size", "1023K"}, {"readahead", "x"},    {"workers", "0"},
+      {"codec", "snappy"},      {"clevel", "10"},        {"filter", "shuffel"}, {"typesize", "0"},
+      {"chunksize", "2G"},      {"blocksize", "1G"},     {"dirty_limit", "0"},  {"commit_interval", "-1"},
+      {"writeback", "maybe"},   {"stats", "yes"},        {"attr_timeout", "x"}, {"entry_timeout", "inf"}};
   std::vector<std::string> tried = {"ro", "rw"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});

@@ -80,7 +80,7 @@ TEST_F(StorePaths, LeavesOfEveryKindOfStoreAreRead) {
     ASSERT_EQ(run_cframe({"convert", "-f", path(store + "/tiny.b2nd"), path("x.npy")}).status, tools::done);
     ASSERT_EQ(run_cframe({"unpack", "-f", path(store + "/group/in.b2f"), path("x")}).status, tools::done);
     EXPECT_EQ(file_bytes(path("x")), varied_items(2500));
-    EXPECT_EQ(run_cframe({"info", path(store + "/none.b2f")}).status, tools::call_at_fault);
+    EXPECT_EQ(run_cframe({"info", path(store + "/none.b2f")}).status, tools::kUsageError);
   }
 }
 
@@ -97,12 +97,12 @@ TEST_F(StorePaths, DamageInAStoreIsFound) {
   const Bytes embed = embed_frame({}, "b2tree");
   dir_.write("bad.b2z",
              zip_file({{"a.b2f", flat(5000), 8, 0, 0, false, {}, 1}, {"b.b2f", flat(9), 8}, {"embed.b2e", embed}}));
-  EXPECT_EQ(verified("bad.b2z", tools::data_at_fault), std::vector<std::string>{"bad.b2z/b.b2f"});
+  EXPECT_EQ(verified("bad.b2z", tools::kDataError), std::vector<std::string>{"bad.b2z/b.b2f"});
   Bytes cut = zip_file({{"a.b2f", flat(50)}, {"embed.b2e", Bytes(20, 'x')}});
   dir_.write("cut.b2z", cut);
-  EXPECT_EQ(run_cframe({"verify", path("cut.b2z")}).status, tools::data_at_fault);
+  EXPECT_EQ(run_cframe({"verify", path("cut.b2z")}).status, tools::kDataError);
   dir_.write("other.b2z", zip_file({{"readme", Bytes(20, 'x')}}));
-  EXPECT_EQ(run_cframe({"verify", path("other.b2z")}).status, tools::data_at_fault);
+  EXPECT_EQ(run_cframe({"verify", path("other.b2z")}).status, tools::kDataError);
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+#include "frame/cframe/b2nd_meta.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "frame/cframe/frame_layout.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+constexpr std::uint8_t kWithDtype = 0x97;  // array of 7
+constexpr std::uint8_t kWithout = 0x95;    // array of 5
+constexpr std::uint8_t kNumpyNotation = 0;
+
+/// Takes big-endian fields from the front; once something is missing or wrong everything fails.
+class Fields {
+ public:
+  explicit Fields(ByteView bytes) : rest_(bytes) {}
+  bool ok() const { return ok_; }
+
+  ByteView take(std::size_t size) {
+    if (!ok_ || rest_.size() < size) {
+      ok_ = false;
+      return {};
+    }
+    return std::exchange(rest_, rest_.subspan(size)).first(size);
+  }
+  template <class T>
+  T number() {
+    const ByteView bytes = take(sizeof(T));
+    return ok_ ? codec::load_be<T>(bytes.data()) : T{};
+  }
+  void expect(std::uint8_t marker) {
+    if (number<std::uint8_t>() != marker) ok_ = false;
+  }
+  /// One number for each dimension. The marker of a list of 16 is 0xa0, which is no msgpack: counted from ndim instead.
+  template <class T>
+  std::vector<T> list(std::size_t ndim, std::uint8_t marker) {
+    std::vector<T> numbers;
+    expect(static_cast<std::uint8_t>(layout::kFixArray + ndim));
+    for (std::size_t i = 0; i < ndim && ok_; ++i) {
+      expect(marker);
+      numbers.push_back(number<T>());
+    }
+    return numbers;
+  }
+
+ private:
+  ByteView rest_;
+  bool ok_ = true;
+};
+
+/// The first generation of caterva has no blocks of its own: its chunks hold their items in plain C order, as one block
+/// as large as the chunk.
+void infer_blocks(B2ndMeta& layer) {
+  const auto is_zero = [](std::int32_t extent) { return extent == 0; };
+  if (std::all_of(layer.blockshape.begin(), layer.blockshape.end(), is_zero)) layer.blockshape = layer.chunkshape;
+}
+
+}  // namespace
+
+Result<B2ndMeta> parse_array_layer(ByteView content) {
+  Fields fields(content);
+  const auto outer = fields.number<std::uint8_t>();
+  if (outer != kWithDtype && outer != kWithout) return corrupt("the array's metalayer does not begin as one");
+  fields.number<std::uint8_t>();  // version: there is but one, and readers ignore it
+  const std::size_t ndim = fields.number<std::uint8_t>();
+  if (ndim > kMaxDimensions) return corrupt("array of " + std::to_string(ndim) + " dimensions");
+  B2ndMeta layer;
+  layer.shape = fields.list<std::int64_t>(ndim, layout::kInt64);
+  layer.chunkshape = fields.list<std::int32_t>(ndim, layout::kInt32);
+  layer.blockshape = fields.list<std::int32_t>(ndim, layout::kInt32);
+  if (outer == kWithDtype) {
+    const auto notation = fields.number<std::uint8_t>();
+    fields.expect(layout::kString32);
+    const ByteView text = fields.take(fields.number<std::uint32_t>());
+    if (notation == kNumpyNotation) layer.dtype.emplace(text.begin(), text.end());
+  }
+  if (!fields.ok()) return corrupt("the array's metalayer is damaged or cut off");
+  if (outer == kWithout) infer_blocks(layer);
+  return layer;
+}
+
+Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) {
+  for (const char* name : {"b2nd", "caterva"}) {
+    for (const MetalayerPlace& place : container.metalayer_places()) {
+      if (place.name != name) continue;
+      if (place.length > kMostArrayLayer) {
+        return codec::unsupported("the array's metalayer has " + std::to_string(place.length) +
+                                  " bytes, where at most " + std::to_string(kMostArrayLayer) + " are read");
+      }
+      auto content = container.metalayer(place);
+      if (!content) return Failure(content.error());
+      return std::optional(Metalayer{place.name, std::move(*content)});
+    }
+  }
+  return std::optional<Metalayer>();
+}
+
+Result<std::optional<B2ndMeta>> b2nd_meta_of(const Container& container) {
+  const auto layer = array_metalayer_of(container);
+  if (!layer) return Failure(layer.error());
+  if (*layer) {
+    auto parsed = parse_array_layer((*layer)->content);
+    if (!parsed) return Failure(parsed.error());
+    return std::optional<B2ndMeta>(std::move(*parsed));
+  }
+  // An array it is, although nobody can tell any more of which shape: its chunks must not pass for plain bytes.
+  for (const std::string& lost : container.lost_metalayers()) {
+    if (lost == "b2nd" || lost == "caterva") return Failure(*container.metalayer_damage());
+  }
+  return std::optional<B2ndMeta>();
+}
+
+}  // namespace cframefs::frame

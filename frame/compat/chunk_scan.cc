@@ -1,0 +1,112 @@
+#include "frame/compat/chunk_scan.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "codec/format/chunk_header.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::corrupt;
+using codec::Failure;
+
+/// Headers of chunks that lie close together are read together.
+constexpr std::uint64_t kHeaderWindow = 4096;
+/// What is remembered of each chunk takes memory; nobody has as many chunks in one file.
+constexpr std::size_t kMostChunks = std::size_t{1} << 24;
+// How many offsets are read at once.
+constexpr std::size_t kOffsetsAtOnce = 8192;
+
+/// The bytes around the header read last.
+class HeaderWindow {
+ public:
+  explicit HeaderWindow(const ByteSource& source) : source_(source) {}
+
+  /// REQUIRES: at <= source.size().
+  Result<ByteView> get(std::uint64_t at) {
+    const std::uint64_t wanted = std::min<std::uint64_t>(codec::kExtendedHeaderLength, source_.size() - at);
+    if (at < begin_ || at + wanted > begin_ + bytes_.size()) {
+      bytes_.resize(static_cast<std::size_t>(std::min(kHeaderWindow, source_.size() - at)));
+      begin_ = at;
+      if (auto done = source_.read(FileOffset{at}, bytes_); !done) return Failure(done.error());
+    }
+    return ByteView(bytes_).subspan(at - begin_, wanted);
+  }
+
+ private:
+  const ByteSource& source_;
+  std::uint64_t begin_ = 0;
+  std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+Result<ChunkOffsets> walk_chunks(const ByteSource& source, std::uint64_t begin, std::uint64_t gap, std::int64_t count) {
+  ChunkOffsets chunks;
+  chunks.plain.push_back(0);
+  chunks.end = begin;
+  HeaderWindow window(source);
+  const auto stop = [&](Error error) {
+    error.chunk = static_cast<std::int64_t>(chunks.begins.size());
+    error.file_offset = source.base_offset().value + chunks.end;
+    chunks.damage = std::move(error);
+  };
+  const auto wanted = static_cast<std::uint64_t>(count);  // of -1 the largest there is
+  while (chunks.begins.size() < wanted && !(count < 0 && chunks.end == source.size())) {
+    if (chunks.begins.size() == kMostChunks) {
+      stop(codec::unsupported("more than " + std::to_string(kMostChunks) + " chunks").value());
+      break;
+    }
+    const auto bytes = window.get(chunks.end);
+    if (!bytes) return Failure(bytes.error());
+    const auto header = codec::parse_chunk_header(*bytes);
+    if (!header) {
+      stop(header.error());
+      break;
+    }
+    const auto length = static_cast<std::uint64_t>(header->cbytes) + gap;
+    if (length > source.size() - chunks.end) {
+      stop(corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " +
+                   std::to_string(source.size() - chunks.end) + " are left")
+               .value());
+      break;
+    }
+    chunks.begins.push_back(chunks.end);
+    chunks.plain.push_back(chunks.plain.back() + static_cast<std::uint64_t>(header->nbytes));
+    chunks.end += length;
+  }
+  return chunks;
+}
+
+Result<std::optional<ChunkOffsets>> read_offsets(const ByteSource& source, std::uint64_t at, std::int64_t count,
+                                                 std::uint64_t begin, std::uint64_t gap) {
+  if (static_cast<std::uint64_t>(count) > kMostChunks) return std::optional<ChunkOffsets>();
+  ChunkOffsets chunks;
+  chunks.end = source.size();
+  std::uint64_t least = begin;
+  // By pieces: a section that is a hole must cost no more than its first offset.
+  std::vector<std::int64_t> offsets(std::min(static_cast<std::size_t>(count), kOffsetsAtOnce));
+  for (auto left = static_cast<std::size_t>(count); left > 0; left -= offsets.size()) {
+    offsets.resize(std::min(left, offsets.size()));
+    const auto bytes = codec::bytes_of(std::span(offsets));
+    if (auto done = source.read(FileOffset{at}, bytes); !done) return Failure(done.error());
+    at += bytes.size();
+    codec::from_little_endian(std::span(offsets));
+    for (const std::int64_t offset : offsets) {
+      const auto here = static_cast<std::uint64_t>(offset);
+      if (offset < 0 || here < least || here > source.size() || source.size() - here < codec::kMinHeaderLength + gap) {
+        return std::optional<ChunkOffsets>();
+      }
+      chunks.begins.push_back(here);
+      least = here + codec::kMinHeaderLength + gap;
+    }
+  }
+  chunks.begins.shrink_to_fit();  // it is kept for as long as the file is open
+  return std::optional<ChunkOffsets>(std::move(chunks));
+}
+
+}  // namespace cframefs::frame

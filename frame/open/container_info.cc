@@ -1,0 +1,76 @@
+#include "frame/open/container_info.h"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "codec/format/codec_registry.h"
+#include "frame/base/utf8_sanitize.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+/// Names are bytes; JSON wants text. What is not UTF-8 shows as the replacement character.
+std::string as_text(const std::string& name) {
+  const std::vector<std::uint8_t> bytes(name.begin(), name.end());
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t length = utf8_length(codec::ByteView(bytes).subspan(at));
+    text += length == 0 ? "\xef\xbf\xbd" : name.substr(at, length);
+    at += length == 0 ? 1 : length;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string filters_name(const FrameParameters& parameters) {
+  std::string names;
+  for (std::size_t slot = 0; slot < parameters.filters.size(); ++slot) {
+    if (parameters.filters[slot] == 0) continue;
+    if (!names.empty()) names += '+';
+    names += codec::filter_name(parameters.filters[slot]);
+    const int meta = static_cast<std::int8_t>(parameters.filters_meta[slot]);
+    if (meta != 0) names += '(' + std::to_string(meta) + ')';
+  }
+  return names.empty() ? "none" : names;
+}
+
+nlohmann::json summary_json(const Container& container) {
+  const FrameParameters& parameters = container.parameters();
+  nlohmann::json summary;
+  summary["format"] = parameters.kind;
+  summary["codec"] = codec::codec_name(parameters.compcode);
+  // These formats do not record it.
+  const bool has_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
+  summary["clevel"] = has_level ? nlohmann::json(parameters.clevel) : nlohmann::json();
+  summary["filters"] = filters_name(parameters);
+  summary["typesize"] = parameters.typesize;
+  summary["chunksize"] = parameters.chunksize;
+  summary["blocksize"] = parameters.blocksize;
+  summary["nbytes"] = parameters.nbytes;
+  summary["cbytes"] = parameters.cbytes;
+  summary["ratio"] = nullptr;  // of nothing stored there is none
+  if (parameters.cbytes > 0) {
+    const double ratio = static_cast<double>(parameters.nbytes) / static_cast<double>(parameters.cbytes);
+    summary["ratio"] = std::round(ratio * 1000) / 1000;
+  }
+  summary["chunks"] = container.chunk_count();
+  summary["metalayers"] = nlohmann::json::array();
+  for (const MetalayerPlace& layer : container.metalayer_places())
+    summary["metalayers"].push_back(as_text(layer.name));
+  summary["vlmetalayers"] = nlohmann::json::array();
+  for (const std::string& name : container.vlmetalayer_names())
+    summary["vlmetalayers"].push_back(as_text(name));
+  return summary;
+}
+
+std::string info_json(const Container& container) {
+  return summary_json(container).dump();
+}
+
+}  // namespace cframefs::frame

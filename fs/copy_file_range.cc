@@ -1,0 +1,151 @@
+// copy_file_range(2) between frames: chunks go from one to the other as they are stored, without being decoded.
+//
+// That takes whole chunks of one size, of items of one size, and places where chunks begin; what does not fit is left
+// to the kernel, which then reads and writes. Each call is a commit, so small ones are left to it, too. Errors: io
+// EOPNOTSUPP: nothing was done, and the kernel is to do it.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <numeric>
+#include <utility>
+
+#include "codec/format/chunk_header.h"
+#include "frame/cframe/frame_container.h"
+#include "frame/write/auto_params.h"
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+// Less than this is not worth a commit, unless it is a whole file.
+constexpr std::uint64_t kLeastCopied = std::uint64_t{256} << 10;
+// Stored bytes that one copy holds at once, and the share of dirty_limit that all copies together do.
+constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
+constexpr std::uint64_t kHeldShare = 4;
+// How often it is begun again because the source changed meanwhile.
+constexpr int kCopyAttempts = 5;
+// Chunks that every release of Blosc2 since 2.0.4 reads.
+constexpr std::uint8_t kChunkVersion = 5;
+
+codec::Failure by_pages() {
+  return codec::io_error(EOPNOTSUPP, "copy of chunks");
+}
+
+/// Whether stored chunks of the frame mean the same in another one. `parameters`: of the frame.
+bool has_common_chunks(const FrameSnapshot& snapshot, const frame::FrameParameters& parameters) {
+  const frame::FlatView& view = snapshot.view();
+  const bool plain =
+      view.head().empty() && view.array_geometry() == nullptr && !snapshot.container().metalayer_damage();
+  const bool even = parameters.chunksize > 0 && !parameters.variable_chunks && !parameters.vl_blocks;
+  return plain && even && !parameters.use_dict && !snapshot.container().environment().old_bitshuffle;
+}
+
+/// The chunk as it is stored; none: not one that can be taken as it is.
+std::optional<codec::EncodedChunk> stored_chunk(const frame::ChunkLocation& place, std::int32_t nbytes,
+                                                std::int32_t typesize) {
+  using codec::SpecialValue;
+  codec::EncodedChunk chunk;
+  chunk.nbytes = nbytes;
+  if (place.special != SpecialValue::none) {
+    // Undefined bytes are shown as zeros. Parts of an item have to be stored.
+    chunk.special = place.special == SpecialValue::nan ? SpecialValue::nan : SpecialValue::zeros;
+    return nbytes % typesize == 0 ? std::optional(std::move(chunk)) : std::nullopt;
+  }
+  std::array<std::uint8_t, codec::kExtendedHeaderLength> start{};
+  if (place.limit < start.size() || !place.source->read(place.offset, start)) return std::nullopt;
+  const auto header = codec::parse_chunk_header(start);
+  if (!header || static_cast<std::uint64_t>(header->cbytes) > place.limit) return std::nullopt;
+  const bool common = header->version == kChunkVersion && header->extended() && !header->dictionary &&
+                      !header->vl_blocks && !header->instrumented;
+  const bool is_value = header->special != SpecialValue::none && header->special != SpecialValue::repeated;
+  if (!common || is_value || header->nbytes != nbytes) return std::nullopt;
+  chunk.bytes.resize(static_cast<std::size_t>(header->cbytes));
+  if (!place.source->read(place.offset, chunk.bytes)) return std::nullopt;
+  return chunk;
+}
+
+/// As many chunks from byte `at` on as lie in the next `length` bytes and take no more than `most` stored bytes; none
+/// if they cannot be taken so.
+WriteBack::CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t at, std::uint64_t length,
+                                  std::uint64_t most) {
+  WriteBack::CopiedChunks copied;
+  const auto* frame = dynamic_cast<const frame::FrameContainer*>(&snapshot.container());
+  if (frame == nullptr || !has_common_chunks(snapshot, frame->parameters())) return copied;
+  const frame::FrameParameters& parameters = frame->parameters();
+  const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);
+  const std::uint64_t size = snapshot.view().size();
+  if (at % chunksize != 0 || at >= size) return copied;
+  const std::uint64_t end = at + std::min(length, size - at);
+  if (end - at < kLeastCopied && (at != 0 || end != size)) return copied;
+  copied.like = {frame::encode_parameters(parameters), parameters.chunksize, {}};
+  std::uint64_t held = 0;
+  while (at < end && (held < most || copied.chunks.empty())) {
+    const std::uint64_t whole = std::min(chunksize, size - at);
+    if (whole > end - at) break;
+    const auto nbytes = static_cast<std::int32_t>(whole);
+    const auto place = frame->place(frame::ChunkNumber{static_cast<std::int64_t>(at / chunksize)});
+    auto chunk = place ? stored_chunk(*place, nbytes, parameters.typesize) : std::nullopt;
+    if (!chunk) break;
+    held += chunk->bytes.size();
+    copied.nbytes += whole;
+    copied.chunks.push_back(std::move(*chunk));
+    at += whole;
+  }
+  return copied;
+}
+
+std::uint64_t held_by(const WriteBack::CopiedChunks& copied) {
+  return std::accumulate(copied.chunks.begin(), copied.chunks.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const auto& chunk) { return sum + chunk.bytes.size(); });
+}
+
+}  // namespace
+
+codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::state_to_copy(FileHandle& handle) {
+  const auto writer = handle.frame->write_back();
+  if (!writer) return current_snapshot(handle);
+  // What is written and not committed is nowhere as chunks.
+  if (auto done = writer->commit(frame::Durability::ordered); !done) return by_pages();
+  if (auto followed = writer->refresh(); !followed) return by_pages();
+  return writer->snapshot();
+}
+
+bool Filesystem::may_be_made_like(const frame::NewFrame& frame) const {
+  const std::int32_t typesize = frame.encode.typesize;
+  if (options_.typesize != 0 && options_.typesize != static_cast<std::uint32_t>(typesize)) return false;
+  const auto wanted = static_cast<std::int64_t>(options_.chunksize);
+  if (wanted != 0 && frame::choose_chunksize(typesize, wanted) != frame.chunksize) return false;
+  return codec::check_encodable(frame.encode).has_value();
+}
+
+codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint64_t from_at, FileHandle& to,
+                                                    std::uint64_t to_at, std::uint64_t length, ChangePermit& permit) {
+  if (!to.writable) return codec::io_error(EBADF, "copy_file_range");
+  if (!from.frame || !to.frame) return by_pages();
+  const std::shared_ptr<WriteBack> writer = to.frame->write_back();
+  for (int attempt = 0; attempt < kCopyAttempts; ++attempt) {
+    auto before = state_to_copy(from);
+    if (!before) return codec::Failure(before.error());
+    const std::uint64_t size = (*before)->view().size();
+    const std::uint64_t wanted = std::min({kMostHeld, length, size - std::min(size, from_at)});
+    CopyMemory::Reservation share(write_back_.copy_memory, write_back_.dirty_limit / kHeldShare, wanted);
+    WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
+    if (copied.chunks.empty()) return by_pages();
+    share.settle(held_by(copied));
+    // Of a file that somebody else has changed meanwhile, neither bytes nor places count.
+    auto after = state_to_copy(from);
+    if (!after) return codec::Failure(after.error());
+    if (*after != *before) continue;
+    const std::uint64_t count = copied.chunks.size();
+    const std::uint64_t nbytes = copied.nbytes;
+    const bool may_remake = may_be_made_like(copied.like);
+    auto stored = writer->store_copied(to_at, std::move(copied), may_remake, permit);
+    if (!stored) return codec::Failure(stored.error());
+    if (!*stored) return by_pages();
+    statistics_.chunks_copied.fetch_add(count, std::memory_order_relaxed);
+    return nbytes;
+  }
+  return by_pages();
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,347 @@
+// Frames that are open: their states, and reading them.
+//
+// All handles of a frame share an OpenFrame, because a commit may put a new file in place: from then on that is what
+// all of them read. As long as a program has the frame open for writing, reads go through its WriteBack.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "frame/base/elapsed.h"
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+// How often a file that somebody else is changing is looked at again before it counts as damaged.
+constexpr int kOpenAttempts = 20;
+constexpr auto kOpenPause = std::chrono::milliseconds(1);
+constexpr int kReadAttempts = 5;
+// The same for changes that came through this mount, of which each is another program's open, write and close.
+constexpr int kReadAttemptsBesideWriters = 1000;
+// Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
+constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
+constexpr std::uint64_t kKernelPage = 4096;
+// How long an open waits until the kernel has dropped the header of an array that has a new one. If it has not, it is
+// told to drop all pages, and those that are written from then on, too, which costs more.
+constexpr std::chrono::milliseconds kHeadPatience{20};
+
+/// Whether no page holds bytes of two chunks.
+bool has_page_sized_chunks(const frame::FlatView& view) {
+  const std::int32_t chunksize = view.container().parameters().chunksize;
+  const bool in_order = view.head().empty() && view.array_geometry() == nullptr;
+  return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kKernelPage == 0;
+}
+
+bool changed_just_now(const frame::FileVersion& identity) {
+  return frame::age_ns(identity.modified) < 2'000'000'000;
+}
+
+}  // namespace
+
+std::shared_ptr<OpenFrame> Filesystem::open_frame_of(Node& node) {
+  codec::MutexLock lock(node.mutex);
+  return node.open_frame.lock();
+}
+
+std::shared_ptr<WriteBack> Filesystem::write_back_of(Node& node) {
+  const std::shared_ptr<OpenFrame> frame = open_frame_of(node);
+  return frame ? frame->write_back() : nullptr;
+}
+
+codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
+  for (int attempt = 1;; ++attempt) {
+    // With a writer the file is known, also while a commit puts a new one in place, and if it has no name any more.
+    // Unless it is stale: then it is left to those who have it open.
+    std::shared_ptr<OpenFrame> frame = open_frame_of(node);
+    std::shared_ptr<OpenFrame> stale;
+    if (const auto writer = frame ? frame->write_back() : nullptr) {
+      if (!writer->is_stale()) return frame;
+      if (frame->write_back() != writer && attempt < kOpenAttempts) continue;  // it has been closed meanwhile
+      stale = frame;
+    }
+    // What is read to open the frame is no access of the program's.
+    auto file = open_with_room([&] { return open_file(node, O_RDONLY | O_NOATIME); });
+    if (!file && file.error().sys == EPERM) file = open_file(node, O_RDONLY);
+    if (!file) {
+      // A commit may be putting a new file in place.
+      const bool is_committed = file.error().kind == codec::ErrorKind::stale && frame;
+      if (is_committed && attempt < kOpenAttempts) continue;
+      return codec::Failure(file.error());
+    }
+    auto status = files_.status((*file)->fd());
+    if (!status) return codec::Failure(status.error());
+    codec::MutexLock lock(node.mutex);
+    frame = node.open_frame.lock();
+    if (frame == stale) frame.reset();
+    if (frame && frame->write_back()) return frame;
+    if (frame) {
+      auto shared = files_.status(frame->file()->fd());
+      if (shared && shared->st_ino == status->st_ino && shared->st_dev == status->st_dev) return frame;
+    }
+    frame = std::make_shared<OpenFrame>(std::move(*file));
+    node.open_frame = frame;
+    return frame;
+  }
+}
+
+codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_ptr<FileHandle> handle, int flags,
+                                                                  const NewFile& made) {
+  Node& node = *handle->node;
+  auto frame = share_frame(node);
+  if (!frame) return codec::Failure(frame.error());
+  if (reserve_.is_kept_back((*frame)->file()->fd())) return codec::io_error(EMFILE, "open");
+  handle->frame = std::move(*frame);
+  handle->leaves_access_time = options_.no_access_times || (flags & O_NOATIME) != 0;
+  std::shared_ptr<WriteBack> writer;
+  if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) {
+    auto started = start_writing(node, handle->frame, made);
+    if (!started) return codec::Failure(started.error());
+    writer = std::move(*started);
+    handle->writable = true;
+    handle->append = (flags & O_APPEND) != 0;
+    // The writer may hold the frame by another descriptor than the one that it was opened by.
+    if (reserve_.is_kept_back(handle->frame->file()->fd())) {
+      release(std::move(handle));
+      return codec::io_error(EMFILE, "open");
+    }
+    if ((flags & O_TRUNC) != 0) {
+      if (auto cut = writer->resize(0, changer(*handle)); !cut) {
+        release(std::move(handle));
+        return codec::Failure(cut.error());
+      }
+    }
+  } else {
+    writer = handle->frame->write_back();
+  }
+  auto snapshot = writer ? writer->snapshot() : snapshot_of(node, handle->frame->file());
+  if (!snapshot) {
+    if (handle->writable) release(std::move(handle));
+    return codec::Failure(snapshot.error());
+  }
+  const bool damaged = is_damaged_small(**snapshot);
+  const bool has_old_head = !is_head_dropped(node, kHeadPatience);
+  const auto look = [&](const std::shared_ptr<const FrameSnapshot>& state, const frame::FileVersion& identity) {
+    // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
+    const bool shares_pages = !has_page_sized_chunks(state->view());
+    enter_page_cache(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
+  };
+  if (writer) {
+    writer->inspect(look);
+  } else {
+    look(*snapshot, (*snapshot)->identity());
+  }
+  codec::MutexLock lock(handle->mutex);
+  handle->snapshot = std::move(*snapshot);
+  handle->ahead = std::make_unique<ReadAhead>(ahead_, !handle->direct && (flags & O_DIRECT) == 0);
+  return handle;
+}
+
+bool Filesystem::is_damaged_small(const FrameSnapshot& snapshot) {
+  const std::uint64_t size = snapshot.view().size();
+  if (size > kSmallFile || has_page_sized_chunks(snapshot.view())) return false;
+  Reply reply;
+  return !read_path_.read(snapshot, frame::FlatOffset{0}, size, reply);
+}
+
+codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_of(
+    Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
+  auto identity = tree_.identity(file->fd(), node.kind);
+  if (!identity) return codec::Failure(identity.error());
+  std::shared_ptr<const FrameSnapshot> last;
+  {
+    codec::MutexLock lock(node.mutex);
+    last = node.current.lock();
+    if (last && last->identity().settled && last->identity() == *identity) return last;
+  }
+  // Its times alone may be others: then what has been decoded of it counts, which may have taken long.
+  if (last && last->has_same_content(*identity)) {
+    const auto after = tree_.identity(file->fd(), node.kind);
+    if (after && *after == *identity) {
+      auto same = last->with_identity(*identity);
+      codec::MutexLock lock(node.mutex);
+      node.current = same;
+      return same;
+    }
+  }
+  auto opened = open_snapshot(node, file);
+  if (!opened) return opened;
+  codec::MutexLock lock(node.mutex);
+  if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) {
+    // Somebody else was quicker; his may be the older look at a file that was changing.
+    if (current->identity().settled) return current;
+  }
+  node.current = *opened;
+  return opened;
+}
+
+codec::Result<std::shared_ptr<const frame::FlatView>> Filesystem::view_of(
+    std::shared_ptr<const frame::Container> container, const std::string& path) const {
+  return frame::make_view(std::move(container), options_.b2nd, NameMapper::has_array_suffix(path));
+}
+
+bool Filesystem::is_known_damaged(Node& node, const frame::FileVersion& identity) {
+  codec::MutexLock lock(node.mutex);
+  return node.known.damage && node.known.identity == identity;
+}
+
+codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::open_snapshot(
+    Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
+  const std::string path = path_of(node.id);
+  for (int attempt = 1;; ++attempt) {
+    auto before = tree_.identity(file->fd(), node.kind);
+    if (!before) return codec::Failure(before.error());
+    const auto record = std::make_shared<frame::ReadRecord>();
+    auto container =
+        frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle, record);
+    auto view = container ? view_of(std::move(*container), path)
+                          : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
+    auto after = tree_.identity(file->fd(), node.kind);
+    if (!after) return codec::Failure(after.error());
+    const bool steady = *before == *after;
+    if (view && steady) {
+      note_metalayer_damage((*view)->container(), path);
+      return std::make_shared<const FrameSnapshot>(next_snapshot_.fetch_add(1, std::memory_order_relaxed), *after,
+                                                   std::move(*view), path, read_path_.cache(), record);
+    }
+    // A frame that another process is appending to cannot be opened between two of its writes.
+    const bool settled = steady && !changed_just_now(*after);
+    if (attempt == kOpenAttempts || settled) {
+      codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
+      if (error.path.empty()) error.path = path;
+      // What keeps changing is no damage: the caller looks again. Between two writes of a program that appends, a frame
+      // looks damaged and is not: that is not logged before the state has lasted.
+      const bool lasts = steady && after->settled;
+      if (error.kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *after)) once_.error(error);
+      return codec::Failure(std::move(error));
+    }
+    std::this_thread::sleep_for(kOpenPause);
+  }
+}
+
+void Filesystem::note_metalayer_damage(const frame::Container& container, const std::string& path) {
+  for (const auto* damage : {&container.metalayer_damage(), &container.vlmetalayer_damage()}) {
+    if (!*damage) continue;
+    codec::Error error = **damage;
+    error.path = path;
+    once_.error(error);
+  }
+}
+
+codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::current_snapshot(FileHandle& handle, Look kind) {
+  std::shared_ptr<const FrameSnapshot> snapshot;
+  {
+    codec::MutexLock lock(handle.mutex);
+    snapshot = handle.snapshot;
+  }
+  const auto file = handle.frame->file();
+  const PageCacheState::Look look = handle.node->pages.begin_look();
+  auto identity = tree_.identity(file->fd(), handle.node->kind);
+  if (!identity) return codec::Failure(identity.error());
+  // A file that may be changed without another stamp is opened anew for each read, but is the same after it.
+  const bool is_same = kind == Look::after_read && snapshot->identity() == *identity && !identity->settled;
+  if (is_same || snapshot->identity().still_matches(*identity)) return snapshot;
+  auto fresh = snapshot_of(*handle.node, file);
+  if (!fresh) return fresh;
+  // One that was looked at within the stamp that it has still is opened once more, changed or not.
+  if (snapshot->identity() != *identity && !handle.node->pages.is_own(*identity))
+    statistics_.backing_changes.fetch_add(1, std::memory_order_relaxed);
+  // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
+  // serves are locked until it answers.
+  carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);
+  codec::MutexLock lock(handle.mutex);
+  handle.snapshot = *fresh;
+  return fresh;
+}
+
+codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at,
+                                             std::size_t length, Reply& reply) {
+  const auto note = [&](const std::shared_ptr<const FrameSnapshot>& stored) { handle.ahead->note(stored, at, length); };
+  auto done = writer.read(at, length, reply, note);
+  const bool is_refused = !done && ReadPermit::is_refusal(done.error());
+  if (!done && !is_refused && done.error().kind != codec::ErrorKind::stale) handle.node->pages.note_damage();
+  return done;
+}
+
+codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
+  ReadsUnderWay::Mark& mark = reply.mark();
+  if (!handle.leaves_access_time && !handle.was_read.exchange(true)) files_.note_access(handle.frame->file()->fd());
+  codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot = nullptr;
+  int foreign_states = 0;
+  for (int attempt = 1;; ++attempt) {
+    const bool is_last = foreign_states + 1 >= kReadAttempts || attempt >= kReadAttemptsBesideWriters;
+    // A writer keeps the states that it is read from. One that has come meanwhile may have made it impossible to open
+    // the frame between two of its commits.
+    if (const auto writer = handle.frame->write_back()) {
+      mark.close();
+      auto done = read_written(handle, *writer, at, length, reply);
+      const bool is_stale = !done && done.error().kind == codec::ErrorKind::stale;
+      // Closed meanwhile, it no longer knows which changes are the mount's own.
+      if (!is_stale || is_last || handle.frame->write_back() == writer) return done;
+      mark.reopen();
+      reply.clear();
+      snapshot = nullptr;
+      continue;
+    }
+    if (!snapshot || *snapshot == nullptr) snapshot = current_snapshot(handle);
+    if (!snapshot) {
+      const bool keeps_changing = snapshot.error().kind == codec::ErrorKind::stale && !is_last;
+      if (!keeps_changing && !handle.frame->write_back()) return codec::Failure(snapshot.error());
+      if (!was_changed_here(handle)) ++foreign_states;
+      continue;
+    }
+    const ReadPath::AccessPattern pattern = handle.ahead->note(*snapshot, at, length);
+    auto done = read_path_.read(**snapshot, frame::FlatOffset{at}, length, reply, pattern);
+    if (!done && ReadPermit::is_refusal(done.error())) return done;
+    // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
+    mark.close();
+    auto now = current_snapshot(handle, Look::after_read);
+    if (now && (*now)->id() == (*snapshot)->id()) {
+      if (!done) handle.node->pages.note_damage();
+      return done;
+    }
+    mark.reopen();
+    reply.clear();
+    if (now && is_last) return kept_changing(**now);
+    if (!was_changed_here(handle)) ++foreign_states;
+    snapshot = std::move(now);
+  }
+}
+
+bool Filesystem::was_changed_here(const FileHandle& handle) const {
+  const auto identity = tree_.identity(handle.frame->file()->fd(), handle.node->kind);
+  return identity && handle.node->pages.is_own(*identity);
+}
+
+codec::Failure Filesystem::kept_changing(const FrameSnapshot& snapshot) {
+  codec::Failure failure = codec::stale("the file kept changing while it was read");
+  failure.value().path = snapshot.path();
+  once_.error(failure.value());
+  return failure;
+}
+
+codec::Result<std::uint64_t> Filesystem::seek_frame(FileHandle& handle, std::uint64_t from, bool hole) {
+  codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot = nullptr;
+  if (const auto writer = handle.frame->write_back()) {
+    // Where the holes are is known of what is committed. What cannot be committed is taken for data.
+    auto done = writer->commit(frame::Durability::ordered);
+    if (!done || writer->dirty_since_write()) {
+      const std::uint64_t size = writer->size();
+      if (from >= size) return codec::io_error(ENXIO, "lseek");
+      return hole ? size : from;
+    }
+    snapshot = writer->snapshot();
+  } else {
+    snapshot = current_snapshot(handle);
+  }
+  if (!snapshot) return codec::Failure(snapshot.error());
+  const std::uint64_t size = (*snapshot)->view().size();
+  if (from >= size) return codec::io_error(ENXIO, "lseek");
+  auto found = (*snapshot)->view().seek(frame::FlatOffset{from}, hole);
+  if (!found) return codec::Failure(found.error());
+  if (!hole && found->value >= size) return codec::io_error(ENXIO, "lseek");
+  return found->value;
+}
+
+}  // namespace cframefs::fs

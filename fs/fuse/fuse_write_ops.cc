@@ -1,0 +1,288 @@
+// Requests that open files, and those that change something.
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/fuse/fuse_requests.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr mode_t kPrivileges = S_ISUID | S_ISGID;
+constexpr const char* kCapability = "security.capability";
+
+/// Whether what is written through the handle may pass the kernel's page cache by. The kernel neither follows such
+/// writes with a sync nor lets them take privileges away: where either is wanted it writes as ever.
+bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHandle& handle) {
+  if (!adapter.writes_directly() || handle.frame == nullptr) return false;
+  if ((info.flags & O_ACCMODE) != O_WRONLY || (info.flags & O_DSYNC) != 0) return false;
+  const NodeId node = handle.node->id;
+  const auto attributes = adapter.filesystem().attributes(node, &handle);
+  return attributes && (attributes->status.st_mode & kPrivileges) == 0 &&
+         !adapter.filesystem().get_attribute(node, kCapability);
+}
+
+/// Which of a file's bits are taken from it.
+using Taken = mode_t (*)(const struct stat&);
+
+mode_t all_privileges(const struct stat&) {
+  return kPrivileges;
+}
+
+/// Those that the kernel takes where it truncates a file itself. Of a file that its group cannot execute the
+/// set-group-id bit lends nothing.
+mode_t privileges_to_execute(const struct stat& file) {
+  return (file.st_mode & S_IXGRP) != 0 ? kPrivileges : S_ISUID;
+}
+mode_t no_privileges(const struct stat&) {
+  return 0;
+}
+
+/// Takes from a file what its writers must not lend to it. The kernel would leave it to a privileged writer; who that
+/// is we are not told.
+codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, const Caller& caller, Taken taken) {
+  const NodeId node = handle.node->id;
+  const auto attributes = filesystem.attributes(node, &handle);
+  if (!attributes) return codec::Failure(attributes.error());
+  if (filesystem.get_attribute(node, kCapability)) {
+    if (auto removed = filesystem.remove_attribute(node, kCapability); !removed) return removed;
+  }
+  const mode_t mode = attributes->status.st_mode;
+  const mode_t lent = taken(attributes->status) & mode;
+  if (lent == 0) return {};
+  AttributeChanges changes;
+  changes.mode = mode & ~lent;
+  const auto changed = filesystem.change_attributes(node, &handle, changes, caller);
+  return changed ? codec::Result<void>() : codec::Failure(changed.error());
+}
+
+/// Tells the kernel how to treat the file, and gives it the handle.
+void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
+  info->keep_cache = handle->keep_pages ? 1 : 0;
+  try_in_memory([&] { handle->direct = handle->direct || may_write_directly(adapter, *info, *handle); });
+  info->direct_io = handle->direct ? 1 : 0;
+  info->noflush = handle->writable ? 0 : 1;
+  try {
+    info->fh = to_kernel(adapter.files().add(std::move(handle)));
+  } catch (...) {
+    adapter.filesystem().release(std::move(handle));
+    throw;
+  }
+}
+
+void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
+  if (auto handle = adapter.files().take(from_kernel<FileHandle>(info)))
+    adapter.filesystem().release(std::move(handle));
+}
+
+int rights_to_open(int flags) {
+  const int mode = flags & O_ACCMODE;
+  const int truncates = (flags & O_TRUNC) != 0 ? W_OK : 0;
+  return truncates | (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0);
+}
+
+void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  FuseAdapter& adapter = this_adapter();
+  // A truncation must not come after what the next program writes.
+  if ((info->flags & O_TRUNC) != 0 && !PendingRequest::current()->claim()) return;
+  const auto allowed = adapter.filesystem().check_caller(node, this_caller(), rights_to_open(info->flags));
+  if (!allowed) return reply_error(request, allowed.error());
+  auto handle = adapter.filesystem().open(node, info->flags);
+  if (!handle) return reply_error(request, handle.error());
+  if ((info->flags & O_TRUNC) != 0) {
+    // The kernel leaves it to us, as the truncation itself.
+    const Caller caller = this_caller();
+    const auto dropped = drop_privileges(adapter.filesystem(), **handle, caller,
+                                         caller.user == 0 ? no_privileges : privileges_to_execute);
+    if (!dropped) {
+      adapter.filesystem().release(std::move(*handle));
+      return reply_error(request, dropped.error());
+    }
+  }
+  const bool fresh = !(*handle)->keep_pages;
+  fill_open(adapter, info, std::move(*handle));
+  // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
+  if (fresh) until_there_is_memory([&] { adapter.forget_attributes(node); });
+  if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
+    try_in_memory([&] { close_handle(adapter, info); });
+}
+
+void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
+  FuseAdapter& adapter = this_adapter();
+  auto created =
+      adapter.filesystem().create(parent, name, info->flags, mode, this_caller(), *PendingRequest::current());
+  if (!created) return reply_error(request, created.error());
+  const fuse_entry_param entry = entry_of(created->attributes);
+  fill_open(adapter, info, std::move(created->handle));
+  if (reply_with([&] { return fuse_reply_create(request, &entry, info); }) == -ENOENT) {
+    try_in_memory([&] { close_handle(adapter, info); });
+    try_in_memory([&] { adapter.filesystem().forget(entry.ino, 1); });
+  }
+}
+
+void on_flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  // If a signal ends the program meanwhile, the file is committed all the same, at the latest when it is released.
+  reply_result(request, this_filesystem().flush(*from_kernel<FileHandle>(info)));
+}
+
+void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  close_handle(this_adapter(), info);
+  reply_errno(request, 0);
+}
+
+void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+  reply_entry(request, this_filesystem().make_folder(parent, name, mode, this_caller(), *PendingRequest::current()));
+}
+
+void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+  reply_entry(request,
+              this_filesystem().make_node(parent, name, mode, device, this_caller(), *PendingRequest::current()));
+}
+
+void on_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
+  reply_entry(request, this_filesystem().make_symlink(parent, name, target, this_caller(), *PendingRequest::current()));
+}
+
+void on_link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
+  reply_entry(request, this_filesystem().link(node, parent, name, *PendingRequest::current()));
+}
+
+void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  reply_result(request, this_filesystem().remove(parent, name, false, *PendingRequest::current()));
+}
+
+void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  reply_result(request, this_filesystem().remove(parent, name, true, *PendingRequest::current()));
+}
+
+void on_rename(fuse_req_t request, fuse_ino_t from_parent, const char* from, fuse_ino_t to_parent, const char* to,
+               unsigned flags) {
+  reply_result(request, this_filesystem().rename(from_parent, from, to_parent, to, flags, *PendingRequest::current()));
+}
+
+AttributeChanges changes_of(const struct stat& wanted, int what) {
+  AttributeChanges changes;
+  if ((what & FUSE_SET_ATTR_MODE) != 0) changes.mode = wanted.st_mode;
+  if ((what & FUSE_SET_ATTR_UID) != 0) changes.user = wanted.st_uid;
+  if ((what & FUSE_SET_ATTR_GID) != 0) changes.group = wanted.st_gid;
+  if ((what & FUSE_SET_ATTR_SIZE) != 0) changes.size = static_cast<std::uint64_t>(wanted.st_size);
+  constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+  if ((what & kTimes) != 0) {
+    const auto time = [what](int set, int now, const struct timespec& value) {
+      if ((what & now) != 0) return timespec{0, UTIME_NOW};
+      return (what & set) != 0 ? value : timespec{0, UTIME_OMIT};
+    };
+    changes.times = {time(FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
+                     time(FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim)};
+  }
+  return changes;
+}
+
+/// What is truncated by its name must be writable, and so must what gets the time of now, except for its owner.
+codec::Result<void> check_change(fuse_ino_t node, int what) {
+  const bool truncates = (what & FUSE_SET_ATTR_SIZE) != 0;
+  const bool touches = (what & FUSE_SET_ATTR_MTIME_NOW) != 0;
+  if (!truncates && !touches) return {};
+  const Caller caller = this_caller();
+  const auto allowed = this_filesystem().check_caller(node, caller, W_OK);
+  if (allowed || truncates) return allowed;
+  const auto attributes = this_filesystem().attributes(node, nullptr);
+  return attributes && attributes->status.st_uid == caller.user ? codec::Result<void>() : allowed;
+}
+
+void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int what, fuse_file_info* info) {
+  FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
+  const auto allowed = handle == nullptr ? check_change(node, what) : codec::Result<void>();
+  if (!allowed) return reply_error(request, allowed.error());
+  if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) this_adapter().note_privileges();
+  auto attributes = this_filesystem().change_attributes(node, handle, changes_of(*wanted, what), this_caller(),
+                                                        *PendingRequest::current());
+  if (!attributes) return reply_error(request, attributes.error());
+  reply_with([&] { return fuse_reply_attr(request, &attributes->status, attributes->attr_timeout); });
+}
+
+void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::size_t size, off_t offset,
+              fuse_file_info* info) {
+  Filesystem& filesystem = this_filesystem();
+  FileHandle& handle = *from_kernel<FileHandle>(info);
+  if (handle.direct && this_adapter().knows_of_privileges()) {
+    if (auto dropped = drop_privileges(filesystem, handle, this_caller(), all_privileges); !dropped)
+      return reply_error(request, dropped.error());
+  }
+  auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0,
+                               *PendingRequest::current());
+  if (!done) return reply_error(request, done.error());
+  // O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC and the mount option sync: of direct writes they are left to us.
+  if (handle.direct && (info->flags & O_DSYNC) != 0) {
+    const bool data_only = (info->flags & O_SYNC) != O_SYNC;
+    if (auto synced = filesystem.sync(handle, data_only); !synced) return reply_error(request, synced.error());
+  }
+  reply_with([&] { return fuse_reply_write(request, size); });
+}
+
+void on_fsync(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
+  reply_result(request, this_filesystem().sync(*from_kernel<FileHandle>(info), data_only != 0));
+}
+
+void on_fsyncdir(fuse_req_t request, fuse_ino_t node, int /*data_only*/, fuse_file_info* /*info*/) {
+  reply_result(request, this_filesystem().sync_folder(node));
+}
+
+void on_fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, fuse_file_info* info) {
+  reply_result(request,
+               this_filesystem().allocate(*from_kernel<FileHandle>(info), mode, static_cast<std::uint64_t>(offset),
+                                          static_cast<std::uint64_t>(length)));
+}
+
+void on_copy_file_range(fuse_req_t request, fuse_ino_t /*from_node*/, off_t from_at, fuse_file_info* from,
+                        fuse_ino_t /*to_node*/, off_t to_at, fuse_file_info* to, std::size_t length, int /*flags*/) {
+  auto copied = this_filesystem().copy_range(*from_kernel<FileHandle>(from), static_cast<std::uint64_t>(from_at),
+                                             *from_kernel<FileHandle>(to), static_cast<std::uint64_t>(to_at), length,
+                                             *PendingRequest::current());
+  if (!copied) return reply_error(request, copied.error());
+  reply_with([&] { return fuse_reply_write(request, *copied); });
+}
+
+void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
+                 int flags) {
+  if (std::string_view(name) == kCapability) this_adapter().note_privileges();
+  if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
+  reply_result(request, this_filesystem().set_attribute(node, name, std::string(value, size), flags, this_caller(),
+                                                        *PendingRequest::current()));
+}
+
+void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
+  if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
+  reply_result(request, this_filesystem().remove_attribute(node, name, this_caller(), *PendingRequest::current()));
+}
+
+}  // namespace
+
+void register_write_ops(fuse_lowlevel_ops& ops) {
+  ops.open = answered<on_open>;
+  ops.create = answered<on_create>;
+  ops.flush = answered<on_flush, Abandon::when_interrupted>;
+  ops.release = answered<on_release, Abandon::never>;
+  ops.mkdir = answered<on_mkdir>;
+  ops.mknod = answered<on_mknod>;
+  ops.symlink = answered<on_symlink>;
+  ops.link = answered<on_link>;
+  ops.unlink = answered<on_unlink>;
+  ops.rmdir = answered<on_rmdir>;
+  ops.rename = answered<on_rename>;
+  ops.setattr = answered<on_setattr>;
+  ops.write = answered<on_write>;
+  ops.fsync = answered<on_fsync, Abandon::when_interrupted>;
+  ops.fsyncdir = answered<on_fsyncdir, Abandon::when_interrupted>;
+  ops.fallocate = answered<on_fallocate, Abandon::never>;
+  ops.copy_file_range = answered<on_copy_file_range, Abandon::when_interrupted>;
+  ops.setxattr = answered<on_setxattr>;
+  ops.removexattr = answered<on_removexattr>;
+}
+
+}  // namespace cframefs::fs

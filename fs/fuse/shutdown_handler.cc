@@ -1,0 +1,87 @@
+#include "fs/fuse/shutdown_handler.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "fs/fuse/fuse_requests.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr char kStop = 's';
+constexpr char kEnded = 'e';
+// A loop that was about to wait when it was interrupted is interrupted again after so long.
+constexpr int kAgainMs = 20;
+
+std::atomic<int> told{-1};  // where the handler writes
+
+void on_stop(int /*signal*/) {
+  const int why = errno;
+  static_cast<void>(::write(told.load(), &kStop, 1));
+  errno = why;
+}
+
+void on_interrupt(int /*signal*/) {}
+
+}  // namespace
+
+/// As libfuse does: what the caller of the program ignores stays ignored.
+void ShutdownHandler::catch_signal(std::size_t which) {
+  const int signal = kSignals[which];
+  struct sigaction before {};
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler != SIG_DFL && signal != SIGUSR1) return;
+  struct sigaction action {};
+  action.sa_handler = signal == SIGPIPE ? SIG_IGN : signal == SIGUSR1 ? on_interrupt : on_stop;
+  caught_[which] = sigaction(signal, &action, nullptr) == 0;
+}
+
+codec::Result<void> ShutdownHandler::start() {
+  if (pipe2(pipe_.data(), O_CLOEXEC) != 0) return codec::io_error(errno, "pipe");
+  // A handler must not wait, however many signals come.
+  fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
+  told = pipe_[1];
+  for (std::size_t i = 0; i < kSignals.size(); ++i)
+    catch_signal(i);
+  watcher_ = std::thread([this] { watch(); });
+  return {};
+}
+
+void ShutdownHandler::watch() {
+  char what = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(pipe_[0], &what, 1);
+  } while (got < 0 && errno == EINTR);
+  if (got != 1 || what != kStop) return;
+  hand_over_();
+  fuse_session_exit(session_);
+  do {
+    interrupt_();
+    pollfd end{pipe_[0], POLLIN, 0};
+    if (poll(&end, 1, kAgainMs) <= 0) continue;
+    static_cast<void>(::read(pipe_[0], &what, 1));
+  } while (what != kEnded);
+}
+
+void ShutdownHandler::finish() {
+  if (!watcher_.joinable()) return;
+  // More signals than a pipe holds do not come; if they do, the loop has ended by one of them.
+  fcntl(pipe_[1], F_SETFL, 0);
+  static_cast<void>(::write(pipe_[1], &kEnded, 1));
+  watcher_.join();
+  // A second one must not end the daemon while it stores what programs have written.
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    if (caught_[i]) sigaction(kSignals[i], &ignored, nullptr);
+  }
+  told = -1;
+  ::close(pipe_[0]);
+  ::close(pipe_[1]);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,414 @@
+// What makes, renames and removes entries of folders.
+//
+// A name of the mount stands for a name on disk (fs/tree/name_mapping.h): what is made or renamed gets the name on disk
+// that shows as what was asked for. Lock side-cars of frames go along with them. All of it is serialised by changes_;
+// look-ups wait only while an entry leaves its name (names_), and see the folder before or after. Errors: io with the
+// system's errno, EXDEV where a rename would turn a plain file into a frame or back (programs then copy).
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "frame/io/advisory_lock.h"
+#include "frame/io/free_name.h"
+#include "frame/io/replacement_file.h"
+#include "fs/filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr mode_t kPermissions = 07777;
+
+codec::Failure refused(int why, const char* doing, const std::string& path = {}) {
+  codec::Failure failure = codec::io_error(why, doing);
+  failure.value().path = path;
+  return failure;
+}
+
+// Commits that a change of a frame's name lets others go before, one after the other. What comes after them is waited
+// for with all other changes of names.
+constexpr int kCommitsWaitedFor = 8;
+constexpr const char* kDefaultAcl = "system.posix_acl_default";
+
+bool is_no_entry(const codec::Error& error) {
+  return error.sys == ENOENT;
+}
+
+}  // namespace
+
+codec::Result<HeldDirectory> Filesystem::folder_to_change(NodeId parent) {
+  if (read_only_) return refused(EROFS, "change");
+  const std::shared_ptr<Node> folder = nodes_.find(parent);
+  if (!folder) return codec::stale("the kernel asked for a folder that it had forgotten");
+  if (folder->role != NodeRole::stored || tree_.is_single_file()) return refused(EPERM, "change");
+  return directories_.open(parent);
+}
+
+codec::Result<HeldDirectory> Filesystem::folder_for_new(NodeId parent, const std::string& name) {
+  auto folder = folder_to_change(parent);
+  if (!folder) return folder;
+  // What would never be shown cannot be made.
+  if (const std::string_view locked = NameMapper::locked_name(name); !locked.empty()) {
+    auto kind = tree_.kind_of((*folder)->fd(), NameMapper::on_disk(std::string(locked)));
+    if (kind && is_container(*kind)) return refused(EPERM, "create", name);
+  }
+  auto taken = tree_.resolve((*folder)->fd(), name);
+  if (taken) return refused(EEXIST, "create", name);
+  if (!is_no_entry(taken.error())) return codec::Failure(taken.error());
+  return folder;
+}
+
+codec::Result<Filesystem::Entry> Filesystem::find_entry(NodeId parent, const HeldDirectory& folder,
+                                                        const std::string& name) const {
+  auto stored = tree_.resolve(folder->fd(), name);
+  if (!stored) return codec::Failure(stored.error());
+  auto kind = tree_.kind_of(folder->fd(), *stored);
+  if (!kind) return codec::Failure(kind.error());
+  if (*kind == EntryKind::none) return refused(ENOENT, "lookup", *stored);
+  return Entry{{parent, std::move(*stored)}, folder, *kind};
+}
+
+std::string Filesystem::temporary_name(std::string_view suffix) {
+  const std::uint64_t number = next_temporary_.fetch_add(1, std::memory_order_relaxed);
+  return frame::kTemporaryPrefix + std::to_string(getpid()) + "." + std::to_string(number) + std::string(suffix);
+}
+
+mode_t Filesystem::mode_for_new(const HeldDirectory& folder, mode_t mode, const Caller& caller) {
+  if (caller.umask == 0) return mode;
+  const bool has_default = files_.get_attribute(folder->fd(), kDefaultAcl).has_value();
+  return has_default ? mode : mode & ~caller.umask;
+}
+
+codec::Result<Attributes> Filesystem::make_folder(NodeId parent, const std::string& name, mode_t mode,
+                                                  const Caller& caller, ChangePermit& permit) {
+  codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
+  auto folder = folder_for_new(parent, name);
+  if (!folder) return codec::Failure(folder.error());
+  mode = mode_for_new(*folder, mode & kPermissions, caller);
+  auto done =
+      as_caller(caller, mode, [&] { return files_.make_folder_at((*folder)->fd(), NameMapper::on_disk(name), mode); });
+  if (!done) return codec::Failure(done.error());
+  return lookup(parent, name);
+}
+
+codec::Result<Attributes> Filesystem::make_symlink(NodeId parent, const std::string& name, const std::string& target,
+                                                   const Caller& caller, ChangePermit& permit) {
+  codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
+  auto folder = folder_for_new(parent, name);
+  if (!folder) return codec::Failure(folder.error());
+  const bool inside = tree_.place_in_source((*folder)->fd(), target).has_value();
+  const std::string stored = inside ? tree_.rules().stored_target(target) : target;
+  const std::string stored_name = NameMapper::on_disk(tree_.link_name((*folder)->fd(), name, stored));
+  auto done = as_caller(caller, 0, [&] { return files_.make_symlink_at(stored, (*folder)->fd(), stored_name); });
+  if (!done) return codec::Failure(done.error());
+  return lookup(parent, name);
+}
+
+codec::Result<Attributes> Filesystem::make_node(NodeId parent, const std::string& name, mode_t mode, dev_t device,
+                                                const Caller& caller, ChangePermit& permit) {
+  if (S_ISREG(mode)) {
+    auto created = create(parent, name, O_RDONLY | O_CREAT | O_EXCL, mode, caller, permit);
+    if (!created) return codec::Failure(created.error());
+    return created->attributes;
+  }
+  codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
+  auto folder = folder_for_new(parent, name);
+  if (!folder) return codec::Failure(folder.error());
+  mode = mode_for_new(*folder, mode, caller);
+  auto done = as_caller(caller, mode,
+                        [&] { return files_.make_node_at((*folder)->fd(), NameMapper::on_disk(name), mode, device); });
+  if (!done) return codec::Failure(done.error());
+  return lookup(parent, name);
+}
+
+codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::string& name, ChangePermit& permit) {
+  codec::MutexLock lock(changes_);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
+  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (!node) return codec::stale("the kernel asked for a file that it had forgotten");
+  // Some commits of a frame rename a new file over it: its other names would go on leading to the old one.
+  if (node->role != NodeRole::stored || is_container(node->kind)) return refused(EPERM, "link");
+  auto folder = folder_for_new(parent, name);
+  if (!folder) return codec::Failure(folder.error());
+  if (!tree_.keeps_kind(node->kind, name)) return refused(EXDEV, "link", name);
+  auto file = open_file(*node, O_PATH);
+  if (!file) return codec::Failure(file.error());
+  const int fd = (*file)->fd();
+  auto done = with_self_change(
+      *node, [&] { return files_.status(fd); },
+      [&] { return files_.link_at(fd, (*folder)->fd(), NameMapper::on_disk(name)); });
+  if (!done) return codec::Failure(done.error());
+  return lookup(parent, name);
+}
+
+codec::Result<void> Filesystem::remove(NodeId parent, const std::string& name, bool folder, ChangePermit& permit) {
+  for (int attempt = 1;; ++attempt) {
+    if (const auto writer = committing_entry(parent, name)) writer->wait_for_commit();
+    codec::MutexLock lock(changes_);
+    if (attempt < kCommitsWaitedFor && committing_entry(parent, name)) continue;
+    if (auto begun = permit.begin(); !begun) return begun;
+    return remove_entry(parent, name, folder);
+  }
+}
+
+codec::Result<void> Filesystem::remove_entry(NodeId parent, const std::string& name, bool folder) {
+  auto directory = folder_to_change(parent);
+  if (!directory) return codec::Failure(directory.error());
+  auto entry = find_entry(parent, *directory, name);
+  if (!entry) return codec::Failure(entry.error());
+  if (folder) return remove_folder(*entry);
+  if (entry->kind == EntryKind::directory) return refused(EISDIR, "unlink", name);
+  return remove_file(*entry);
+}
+
+codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
+  if (entry.kind != EntryKind::directory) return refused(ENOTDIR, "rmdir", entry.name());
+  codec::ExclusiveLock names(names_);
+  auto done = files_.remove_at(entry.fd(), entry.name(), true);
+  if (!done && done.error().sys == ENOTEMPTY) done = remove_leftovers(entry);
+  if (done) nodes_.remove(entry.place, false);
+  return done;
+}
+
+/// Of a folder that is empty as far as programs can see, if a process that was killed has left nothing but temporary
+/// files in it.
+codec::Result<void> Filesystem::remove_leftovers(const Entry& entry) {
+  auto folder = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!folder) return codec::Failure(folder.error());
+  auto left = files_.list((*folder)->fd());
+  if (!left) return codec::Failure(left.error());
+  for (const frame::DirectoryEntry& file : *left) {
+    if (!NameMapper::is_temporary(file.name)) return refused(ENOTEMPTY, "rmdir", entry.name());
+  }
+  for (const frame::DirectoryEntry& file : *left) {
+    if (files_.remove_at((*folder)->fd(), file.name, false)) continue;
+    auto frame = tree_.open_entry((*folder)->fd(), file.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (frame) remove_hidden(*folder, file.name, **frame);  // of a sparse frame
+  }
+  return files_.remove_at(entry.fd(), entry.name(), true);
+}
+
+codec::Result<void> Filesystem::remove_file(const Entry& entry) {
+  auto status = files_.status_at(entry.fd(), entry.name());
+  if (!status) return codec::Failure(status.error());
+  if (entry.kind == EntryKind::sparse_frame) return remove_sparse_frame(entry);
+  // Programs that have it open go on with the file, which has no name then.
+  const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
+  const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+  {
+    codec::ExclusiveLock names(names_);
+    if (auto done = files_.remove_at(entry.fd(), entry.name(), false); !done) return done;
+    if (pause) pause->unlinked();
+    nodes_.remove(entry.place, status->st_nlink > 1);
+  }
+  if (entry.kind == EntryKind::frame) {
+    static_cast<void>(files_.remove_at(entry.fd(), frame::side_car_path(entry.name()), false));
+  }
+  return {};
+}
+
+/// Its name goes at once; its files when no program has it open any more: until then programs read and write them under
+/// a name that is never shown.
+codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
+  const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
+  const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+  auto folder = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!folder) return codec::Failure(folder.error());
+  std::shared_ptr<const void> guard;  // let go of without the lock
+  codec::ExclusiveLock names(names_);
+  // In the root of the source it is in no program's way, if it can be there.
+  HeldDirectory parent = tree_.root();
+  const std::string hidden = temporary_name(NameMapper::suffix_of(entry.name()));
+  if (!files_.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0)) {
+    parent = entry.directory;
+    auto renamed = files_.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0);
+    if (!renamed) return renamed;
+  }
+  // Whatever has come into its place meanwhile is not to lose its files.
+  const auto ours = files_.status((*folder)->fd());
+  const auto taken = files_.status_at(parent->fd(), hidden);
+  if (!ours || !taken || ours->st_ino != taken->st_ino || ours->st_dev != taken->st_dev) {
+    static_cast<void>(frame::rename_to_free_name(files_, parent->fd(), hidden, entry.fd(), entry.name()));
+    return codec::stale("another entry has taken its place");
+  }
+  if (pause) pause->moved({parent, hidden, hidden});
+  guard = std::shared_ptr<const void>(
+      this, [this, parent, hidden, folder = *folder](const void*) { remove_hidden(parent, hidden, *folder); });
+  for (const auto& node : nodes_.at_place(entry.place.folder, entry.place.name)) {
+    if (const auto frame = open_frame_of(*node)) frame->hold_until_close(guard);
+  }
+  nodes_.remove(entry.place, false);
+  return {};
+}
+
+void Filesystem::remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& folder) {
+  const auto files = files_.list(folder.fd());
+  if (!files) return;
+  for (const frame::DirectoryEntry& file : *files)
+    static_cast<void>(files_.remove_at(folder.fd(), file.name, false));
+  static_cast<void>(files_.remove_at(parent->fd(), name, true));
+}
+
+codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& from_name, NodeId to_parent,
+                                       const std::string& to_name, unsigned flags, ChangePermit& permit) {
+  if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return refused(EINVAL, "rename");
+  for (int attempt = 1;; ++attempt) {
+    if (const auto writer = committing_entry(from_parent, from_name)) writer->wait_for_commit();
+    if (const auto writer = committing_entry(to_parent, to_name)) writer->wait_for_commit();
+    codec::MutexLock lock(changes_);
+    const bool is_committing = committing_entry(from_parent, from_name) || committing_entry(to_parent, to_name);
+    if (attempt < kCommitsWaitedFor && is_committing) continue;
+    if (auto begun = permit.begin(); !begun) return begun;
+    return rename_entry(from_parent, from_name, to_parent, to_name, flags);
+  }
+}
+
+codec::Result<void> Filesystem::rename_entry(NodeId from_parent, const std::string& from_name, NodeId to_parent,
+                                             const std::string& to_name, unsigned flags) {
+  auto from_folder = folder_to_change(from_parent);
+  if (!from_folder) return codec::Failure(from_folder.error());
+  auto to_folder = folder_to_change(to_parent);
+  if (!to_folder) return codec::Failure(to_folder.error());
+  auto from = find_entry(from_parent, *from_folder, from_name);
+  if (!from) return codec::Failure(from.error());
+  std::optional<Entry> replaced;
+  if (auto found = find_entry(to_parent, *to_folder, to_name)) {
+    replaced = std::move(*found);
+  } else if (!is_no_entry(found.error())) {
+    return codec::Failure(found.error());
+  }
+  if ((flags & RENAME_EXCHANGE) != 0) {
+    return replaced ? exchange(*from, *replaced) : refused(ENOENT, "rename", to_name);
+  }
+  if (replaced && (flags & RENAME_NOREPLACE) != 0) return refused(EEXIST, "rename", to_name);
+  if (!replaced) {
+    if (auto can = folder_for_new(to_parent, to_name); !can) return codec::Failure(can.error());
+  }
+  std::string stored = NameMapper::on_disk(to_name);
+  if (is_shortened(from->kind)) {
+    stored = tree_.rules().renamed_container({from->place.name, from->kind}, to_name);
+  } else if (from->kind == EntryKind::symlink) {
+    const auto target = tree_.target_of(from->fd(), from->name());
+    if (target) stored = NameMapper::on_disk(tree_.link_name((*to_folder)->fd(), to_name, *target));
+  }
+  if (stored.empty()) return refused(EXDEV, "rename", to_name);
+  const Entry to{{to_parent, stored}, *to_folder, from->kind};
+  if (replaced && replaced->place == from->place) return {};
+  if (!tree_.keeps_kind(from->kind, stored)) return refused(EXDEV, "rename", stored);
+  return move_entry(*from, replaced, to);
+}
+
+std::vector<Filesystem::VersionedNode> Filesystem::capture_versions(const std::vector<Entry>& entries) {
+  std::vector<VersionedNode> found;
+  for (const Entry& entry : entries) {
+    auto probe = tree_.probe_entry(entry.fd(), entry.name());
+    if (!probe) continue;
+    for (const auto& node : nodes_.at_place(entry.place.folder, entry.place.name)) {
+      if (!write_back_of(*node)) found.push_back({node, probe->identity});
+    }
+  }
+  return found;
+}
+
+void Filesystem::carry_versions(const std::vector<VersionedNode>& before) {
+  for (const auto& [node, identity] : before) {
+    auto at = held_name_of(*node);
+    if (!at) continue;
+    auto probe = tree_.probe_entry(at->fd(), at->name);
+    if (probe) node->pages.renamed(identity, probe->identity);
+  }
+}
+
+codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to) {
+  bool in_two_steps = false;  // what is replaced has another name on disk, or cannot be renamed over
+  if (replaced) {
+    auto old_status = files_.status_at(from.fd(), from.name());
+    auto new_status = files_.status_at(replaced->fd(), replaced->name());
+    if (!old_status) return codec::Failure(old_status.error());
+    if (!new_status) return codec::Failure(new_status.error());
+    // Two names of one file: rename(2) leaves both.
+    if (old_status->st_ino == new_status->st_ino && old_status->st_dev == new_status->st_dev) return {};
+    const bool from_folder = from.kind == EntryKind::directory;
+    const bool to_folder = replaced->kind == EntryKind::directory;
+    if (to_folder && !from_folder) return refused(EISDIR, "rename", to.name());
+    if (!to_folder && from_folder) return refused(ENOTDIR, "rename", to.name());
+    if (from.kind == EntryKind::sparse_frame || replaced->kind == EntryKind::sparse_frame) {
+      if (replaced->place == to.place) {
+        if (auto removed = remove_file(*replaced); !removed) return removed;
+      } else {
+        in_two_steps = true;
+      }
+    } else {
+      in_two_steps = !(replaced->place == to.place);
+    }
+  }
+  // The new entry comes first: of two that want one name the old one keeps it until it goes, which is then one step.
+  const bool is_free = !replaced || in_two_steps;
+  {
+    const std::shared_ptr<WriteBack> writer = write_back_at(from.place);
+    const std::shared_ptr<WriteBack> old_writer = replaced && !in_two_steps ? write_back_at(replaced->place) : nullptr;
+    const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+    const auto old_pause = old_writer ? std::make_unique<WriteBack::Pause>(old_writer) : nullptr;
+    codec::ExclusiveLock names(names_);
+    const std::vector<VersionedNode> same = capture_versions({from});
+    auto renamed = is_free ? frame::rename_to_free_name(files_, from.fd(), from.name(), to.fd(), to.name())
+                           : files_.rename_at(from.fd(), from.name(), to.fd(), to.name(), 0);
+    if (!renamed) return renamed;
+    if (pause) pause->moved(frame_place(to.directory, to.place));
+    if (old_pause) old_pause->unlinked();
+    nodes_.move(from.place, to.place);
+    carry_versions(same);
+  }
+  if (is_container(from.kind)) move_lock(from, to);
+  return in_two_steps ? remove_file(*replaced) : codec::Result<void>();
+}
+
+void Filesystem::move_lock(const Entry& from, const Entry& to) {
+  if (from.kind == EntryKind::sparse_frame) return;  // it lies inside
+  const std::string old_lock = frame::side_car_path(from.name());
+  const std::string new_lock = frame::side_car_path(to.name());
+  if (files_.rename_at(from.fd(), old_lock, to.fd(), new_lock, 0)) return;
+  // There was none: that of a frame which was replaced must not stay behind for this one.
+  static_cast<void>(files_.remove_at(to.fd(), new_lock, false));
+}
+
+codec::Result<void> Filesystem::exchange(const Entry& one, const Entry& other) {
+  const auto suffix = [this](const Entry& entry) {
+    return is_shortened(entry.kind) ? tree_.rules().suffix_of(entry.place.name) : std::string_view();
+  };
+  // Two kinds of names on disk cannot change places in one step.
+  if (is_container(one.kind) != is_container(other.kind) || suffix(one) != suffix(other)) {
+    return refused(EINVAL, "rename", one.name());
+  }
+  {
+    const std::shared_ptr<WriteBack> one_writer = write_back_at(one.place);
+    const std::shared_ptr<WriteBack> other_writer = write_back_at(other.place);
+    const auto one_pause = one_writer ? std::make_unique<WriteBack::Pause>(one_writer) : nullptr;
+    const auto other_pause = other_writer ? std::make_unique<WriteBack::Pause>(other_writer) : nullptr;
+    codec::ExclusiveLock names(names_);
+    const std::vector<VersionedNode> same = capture_versions({one, other});
+    auto done = files_.rename_at(one.fd(), one.name(), other.fd(), other.name(), RENAME_EXCHANGE);
+    if (!done) return done;
+    if (one_pause) one_pause->moved(frame_place(other.directory, other.place));
+    if (other_pause) other_pause->moved(frame_place(one.directory, one.place));
+    nodes_.exchange(one.place, other.place);
+    carry_versions(same);
+  }
+  if (one.kind == EntryKind::frame && other.kind == EntryKind::frame) {
+    const std::string one_lock = frame::side_car_path(one.name());
+    const std::string other_lock = frame::side_car_path(other.name());
+    if (files_.rename_at(one.fd(), one_lock, other.fd(), other_lock, RENAME_EXCHANGE)) return {};
+    if (!frame::rename_to_free_name(files_, one.fd(), one_lock, other.fd(), other_lock)) {
+      static_cast<void>(frame::rename_to_free_name(files_, other.fd(), other_lock, one.fd(), one_lock));
+    }
+  }
+  return {};
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,128 @@
+// The route of a read: flat range -> pieces of chunks -> cells of the cache -> what is missing, fetched and decoded.
+//
+// A thread that reads claims every missing cell of a piece first, decodes what it claimed, publishes it, and only then
+// waits for cells that others are decoding; nobody waits while others wait for him, so there is no deadlock. (The one
+// exception, block 0 of a delta chunk, is decoded without waiting for anything.)
+//
+// N-d arrays go the same way in fs/read/array_read.cc, where each piece is a box of a block and is copied out of its
+// cell.
+//
+// Thread safety: all members may be called at once. Ownership: one for a mount; must outlive replies and tasks.
+// Errors: those of frame, with path filled in and logged once. A failed cell fails only the reads that touch it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "codec/stream/decode_context.h"
+#include "frame/array/array_geometry.h"
+#include "fs/read/block_cache.h"
+#include "fs/read/frame_snapshot.h"
+#include "fs/read/reply.h"
+#include "fs/util/byte_budget.h"
+#include "fs/util/log.h"
+#include "fs/util/statistics.h"
+
+namespace cframefs::fs {
+
+class ReadPath {
+ public:
+  /// `decoders`: how many threads decode at once, large blocks and small ones each.
+  ReadPath(std::uint64_t cache_bound, Statistics& statistics, DedupLogger& once, unsigned decoders);
+
+  /// How a reader goes about, as far as can be told.
+  enum class AccessPattern : std::uint8_t {
+    any,
+    random,         // he has just come from elsewhere, and may never come back
+    sequential,     // he goes on from there
+    strided_reuse,  // he comes back to each cell until he has had all of it
+  };
+
+  /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
+  codec::Result<void> read(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length, Reply& reply,
+                           AccessPattern pattern = AccessPattern::any);
+
+  /// Decodes a whole chunk into the beginning of `out`, past the cache: for those who need it once. Returns how many
+  /// bytes it has. corruption: more than `out` has room for.
+  codec::Result<std::uint64_t> read_chunk(const FrameSnapshot& snapshot, frame::ChunkNumber chunk, codec::ByteSpan out);
+
+  /// Decodes what of [at, at + length) is neither in the cache nor being decoded, as long as it is `wanted`. Errors are
+  /// left to the reader.
+  void decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length,
+                    const std::function<bool()>& wanted);
+
+  BlockCache& cache() { return cache_; }
+  BufferPool& pool() { return pool_; }
+
+ private:
+  /// Cells of one chunk that this thread has claimed, neighbours of each other.
+  struct Run {
+    std::uint32_t first_cell = 0;
+    std::vector<BlockCache::Pin*> pins;
+  };
+
+  /// Boxes of one chunk that are read together, and the cells that they lie in.
+  struct Batch;
+  struct Gathering;
+  class TileCells;
+
+  codec::Turns& turns_for(std::uint64_t cell_bytes);
+  codec::Result<void> read_piece(const FrameSnapshot& snapshot, const frame::Piece& piece, AccessPattern pattern,
+                                 Reply& reply);
+  codec::Result<void> read_cells(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                                 const frame::Piece& piece, AccessPattern pattern, Reply& reply);
+  codec::Result<void> bypass(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                             const CacheBlockLayout& layout, std::uint32_t cell, std::uint32_t begin,
+                             codec::ByteSpan out, BlockCache::Pin& pin);
+  codec::Result<void> load_runs(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                                const CacheBlockLayout& layout, std::uint32_t first_cell,
+                                std::vector<BlockCache::Lookup>& cells);
+  codec::Result<void> load(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                           const CacheBlockLayout& layout, const Run& run);
+  codec::Result<void> decode(const frame::ChunkReader& reader, const CacheBlockLayout& layout, const Run& run,
+                             codec::ByteView reference);
+  /// Appends bytes [at, at + length) of an array, which lie behind the view's head.
+  codec::Result<void> gather(const FrameSnapshot& snapshot, const frame::ArrayGeometry& array, std::uint64_t at,
+                             std::uint64_t length, AccessPattern pattern, Reply& reply);
+  codec::Result<void> gather_part(const Gathering& gathering, const frame::ArrayGeometry::Part& part);
+  std::uint64_t band_rows(const frame::ChunkReader& reader, const frame::ArrayGeometry& array) const;
+  codec::Result<void> for_each_cells(
+      const frame::ChunkReader& reader, const frame::ArrayGeometry& array, const frame::ArrayGeometry::Part& part,
+      AccessPattern pattern,
+      const std::function<codec::Result<void>(const TileCells&, const frame::ArrayGeometry::Part&)>& take);
+  codec::Result<void> gather_tiles(const Gathering& gathering, const TileCells& cells,
+                                   const frame::ArrayGeometry::Part& part);
+  codec::Result<void> gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,
+                                  const frame::ArrayGeometry::Part& part);
+  codec::Result<void> take_batch(const Gathering& gathering, const TileCells& cells,
+                                 const frame::ArrayGeometry::Part& part, Batch& batch);
+  codec::Result<void> take_glances(const Gathering& gathering, const TileCells& cells, Batch& batch);
+  codec::Result<void> load_batch(const FrameSnapshot& snapshot, const TileCells& cells, Batch& batch);
+  codec::Result<void> load_band(const FrameSnapshot& snapshot, const TileCells& cells, std::uint32_t cell,
+                                BlockCache::Pin& pin);
+  codec::Result<void> load_ahead(const FrameSnapshot& snapshot, const frame::ArrayGeometry& array,
+                                 const TileCells& cells, const frame::ArrayGeometry::Part& part,
+                                 const std::function<bool()>& wanted);
+  codec::Result<void> fetch_window(const Gathering& gathering, const frame::ChunkReader& reader, std::uint32_t inner,
+                                   codec::ByteSpan window);
+  void gather_ahead(const FrameSnapshot& snapshot, const frame::ArrayGeometry& array, std::uint64_t at,
+                    std::uint64_t length, const std::function<bool()>& wanted);
+  codec::Result<BlockCache::Pin> reference_cell(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                                                const CacheBlockLayout& layout);
+  void publish(const Run& run);
+  void fail(const FrameSnapshot& snapshot, const Run& run, const codec::Error& error);
+  codec::Failure report(const FrameSnapshot& snapshot, codec::Error error);
+
+  Statistics& statistics_;
+  DedupLogger& once_;
+  BufferPool pool_;
+  BlockCache cache_;
+  codec::ContextPool contexts_;
+  ByteBudget budget_;
+  codec::Turns small_turns_;
+  codec::Turns large_turns_;
+};
+
+}  // namespace cframefs::fs

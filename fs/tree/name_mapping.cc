@@ -1,0 +1,216 @@
+#include "fs/tree/name_mapping.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <unordered_set>
+#include <utility>
+
+#include "frame/base/suffixes.h"
+#include "frame/io/replacement_file.h"
+#include "fs/tree/name_spelling.h"
+
+namespace cframefs::fs {
+namespace {
+
+using frame::kArraySuffix;
+using frame::kContainerSuffixes;
+using frame::kPackSuffix;
+using frame::kTemporaryPrefix;
+
+constexpr std::string_view kNpySuffix = ".npy";
+constexpr std::string_view kNewSuffix = ".b2frame";
+constexpr std::string_view kLockSuffix = ".b2lock";
+constexpr char kEscape = '+';
+
+/// The length of frame::kTemporaryPrefix without its dot if the name begins with that and goes on with none or more
+/// times `kEscape` and the dot; else 0.
+std::size_t reserved_stem(std::string_view name) {
+  const std::string_view stem =
+      std::string_view(kTemporaryPrefix).substr(0, std::string_view(kTemporaryPrefix).size() - 1);
+  if (!name.starts_with(stem)) return 0;
+  const std::size_t dot = name.find_first_not_of(kEscape, stem.size());
+  return dot != std::string_view::npos && name[dot] == '.' ? stem.size() : 0;
+}
+
+/// The order in which names on disk get a short name that several want.
+bool shorter_first(std::string_view a, std::string_view b) {
+  return std::pair(a.size(), a) < std::pair(b.size(), b);
+}
+
+}  // namespace
+
+std::string_view NameMapper::suffix_of(std::string_view name) {
+  return frame::container_suffix(name);
+}
+
+bool NameMapper::has_array_suffix(std::string_view name) {
+  return suffix_of(name) == kArraySuffix;
+}
+
+bool NameMapper::needs_content_probe(std::string_view name) const {
+  return names_ == Names::strip && arrays_ == ArrayView::npy && suffix_of(name) == kPackSuffix;
+}
+
+std::string_view NameMapper::replacement_of(std::string_view suffix, EntryKind kind) const {
+  const bool array = suffix == kArraySuffix || (suffix == kPackSuffix && kind == EntryKind::packed_array);
+  return array && arrays_ == ArrayView::npy ? kNpySuffix : std::string_view();
+}
+
+std::string NameMapper::stripped(const std::string& name, EntryKind kind) const {
+  const std::string_view suffix = suffix_of(name);
+  return name.substr(0, name.size() - suffix.size()) + std::string(replacement_of(suffix, kind));
+}
+
+bool NameMapper::is_temporary(std::string_view name) {
+  return name.starts_with(kTemporaryPrefix);
+}
+
+std::string NameMapper::on_disk(const std::string& shown) {
+  std::string stored = shown;
+  if (const std::size_t stem = reserved_stem(shown); stem > 0) stored.insert(stem, 1, kEscape);
+  return stored;
+}
+
+std::string NameMapper::in_mount(const std::string& stored) {
+  std::string shown = stored;
+  if (const std::size_t stem = reserved_stem(stored); stem > 0) shown.erase(stem, 1);
+  return shown;
+}
+
+std::string_view NameMapper::locked_name(std::string_view name) {
+  if (name.size() <= kLockSuffix.size() || !name.ends_with(kLockSuffix)) return {};
+  return name.substr(0, name.size() - kLockSuffix.size());
+}
+
+std::string NameMapper::short_name_of(const std::string& name, EntryKind kind) const {
+  return names_ == Names::keep ? name : stripped(name, kind);
+}
+
+std::string NameMapper::short_name(const StoredEntry& entry) const {
+  return is_shortened(entry.kind) ? short_name_of(entry.name, entry.kind) : entry.name;
+}
+
+std::vector<ShownEntry> NameMapper::show(std::vector<StoredEntry> entries, bool folds_case) const {
+  const auto key = [folds_case](const std::string& name) { return folds_case ? NameSpelling::folded(name) : name; };
+  std::erase_if(entries,
+                [](const StoredEntry& entry) { return entry.kind == EntryKind::none || is_temporary(entry.name); });
+  std::unordered_set<std::string> containers;
+  for (StoredEntry& entry : entries) {
+    entry.name = in_mount(entry.name);
+    if (is_container(entry.kind)) containers.insert(entry.name);
+  }
+  const auto is_lock = [&](const std::string& name) { return containers.contains(std::string(locked_name(name))); };
+  std::erase_if(entries, [&](const StoredEntry& entry) { return is_lock(entry.name); });
+  std::sort(entries.begin(), entries.end(),
+            [](const StoredEntry& a, const StoredEntry& b) { return shorter_first(a.name, b.name); });
+
+  // A name that belongs to something without a short name of its own is taken from the start.
+  std::unordered_set<std::string> taken;
+  for (const StoredEntry& entry : entries) {
+    if (short_name(entry) == entry.name) taken.insert(key(entry.name));
+  }
+  std::vector<ShownEntry> shown;
+  shown.reserve(entries.size());
+  for (StoredEntry& entry : entries) {
+    std::string name = short_name(entry);
+    // The name of a lock is not given away either: no look-up would find it.
+    if (name != entry.name && (is_lock(name) || !taken.insert(key(name)).second)) {
+      name = entry.name;
+      taken.insert(key(name));
+    }
+    entry.name = on_disk(entry.name);
+    shown.push_back({std::move(name), std::move(entry)});
+  }
+  return shown;
+}
+
+std::vector<std::string> NameMapper::stored_names_of(std::string_view shown) const {
+  std::vector<std::string> names;
+  const auto add = [&](std::string_view suffix, EntryKind kind) {
+    const std::string_view replacement = replacement_of(suffix, kind);
+    if (shown.size() <= replacement.size() || !shown.ends_with(replacement)) return;
+    // A longer name is in no folder; to ask for it would be an error of its own.
+    if (shown.size() - replacement.size() + suffix.size() > NAME_MAX) return;
+    names.push_back(std::string(shown.substr(0, shown.size() - replacement.size())) + std::string(suffix));
+  };
+  for (const std::string_view suffix : kContainerSuffixes)
+    add(suffix, EntryKind::frame);
+  if (arrays_ == ArrayView::npy) add(kPackSuffix, EntryKind::packed_array);
+  std::sort(names.begin(), names.end(), shorter_first);
+  return names;
+}
+
+codec::Result<StoredEntry> NameMapper::resolve_shown(const std::string& shown, const KindOf& kind_of) const {
+  auto owner = owner_among(shown, [&](const std::string& name) { return kind_of(on_disk(name)); });
+  if (owner) owner->name = on_disk(owner->name);
+  return owner;
+}
+
+/// As resolve_shown(), with names as in_mount() gives them for those on disk.
+codec::Result<StoredEntry> NameMapper::owner_among(const std::string& shown, const KindOf& kind_of) const {
+  if (const std::string_view locked = locked_name(shown); !locked.empty()) {
+    auto kind = kind_of(std::string(locked));
+    if (!kind) return codec::Failure(kind.error());
+    if (is_container(*kind)) return StoredEntry{};
+  }
+  auto kind = kind_of(shown);
+  if (!kind) return codec::Failure(kind.error());
+  if (*kind != EntryKind::none) {
+    StoredEntry itself{shown, *kind};
+    const std::string own_short = short_name(itself);
+    if (own_short == shown) return itself;
+    // It shows under its full name only if its short one went to somebody else.
+    auto owner = owner_among(own_short, kind_of);
+    if (!owner) return owner;
+    if (owner->name != shown) return itself;
+  }
+  if (names_ == Names::keep) return StoredEntry{};
+  for (const std::string& name : stored_names_of(shown)) {
+    StoredEntry candidate{name, EntryKind::none};
+    auto candidate_kind = kind_of(candidate.name);
+    if (!candidate_kind) return codec::Failure(candidate_kind.error());
+    candidate.kind = *candidate_kind;
+    if (is_shortened(candidate.kind) && short_name(candidate) == shown) return candidate;
+  }
+  return StoredEntry{};
+}
+
+bool NameMapper::names_new_frame(std::string_view name) {
+  const std::string_view suffix = suffix_of(name);
+  return suffix == kNewSuffix || suffix == ".b2f" || suffix == ".b2" || suffix == frame::kSavedSuffix;
+}
+
+std::string NameMapper::new_name(const std::string& shown) const {
+  return on_disk(names_ == Names::keep ? shown : shown + std::string(kNewSuffix));
+}
+
+std::string NameMapper::renamed_container(const StoredEntry& stored, const std::string& shown) const {
+  if (names_ == Names::keep) return on_disk(shown);
+  if (const std::string_view suffix = suffix_of(stored.name); !suffix.empty()) {
+    const std::string_view replacement = replacement_of(suffix, stored.kind);
+    if (!shown.ends_with(replacement)) return {};
+    return on_disk(shown.substr(0, shown.size() - replacement.size()) + std::string(suffix));
+  }
+  // Known by its content alone: it needs no suffix, unless its new name would lose one.
+  return on_disk(suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix));
+}
+
+bool NameMapper::shortens_link(std::string_view name, std::string_view target) const {
+  const std::string_view suffix = suffix_of(name);
+  const std::string_view target_suffix = suffix_of(target.substr(target.rfind('/') + 1));
+  if (names_ == Names::keep || suffix.empty() || target_suffix.empty()) return false;
+  if (suffix == kPackSuffix || target_suffix == kPackSuffix) return false;
+  return replacement_of(suffix, EntryKind::frame) == replacement_of(target_suffix, EntryKind::frame);
+}
+
+std::string NameMapper::stored_target(const std::string& target) const {
+  return shown_target(target) == target ? target : target + std::string(kNewSuffix);
+}
+
+std::string NameMapper::shown_target(const std::string& target, EntryKind kind) const {
+  if (names_ == Names::keep || target.starts_with('/')) return target;
+  return stripped(target, kind);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,59 @@
+#include "tools/cframe/open_writer.h"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+
+#include "tools/cframe/cframe.h"
+
+namespace cframefs::tools {
+
+namespace {
+
+constexpr double kMostSeconds = 1e6;
+
+}  // namespace
+
+codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
+  if (path == kStandardStream) {
+    return codec::invalid("standard input cannot be changed: name a file, ./- if that is its name");
+  }
+  if (auto fine = check_no_folder(path, path); !fine) return tl::unexpected(fine.error());
+  frame::FileOps& files = frame::system_files();
+  const auto fd = files.open_named(path, O_PATH);
+  if (!fd) return tl::unexpected(with_path(fd.error(), path));
+  const auto file = std::make_shared<const frame::Descriptor>(files, *fd);
+  std::error_code code;
+  const std::filesystem::path real = std::filesystem::canonical(path, code);
+  if (code) return tl::unexpected(with_path(codec::io_error(code.value(), "open").value(), path));
+  const auto folder = files.open_named(real.parent_path().string(), O_RDONLY | O_DIRECTORY);
+  if (!folder) return tl::unexpected(with_path(folder.error(), path));
+  OpenedWriter opened;
+  opened.folder = frame::Descriptor(files, *folder);
+  // Another user may exchange directories while the path is resolved.
+  const auto named = files.status(file->fd());
+  const auto found = files.status_at(*folder, real.filename().string());
+  if (!named || !found || named->st_ino != found->st_ino || named->st_dev != found->st_dev) {
+    return tl::unexpected(with_path(codec::stale("another file has taken its place").value(), path));
+  }
+  frame::WriterOptions options;
+  options.stores_chunks = false;
+  // A mount that has it open for writing may hold what is not in it yet, which a new file would take the place of.
+  options.alone = true;
+  options.lock_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000));
+  auto writer = frame::FrameWriter::open(files, *folder, real.filename().string(), file, nullptr, options);
+  if (!writer) return tl::unexpected(with_path(writer.error(), path));
+  opened.writer = std::move(*writer);
+  return opened;
+}
+
+void add_wait_option(CLI::App& app, double& seconds) {
+  app.add_option("--wait", seconds, "How long to wait for a frame that another program has locked or writes (5)")
+      ->check(CLI::Range(0.0, kMostSeconds))
+      ->type_name("SECONDS");
+}
+
+}  // namespace cframefs::tools
