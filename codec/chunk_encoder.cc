@@ -21,8 +21,8 @@ constexpr std::uint8_t kDontSplit = 0x10;
 constexpr std::uint8_t kDictionary = 0x01;
 constexpr std::uint8_t kRunToken = 0x01;
 
-constexpr std::size_t kLeastCompressed = 32;  // shorter chunks are always stored as they are
-constexpr std::size_t kLeastDictionary = 256;
+constexpr std::size_t kMinCompressed = 32;  // shorter chunks are always stored as they are
+constexpr std::size_t kMinDictionary = 256;
 constexpr std::size_t kDictionaryPiece = 1024;   // of every four are looked at
 constexpr std::size_t kPlainPerDictionary = 64;  // a longer one costs more than it saves
 
@@ -182,7 +182,7 @@ Result<std::size_t> ChunkBuilder::build(ByteSpan out) {
 // Pieces from all over the filtered blocks, or for lz4 just the beginning (chunk.md section 3).
 std::vector<std::uint8_t> ChunkBuilder::train() const {
   const std::size_t most = std::min<std::size_t>(kMaxDictionaryBytes, plain_.size() / kPlainPerDictionary);
-  if (most < kLeastDictionary) return {};
+  if (most < kMinDictionary) return {};
   const bool pieces = parameters_.compcode == kZstd;
   const ByteSpan samples = context_.scratch(Slot::samples, plain_.size());
   std::vector<std::size_t> sizes;
@@ -305,7 +305,7 @@ bool begin_chunk(const EncodeParameters& parameters, ByteView plain, EncodedChun
 }
 
 bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
-  return parameters.clevel > 0 && plain.size() >= kLeastCompressed;
+  return parameters.clevel > 0 && plain.size() >= kMinCompressed;
 }
 
 }  // namespace

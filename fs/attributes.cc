@@ -114,13 +114,13 @@ Attributes Filesystem::describe(const Node& node, const EntryStat& probe) {
   attributes.damage = probe.damage;
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
-  // What the watcher sees reaches the kernel a moment late: good enough for folders, but a program that has changed,
-  // removed or replaced a file must see that at once, unless the mount was asked to keep files, too.
-  const bool is_folder = probe.kind == EntryKind::directory;
-  const bool is_watched_folder = is_folder && node.watched.load(std::memory_order_acquire);
-  attributes.attr_timeout = is_watched_folder ? options_.attr_timeout.value_or(kFolderTimeout) : 0;
-  if (name_watched && (is_folder || keeps_names_.load(std::memory_order_relaxed)))
-    attributes.entry_timeout = options_.entry_timeout.value_or(kFolderTimeout);
+  // What the watcher sees reaches the kernel a moment late: good enough for directories, but a program that has
+  // changed, removed or replaced a file must see that at once, unless the mount was asked to keep files, too.
+  const bool is_directory = probe.kind == EntryKind::directory;
+  const bool is_watched_directory = is_directory && node.watched.load(std::memory_order_acquire);
+  attributes.attr_timeout = is_watched_directory ? options_.attr_timeout.value_or(kDirectoryTimeout) : 0;
+  if (name_watched && (is_directory || keeps_names_.load(std::memory_order_relaxed)))
+    attributes.entry_timeout = options_.entry_timeout.value_or(kDirectoryTimeout);
   attributes.status.st_ino = shown_inode(node);
   if (is_made_up_root(node)) {
     show_made_up_root(attributes.status);
@@ -157,8 +157,8 @@ void Filesystem::show_made_up_root(struct stat& status) {
 
 double Filesystem::attribute_seconds(const EntryStat& probe, Node& node) const {
   if (!options_.attr_timeout) return 0;
-  const std::shared_ptr<Node> folder = nodes_.find(nodes_.parent_of(node.id));
-  bool watched = folder && folder->watched.load(std::memory_order_acquire);
+  const std::shared_ptr<Node> directory = nodes_.find(nodes_.parent_of(node.id));
+  bool watched = directory && directory->watched.load(std::memory_order_acquire);
   if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
   // A file with a second name may be changed through that one, and what a link points at decides how long it shows.
   const bool told_of = is_container(node.kind) || node.kind == EntryKind::plain;

@@ -1,5 +1,5 @@
-// The folder .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. It is not
-// listed, and each open sees the counters as they are at that moment.
+// The directory .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. It is
+// not listed, and each open sees the counters as they are at that moment.
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -55,7 +55,7 @@ Attributes control_attributes(const Node& node, std::uint64_t size) {
   Attributes attributes;
   attributes.node = node.id;
   attributes.status.st_ino = node.shown_inode;
-  attributes.status.st_mode = node.role == NodeRole::control_folder ? S_IFDIR | 0555U : S_IFREG | 0444U;
+  attributes.status.st_mode = node.role == NodeRole::control_directory ? S_IFDIR | 0555U : S_IFREG | 0444U;
   attributes.status.st_nlink = 1;
   attributes.status.st_size = static_cast<off_t>(size);
   attributes.status.st_mtime = attributes.status.st_ctime = attributes.status.st_atime = std::time(nullptr);
@@ -85,14 +85,14 @@ std::string Filesystem::control_content(const std::string& name) {
 
 codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::string& name) {
   constexpr std::array<const char*, 3> kNames = {".cframefs", "stats.json", "metrics"};
-  const std::shared_ptr<Node> folder = nodes_.find(parent);
+  const std::shared_ptr<Node> directory = nodes_.find(parent);
   const bool in_root = parent == kRootNode;
   for (std::size_t i = in_root ? 0 : 1; i < (in_root ? 1 : kNames.size()); ++i) {
     if (name != kNames[i]) continue;
     EntryStat probe;
     probe.kind = in_root ? EntryKind::directory : EntryKind::plain;
     probe.entry_inode = i + 1;  // device 0: no file on disk has it
-    const NodeRole role = in_root ? NodeRole::control_folder : NodeRole::control_file;
+    const NodeRole role = in_root ? NodeRole::control_directory : NodeRole::control_file;
     const std::shared_ptr<Node> node = nodes_.enter(parent, name, role, probe);
     const Attributes attributes = control_attributes(*node, in_root ? 0 : control_content(name).size());
     codec::MutexLock lock(node->mutex);

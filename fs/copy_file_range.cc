@@ -18,9 +18,9 @@ namespace cframefs::fs {
 namespace {
 
 // Less than this is not worth a commit, unless it is a whole file.
-constexpr std::uint64_t kLeastCopied = std::uint64_t{256} << 10;
+constexpr std::uint64_t kMinCopied = std::uint64_t{256} << 10;
 // Stored bytes that one copy holds at once, and the share of dirty_limit that all copies together do.
-constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxHeld = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHeldShare = 4;
 // How often it is begun again because the source changed meanwhile.
 constexpr int kCopyAttempts = 5;
@@ -76,7 +76,7 @@ WriteBack::CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t a
   const std::uint64_t size = snapshot.view().size();
   if (at % chunksize != 0 || at >= size) return copied;
   const std::uint64_t end = at + std::min(length, size - at);
-  if (end - at < kLeastCopied && (at != 0 || end != size)) return copied;
+  if (end - at < kMinCopied && (at != 0 || end != size)) return copied;
   copied.like = {frame::encode_parameters(parameters), parameters.chunksize, {}};
   std::uint64_t held = 0;
   while (at < end && (held < most || copied.chunks.empty())) {
@@ -127,7 +127,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     auto before = state_to_copy(from);
     if (!before) return codec::Failure(before.error());
     const std::uint64_t size = (*before)->view().size();
-    const std::uint64_t wanted = std::min({kMostHeld, length, size - std::min(size, from_at)});
+    const std::uint64_t wanted = std::min({kMaxHeld, length, size - std::min(size, from_at)});
     CopyMemory::Reservation share(write_back_.copy_memory, write_back_.dirty_limit / kHeldShare, wanted);
     WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
     if (copied.chunks.empty()) return by_pages();

@@ -10,7 +10,7 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeI
   auto handle = std::make_unique<DirectoryHandle>();
   handle->node = nodes_.find(id);
   if (!handle->node) return codec::stale("the kernel asked for a directory that it had forgotten");
-  if (handle->node->role == NodeRole::control_folder) {
+  if (handle->node->role == NodeRole::control_directory) {
     return handle;
   }
   auto directory = open_with_room([&] { return directories_.open(id); });

@@ -19,7 +19,7 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::size_t kMostDirectories = 4096;
+constexpr std::size_t kMaxDirectories = 4096;
 // How often a name is looked up again because a commit has put a new file in its place.
 constexpr int kLookupAttempts = 5;
 
@@ -83,7 +83,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (auto checked = check_reopening(); !checked) return checked;
   if (auto opened = tree_.open(); !opened) return opened;
   if (root_is_file && !tree_.is_single_file()) {
-    codec::Failure failure = codec::invalid("the mount point is a file, but the source is a folder");
+    codec::Failure failure = codec::invalid("the mount point is a file, but the source is a directory");
     failure.value().path = options_.mountpoint;
     return failure;
   }
@@ -107,7 +107,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
 void Filesystem::start(KernelInvalidator& kernel, const KernelReadahead& readahead) {
   kernel_ = &kernel;
   ahead_.kernel = readahead;
-  // Only a kernel that forgets names without waiting for whoever is changing a folder may keep those of files.
+  // Only a kernel that forgets names without waiting for whoever is changing a directory may keep those of files.
   keeps_names_ = options_.entry_timeout.value_or(0) > 0 && kernel.invalidate_all_entries();
   watcher_.start();
   notifier_.start();
@@ -136,8 +136,8 @@ void Filesystem::forget(NodeId node, std::uint64_t lookups) {
 
 std::size_t Filesystem::most_directories() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMostDirectories;
-  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMostDirectories);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMaxDirectories;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMaxDirectories);
 }
 
 std::string Filesystem::path_of(NodeId node) const {
@@ -145,8 +145,8 @@ std::string Filesystem::path_of(NodeId node) const {
   return nodes_.path_of(node).value_or(std::string());
 }
 
-std::string Filesystem::path_in(NodeId folder, const std::string& name) const {
-  const std::string path = nodes_.path_of(folder).value_or(std::string());
+std::string Filesystem::path_in(NodeId directory, const std::string& name) const {
+  const std::string path = nodes_.path_of(directory).value_or(std::string());
   return path.empty() ? name : path + "/" + name;
 }
 
@@ -164,26 +164,27 @@ codec::Result<Filesystem::HeldName> Filesystem::held_name_of(const Node& node) {
   return HeldName{std::move(*directory), std::move(place->name)};
 }
 
-void Filesystem::watch(Node& folder) {
-  if (folder.watched.load(std::memory_order_acquire)) return;
-  if (root_is_file_ && folder.id == kRootNode) return;
-  const auto opened = directories_.open(folder.id);
-  // A group of a store changes with the store, which the watch of its folder tells. To the kernel it is the store: its
-  // watch would take the place of the store's own.
-  if (opened && (!files_.is_on_disk((*opened)->fd()) || watcher_.watch((*opened)->fd(), folder.id)))
-    folder.watched.store(true, std::memory_order_release);
+void Filesystem::watch(Node& directory) {
+  if (directory.watched.load(std::memory_order_acquire)) return;
+  if (root_is_file_ && directory.id == kRootNode) return;
+  const auto opened = directories_.open(directory.id);
+  // A group of a store changes with the store, which the watch of its directory tells. To the kernel it is the store:
+  // its watch would take the place of the store's own.
+  if (opened && (!files_.is_on_disk((*opened)->fd()) || watcher_.watch((*opened)->fd(), directory.id)))
+    directory.watched.store(true, std::memory_order_release);
 }
 
 codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& name) {
   statistics_.lookups.fetch_add(1, std::memory_order_relaxed);
-  const std::shared_ptr<Node> folder = nodes_.find(parent);
-  if (!folder) return no_such_node();
-  if (folder->role == NodeRole::control_folder || (parent == kRootNode && options_.statistics && name == ".cframefs")) {
+  const std::shared_ptr<Node> node = nodes_.find(parent);
+  if (!node) return no_such_node();
+  if (node->role == NodeRole::control_directory ||
+      (parent == kRootNode && options_.statistics && name == ".cframefs")) {
     return lookup_control(parent, name);
   }
   auto directory = directories_.open(parent);
   if (!directory) return codec::Failure(directory.error());
-  watch(*folder);
+  watch(*node);
   for (int attempt = 1;; ++attempt) {
     auto found = lookup_stored(parent, *directory, name);
     // A commit may have put a new file in place between two looks at the name.

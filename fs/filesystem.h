@@ -80,8 +80,8 @@ class Filesystem {
 
   // From here on: what changes something. Everything fails with EROFS on a read-only mount.
 
-  codec::Result<Attributes> make_folder(NodeId parent, const std::string& name, mode_t mode, const Caller& caller,
-                                        ChangePermit& permit = free_permit());
+  codec::Result<Attributes> make_directory(NodeId parent, const std::string& name, mode_t mode, const Caller& caller,
+                                           ChangePermit& permit = free_permit());
   codec::Result<Attributes> make_symlink(NodeId parent, const std::string& name, const std::string& target,
                                          const Caller& caller, ChangePermit& permit = free_permit());
   /// Pipes, sockets, devices; a regular file as create() makes it.
@@ -89,8 +89,9 @@ class Filesystem {
                                       const Caller& caller, ChangePermit& permit = free_permit());
   codec::Result<Attributes> link(NodeId node, NodeId parent, const std::string& name,
                                  ChangePermit& permit = free_permit());
-  /// unlink(2), or rmdir(2) with `folder`.
-  codec::Result<void> remove(NodeId parent, const std::string& name, bool folder, ChangePermit& permit = free_permit());
+  /// unlink(2), or rmdir(2) with `directory`.
+  codec::Result<void> remove(NodeId parent, const std::string& name, bool directory,
+                             ChangePermit& permit = free_permit());
   /// `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
   codec::Result<void> rename(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
                              unsigned flags, ChangePermit& permit = free_permit());
@@ -120,7 +121,7 @@ class Filesystem {
   void release(std::unique_ptr<FileHandle> handle);
   /// fsync(2) or fdatasync(2).
   codec::Result<void> sync(FileHandle& handle, bool data_only);
-  codec::Result<void> sync_folder(NodeId node);
+  codec::Result<void> sync_directory(NodeId node);
 
   codec::Result<struct statvfs> filesystem_status();
   codec::Result<std::vector<std::string>> list_attributes(NodeId node);
@@ -158,13 +159,13 @@ class Filesystem {
   /// For messages; empty if it has no name any more.
   std::string path_of(NodeId node) const;
   /// For messages.
-  std::string path_in(NodeId folder, const std::string& name) const;
+  std::string path_in(NodeId directory, const std::string& name) const;
   /// Where the node lies: a directory in itself, what else there is in its parent. stale: nowhere any more. Under
   /// names_.
   codec::Result<HeldName> held_name_of(const Node& node);
   /// How many directories may be held.
   static std::size_t most_directories();
-  void watch(Node& folder);
+  void watch(Node& directory);
   /// Of the watcher: posts what follows from a change.
   void changed(const Watcher::Change& change);
   /// The watcher has missed changes.
@@ -175,7 +176,7 @@ class Filesystem {
   bool lies_at(Node& node, const DirEntry& place) EXCLUDES(changes_);
   /// Posts it to the notifier, come what may: what is left out is read as old bytes.
   void notify(Notifier::Lane lane, NodeId id, const std::string& what, const Notifier::Task& task);
-  void forget_folder(NodeId folder);
+  void forget_directory(NodeId directory);
   /// Has the kernel drop attributes and pages of a file, and not wait for those of reads under way that will look at
   /// the file once more.
   void drop_pages(const std::shared_ptr<Node>& node);
@@ -284,7 +285,7 @@ class Filesystem {
   codec::Result<std::unique_ptr<FileHandle>> open_created(const NewEntry& entry, int flags);
   /// Removes it, for a call that fails.
   void take_back(const NewEntry& entry) REQUIRES(changes_);
-  codec::Result<struct stat> create_frame(const HeldDirectory& folder, const std::string& name, mode_t mode)
+  codec::Result<struct stat> create_frame(const HeldDirectory& directory, const std::string& name, mode_t mode)
       REQUIRES(changes_);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags,
                                    ChangePermit& permit);
@@ -293,12 +294,12 @@ class Filesystem {
   /// As attributes(), also of a node whose container cannot be opened.
   codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
   codec::Result<Attributes> lookup_stored(NodeId parent, const HeldDirectory& directory, const std::string& name);
-  /// What a link in `folder` shows that holds `target`.
-  std::string shown_target(NodeId folder, const std::string& target);
+  /// What a link in `directory` shows that holds `target`.
+  std::string shown_target(NodeId directory, const std::string& target);
   /// The length of what a link shows. `stored`: of its target.
   std::uint64_t shown_link_size(Node& node, std::uint64_t stored) EXCLUDES(names_);
-  /// The directory that a path leads to from `folder`, as far as the source goes; one name after the other.
-  codec::Result<HeldDirectory> walk(NodeId folder, std::string path);
+  /// The directory that a path leads to from `directory`, as far as the source goes; one name after the other.
+  codec::Result<HeldDirectory> walk(NodeId directory, std::string path);
   bool is_damaged_small(const FrameSnapshot& snapshot);
   codec::Result<void> read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   /// Whether the last change of its frame came through this mount.
@@ -323,21 +324,21 @@ class Filesystem {
   /// That with an extended attribute.
   codec::Result<SharedFile> file_with_attribute(Node& node, const std::string& name) EXCLUDES(names_);
 
-  /// EROFS on a read-only mount, EPERM where nothing can be changed; else the folder.
-  codec::Result<HeldDirectory> folder_to_change(NodeId parent);
+  /// EROFS on a read-only mount, EPERM where nothing can be changed; else the directory.
+  codec::Result<HeldDirectory> directory_to_change(NodeId parent);
   /// The same, for something new called `name`: EEXIST if the name is taken.
-  codec::Result<HeldDirectory> folder_for_new(NodeId parent, const std::string& name);
-  codec::Result<Entry> find_entry(NodeId parent, const HeldDirectory& folder, const std::string& name) const;
-  /// The mode of something new in the folder: the caller's umask counts where no default ACL does.
-  mode_t mode_for_new(const HeldDirectory& folder, mode_t mode, const Caller& caller);
-  codec::Result<void> remove_entry(NodeId parent, const std::string& name, bool folder) REQUIRES(changes_);
+  codec::Result<HeldDirectory> directory_for_new(NodeId parent, const std::string& name);
+  codec::Result<Entry> find_entry(NodeId parent, const HeldDirectory& directory, const std::string& name) const;
+  /// The mode of something new in the directory: the caller's umask counts where no default ACL does.
+  mode_t mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller);
+  codec::Result<void> remove_entry(NodeId parent, const std::string& name, bool is_directory) REQUIRES(changes_);
   codec::Result<void> rename_entry(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
                                    unsigned flags) REQUIRES(changes_);
-  codec::Result<void> remove_folder(const Entry& entry) REQUIRES(changes_);
+  codec::Result<void> remove_directory(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> remove_file(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> remove_sparse_frame(const Entry& entry) REQUIRES(changes_);
-  /// A folder of files under a name of our own.
-  void remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& folder);
+  /// A directory of files under a name of our own.
+  void remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& directory);
   codec::Result<void> remove_leftovers(const Entry& entry) REQUIRES(changes_);
   codec::Result<void> exchange(const Entry& one, const Entry& other) REQUIRES(changes_);
   codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
@@ -345,7 +346,7 @@ class Filesystem {
   void move_lock(const Entry& from, const Entry& to);
   /// `suffix`: that of the name which the file is to get, for the source may be a mount that goes by it.
   std::string temporary_name(std::string_view suffix = {});
-  codec::Result<struct stat> create_plain(const HeldDirectory& folder, const std::string& name, mode_t mode);
+  codec::Result<struct stat> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);
   using FindFile = std::function<codec::Result<SharedFile>()>;
   using ChangeFile = std::function<codec::Result<void>(int fd)>;
   /// Makes a change of the mount's own that leaves the content alone to the file that `find` opens. Commits of the node
@@ -357,7 +358,7 @@ class Filesystem {
   codec::Result<void> change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller);
   /// The index of a sparse frame and the directory that it lies in.
   struct SparseFiles {
-    int folder = -1;
+    int directory = -1;
     int index = -1;
   };
   /// stale: the index is not that of the user that the kernel was told of.
@@ -368,12 +369,12 @@ class Filesystem {
   struct SparseChange {
     ChangeFile index;
     ChangeFile chunk;
-    ChangeFile folder;
+    ChangeFile directory;
   };
   /// Leaves alone what is not the frame's own: nothing but the index in a directory of another user. `index`: its
   /// state.
   codec::Result<void> change_sparse(const SparseFiles& frame, const struct stat& index, const SparseChange& change);
-  codec::Result<void> change_chunk_files(int folder, const struct stat& index, const ChangeFile& change);
+  codec::Result<void> change_chunk_files(int directory, const struct stat& index, const ChangeFile& change);
   /// `fd`: of the file with the rights. `value`: null to remove the list.
   codec::Result<void> change_acl(Node& node, int fd, const std::string& name, const std::string* value,
                                  const Caller& caller);

@@ -26,7 +26,7 @@ constexpr int kWriterAttempts = 5;
 }  // namespace
 
 std::shared_ptr<Node> Filesystem::committing_at(const DirEntry& place) const {
-  for (const auto& node : nodes_.at_place(place.folder, place.name)) {
+  for (const auto& node : nodes_.at_place(place.directory, place.name)) {
     const auto writer = write_back_of(*node);
     if (writer && writer->is_committing()) return node;
   }
@@ -34,7 +34,7 @@ std::shared_ptr<Node> Filesystem::committing_at(const DirEntry& place) const {
 }
 
 std::shared_ptr<WriteBack> Filesystem::write_back_at(const DirEntry& place) const {
-  for (const auto& node : nodes_.at_place(place.folder, place.name)) {
+  for (const auto& node : nodes_.at_place(place.directory, place.name)) {
     if (auto writer = write_back_of(*node)) return writer;
   }
   return nullptr;
@@ -54,7 +54,7 @@ std::shared_ptr<WriteBack> Filesystem::committing_entry(NodeId parent, const std
 }
 
 FrameLocation Filesystem::frame_place(const HeldDirectory& directory, const DirEntry& place) const {
-  return {directory, place.name, path_in(place.folder, place.name)};
+  return {directory, place.name, path_in(place.directory, place.name)};
 }
 
 WriteBack::Choose Filesystem::chooser() const {
@@ -195,7 +195,7 @@ codec::Result<void> Filesystem::with_temporary_writer(Node& node, const Work& wo
 
 void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what) {
   const bool was_known = what.before != frame::FileVersion{};
-  // A sparse frame is known by its folder, and read through it, which stays when its index is replaced.
+  // A sparse frame is known by its directory, and read through it, which stays when its index is replaced.
   const bool known_by_file = node.kind != EntryKind::sparse_frame;
   if (was_known && known_by_file && what.before.inode != what.after.inode) nodes_.change_inode(node, what.after.inode);
   frame.committed(known_by_file ? what.file : frame.file(), what.snapshot);
@@ -219,10 +219,11 @@ codec::Result<FrameLocation> Filesystem::place_of_frame(const Node& node) {
   return frame_place(*directory, {place->parent, std::move(place->name)});
 }
 
-codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& folder, const std::string& name, mode_t mode) {
+codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& directory, const std::string& name,
+                                                    mode_t mode) {
   const std::string temporary = temporary_name(NameMapper::suffix_of(name));
   constexpr mode_t kRights = 0777;
-  auto fd = files_.create_at(folder->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
+  auto fd = files_.create_at(directory->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(files_, *fd);
   auto done = files_.pwrite(file.fd(), frame::empty_frame(placeholder_params(options_)), frame::FileOffset{0});
@@ -233,9 +234,9 @@ codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& folder,
                 : codec::Failure(made.error());
   }
   // Seen by no program before it is whole.
-  if (done) done = frame::give_free_name(files_, folder->fd(), temporary, name);
+  if (done) done = frame::give_free_name(files_, directory->fd(), temporary, name);
   if (done) return files_.status(file.fd());
-  static_cast<void>(files_.remove_at(folder->fd(), temporary, false));
+  static_cast<void>(files_.remove_at(directory->fd(), temporary, false));
   return codec::Failure(done.error());
 }
 
@@ -250,10 +251,10 @@ codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, cons
                                                              mode_t mode, const Caller& caller, ChangePermit& permit) {
   codec::MutexLock lock(changes_);
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
-  auto folder = folder_for_new(parent, name);
-  if (!folder) return not_created(folder.error(), flags);
+  auto directory = directory_for_new(parent, name);
+  if (!directory) return not_created(directory.error(), flags);
   NewEntry entry;
-  entry.directory = std::move(*folder);
+  entry.directory = std::move(*directory);
   entry.name = tree_.rules().new_name(name);
   entry.is_frame = tree_.rules().has_container_suffix(entry.name);
   // With names=keep: an array, or a container of another format.
@@ -373,7 +374,7 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
   // A program that removes all parts one by one has removed this one with those before.
   if (value == nullptr && !without) return {};
   if (value == nullptr && *without == 0) return writer.remove_vlmetalayer(part.layer);
-  if (*length > frame::kMostLayerParts * frame::kLayerPart) return codec::io_error(E2BIG, "setxattr");
+  if (*length > frame::kMaxLayerParts * frame::kLayerPart) return codec::io_error(E2BIG, "setxattr");
   auto content = has_layer ? container->vlmetalayer(part.layer) : std::vector<std::uint8_t>();
   if (!content) return codec::Failure(content.error());
   if (value == nullptr) {

@@ -1,9 +1,9 @@
-// What makes, renames and removes entries of folders.
+// What makes, renames and removes entries of directories.
 //
 // A name of the mount stands for a name on disk (fs/tree/name_mapping.h): what is made or renamed gets the name on disk
 // that shows as what was asked for. Lock side-cars of frames go along with them. All of it is serialised by changes_;
-// look-ups wait only while an entry leaves its name (names_), and see the folder before or after. Errors: io with the
-// system's errno, EXDEV where a rename would turn a plain file into a frame or back (programs then copy).
+// look-ups wait only while an entry leaves its name (names_), and see the directory before or after. Errors: io with
+// the system's errno, EXDEV where a rename would turn a plain file into a frame or back (programs then copy).
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -39,36 +39,36 @@ bool is_no_entry(const codec::Error& error) {
 
 }  // namespace
 
-codec::Result<HeldDirectory> Filesystem::folder_to_change(NodeId parent) {
+codec::Result<HeldDirectory> Filesystem::directory_to_change(NodeId parent) {
   if (read_only_) return refused(EROFS, "change");
-  const std::shared_ptr<Node> folder = nodes_.find(parent);
-  if (!folder) return codec::stale("the kernel asked for a folder that it had forgotten");
-  if (folder->role != NodeRole::stored || tree_.is_single_file()) return refused(EPERM, "change");
+  const std::shared_ptr<Node> directory = nodes_.find(parent);
+  if (!directory) return codec::stale("the kernel asked for a directory that it had forgotten");
+  if (directory->role != NodeRole::stored || tree_.is_single_file()) return refused(EPERM, "change");
   return directories_.open(parent);
 }
 
-codec::Result<HeldDirectory> Filesystem::folder_for_new(NodeId parent, const std::string& name) {
-  auto folder = folder_to_change(parent);
-  if (!folder) return folder;
+codec::Result<HeldDirectory> Filesystem::directory_for_new(NodeId parent, const std::string& name) {
+  auto directory = directory_to_change(parent);
+  if (!directory) return directory;
   // What would never be shown cannot be made.
   if (const std::string_view locked = NameMapper::locked_name(name); !locked.empty()) {
-    auto kind = tree_.kind_of((*folder)->fd(), NameMapper::on_disk(std::string(locked)));
+    auto kind = tree_.kind_of((*directory)->fd(), NameMapper::on_disk(std::string(locked)));
     if (kind && is_container(*kind)) return refused(EPERM, "create", name);
   }
-  auto taken = tree_.resolve((*folder)->fd(), name);
+  auto taken = tree_.resolve((*directory)->fd(), name);
   if (taken) return refused(EEXIST, "create", name);
   if (!is_no_entry(taken.error())) return codec::Failure(taken.error());
-  return folder;
+  return directory;
 }
 
-codec::Result<Filesystem::Entry> Filesystem::find_entry(NodeId parent, const HeldDirectory& folder,
+codec::Result<Filesystem::Entry> Filesystem::find_entry(NodeId parent, const HeldDirectory& directory,
                                                         const std::string& name) const {
-  auto stored = tree_.resolve(folder->fd(), name);
+  auto stored = tree_.resolve(directory->fd(), name);
   if (!stored) return codec::Failure(stored.error());
-  auto kind = tree_.kind_of(folder->fd(), *stored);
+  auto kind = tree_.kind_of(directory->fd(), *stored);
   if (!kind) return codec::Failure(kind.error());
   if (*kind == EntryKind::none) return refused(ENOENT, "lookup", *stored);
-  return Entry{{parent, std::move(*stored)}, folder, *kind};
+  return Entry{{parent, std::move(*stored)}, directory, *kind};
 }
 
 std::string Filesystem::temporary_name(std::string_view suffix) {
@@ -76,21 +76,21 @@ std::string Filesystem::temporary_name(std::string_view suffix) {
   return frame::kTemporaryPrefix + std::to_string(getpid()) + "." + std::to_string(number) + std::string(suffix);
 }
 
-mode_t Filesystem::mode_for_new(const HeldDirectory& folder, mode_t mode, const Caller& caller) {
+mode_t Filesystem::mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller) {
   if (caller.umask == 0) return mode;
-  const bool has_default = files_.get_attribute(folder->fd(), kDefaultAcl).has_value();
+  const bool has_default = files_.get_attribute(directory->fd(), kDefaultAcl).has_value();
   return has_default ? mode : mode & ~caller.umask;
 }
 
-codec::Result<Attributes> Filesystem::make_folder(NodeId parent, const std::string& name, mode_t mode,
-                                                  const Caller& caller, ChangePermit& permit) {
+codec::Result<Attributes> Filesystem::make_directory(NodeId parent, const std::string& name, mode_t mode,
+                                                     const Caller& caller, ChangePermit& permit) {
   codec::MutexLock lock(changes_);
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
-  auto folder = folder_for_new(parent, name);
-  if (!folder) return codec::Failure(folder.error());
-  mode = mode_for_new(*folder, mode & kPermissions, caller);
-  auto done =
-      as_caller(caller, mode, [&] { return files_.make_folder_at((*folder)->fd(), NameMapper::on_disk(name), mode); });
+  auto directory = directory_for_new(parent, name);
+  if (!directory) return codec::Failure(directory.error());
+  mode = mode_for_new(*directory, mode & kPermissions, caller);
+  auto done = as_caller(caller, mode,
+                        [&] { return files_.make_directory_at((*directory)->fd(), NameMapper::on_disk(name), mode); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
@@ -99,12 +99,12 @@ codec::Result<Attributes> Filesystem::make_symlink(NodeId parent, const std::str
                                                    const Caller& caller, ChangePermit& permit) {
   codec::MutexLock lock(changes_);
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
-  auto folder = folder_for_new(parent, name);
-  if (!folder) return codec::Failure(folder.error());
-  const bool inside = tree_.place_in_source((*folder)->fd(), target).has_value();
+  auto directory = directory_for_new(parent, name);
+  if (!directory) return codec::Failure(directory.error());
+  const bool inside = tree_.place_in_source((*directory)->fd(), target).has_value();
   const std::string stored = inside ? tree_.rules().stored_target(target) : target;
-  const std::string stored_name = NameMapper::on_disk(tree_.link_name((*folder)->fd(), name, stored));
-  auto done = as_caller(caller, 0, [&] { return files_.make_symlink_at(stored, (*folder)->fd(), stored_name); });
+  const std::string stored_name = NameMapper::on_disk(tree_.link_name((*directory)->fd(), name, stored));
+  auto done = as_caller(caller, 0, [&] { return files_.make_symlink_at(stored, (*directory)->fd(), stored_name); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
@@ -118,11 +118,11 @@ codec::Result<Attributes> Filesystem::make_node(NodeId parent, const std::string
   }
   codec::MutexLock lock(changes_);
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
-  auto folder = folder_for_new(parent, name);
-  if (!folder) return codec::Failure(folder.error());
-  mode = mode_for_new(*folder, mode, caller);
-  auto done = as_caller(caller, mode,
-                        [&] { return files_.make_node_at((*folder)->fd(), NameMapper::on_disk(name), mode, device); });
+  auto directory = directory_for_new(parent, name);
+  if (!directory) return codec::Failure(directory.error());
+  mode = mode_for_new(*directory, mode, caller);
+  auto done = as_caller(
+      caller, mode, [&] { return files_.make_node_at((*directory)->fd(), NameMapper::on_disk(name), mode, device); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
@@ -134,40 +134,40 @@ codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::
   if (!node) return codec::stale("the kernel asked for a file that it had forgotten");
   // Some commits of a frame rename a new file over it: its other names would go on leading to the old one.
   if (node->role != NodeRole::stored || is_container(node->kind)) return refused(EPERM, "link");
-  auto folder = folder_for_new(parent, name);
-  if (!folder) return codec::Failure(folder.error());
+  auto directory = directory_for_new(parent, name);
+  if (!directory) return codec::Failure(directory.error());
   if (!tree_.keeps_kind(node->kind, name)) return refused(EXDEV, "link", name);
   auto file = open_file(*node, O_PATH);
   if (!file) return codec::Failure(file.error());
   const int fd = (*file)->fd();
   auto done = with_self_change(
       *node, [&] { return files_.status(fd); },
-      [&] { return files_.link_at(fd, (*folder)->fd(), NameMapper::on_disk(name)); });
+      [&] { return files_.link_at(fd, (*directory)->fd(), NameMapper::on_disk(name)); });
   if (!done) return codec::Failure(done.error());
   return lookup(parent, name);
 }
 
-codec::Result<void> Filesystem::remove(NodeId parent, const std::string& name, bool folder, ChangePermit& permit) {
+codec::Result<void> Filesystem::remove(NodeId parent, const std::string& name, bool directory, ChangePermit& permit) {
   for (int attempt = 1;; ++attempt) {
     if (const auto writer = committing_entry(parent, name)) writer->wait_for_commit();
     codec::MutexLock lock(changes_);
     if (attempt < kCommitsWaitedFor && committing_entry(parent, name)) continue;
     if (auto begun = permit.begin(); !begun) return begun;
-    return remove_entry(parent, name, folder);
+    return remove_entry(parent, name, directory);
   }
 }
 
-codec::Result<void> Filesystem::remove_entry(NodeId parent, const std::string& name, bool folder) {
-  auto directory = folder_to_change(parent);
+codec::Result<void> Filesystem::remove_entry(NodeId parent, const std::string& name, bool is_directory) {
+  auto directory = directory_to_change(parent);
   if (!directory) return codec::Failure(directory.error());
   auto entry = find_entry(parent, *directory, name);
   if (!entry) return codec::Failure(entry.error());
-  if (folder) return remove_folder(*entry);
+  if (is_directory) return remove_directory(*entry);
   if (entry->kind == EntryKind::directory) return refused(EISDIR, "unlink", name);
   return remove_file(*entry);
 }
 
-codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
+codec::Result<void> Filesystem::remove_directory(const Entry& entry) {
   if (entry.kind != EntryKind::directory) return refused(ENOTDIR, "rmdir", entry.name());
   codec::ExclusiveLock names(names_);
   auto done = files_.remove_at(entry.fd(), entry.name(), true);
@@ -176,20 +176,20 @@ codec::Result<void> Filesystem::remove_folder(const Entry& entry) {
   return done;
 }
 
-/// Of a folder that is empty as far as programs can see, if a process that was killed has left nothing but temporary
+/// Of a directory that is empty as far as programs can see, if a process that was killed has left nothing but temporary
 /// files in it.
 codec::Result<void> Filesystem::remove_leftovers(const Entry& entry) {
-  auto folder = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  if (!folder) return codec::Failure(folder.error());
-  auto left = files_.list((*folder)->fd());
+  auto directory = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!directory) return codec::Failure(directory.error());
+  auto left = files_.list((*directory)->fd());
   if (!left) return codec::Failure(left.error());
   for (const frame::DirectoryEntry& file : *left) {
     if (!NameMapper::is_temporary(file.name)) return refused(ENOTEMPTY, "rmdir", entry.name());
   }
   for (const frame::DirectoryEntry& file : *left) {
-    if (files_.remove_at((*folder)->fd(), file.name, false)) continue;
-    auto frame = tree_.open_entry((*folder)->fd(), file.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-    if (frame) remove_hidden(*folder, file.name, **frame);  // of a sparse frame
+    if (files_.remove_at((*directory)->fd(), file.name, false)) continue;
+    auto frame = tree_.open_entry((*directory)->fd(), file.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (frame) remove_hidden(*directory, file.name, **frame);  // of a sparse frame
   }
   return files_.remove_at(entry.fd(), entry.name(), true);
 }
@@ -218,8 +218,8 @@ codec::Result<void> Filesystem::remove_file(const Entry& entry) {
 codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
-  auto folder = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  if (!folder) return codec::Failure(folder.error());
+  auto directory = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!directory) return codec::Failure(directory.error());
   std::shared_ptr<const void> guard;  // let go of without the lock
   codec::ExclusiveLock names(names_);
   // In the root of the source it is in no program's way, if it can be there.
@@ -231,7 +231,7 @@ codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
     if (!renamed) return renamed;
   }
   // Whatever has come into its place meanwhile is not to lose its files.
-  const auto ours = files_.status((*folder)->fd());
+  const auto ours = files_.status((*directory)->fd());
   const auto taken = files_.status_at(parent->fd(), hidden);
   if (!ours || !taken || ours->st_ino != taken->st_ino || ours->st_dev != taken->st_dev) {
     static_cast<void>(frame::rename_to_free_name(files_, parent->fd(), hidden, entry.fd(), entry.name()));
@@ -239,19 +239,20 @@ codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
   }
   if (pause) pause->moved({parent, hidden, hidden});
   guard = std::shared_ptr<const void>(
-      this, [this, parent, hidden, folder = *folder](const void*) { remove_hidden(parent, hidden, *folder); });
-  for (const auto& node : nodes_.at_place(entry.place.folder, entry.place.name)) {
+      this, [this, parent, hidden, directory = *directory](const void*) { remove_hidden(parent, hidden, *directory); });
+  for (const auto& node : nodes_.at_place(entry.place.directory, entry.place.name)) {
     if (const auto frame = open_frame_of(*node)) frame->hold_until_close(guard);
   }
   nodes_.remove(entry.place, false);
   return {};
 }
 
-void Filesystem::remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& folder) {
-  const auto files = files_.list(folder.fd());
+void Filesystem::remove_hidden(const HeldDirectory& parent, const std::string& name,
+                               const frame::Descriptor& directory) {
+  const auto files = files_.list(directory.fd());
   if (!files) return;
   for (const frame::DirectoryEntry& file : *files)
-    static_cast<void>(files_.remove_at(folder.fd(), file.name, false));
+    static_cast<void>(files_.remove_at(directory.fd(), file.name, false));
   static_cast<void>(files_.remove_at(parent->fd(), name, true));
 }
 
@@ -271,14 +272,14 @@ codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& fr
 
 codec::Result<void> Filesystem::rename_entry(NodeId from_parent, const std::string& from_name, NodeId to_parent,
                                              const std::string& to_name, unsigned flags) {
-  auto from_folder = folder_to_change(from_parent);
-  if (!from_folder) return codec::Failure(from_folder.error());
-  auto to_folder = folder_to_change(to_parent);
-  if (!to_folder) return codec::Failure(to_folder.error());
-  auto from = find_entry(from_parent, *from_folder, from_name);
+  auto from_directory = directory_to_change(from_parent);
+  if (!from_directory) return codec::Failure(from_directory.error());
+  auto to_directory = directory_to_change(to_parent);
+  if (!to_directory) return codec::Failure(to_directory.error());
+  auto from = find_entry(from_parent, *from_directory, from_name);
   if (!from) return codec::Failure(from.error());
   std::optional<Entry> replaced;
-  if (auto found = find_entry(to_parent, *to_folder, to_name)) {
+  if (auto found = find_entry(to_parent, *to_directory, to_name)) {
     replaced = std::move(*found);
   } else if (!is_no_entry(found.error())) {
     return codec::Failure(found.error());
@@ -288,17 +289,17 @@ codec::Result<void> Filesystem::rename_entry(NodeId from_parent, const std::stri
   }
   if (replaced && (flags & RENAME_NOREPLACE) != 0) return refused(EEXIST, "rename", to_name);
   if (!replaced) {
-    if (auto can = folder_for_new(to_parent, to_name); !can) return codec::Failure(can.error());
+    if (auto can = directory_for_new(to_parent, to_name); !can) return codec::Failure(can.error());
   }
   std::string stored = NameMapper::on_disk(to_name);
   if (is_shortened(from->kind)) {
     stored = tree_.rules().renamed_container({from->place.name, from->kind}, to_name);
   } else if (from->kind == EntryKind::symlink) {
     const auto target = tree_.target_of(from->fd(), from->name());
-    if (target) stored = NameMapper::on_disk(tree_.link_name((*to_folder)->fd(), to_name, *target));
+    if (target) stored = NameMapper::on_disk(tree_.link_name((*to_directory)->fd(), to_name, *target));
   }
   if (stored.empty()) return refused(EXDEV, "rename", to_name);
-  const Entry to{{to_parent, stored}, *to_folder, from->kind};
+  const Entry to{{to_parent, stored}, *to_directory, from->kind};
   if (replaced && replaced->place == from->place) return {};
   if (!tree_.keeps_kind(from->kind, stored)) return refused(EXDEV, "rename", stored);
   return move_entry(*from, replaced, to);
@@ -309,7 +310,7 @@ std::vector<Filesystem::VersionedNode> Filesystem::capture_versions(const std::v
   for (const Entry& entry : entries) {
     auto probe = tree_.probe_entry(entry.fd(), entry.name());
     if (!probe) continue;
-    for (const auto& node : nodes_.at_place(entry.place.folder, entry.place.name)) {
+    for (const auto& node : nodes_.at_place(entry.place.directory, entry.place.name)) {
       if (!write_back_of(*node)) found.push_back({node, probe->identity});
     }
   }
@@ -334,10 +335,10 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
     if (!new_status) return codec::Failure(new_status.error());
     // Two names of one file: rename(2) leaves both.
     if (old_status->st_ino == new_status->st_ino && old_status->st_dev == new_status->st_dev) return {};
-    const bool from_folder = from.kind == EntryKind::directory;
-    const bool to_folder = replaced->kind == EntryKind::directory;
-    if (to_folder && !from_folder) return refused(EISDIR, "rename", to.name());
-    if (!to_folder && from_folder) return refused(ENOTDIR, "rename", to.name());
+    const bool from_directory = from.kind == EntryKind::directory;
+    const bool to_directory = replaced->kind == EntryKind::directory;
+    if (to_directory && !from_directory) return refused(EISDIR, "rename", to.name());
+    if (!to_directory && from_directory) return refused(ENOTDIR, "rename", to.name());
     if (from.kind == EntryKind::sparse_frame || replaced->kind == EntryKind::sparse_frame) {
       if (replaced->place == to.place) {
         if (auto removed = remove_file(*replaced); !removed) return removed;

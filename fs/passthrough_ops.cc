@@ -227,8 +227,9 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
   return handle;
 }
 
-codec::Result<struct stat> Filesystem::create_plain(const HeldDirectory& folder, const std::string& name, mode_t mode) {
-  auto fd = files_.create_at(folder->fd(), name, O_WRONLY | O_EXCL, mode);
+codec::Result<struct stat> Filesystem::create_plain(const HeldDirectory& directory, const std::string& name,
+                                                    mode_t mode) {
+  auto fd = files_.create_at(directory->fd(), name, O_WRONLY | O_EXCL, mode);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(files_, *fd);
   return files_.status(file.fd());
@@ -258,12 +259,12 @@ codec::Result<void> Filesystem::allocate_plain(FileHandle& handle, int mode, std
       [&] { return files_.allocate(fd, mode, frame::FileOffset{at}, length); });
 }
 
-codec::Result<void> Filesystem::sync_folder(NodeId id) {
+codec::Result<void> Filesystem::sync_directory(NodeId id) {
   auto directory = directories_.open(id);
   if (!directory) return codec::Failure(directory.error());
-  auto folder = files_.reopen((*directory)->fd(), O_RDONLY | O_DIRECTORY);
-  if (!folder) return codec::Failure(folder.error());
-  const frame::Descriptor opened(files_, *folder);
+  auto readable = files_.reopen((*directory)->fd(), O_RDONLY | O_DIRECTORY);
+  if (!readable) return codec::Failure(readable.error());
+  const frame::Descriptor opened(files_, *readable);
   return files_.sync(opened.fd(), false);
 }
 

@@ -61,25 +61,25 @@ codec::Result<struct stat> Filesystem::check_index(Node& node, int index) {
 
 codec::Result<void> Filesystem::change_sparse(const SparseFiles& frame, const struct stat& index,
                                               const SparseChange& change) {
-  const auto folder = files_.status(frame.folder);
-  if (!folder) return codec::Failure(folder.error());
-  const bool is_owners = folder->st_uid == index.st_uid;
-  if (is_owners || folder->st_uid == 0) {
-    if (auto done = change_chunk_files(frame.folder, index, change.chunk); !done) return done;
+  const auto directory = files_.status(frame.directory);
+  if (!directory) return codec::Failure(directory.error());
+  const bool is_owners = directory->st_uid == index.st_uid;
+  if (is_owners || directory->st_uid == 0) {
+    if (auto done = change_chunk_files(frame.directory, index, change.chunk); !done) return done;
   }
   if (is_owners) {
-    if (auto done = change.folder(frame.folder); !done) return done;
+    if (auto done = change.directory(frame.directory); !done) return done;
   }
   return change.index(frame.index);
 }
 
 /// Other programs read these files. Not the frame's own: a file of another user, or one that has another name
 /// elsewhere.
-codec::Result<void> Filesystem::change_chunk_files(int folder, const struct stat& index, const ChangeFile& change) {
-  const auto entries = files_.list(folder);
+codec::Result<void> Filesystem::change_chunk_files(int directory, const struct stat& index, const ChangeFile& change) {
+  const auto entries = files_.list(directory);
   if (!entries) return codec::Failure(entries.error());
   for (const frame::DirectoryEntry& entry : *entries) {
-    const auto file = tree_.open_entry(folder, entry.name, O_PATH | O_NOFOLLOW);
+    const auto file = tree_.open_entry(directory, entry.name, O_PATH | O_NOFOLLOW);
     if (!file) continue;  // removed by a commit meanwhile
     const auto status = files_.status((*file)->fd());
     if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
@@ -99,16 +99,16 @@ codec::Result<void> Filesystem::change_sparse_rights(Node& node, const SparseFil
     return files_.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
   }
   AttributeChanges of_chunks = changes;
-  AttributeChanges of_folder = changes;
+  AttributeChanges of_directory = changes;
   if (changes.mode) {
     // Nothing executes chunks in the name of another.
     of_chunks.mode = *changes.mode & 0777U;
-    of_folder.mode = with_entering(*changes.mode & 0777U) | (*changes.mode & S_ISGID);
+    of_directory.mode = with_entering(*changes.mode & 0777U) | (*changes.mode & S_ISGID);
   }
   return change_sparse(frame, *index,
                        {[&](int fd) { return change_rights_of(fd, changes, caller); },
                         [&](int fd) { return change_rights_of(fd, of_chunks, {}); },
-                        [&](int fd) { return change_rights_of(fd, of_folder, caller); }});
+                        [&](int fd) { return change_rights_of(fd, of_directory, caller); }});
 }
 
 codec::Result<void> Filesystem::change_acl(Node& node, int fd, const std::string& name, const std::string* value,
@@ -122,17 +122,17 @@ codec::Result<void> Filesystem::change_acl(Node& node, int fd, const std::string
   const auto index = check_index(node, fd);
   if (!index) return codec::Failure(index.error());
   if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr");
-  const auto folder = attribute_file(node);
-  if (!folder) return codec::Failure(folder.error());
+  const auto directory = attribute_file(node);
+  if (!directory) return codec::Failure(directory.error());
   const auto change_or_none = [&](int file, const std::string& acl) {
     if (value) return set(file, acl);
     auto removed = files_.remove_attribute(file, name);
     return !removed && removed.error().sys == ENODATA ? codec::Result<void>() : removed;
   };
-  const std::string of_folder = value ? frame::with_permissions(*value, with_entering) : std::string();
-  return change_sparse({(*folder)->fd(), fd}, *index,
+  const std::string of_directory = value ? frame::with_permissions(*value, with_entering) : std::string();
+  return change_sparse({(*directory)->fd(), fd}, *index,
                        {change, [&](int file) { return change_or_none(file, value ? *value : std::string()); },
-                        [&](int file) { return change_or_none(file, of_folder); }});
+                        [&](int file) { return change_or_none(file, of_directory); }});
 }
 
 codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
@@ -140,9 +140,9 @@ codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges
   const auto change = [&](int fd) -> codec::Result<void> {
     codec::Result<void> done;
     if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
-      const auto folder = attribute_file(node);
-      if (!folder) return codec::Failure(folder.error());
-      done = change_sparse_rights(node, {(*folder)->fd(), fd}, changes, caller);
+      const auto directory = attribute_file(node);
+      if (!directory) return codec::Failure(directory.error());
+      done = change_sparse_rights(node, {(*directory)->fd(), fd}, changes, caller);
       if (done && changes.user) {
         // change_file() may make the change once more, on a file that belongs to this user by then.
         codec::MutexLock lock(node.mutex);
@@ -176,15 +176,15 @@ codec::Result<void> Filesystem::check_caller(NodeId id, const Caller& caller, in
   if (caller.user == 0) return {};
   const std::shared_ptr<Node> node = nodes_.find(id);
   if (!node || node->kind != EntryKind::sparse_frame || !ActingAs::is_possible()) return {};
-  const auto folder = attribute_file(*node);
-  if (!folder) return codec::Failure(folder.error());
+  const auto directory = attribute_file(*node);
+  if (!directory) return codec::Failure(directory.error());
   const auto index = file_with_rights(*node);
   if (!index) return codec::Failure(index.error());
   const std::string acl(frame::kAccessAcl);
-  if (!files_.get_attribute((*folder)->fd(), acl) && !files_.get_attribute((*index)->fd(), acl)) return {};
+  if (!files_.get_attribute((*directory)->fd(), acl) && !files_.get_attribute((*index)->fd(), acl)) return {};
   const ActingAs acting(caller, ActingAs::Groups::all, ActingAs::Rights::callers);
   // To write a sparse frame is to make files in its directory.
-  if (auto enters = files_.check_rights((*folder)->fd(), X_OK | (rights & W_OK)); !enters) return enters;
+  if (auto enters = files_.check_rights((*directory)->fd(), X_OK | (rights & W_OK)); !enters) return enters;
   return files_.check_rights((*index)->fd(), rights);
 }
 

@@ -14,7 +14,7 @@ namespace cframefs::fs {
 
 namespace {
 
-constexpr int kMostLinks = 40;  // on the way to one file, as the kernel has it
+constexpr int kMaxLinks = 40;  // on the way to one file, as the kernel has it
 
 }  // namespace
 
@@ -46,9 +46,9 @@ std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
   return shown_target(nodes_.parent_of(node.id), *target).size();
 }
 
-codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, std::string path) {
-  auto at = directories_.open(folder);
-  std::vector<HeldDirectory> below;  // on the way down from `folder`
+codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path) {
+  auto at = directories_.open(directory);
+  std::vector<HeldDirectory> below;  // on the way down from `directory`
   int links = 0;
   for (std::size_t begin = 0; at && begin < path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
@@ -58,7 +58,7 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, std::string path) {
     if (name != "..") {
       auto next = tree_.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
       const auto target = next ? codec::Result<std::string>() : tree_.target_of((*at)->fd(), name);
-      if (!next && target && ++links <= kMostLinks) {
+      if (!next && target && ++links <= kMaxLinks) {
         // An absolute one leads outside, or to where no caller of the mount is sent.
         if (target->starts_with('/')) return codec::io_error(EXDEV, "lookup");
         path = *target + "/" + path.substr(std::min(begin, path.size()));
@@ -71,29 +71,30 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId folder, std::string path) {
       *at = std::move(below.back());
       below.pop_back();
     } else {
-      folder = nodes_.parent_of(folder);
-      at = folder == 0 ? codec::Result<HeldDirectory>(codec::io_error(EXDEV, "lookup")) : directories_.open(folder);
+      directory = nodes_.parent_of(directory);
+      at = directory == 0 ? codec::Result<HeldDirectory>(codec::io_error(EXDEV, "lookup"))
+                          : directories_.open(directory);
     }
   }
   return at;
 }
 
-std::string Filesystem::shown_target(NodeId folder, const std::string& target) {
+std::string Filesystem::shown_target(NodeId directory, const std::string& target) {
   std::string relative = target;
   if (target.starts_with('/')) {
     // It names a file of the source: in the mount, the same file decoded.
     const auto place = tree_.place_in_source(tree_.root()->fd(), target);
     if (!place) return target;
     relative = *place;
-    for (NodeId at = folder; at != kRootNode && at != 0; at = nodes_.parent_of(at))
+    for (NodeId at = directory; at != kRootNode && at != 0; at = nodes_.parent_of(at))
       relative.insert(0, "../");
   }
   const std::size_t slash = relative.rfind('/');
-  codec::Result<HeldDirectory> directory;
+  codec::Result<HeldDirectory> walked;
   return tree_.shown_target(relative, [&](const std::string& name) -> codec::Result<EntryKind> {
-    if (directory && !*directory) directory = walk(folder, slash == std::string::npos ? "" : relative.substr(0, slash));
-    if (!directory) return codec::Failure(directory.error());
-    return tree_.kind_of((*directory)->fd(), name);
+    if (walked && !*walked) walked = walk(directory, slash == std::string::npos ? "" : relative.substr(0, slash));
+    if (!walked) return codec::Failure(walked.error());
+    return tree_.kind_of((*walked)->fd(), name);
   });
 }
 

@@ -9,7 +9,7 @@
 namespace cframefs::codec {
 namespace {
 
-constexpr std::size_t kLeastPlain = 16;
+constexpr std::size_t kMinPlain = 16;
 constexpr std::size_t kMaxLiterals = 32;
 constexpr std::ptrdiff_t kWide = kMaxLiterals;
 constexpr std::size_t kFarDistance = 8192;  // from here on a match takes two bytes more
@@ -133,7 +133,7 @@ class Writer {
   std::uint8_t* const end_;
 };
 
-// REQUIRES: plain.size() >= kLeastPlain.
+// REQUIRES: plain.size() >= kMinPlain.
 std::size_t encode(BlosclzTable& table, const Level& level, ByteView plain, ByteSpan out) {
   const std::uint32_t base = table.begin(plain.size());
   std::uint32_t* const slots = table.slots();
@@ -213,7 +213,7 @@ std::uint32_t BlosclzTable::begin(std::size_t length) {
 }
 
 std::size_t encode_blosclz(BlosclzTable& table, int clevel, ByteView plain, ByteSpan out) {
-  if (plain.size() < kLeastPlain) return 0;
+  if (plain.size() < kMinPlain) return 0;
   const Level& level = kLevels[static_cast<std::size_t>(clevel)];
   if (!promising(table, level, plain, out)) return 0;
   return encode(table, level, plain, out);

@@ -14,8 +14,8 @@ using codec::corrupt;
 using codec::Failure;
 
 // A header in front must still fit into a file's size.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-constexpr std::uint64_t kMostChunkBytes = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMaxChunkBytes = std::numeric_limits<std::int32_t>::max();
 
 /// none if the product is above `most`.
 std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b, std::uint64_t most) {
@@ -69,9 +69,9 @@ Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_
     }
     if (empty) continue;
     Dimension dimension;
-    const auto scaled = product(static_cast<std::uint64_t>(shape), unit, kMostBytes);
-    const auto chunk_scaled = product(static_cast<std::uint64_t>(chunk), unit, kMostChunkBytes);
-    const auto block_scaled = product(static_cast<std::uint64_t>(block), unit, kMostChunkBytes);
+    const auto scaled = product(static_cast<std::uint64_t>(shape), unit, kMaxBytes);
+    const auto chunk_scaled = product(static_cast<std::uint64_t>(chunk), unit, kMaxChunkBytes);
+    const auto block_scaled = product(static_cast<std::uint64_t>(block), unit, kMaxChunkBytes);
     if (!scaled || !chunk_scaled || !block_scaled) return corrupt(which + " is too large");
     dimension.shape = *scaled;
     dimension.chunk = *chunk_scaled;
@@ -83,9 +83,9 @@ Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_
       Dimension& inner = inner_first.back();
       if (is_unit) continue;
       if (inner.shape == inner.chunk && inner.chunk == inner.block) {
-        const auto wide = product(dimension.shape, inner.shape, kMostBytes);
-        const auto wide_chunk = product(dimension.chunk, inner.chunk, kMostChunkBytes);
-        const auto wide_block = product(dimension.block, inner.block, kMostChunkBytes);
+        const auto wide = product(dimension.shape, inner.shape, kMaxBytes);
+        const auto wide_chunk = product(dimension.chunk, inner.chunk, kMaxChunkBytes);
+        const auto wide_block = product(dimension.block, inner.block, kMaxChunkBytes);
         if (!wide || !wide_chunk || !wide_block) return corrupt("the array is too large");
         inner.shape = *wide;
         inner.chunk = *wide_chunk;
@@ -115,10 +115,10 @@ Result<void> ArrayGeometry::compute_sizes() {
     dimension.chunk_step = chunks;
     dimension.block_step = blocks;
     dimension.block_stride = block_bytes;
-    const auto all = product(bytes, dimension.shape, kMostBytes);
-    const auto all_chunks = product(chunks, dimension.chunks, kMostBytes);
-    const auto extended = product(dimension.blocks, dimension.block, kMostChunkBytes);
-    const auto all_chunk_bytes = extended ? product(chunk_bytes, *extended, kMostChunkBytes) : std::nullopt;
+    const auto all = product(bytes, dimension.shape, kMaxBytes);
+    const auto all_chunks = product(chunks, dimension.chunks, kMaxBytes);
+    const auto extended = product(dimension.blocks, dimension.block, kMaxChunkBytes);
+    const auto all_chunk_bytes = extended ? product(chunk_bytes, *extended, kMaxChunkBytes) : std::nullopt;
     if (!all || !all_chunks || !all_chunk_bytes) return corrupt("the array's shapes are too large");
     bytes = *all;
     chunks = *all_chunks;
@@ -331,8 +331,8 @@ std::uint64_t ArrayGeometry::slab_block_bytes() const {
   if (dimensions_.empty()) return 0;
   std::uint64_t bytes = block_bytes_;
   for (std::size_t d = slab_dimension() + 1; d < dimensions_.size(); ++d) {
-    const auto more = product(bytes, dimensions_[d].chunks * dimensions_[d].blocks, kMostBytes);
-    if (!more) return kMostBytes;
+    const auto more = product(bytes, dimensions_[d].chunks * dimensions_[d].blocks, kMaxBytes);
+    if (!more) return kMaxBytes;
     bytes = *more;
   }
   return bytes;

@@ -11,7 +11,7 @@ namespace cframefs::frame {
 
 /// `run` bytes, over and over: levels[0] is the outermost repetition, levels[depth - 1] the innermost.
 struct StridedBox {
-  static constexpr std::size_t kMostLevels = 16;
+  static constexpr std::size_t kMaxLevels = 16;
   struct Level {
     std::uint64_t count = 0;
     std::uint64_t from_stride = 0;
@@ -20,7 +20,7 @@ struct StridedBox {
 
   std::uint64_t run = 0;
   std::size_t depth = 0;
-  std::array<Level, kMostLevels> levels;
+  std::array<Level, kMaxLevels> levels;
 
   /// All bytes of the box.
   std::uint64_t volume() const;
@@ -41,7 +41,7 @@ void clear_box(const StridedBox& box, std::uint8_t* to);
 /// Stops, and returns false, when it returns false.
 template <class Visit>
 bool for_each_run(const StridedBox& box, Visit visit) {
-  std::array<std::uint64_t, StridedBox::kMostLevels> done{};
+  std::array<std::uint64_t, StridedBox::kMaxLevels> done{};
   std::uint64_t from = 0;
   std::uint64_t to = 0;
   for (;;) {

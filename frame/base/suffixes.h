@@ -1,4 +1,4 @@
-// The suffixes that say that a file, or the folder of a sparse frame, is a container. The only table of them.
+// The suffixes that say that a file, or the directory of a sparse frame, is a container. The only table of them.
 //
 // Thread safety: constants and functions only.
 #pragma once
@@ -18,7 +18,7 @@ inline constexpr std::array<std::string_view, 9> kContainerSuffixes = {
 /// Of the stores of python-blosc2, which are no containers but hold some.
 inline constexpr std::string_view kZipStoreSuffix = ".b2z";
 inline constexpr std::string_view kEmbedStoreSuffix = ".b2e";
-inline constexpr std::string_view kFolderStoreSuffix = ".b2d";
+inline constexpr std::string_view kDirectoryStoreSuffix = ".b2d";
 
 /// The suffix of a name that has more than a suffix; empty if it is none of these.
 constexpr std::string_view container_suffix(std::string_view name) {

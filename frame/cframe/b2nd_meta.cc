@@ -89,9 +89,9 @@ Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) 
   for (const char* name : {"b2nd", "caterva"}) {
     for (const MetalayerPlace& place : container.metalayer_places()) {
       if (place.name != name) continue;
-      if (place.length > kMostArrayLayer) {
+      if (place.length > kMaxArrayLayer) {
         return codec::unsupported("the array's metalayer has " + std::to_string(place.length) +
-                                  " bytes, where at most " + std::to_string(kMostArrayLayer) + " are read");
+                                  " bytes, where at most " + std::to_string(kMaxArrayLayer) + " are read");
       }
       auto content = container.metalayer(place);
       if (!content) return Failure(content.error());

@@ -26,7 +26,7 @@ struct B2ndMeta {
 };
 
 /// The longest metalayer of an array that is read: shapes, and a type of some 30,000 fields.
-inline constexpr std::uint64_t kMostArrayLayer = std::uint64_t{512} << 10;
+inline constexpr std::uint64_t kMaxArrayLayer = std::uint64_t{512} << 10;
 
 /// The content of the metalayer.
 Result<B2ndMeta> parse_array_layer(ByteView content);

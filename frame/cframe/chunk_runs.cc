@@ -81,7 +81,7 @@ Result<bool> IndexRuns::next_repeated(ChunkRun& run) {
 
 /// The entries from at_ on, as far as they are decoded together.
 Result<void> IndexRuns::load() {
-  if (index_.unit_end(at_) - index_.unit_begin(at_) <= OffsetIndex::kMostCached) {
+  if (index_.unit_end(at_) - index_.unit_begin(at_) <= OffsetIndex::kMaxCached) {
     auto piece = index_.piece(at_);
     if (!piece) return codec::Failure(piece.error());
     piece_ = std::move(*piece);

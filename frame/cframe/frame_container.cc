@@ -72,7 +72,7 @@ Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr
 /// Empty where the frame is no array.
 std::vector<std::int32_t> blockshape_of(const FrameParts& parts) {
   for (const MetalayerPlace& layer : parts.metalayers.layers) {
-    if ((layer.name != "b2nd" && layer.name != "caterva") || layer.length > kMostArrayLayer) continue;
+    if ((layer.name != "b2nd" && layer.name != "caterva") || layer.length > kMaxArrayLayer) continue;
     const auto content = read_metalayer(*parts.source, layer);
     if (!content) continue;
     if (auto array = parse_array_layer(*content)) return std::move(array->blockshape);
@@ -97,7 +97,7 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   auto header = parse_fixed_header(windows.peek(FileOffset{0}, layout::kFixedHeaderLength));
   if (!header) return at_place(*parts.source, {}, header.error());
   if (header->frame_type != frame_type) {
-    return corrupt(frame_type == layout::kContiguous ? "index file of a sparse frame, which is read as its folder"
+    return corrupt(frame_type == layout::kContiguous ? "index file of a sparse frame, which is read as its directory"
                                                      : "contiguous frame where a sparse one must be");
   }
   if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_place(*parts.source, {}, fits.error());

@@ -10,8 +10,8 @@ namespace {
 
 /// Entries of a block for which the memory is worth keeping. The reference library's indexes of a million chunks have
 /// blocks of 64 Ki entries.
-constexpr std::size_t kLeastSpare = std::size_t{16} << 10;
-constexpr std::size_t kMostSpare = std::size_t{128} << 10;
+constexpr std::size_t kMinSpare = std::size_t{16} << 10;
+constexpr std::size_t kMaxSpare = std::size_t{128} << 10;
 constexpr std::size_t kUsual = std::size_t{64} << 10;
 
 /// About what list node, map node and vector take besides the offsets.
@@ -27,7 +27,7 @@ IndexCache::IndexCache(std::size_t bound_bytes) : bound_(bound_bytes), spare_(st
 
 std::shared_ptr<std::vector<std::int64_t>> IndexCache::new_block(std::size_t entries) {
   std::vector<std::int64_t> memory;
-  if (entries >= kLeastSpare) {
+  if (entries >= kMinSpare) {
     const std::lock_guard lock(spare_->mutex);
     // Not one that is much too large: the bound counts what a block holds.
     const std::size_t capacity = spare_->memory.capacity();
@@ -38,8 +38,7 @@ std::shared_ptr<std::vector<std::int64_t>> IndexCache::new_block(std::size_t ent
     codec::fault_in(memory.data(), entries * sizeof(std::int64_t));
   }
   memory.assign(entries, 0);
-  if (entries < kLeastSpare || entries > kMostSpare)
-    return std::make_shared<std::vector<std::int64_t>>(std::move(memory));
+  if (entries < kMinSpare || entries > kMaxSpare) return std::make_shared<std::vector<std::int64_t>>(std::move(memory));
   const auto give_back = [spare = spare_](std::vector<std::int64_t>* block) {
     const std::unique_ptr<std::vector<std::int64_t>> dropped(block);
     const std::lock_guard lock(spare->mutex);

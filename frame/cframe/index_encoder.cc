@@ -17,7 +17,7 @@ using codec::store_le;
 constexpr std::size_t kEntry = sizeof(std::int64_t);
 constexpr std::size_t kBlockBytes = IndexEncoder::kBlockEntries * kEntry;
 /// Shorter chunks are stored as they are.
-constexpr std::size_t kLeastCompressed = 32;
+constexpr std::size_t kMinCompressed = 32;
 
 constexpr std::uint8_t kVersion = 5;
 constexpr std::uint8_t kExtended = 0x05;
@@ -156,7 +156,7 @@ void IndexEncoder::close_block() {
 
 std::vector<std::uint8_t> IndexEncoder::finish() {
   const std::size_t plain = static_cast<std::size_t>(count()) * kEntry;
-  if (plain < kLeastCompressed) return memcpyed();
+  if (plain < kMinCompressed) return memcpyed();
   if (uniform_) return repeated();
   auto chunk = compressed();
   // Only what is a single short block can be decoded from `open_` again, and only there it can grow.

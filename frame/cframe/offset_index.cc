@@ -119,11 +119,11 @@ Result<OffsetIndex::Piece> OffsetIndex::piece(std::int64_t from) const {
 Result<std::optional<std::int64_t>> OffsetIndex::unit_value(std::int64_t chunk) const {
   constexpr std::optional<std::int64_t> kNotKnown;
   // Eight streams of runs, and what may follow them.
-  constexpr std::size_t kMostStored = 128;
+  constexpr std::size_t kMaxStored = 128;
   if (!unit_is_block_) return kNotKnown;
   const auto block = static_cast<std::uint32_t>(chunk / unit_entries_);
   const codec::ByteRange range = decoder_.stored_range(block);
-  std::array<std::uint8_t, kMostStored> bytes{};
+  std::array<std::uint8_t, kMaxStored> bytes{};
   if (range.size() > bytes.size()) {
     const bool is_hole =
         decoder_.header().memcpyed && source_->zeros(FileOffset{at_.value + range.begin}) >= range.size();
@@ -154,7 +154,7 @@ Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
       continue;
     }
     Piece piece;
-    if (unit_entries_ > kMostCached) {
+    if (unit_entries_ > kMaxCached) {
       if (auto done = decode_unit(from, large); !done) return Failure(done.error());
       piece.entries = std::span<const std::int64_t>(large).subspan(static_cast<std::size_t>(from - unit_begin(from)));
     } else {

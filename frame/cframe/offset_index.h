@@ -54,7 +54,7 @@ class OffsetIndex {
 
   /// Units of more entries would push all others out of the cache: what looks through the index decodes them into
   /// memory of its own.
-  static constexpr std::int64_t kMostCached = 128 << 10;
+  static constexpr std::int64_t kMaxCached = 128 << 10;
 
   /// The entries that are decoded together with `chunk`: [unit_begin(), unit_end()).
   std::int64_t unit_begin(std::int64_t chunk) const { return chunk - chunk % unit_entries_; }

@@ -39,8 +39,8 @@ Result<OpenFile> open_regular(FileOps& files, int dir, const std::string& name) 
   return file;
 }
 
-/// The folder of a frame, and the index file that was the frame's when it was opened.
-struct Folder {
+/// The directory of a frame, and the index file that was the frame's when it was opened.
+struct Directory {
   FileOps& files;
   std::shared_ptr<const Descriptor> dir;
   dev_t index_device = 0;
@@ -68,8 +68,8 @@ struct Folder {
 /// A chunk file, opened for each read.
 class ChunkFile final : public ByteSource {
  public:
-  ChunkFile(std::shared_ptr<const Folder> folder, std::string name, const struct stat& status)
-      : folder_(std::move(folder)), name_(std::move(name)), identity_(FileVersion::of(status)) {}
+  ChunkFile(std::shared_ptr<const Directory> directory, std::string name, const struct stat& status)
+      : directory_(std::move(directory)), name_(std::move(name)), identity_(FileVersion::of(status)) {}
 
   std::uint64_t size() const override { return identity_.size; }
   std::string label() const override { return name_; }
@@ -79,43 +79,43 @@ class ChunkFile final : public ByteSource {
       return corrupt("the file ends at byte " + std::to_string(size()) + ", before " + std::to_string(into.size()) +
                      " bytes at " + std::to_string(at.value));
     }
-    const auto file = folder_->open_chunk(name_);
+    const auto file = directory_->open_chunk(name_);
     if (!file) return Failure(file.error());
     // Not the time of the last change of mode or links: the bytes are the same then.
     FileVersion now = FileVersion::of(file->status);
     now.ctime_ns = identity_.ctime_ns;
     if (now != identity_) return codec::stale("the file was changed while it was read");
-    const auto got = folder_->files.pread(file->descriptor.fd(), into, at);
+    const auto got = directory_->files.pread(file->descriptor.fd(), into, at);
     if (!got) return Failure(got.error());
     if (*got < into.size()) return codec::stale("the file was cut while it was read");
-    return folder_->check_guarded();
+    return directory_->check_guarded();
   }
 
  private:
-  const std::shared_ptr<const Folder> folder_;
+  const std::shared_ptr<const Directory> directory_;
   const std::string name_;
   const FileVersion identity_;
 };
 
 class SparseFrame final : public FrameContainer {
  public:
-  SparseFrame(FrameParts parts, std::shared_ptr<const Folder> folder)
-      : FrameContainer(std::move(parts)), folder_(std::move(folder)) {}
+  SparseFrame(FrameParts parts, std::shared_ptr<const Directory> directory)
+      : FrameContainer(std::move(parts)), directory_(std::move(directory)) {}
 
  private:
   Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const override {
     auto name = chunk_file_name(entry);
     if (!name) return Failure(name.error());
-    const auto file = folder_->open_chunk(*name);
+    const auto file = directory_->open_chunk(*name);
     if (!file) return Failure(file.error());
-    if (auto same = folder_->check_guarded(); !same) return same;
-    place.source = std::make_shared<const ChunkFile>(folder_, std::move(*name), file->status);
+    if (auto same = directory_->check_guarded(); !same) return same;
+    place.source = std::make_shared<const ChunkFile>(directory_, std::move(*name), file->status);
     place.offset = FileOffset{0};
     place.limit = place.source->size();
     return {};
   }
 
-  const std::shared_ptr<const Folder> folder_;
+  const std::shared_ptr<const Directory> directory_;
 };
 
 }  // namespace
@@ -143,13 +143,13 @@ Result<std::shared_ptr<const Container>> open_sparse_frame(FileOps& files, std::
                                                            std::shared_ptr<IndexCache> index_cache, SparseGuard guard) {
   const auto status = files.status(index_file->fd());
   if (!status) return Failure(status.error());
-  auto folder =
-      std::make_shared<const Folder>(Folder{files, std::move(dir), status->st_dev, status->st_ino, std::move(guard)});
+  auto directory = std::make_shared<const Directory>(
+      Directory{files, std::move(dir), status->st_dev, status->st_ino, std::move(guard)});
   std::shared_ptr<const ByteSource> source =
       file_source(files, std::move(index_file), FileOffset{0}, static_cast<std::uint64_t>(status->st_size));
   auto parts = read_frame_parts(std::move(source), layout::kSparse, std::move(index_cache));
   if (!parts) return Failure(parts.error());
-  return std::make_shared<const SparseFrame>(std::move(*parts), std::move(folder));
+  return std::make_shared<const SparseFrame>(std::move(*parts), std::move(directory));
 }
 
 }  // namespace cframefs::frame

@@ -1,7 +1,7 @@
-// Sparse frames: a folder with the index file chunks.b2frame and one file for each stored chunk.
+// Sparse frames: a directory with the index file chunks.b2frame and one file for each stored chunk.
 //
 // Entries of the index are numbers of chunk files, named by eight upper-case hexadecimal digits. A chunk file is opened
-// for each access, beneath the folder and without following links: frames of a million chunks would not leave a
+// for each access, beneath the directory and without following links: frames of a million chunks would not leave a
 // descriptor to anybody else. One that was replaced since its chunk was looked at, or is missing because the index is
 // another one by now, is an error of kind stale.
 //
@@ -18,7 +18,7 @@ namespace cframefs::frame {
 
 inline constexpr char kSparseIndexName[] = "chunks.b2frame";
 
-/// The index file of the folder `dir`, opened for reading; whatever else bears its name is not opened.
+/// The index file of the directory `dir`, opened for reading; whatever else bears its name is not opened.
 Result<Descriptor> open_sparse_index(FileOps& files, int dir);
 
 /// The name of a chunk file; corruption if there can be none of that number.
@@ -30,7 +30,7 @@ struct SparseGuard {
   bool looks_again = false;          // no lock is held: each read ends by comparing the index with the frame's
 };
 
-/// `dir`: the folder. `index_file`: as from open_sparse_index().
+/// `dir`: the directory. `index_file`: as from open_sparse_index().
 Result<std::shared_ptr<const Container>> open_sparse_frame(FileOps& files, std::shared_ptr<const Descriptor> dir,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,

@@ -93,10 +93,10 @@ void SparseStates::remove_with_lock() {
   }
   // One thread at a time: another one's lock would be refused, and what its state was the last to name would stay.
   codec::MutexLock one(leaving_);
-  const auto index = files_.open_at(folder_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  const auto index = files_.open_at(directory_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (!index) return;
   const Descriptor file(files_, *index);
-  const AdvisoryLock::Target target{folder_->fd(), kSparseSideCar, {}, file.fd()};
+  const AdvisoryLock::Target target{directory_->fd(), kSparseSideCar, {}, file.fd()};
   const auto held = AdvisoryLock::acquire(files_, target, {std::chrono::milliseconds(0)});
   if (held) delete_obsolete();
 }
@@ -127,33 +127,33 @@ void SparseStates::delete_obsolete() {
 }
 
 void SparseStates::unless_read(const std::function<void()>& remove) {
-  const auto held = files_.try_lock(folder_->fd(), LOCK_EX);
+  const auto held = files_.try_lock(directory_->fd(), LOCK_EX);
   if (held && !*held) return;
   // Where there are no locks, a program finds out when it reads that the state is another one.
   remove();
-  if (held) static_cast<void>(files_.try_lock(folder_->fd(), LOCK_UN));
+  if (held) static_cast<void>(files_.try_lock(directory_->fd(), LOCK_UN));
 }
 
 void SparseStates::remove(const DeadFile& dead) const {
   const auto name = chunk_file_name(dead.number);
   if (!name) return;
-  const auto status = files_.status_at(folder_->fd(), *name);
+  const auto status = files_.status_at(directory_->fd(), *name);
   if (!status) return;
   // Not the time of the last change of mode or links.
   FileVersion now = FileVersion::of(*status);
   now.ctime_ns = dead.identity.ctime_ns;
-  if (now == dead.identity) static_cast<void>(files_.remove_at(folder_->fd(), *name, false));
+  if (now == dead.identity) static_cast<void>(files_.remove_at(directory_->fd(), *name, false));
 }
 
 std::shared_ptr<SparseStates> SparseRegistry::states_of(FileOps& files,
-                                                        const std::shared_ptr<const Descriptor>& folder) {
-  const auto status = files.status(folder->fd());
-  if (!status) return std::make_shared<SparseStates>(files, folder);
+                                                        const std::shared_ptr<const Descriptor>& directory) {
+  const auto status = files.status(directory->fd());
+  if (!status) return std::make_shared<SparseStates>(files, directory);
   codec::MutexLock lock(mutex_);
   std::erase_if(states_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<SparseStates>& known = states_[{status->st_dev, status->st_ino}];
   std::shared_ptr<SparseStates> states = known.lock();
-  if (!states) known = states = std::make_shared<SparseStates>(files, folder);
+  if (!states) known = states = std::make_shared<SparseStates>(files, directory);
   return states;
 }
 

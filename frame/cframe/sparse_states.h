@@ -2,7 +2,7 @@
 //
 // A chunk file belongs to the states from the one that it was written for to the last one before the switch that left
 // it out. The containers of a state hold it; while one does, the state's files stay. Programs that read without a
-// writer (open_path()) hold a shared lock on the folder instead, and while one does, all files stay.
+// writer (open_path()) hold a shared lock on the directory instead, and while one does, all files stay.
 //
 // Files are removed by the commits of a writer, and when the last writer goes; what is held then goes with the last
 // container that holds it. What cannot be removed even then, because another program reads or writes the frame, stays
@@ -47,7 +47,8 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
     FileVersion identity;
   };
 
-  SparseStates(FileOps& files, std::shared_ptr<const Descriptor> folder) : files_(files), folder_(std::move(folder)) {}
+  SparseStates(FileOps& files, std::shared_ptr<const Descriptor> directory)
+      : files_(files), directory_(std::move(directory)) {}
 
   /// One writer more, which has to leave().
   void join();
@@ -79,7 +80,7 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
   void remove(const DeadFile& dead) const;
 
   FileOps& files_;
-  const std::shared_ptr<const Descriptor> folder_;
+  const std::shared_ptr<const Descriptor> directory_;
 
   codec::Mutex leaving_;   // held while files are removed that no writer waits for
   codec::Mutex removing_;  // held while files are removed
@@ -96,7 +97,7 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
 class SparseRegistry {
  public:
   /// REQUIRES: the same file operations in all calls.
-  std::shared_ptr<SparseStates> states_of(FileOps& files, const std::shared_ptr<const Descriptor>& folder);
+  std::shared_ptr<SparseStates> states_of(FileOps& files, const std::shared_ptr<const Descriptor>& directory);
 
  private:
   codec::Mutex mutex_;

@@ -84,9 +84,9 @@ Result<VlmetaChunk> look_at_vlmetalayer(const ByteSource& source, const std::str
     return trouble(name, "holds a chunk of " + std::to_string(header->cbytes) + " bytes in a content of " +
                              std::to_string(stored));
   }
-  if (chunk.nbytes() > kMostVlmetalayer) {
+  if (chunk.nbytes() > kMaxVlmetalayer) {
     return codec::unsupported("variable-length metalayer '" + name + "' of " + std::to_string(chunk.nbytes()) +
-                              " bytes, where at most " + std::to_string(kMostVlmetalayer) + " are read");
+                              " bytes, where at most " + std::to_string(kMaxVlmetalayer) + " are read");
   }
   if (stored > 2 * chunk.nbytes() + kFreeOverhead) {
     return trouble(name,

@@ -39,7 +39,7 @@ struct VlmetaChunk {
 };
 
 /// The longest plain content. Valid ones can be of any ratio, so that only a size tells what is too much.
-inline constexpr std::uint64_t kMostVlmetalayer = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t kMaxVlmetalayer = std::uint64_t{256} << 20;
 
 /// Looks at the header of the chunk that lies in the `stored` bytes from `offset`.
 Result<VlmetaChunk> look_at_vlmetalayer(const ByteSource& source, const std::string& name, FileOffset offset,

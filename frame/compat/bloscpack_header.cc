@@ -34,7 +34,7 @@ constexpr std::size_t kVersion1Length = 16;
 constexpr std::size_t kVersion1CountAt = 8;
 constexpr std::uint8_t kOffsetsOption = 0x01;
 constexpr std::uint8_t kMetadataOption = 0x02;  // from version 3 on
-constexpr std::int32_t kMaxBytes = 2147483631;
+constexpr std::int32_t kMaxBloscpackChunk = 2147483631;
 
 // Head of the metadata.
 constexpr std::size_t kMetaHead = 32;
@@ -48,11 +48,11 @@ constexpr std::size_t kMetaStoredSizeAt = 20;  // u32
 constexpr std::uint8_t kMetaZlib = 1;          // 0: none
 
 /// What a byte of a zlib stream can stand for at most.
-constexpr std::uint64_t kMostInflation = 1032;
+constexpr std::uint64_t kMaxInflation = 1032;
 /// What deflation may add.
 constexpr std::uint64_t kFreeMetadata = std::uint64_t{64} << 10;
 /// A description of data; what claims to be longer is none.
-constexpr std::uint64_t kMostMetadata = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxMetadata = std::uint64_t{16} << 20;
 
 std::string number(std::int64_t value) {
   return std::to_string(value);
@@ -69,7 +69,7 @@ Result<BloscpackHeader> parse_version1(ByteView bytes) {
 
 Result<void> check_sizes(const BloscpackHeader& header) {
   for (const std::int32_t size : {header.chunksize, header.last}) {
-    if (size < -1 || size > kMaxBytes) return corrupt("chunks of " + number(size) + " bytes");
+    if (size < -1 || size > kMaxBloscpackChunk) return corrupt("chunks of " + number(size) + " bytes");
   }
   // Version 2 spread what was left over to the last chunk.
   if (header.version >= 3 && header.chunksize >= 0 && header.last > header.chunksize) {
@@ -170,7 +170,7 @@ Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint
   if (!std::equal(kJson.begin(), kJson.end(), head.begin())) cannot("metadata that are not JSON");
   if (head[kMetaOptionsAt] != 0) cannot("unknown options of the metadata");
   if (head[kMetaCodecAt] > kMetaZlib) cannot("codec " + number(head[kMetaCodecAt]) + " of the metadata");
-  if (std::max(metadata.stored_size, metadata.plain_size) > kMostMetadata) cannot("metadata of more than 16 MiB");
+  if (std::max(metadata.stored_size, metadata.plain_size) > kMaxMetadata) cannot("metadata of more than 16 MiB");
   if (metadata.stored_size > 2 * metadata.plain_size + kFreeMetadata) cannot("metadata that deflation made longer");
   metadata.deflated = head[kMetaCodecAt] == kMetaZlib;
   return metadata;
@@ -192,7 +192,7 @@ Result<std::vector<std::uint8_t>> read_metadata(const ByteSource& source, const 
     if (metadata.plain_size != metadata.stored_size) return corrupt("metadata of contradicting sizes");
     return stored;
   }
-  if (metadata.plain_size > kMostInflation * metadata.stored_size) return corrupt("metadata of an impossible size");
+  if (metadata.plain_size > kMaxInflation * metadata.stored_size) return corrupt("metadata of an impossible size");
   std::vector<std::uint8_t> plain(static_cast<std::size_t>(metadata.plain_size));
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);

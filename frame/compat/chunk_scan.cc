@@ -17,7 +17,7 @@ using codec::Failure;
 /// Headers of chunks that lie close together are read together.
 constexpr std::uint64_t kHeaderWindow = 4096;
 /// What is remembered of each chunk takes memory; nobody has as many chunks in one file.
-constexpr std::size_t kMostChunks = std::size_t{1} << 24;
+constexpr std::size_t kMaxChunks = std::size_t{1} << 24;
 // How many offsets are read at once.
 constexpr std::size_t kOffsetsAtOnce = 8192;
 
@@ -57,8 +57,8 @@ Result<ChunkOffsets> walk_chunks(const ByteSource& source, std::uint64_t begin, 
   };
   const auto wanted = static_cast<std::uint64_t>(count);  // of -1 the largest there is
   while (chunks.begins.size() < wanted && !(count < 0 && chunks.end == source.size())) {
-    if (chunks.begins.size() == kMostChunks) {
-      stop(codec::unsupported("more than " + std::to_string(kMostChunks) + " chunks").value());
+    if (chunks.begins.size() == kMaxChunks) {
+      stop(codec::unsupported("more than " + std::to_string(kMaxChunks) + " chunks").value());
       break;
     }
     const auto bytes = window.get(chunks.end);
@@ -84,7 +84,7 @@ Result<ChunkOffsets> walk_chunks(const ByteSource& source, std::uint64_t begin, 
 
 Result<std::optional<ChunkOffsets>> read_offsets(const ByteSource& source, std::uint64_t at, std::int64_t count,
                                                  std::uint64_t begin, std::uint64_t gap) {
-  if (static_cast<std::uint64_t>(count) > kMostChunks) return std::optional<ChunkOffsets>();
+  if (static_cast<std::uint64_t>(count) > kMaxChunks) return std::optional<ChunkOffsets>();
   ChunkOffsets chunks;
   chunks.end = source.size();
   std::uint64_t least = begin;

@@ -13,7 +13,7 @@ using codec::ChunkHeader;
 using codec::Failure;
 
 /// Starts are read in pieces of this size, then of twice what is there.
-constexpr std::size_t kLeastPiece = std::size_t{64} << 10;
+constexpr std::size_t kMinPiece = std::size_t{64} << 10;
 /// Lengths of blocks that lie close together are read together.
 constexpr std::size_t kLengthsRead = 4096;
 
@@ -35,7 +35,7 @@ Result<std::vector<std::uint8_t>> read_tables(const ByteSource& source, FileOffs
     checked += whole;
     if (tables.size() == size) return tables;
     const std::size_t had = tables.size();
-    tables.resize(std::min(size, had + std::max(kLeastPiece, had)));
+    tables.resize(std::min(size, had + std::max(kMinPiece, had)));
     if (auto done = source.read(FileOffset{at.value + had}, ByteSpan(tables).subspan(had)); !done) {
       return Failure(done.error());
     }

@@ -2,9 +2,9 @@
 //
 // Two locks are taken. One is the reference library's: flock(2) on the side-car FILE.b2lock, whose counter at byte 8 is
 // raised as soon as the lock is held, so that its readers look again. It is honoured where the side-car exists or the
-// environment asks for locking (BLOSC_LOCKING, as in the reference library); else none is made, for most folders hold
-// frames that no program locks. The other is a flock(2) on the frame itself, which keeps our own programs apart where
-// there is no side-car. Where the filesystem knows no locks there is none.
+// environment asks for locking (BLOSC_LOCKING, as in the reference library); else none is made, for most directories
+// hold frames that no program locks. The other is a flock(2) on the frame itself, which keeps our own programs apart
+// where there is no side-car. Where the filesystem knows no locks there is none.
 //
 // Any program that can read the frame can hold a flock(2) on it, and a mount holds a shared one for as long as it has
 // the frame open for writing. So shared locks of others do not keep a commit from going on. Writers that meet one take
@@ -24,7 +24,7 @@
 
 namespace cframefs::frame {
 
-/// The side-car of a contiguous frame, beside it; that of a sparse one lies in the frame's folder.
+/// The side-car of a contiguous frame, beside it; that of a sparse one lies in the frame's directory.
 std::string side_car_path(const std::string& path);
 inline constexpr const char* kSparseSideCar = ".b2lock";
 /// Where the guard of a frame is, while there is one.

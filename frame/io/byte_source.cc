@@ -32,9 +32,9 @@ bool has_settled(const struct timespec& changed) {
 }
 
 /// Reads of this size and more ask first whether they are of a hole.
-constexpr std::size_t kLeastAsked = std::size_t{32} << 10;
+constexpr std::size_t kMinAsked = std::size_t{32} << 10;
 /// A file may store so many bytes less than it is long, and have no holes that are worth a question.
-constexpr std::uint64_t kMostSlack = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxSlack = std::uint64_t{1} << 20;
 
 codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
   return codec::corrupt("the file ends at byte " + std::to_string(end) + ", before " + std::to_string(size) +
@@ -71,7 +71,7 @@ class FileSource final : public ByteSource {
   }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return ends_before(at, into.size(), size_);
-    if (into.size() >= kLeastAsked && zeros(at) >= into.size()) {
+    if (into.size() >= kMinAsked && zeros(at) >= into.size()) {
       std::fill(into.begin(), into.end(), std::uint8_t{0});
       return {};
     }
@@ -90,7 +90,7 @@ class FileSource final : public ByteSource {
     Holes holes = holes_.load(std::memory_order_relaxed);
     if (holes == Holes::not_known) {
       const auto status = files_.status(file_->fd());
-      const bool is_sparse = status && stored_bytes(*status) + kMostSlack < static_cast<std::uint64_t>(status->st_size);
+      const bool is_sparse = status && stored_bytes(*status) + kMaxSlack < static_cast<std::uint64_t>(status->st_size);
       holes = is_sparse ? Holes::some : Holes::none;
       holes_.store(holes, std::memory_order_relaxed);
     }

@@ -32,7 +32,7 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-/// A path without a folder in it names an entry of the folder itself: nothing has to be resolved beneath.
+/// A path without a directory in it names an entry of the directory itself: nothing has to be resolved beneath.
 bool is_plain_name(const std::string& path) {
   return !path.empty() && path != ".." && path.find('/') == std::string::npos;
 }
@@ -152,9 +152,9 @@ class SystemFiles final : public FileOps {
   }
 
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override {
-    // A descriptor of its own: reading a folder moves the position that all users of a descriptor share.
+    // A descriptor of its own: reading a directory moves the position that all users of a descriptor share.
     const int fd = uninterrupted([&] { return ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (fd < 0) return io_error(errno, "open of a folder");
+    if (fd < 0) return io_error(errno, "open of a directory");
     Descriptor own(*this, fd);
     const std::unique_ptr<DIR, DirCloser> dir(::fdopendir(fd));
     if (!dir) return io_error(errno, "fdopendir");
@@ -231,9 +231,9 @@ class SystemFiles final : public FileOps {
   Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
     // A file without a name is asked for by O_TMPFILE alone.
     const int create = (flags & O_TMPFILE) == O_TMPFILE ? 0 : O_CREAT;
-    return with_parent<int>(dir, path, "create", [&](int folder, const char* name) -> Result<int> {
+    return with_parent<int>(dir, path, "create", [&](int directory, const char* name) -> Result<int> {
       const int fd =
-          uninterrupted([&] { return ::openat(folder, name, flags | create | O_NOFOLLOW | O_CLOEXEC, mode); });
+          uninterrupted([&] { return ::openat(directory, name, flags | create | O_NOFOLLOW | O_CLOEXEC, mode); });
       if (fd < 0) return io_error(errno, "create");
       return fd;
     });
@@ -302,20 +302,20 @@ class SystemFiles final : public FileOps {
 
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                          unsigned flags) override {
-    return with_parent<void>(from_dir, from, "rename", [&](int from_folder, const char* from_name) {
-      return with_parent<void>(to_dir, to, "rename", [&](int to_folder, const char* to_name) {
-        return answer("rename", ::renameat2(from_folder, from_name, to_folder, to_name, flags));
+    return with_parent<void>(from_dir, from, "rename", [&](int from_directory, const char* from_name) {
+      return with_parent<void>(to_dir, to, "rename", [&](int to_directory, const char* to_name) {
+        return answer("rename", ::renameat2(from_directory, from_name, to_directory, to_name, flags));
       });
     });
   }
 
-  Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+  Result<void> remove_at(int dir, const std::string& path, bool directory) override {
     return with_parent<void>(dir, path, "unlink", [&](int parent, const char* name) {
-      return answer(folder ? "rmdir" : "unlink", ::unlinkat(parent, name, folder ? AT_REMOVEDIR : 0));
+      return answer(directory ? "rmdir" : "unlink", ::unlinkat(parent, name, directory ? AT_REMOVEDIR : 0));
     });
   }
 
-  Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
+  Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override {
     return with_parent<void>(dir, path, "mkdir", [&](int parent, const char* name) {
       return answer("mkdir", ::mkdirat(parent, name, mode));
     });
@@ -328,9 +328,9 @@ class SystemFiles final : public FileOps {
   }
 
   Result<void> link_at(int fd, int to_dir, const std::string& to) override {
-    return with_parent<void>(to_dir, to, "link", [&](int folder, const char* name) {
+    return with_parent<void>(to_dir, to, "link", [&](int directory, const char* name) {
       // With AT_EMPTY_PATH alone it would take a capability.
-      return answer("link", ::linkat(AT_FDCWD, link_of(fd).c_str(), folder, name, AT_SYMLINK_FOLLOW));
+      return answer("link", ::linkat(AT_FDCWD, link_of(fd).c_str(), directory, name, AT_SYMLINK_FOLLOW));
     });
   }
 
@@ -376,7 +376,8 @@ class SystemFiles final : public FileOps {
     return {};
   }
 
-  /// Calls `call(folder, name)` with the folder that holds the entry, opened beneath `dir`, and the entry's name there.
+  /// Calls `call(directory, name)` with the directory that holds the entry, opened beneath `dir`, and the entry's name
+  /// there.
   template <class T, class Call>
   Result<T> with_parent(int dir, const std::string& path, const char* doing, Call call) {
     if (has_nul(path)) return io_error(EINVAL, doing);
@@ -384,9 +385,9 @@ class SystemFiles final : public FileOps {
     const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
     if (name == "..") return io_error(EXDEV, doing);
     if (slash == std::string::npos) return call(dir, name.c_str());
-    auto folder = open_at(dir, path.substr(0, slash), O_PATH | O_DIRECTORY);
-    if (!folder) return codec::Failure(folder.error());
-    const Descriptor parent(*this, *folder);
+    auto directory = open_at(dir, path.substr(0, slash), O_PATH | O_DIRECTORY);
+    if (!directory) return codec::Failure(directory.error());
+    const Descriptor parent(*this, *directory);
     return call(parent.fd(), name.c_str());
   }
 
@@ -403,11 +404,11 @@ class SystemFiles final : public FileOps {
     return -1;
   }
 
-  /// The same without openat2: one folder at a time, never through a link, never upwards.
+  /// The same without openat2: one directory at a time, never through a link, never upwards.
   Result<int> open_by_component(int dir, const std::string& path, int flags) {
     if (path.empty()) return io_error(ENOENT, "open");
     if (path.front() == '/') return io_error(EXDEV, "open");
-    Descriptor folder;
+    Descriptor directory;
     int at = dir;
     std::size_t begin = 0;
     while (true) {
@@ -420,7 +421,7 @@ class SystemFiles final : public FileOps {
       const int fd = uninterrupted([&] { return ::openat(at, name.c_str(), step | O_NOFOLLOW | O_CLOEXEC); });
       if (fd < 0) return io_error(errno, "open");
       if (last) return fd;
-      folder = Descriptor(*this, fd);
+      directory = Descriptor(*this, fd);
       at = fd;
       begin = slash + 1;
     }

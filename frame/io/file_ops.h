@@ -1,6 +1,6 @@
 // Every effect on files goes through this interface; tests replace it to fail, tear or stop it at any step.
 //
-// The calls are those of POSIX with `*at` resolution, so that nothing outside the folder that `dir` refers to is
+// The calls are those of POSIX with `*at` resolution, so that nothing outside the directory that `dir` refers to is
 // reached: paths are opened beneath `dir` and symbolic links in them are not followed. Attributes are those of an open
 // descriptor, which may be one of O_PATH. Retrying on EINTR and continuing short transfers is done here, once.
 //
@@ -90,7 +90,7 @@ class FileOps {
   virtual Result<void> truncate(int fd, std::uint64_t size) = 0;
   /// fallocate(2).
   virtual Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) = 0;
-  /// fsync(2), or fdatasync(2) with `data_only`; of a folder: the names in it.
+  /// fsync(2), or fdatasync(2) with `data_only`; of a directory: the names in it.
   virtual Result<void> sync(int fd, bool data_only) = 0;
   /// What close(2) would say of what was written through `fd`, which stays open: some filesystems tell of a full disk,
   /// or of an error, only then.
@@ -100,9 +100,9 @@ class FileOps {
   /// renameat2(2). `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
   virtual Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                  unsigned flags) = 0;
-  /// unlink(2), or rmdir(2) with `folder`.
-  virtual Result<void> remove_at(int dir, const std::string& path, bool folder) = 0;
-  virtual Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) = 0;
+  /// unlink(2), or rmdir(2) with `directory`.
+  virtual Result<void> remove_at(int dir, const std::string& path, bool directory) = 0;
+  virtual Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) = 0;
   /// mknod(2): pipes, sockets, devices.
   virtual Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) = 0;
   /// One more name of the file that `fd` is open on.

@@ -8,7 +8,7 @@
 namespace cframefs::frame {
 namespace {
 
-constexpr std::size_t kMostPieces = 64;
+constexpr std::size_t kMaxPieces = 64;
 constexpr std::size_t kStep = std::size_t{1} << 20;
 
 }  // namespace
@@ -65,7 +65,7 @@ void ReadRecord::end(FileOffset at, std::optional<ByteView> bytes) {
     return bytes && piece.at.value == at.value && piece.length == bytes->size();
   });
   if (known != pieces_.end() && known->sums == sums) return;
-  if (bytes && known == pieces_.end() && pieces_.size() < kMostPieces) {
+  if (bytes && known == pieces_.end() && pieces_.size() < kMaxPieces) {
     pieces_.push_back({at, bytes->size(), sums});
     return;
   }

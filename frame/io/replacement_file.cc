@@ -163,12 +163,12 @@ Result<void> sync_directory(FileOps& files, int fd) {
   return synced || synced.error().sys == EINVAL ? Result<void>() : synced;
 }
 
-Result<void> sync_folder_of(FileOps& files, int dir, const std::string& path) {
+Result<void> sync_directory_of(FileOps& files, int dir, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const auto fd = files.open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
   if (!fd) return Failure(fd.error());
-  const Descriptor folder(files, *fd);
-  return sync_directory(files, folder.fd());
+  const Descriptor directory(files, *fd);
+  return sync_directory(files, directory.fd());
 }
 
 }  // namespace cframefs::frame

@@ -32,12 +32,12 @@ class ReplacementFile {
   int fd() const { return file_->fd(); }
   std::shared_ptr<const Descriptor> file() const { return file_; }
 
-  /// Its name beneath the folder that `dir` refers to, until it is published.
+  /// Its name beneath the directory that `dir` refers to, until it is published.
   const std::string& temporary_name() const { return temporary_; }
   /// Gives it the times of the file that it replaces; without `content_kept` the access time alone.
   Result<void> keep_times(bool content_kept);
   Result<void> sync() { return files_->sync(fd(), false); }
-  /// Puts it in the place of the other, which goes. The name is durable once the folder is synced. stale: something
+  /// Puts it in the place of the other, which goes. The name is durable once the directory is synced. stale: something
   /// else lies there, which stays.
   Result<void> publish();
   /// Takes its name away: the file goes on without.
@@ -59,7 +59,7 @@ class ReplacementFile {
 
 /// Makes the names in a directory durable, where the filesystem has such a call.
 Result<void> sync_directory(FileOps& files, int fd);
-/// Syncs the folder that holds `path`.
-Result<void> sync_folder_of(FileOps& files, int dir, const std::string& path);
+/// Syncs the directory that holds `path`.
+Result<void> sync_directory_of(FileOps& files, int dir, const std::string& path);
 
 }  // namespace cframefs::frame

@@ -12,10 +12,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostDimensions = 64;
+constexpr std::size_t kMaxNumpyDimensions = 64;
 constexpr int kDeepestItem = 32;
 /// The longest text that is parsed, which takes some 50 times its length: a lookup asks what the file is.
-constexpr std::uint64_t kMostPackText = std::uint64_t{512} << 10;
+constexpr std::uint64_t kMaxPackText = std::uint64_t{512} << 10;
 
 /// A type as old releases wrote it, in JSON: a string, or a list of fields, each [name, type] or [name, type, shape].
 /// As the Python literal that it was; nullopt: it is none.
@@ -83,13 +83,13 @@ std::optional<std::uint64_t> BloscpackNumpy::nbytes() const {
 }
 
 std::optional<BloscpackNumpy> parse_numpy_metadata(ByteView text) {
-  if (text.size() > kMostPackText) return std::nullopt;
+  if (text.size() > kMaxPackText) return std::nullopt;
   const json metadata = json::parse(text.begin(), text.end(), nullptr, false);
   if (!metadata.is_object() || !metadata.contains("container") || metadata["container"] != "numpy") return std::nullopt;
   if (!metadata.contains("dtype") || !metadata.contains("shape") || !metadata.contains("order")) return std::nullopt;
   const json& shape = metadata["shape"];
   const json& order = metadata["order"];
-  if (!shape.is_array() || shape.size() > kMostDimensions || (order != "C" && order != "F")) return std::nullopt;
+  if (!shape.is_array() || shape.size() > kMaxNumpyDimensions || (order != "C" && order != "F")) return std::nullopt;
   BloscpackNumpy pack;
   for (const json& extent : shape) {
     if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
@@ -106,7 +106,7 @@ std::optional<BloscpackNumpy> parse_numpy_metadata(ByteView text) {
 Result<std::optional<BloscpackNumpy>> numpy_pack_of(const Container& container) {
   if (container.parameters().kind != "bloscpack") return std::optional<BloscpackNumpy>();
   for (const std::string& name : container.vlmetalayer_names()) {
-    if (const auto length = container.vlmetalayer_length(name); length && *length > kMostPackText) continue;
+    if (const auto length = container.vlmetalayer_length(name); length && *length > kMaxPackText) continue;
     const auto text = container.vlmetalayer(name);
     if (!text) {
       if (text.error().kind == codec::ErrorKind::io) return codec::Failure(text.error());

@@ -15,10 +15,10 @@ namespace cframefs::frame {
 namespace {
 
 // NumPy's own limit is that of a C int.
-constexpr std::uint64_t kMostItemBytes = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMostSubdimensions = 32;
+constexpr std::uint64_t kMaxItemBytes = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMaxSubdimensions = 32;
 /// The longest description that is parsed, which takes some 30 times its length: one of 15,000 fields.
-constexpr std::size_t kMostText = std::size_t{256} << 10;
+constexpr std::size_t kMaxText = std::size_t{256} << 10;
 
 /// A type and, of a field that is an array itself, its shape. `descr` is that of one element.
 struct Type {
@@ -72,7 +72,7 @@ std::optional<std::uint64_t> parse_number(std::string_view digits) {
 }
 
 std::optional<Type> named(std::string descr, std::uint64_t itemsize) {
-  if (itemsize > kMostItemBytes) return std::nullopt;
+  if (itemsize > kMaxItemBytes) return std::nullopt;
   return Type{"'" + descr + "'", itemsize, {}};
 }
 
@@ -86,7 +86,7 @@ std::optional<std::string> time_unit(std::string_view text) {
   std::string count;
   if (digits > 0) {
     const auto number = parse_number(text.substr(0, digits));
-    if (!number || *number == 0 || *number > kMostItemBytes) return std::nullopt;
+    if (!number || *number == 0 || *number > kMaxItemBytes) return std::nullopt;
     if (*number > 1) count = std::to_string(*number);
   }
   constexpr std::array<std::string_view, 13> kUnits = {"Y",  "M",  "W",  "D",  "h",  "m", "s",
@@ -111,7 +111,7 @@ std::optional<Type> scalar_of(char order, std::string_view code) {
   if (code == "M" || code == "m") return named(order + std::string(code) + "8", 8);
   if (code.empty()) return std::nullopt;
   const auto size = parse_number(code.substr(1));
-  if (!size || *size > kMostItemBytes) return std::nullopt;
+  if (!size || *size > kMaxItemBytes) return std::nullopt;
   const std::string digits = std::to_string(*size);
   switch (code.front()) {
     case 'S':
@@ -156,12 +156,12 @@ std::optional<Type> with_shape(Type type, const Literal& literal) {
     return std::nullopt;
   }
   for (const std::uint64_t extent : shape) {
-    if (extent > kMostItemBytes || (extent != 0 && type.itemsize > kMostItemBytes / extent)) return std::nullopt;
+    if (extent > kMaxItemBytes || (extent != 0 && type.itemsize > kMaxItemBytes / extent)) return std::nullopt;
     type.itemsize *= extent;
   }
   // An array of arrays is an array of both shapes.
   type.shape.insert(type.shape.begin(), shape.begin(), shape.end());
-  if (type.shape.size() > kMostSubdimensions) return std::nullopt;
+  if (type.shape.size() > kMaxSubdimensions) return std::nullopt;
   return type;
 }
 
@@ -193,17 +193,17 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
   for (const Field& field : fields) {
     if (!names.insert(field.name).second) return std::nullopt;
     if (field.title && !names.insert(*field.title).second) return std::nullopt;
-    if (field.offset < at || field.offset > kMostItemBytes) return std::nullopt;
+    if (field.offset < at || field.offset > kMaxItemBytes) return std::nullopt;
     pad(field.offset);
     const std::string name = python_repr(field.name);
     const std::string label = field.title ? "(" + python_repr(*field.title) + ", " + name + ")" : name;
     const std::string shape = field.type.shape.empty() ? "" : ", " + shape_text(field.type.shape);
     add("(" + label + ", " + field.type.descr + shape + ")");
     at = field.offset + field.type.itemsize;
-    if (at > kMostItemBytes) return std::nullopt;
+    if (at > kMaxItemBytes) return std::nullopt;
   }
   const std::uint64_t whole = itemsize.value_or(at);
-  if (whole < at || whole > kMostItemBytes) return std::nullopt;
+  if (whole < at || whole > kMaxItemBytes) return std::nullopt;
   pad(whole);
   return Type{text + "]", whole, {}};
 }
@@ -246,7 +246,7 @@ std::optional<Type> from_list(const List& list) {
     field.type = std::move(*type);
     field.offset = at;
     at += field.type.itemsize;
-    if (at > kMostItemBytes) return std::nullopt;
+    if (at > kMaxItemBytes) return std::nullopt;
     fields.push_back(std::move(field));
   }
   return record_of(fields, std::nullopt);
@@ -320,7 +320,7 @@ std::optional<Type> type_of(const Literal& literal) {
 }  // namespace
 
 std::optional<ItemType> parse_dtype(std::string_view text) {
-  if (text.size() > kMostText) return std::nullopt;
+  if (text.size() > kMaxText) return std::nullopt;
   auto type = plain_type(text);
   if (!type) {
     const auto literal = parse_literal(text);

@@ -25,11 +25,11 @@ struct NpyFile {
 };
 
 /// How long the header may be that is read.
-inline constexpr std::size_t kMostNpyHeader = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxNpyHeader = std::size_t{1} << 20;
 
 bool has_npy_magic(ByteView bytes);
 
-/// `bytes`: from the first of the file, at least the whole header or kMostNpyHeader.
+/// `bytes`: from the first of the file, at least the whole header or kMaxNpyHeader.
 Result<NpyFile> parse_npy_file(ByteView bytes);
 
 /// The bytes of all items; nullopt if there are more than any file has.

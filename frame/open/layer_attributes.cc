@@ -16,7 +16,7 @@ using codec::io_error;
 static_assert(kLayerPart == XATTR_SIZE_MAX);
 constexpr std::size_t kDigits = 2;
 // All of a frame that a writer makes; a list of attributes has at most 64 KiB.
-constexpr std::size_t kMostListedParts = 16 * kMostLayerParts;
+constexpr std::size_t kMaxListedParts = 16 * kMaxLayerParts;
 
 bool is_digit(char letter) {
   return letter >= '0' && letter <= '9';
@@ -53,7 +53,7 @@ std::optional<LayerPart> layer_part_of(std::string_view attribute) {
     return std::nullopt;
   }
   const std::size_t number = static_cast<std::size_t>(rest[0] - '0') * 10 + static_cast<std::size_t>(rest[1] - '0');
-  if (number >= kMostLayerParts) return std::nullopt;
+  if (number >= kMaxLayerParts) return std::nullopt;
   return LayerPart{std::string(rest.substr(kDigits + 1)), number * kLayerPart};
 }
 
@@ -73,7 +73,7 @@ std::vector<std::string> vlmetalayer_attributes(const Container& container) {
     const auto length = container.vlmetalayer_length(layer);
     if (!length || *length < kLayerPart) {  // asking for a damaged one tells of it
       names.push_back(std::string(kVlmetaAttribute) + layer);
-    } else if (*length <= kMostLayerParts * kLayerPart && parts < kMostListedParts) {
+    } else if (*length <= kMaxLayerParts * kLayerPart && parts < kMaxListedParts) {
       for (std::size_t number = 0; number * kLayerPart < *length; ++number, ++parts)
         names.push_back(part_name(number, layer));
     }
@@ -106,7 +106,7 @@ Result<std::vector<std::uint8_t>> with_layer_part(std::vector<std::uint8_t> cont
 }
 
 std::optional<std::size_t> length_without(std::size_t length, const LayerPart& part) {
-  const bool has_parts = length >= kLayerPart && length <= kMostLayerParts * kLayerPart;
+  const bool has_parts = length >= kLayerPart && length <= kMaxLayerParts * kLayerPart;
   return has_parts && part.begin < length ? std::optional(part.begin) : std::nullopt;
 }
 

@@ -7,7 +7,7 @@
 //   user.blosc2.vlmeta.NAME       variable-length metalayer of less than kLayerPart bytes
 //   user.blosc2.vlpart.NN.NAME    part NN (00 to 15) of a longer one; all but the last have kLayerPart bytes
 //
-// Longer ones than kMostLayerParts parts are not listed: each part is read and set with the whole metalayer, so that
+// Longer ones than kMaxLayerParts parts are not listed: each part is read and set with the whole metalayer, so that
 // the cost of a copy grows with the square of its length. Thread safety: functions only. Errors: io, with ENODATA for
 // what there is not and E2BIG for what is longer than a value, which is known before it is decompressed; invalid.
 #pragma once
@@ -25,7 +25,7 @@ inline constexpr std::string_view kMetaAttribute = "user.blosc2.meta.";
 inline constexpr std::string_view kVlmetaAttribute = "user.blosc2.vlmeta.";
 inline constexpr std::string_view kPartAttribute = "user.blosc2.vlpart.";
 inline constexpr std::size_t kLayerPart = std::size_t{64} << 10;
-inline constexpr std::size_t kMostLayerParts = 16;
+inline constexpr std::size_t kMaxLayerParts = 16;
 
 /// Which part of which metalayer an attribute is.
 struct LayerPart {

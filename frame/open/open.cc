@@ -96,7 +96,8 @@ Result<Summary> summarise_frame(ByteView bytes, std::uint64_t available, Contain
   Summary summary;
   const auto header = parse_fixed_header(bytes);
   if (!header) return Failure(header.error());
-  // The index file of a sparse frame is no container without its folder, and a contiguous frame is none as a folder.
+  // The index file of a sparse frame is no container without its directory, and a contiguous frame is none as a
+  // directory.
   const bool sparse = header->frame_type == layout::kSparse;
   if (sparse != (kind == ContainerKind::sframe)) return summary;
   if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
@@ -217,18 +218,18 @@ Result<std::shared_ptr<const Container>> open_index(FileOps& files, const std::s
                      [&](const struct stat&) { return open_sparse_frame(files, dir, index_file, index_cache, guard); });
 }
 
-Result<std::shared_ptr<const Container>> open_folder(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
-                                                     const std::shared_ptr<IndexCache>& index_cache,
-                                                     const SparseGuard& guard) {
+Result<std::shared_ptr<const Container>> open_directory(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+                                                        const std::shared_ptr<IndexCache>& index_cache,
+                                                        const SparseGuard& guard) {
   auto opened = open_sparse_index(files, dir->fd());
   if (!opened) return Failure(opened.error());
   return open_index(files, dir, std::make_shared<const Descriptor>(std::move(*opened)), index_cache, guard);
 }
 
-/// Keeps writers from removing chunk files for as long as the folder is open. False: there is no way to.
-bool keep_files(FileOps& files, int folder) {
+/// Keeps writers from removing chunk files for as long as the directory is open. False: there is no way to.
+bool keep_files(FileOps& files, int directory) {
   for (int tries = 0; tries < kLockTries; ++tries) {
-    const auto held = files.try_lock(folder, LOCK_SH);
+    const auto held = files.try_lock(directory, LOCK_SH);
     if (!held) return false;
     if (*held) return true;
     std::this_thread::sleep_for(kPause);  // a writer is removing some
@@ -273,16 +274,16 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
   if (S_ISREG(status->st_mode)) {
     return open_file(files, std::move(file), std::move(index_cache), begin, old_bitshuffle, record);
   }
-  if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a folder");
+  if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a directory");
   if (begin.value != 0) return codec::invalid("a sparse frame begins at no offset");
-  return open_folder(files, file, index_cache, {});
+  return open_directory(files, file, index_cache, {});
 }
 
-Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> folder,
+Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> directory,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,
                                                            std::shared_ptr<const void> hold) {
-  return open_index(files, folder, index_file, index_cache, {std::move(hold)});
+  return open_index(files, directory, index_file, index_cache, {std::move(hold)});
 }
 
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
@@ -297,7 +298,7 @@ Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::st
   if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path)) return corrupt("the file is empty");
   if (S_ISDIR(status->st_mode) && begin.value == 0) {
     if (!index_cache) index_cache = std::make_shared<IndexCache>();
-    return open_folder(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});
+    return open_directory(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});
   }
   return open_container(files, std::move(file), std::move(index_cache), begin, old_bitshuffle);
 }

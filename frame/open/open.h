@@ -17,7 +17,7 @@ namespace cframefs::frame {
 /// How the reason begins why a file is not opened that nothing tells to be a container.
 inline constexpr std::string_view kNoContainer = "neither a frame nor a Bloscpack file nor a chunk";
 
-/// What a file or folder holds, told from its first bytes (or, for a folder, from its chunks.b2frame).
+/// What a file or directory holds, told from its first bytes (or, for a directory, from its chunks.b2frame).
 enum class ContainerKind : std::uint8_t { none, cframe, sframe, legacy, bloscpack, chunk };
 
 /// What is learnt from the header alone, for a stat: one open and one short read. Where the header of a Bloscpack file
@@ -29,13 +29,14 @@ struct Summary {
   bool has_metalayers = false;  // one of them may say that this is an array
 };
 
-/// Looks at the open file or folder `fd`. kind none: not a container. corruption: a container whose header is damaged.
+/// Looks at the open file or directory `fd`. kind none: not a container. corruption: a container whose header is
+/// damaged.
 Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
 
 /// Whether a file of `size` bytes that begins with `first` (64 of them, or all) is told to be a container.
 bool begins_container(ByteView first, std::uint64_t size);
 
-/// Opens the container in the open file or folder `fd` (shared, kept open by the container). A file of 0 bytes is an
+/// Opens the container in the open file or directory `fd` (shared, kept open by the container). A file of 0 bytes is an
 /// empty frame; summarise() knows nothing of it, for only its name says that it is one (is_frame_name()). `begin`:
 /// where the frame starts inside the file. Reads header, trailer and what of the index must be checked; chunks are not
 /// touched. `old_bitshuffle`: a frame that one of 2.0.0-beta.3 to beta.5 wrote, which nothing in it tells apart, is of
@@ -53,7 +54,7 @@ Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::st
                                                    bool old_bitshuffle = false);
 
 /// The state of a sparse frame whose index file is open. `hold`: kept for as long as the container is.
-Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> folder,
+Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> directory,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,
                                                            std::shared_ptr<const void> hold);

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 /// The parser recurses for every level.
-constexpr int kMostMapNesting = 32;
+constexpr int kMaxMapNesting = 32;
 
 /// Of the whole, of the map and of an entry of the map.
 constexpr int kTopLevel = 1;
@@ -59,14 +59,14 @@ class MapReader final : public nlohmann::json_sax<json> {
     } else if (!note_other()) {
       return false;
     }
-    return ++depth_ <= kMostMapNesting;
+    return ++depth_ <= kMaxMapNesting;
   }
   bool end_object() override {
     const bool is_done = in_entry();
     --depth_;
     return !is_done || finish();
   }
-  bool start_array(std::size_t) override { return depth_ != 0 && other() && ++depth_ <= kMostMapNesting; }
+  bool start_array(std::size_t) override { return depth_ != 0 && other() && ++depth_ <= kMaxMapNesting; }
   bool end_array() override {
     --depth_;
     return true;

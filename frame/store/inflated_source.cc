@@ -17,14 +17,14 @@ using codec::Failure;
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr std::uint64_t kFirstSpacing = 4;  // pieces between restart points
-constexpr std::size_t kMostPoints = 128;    // of one stream
+constexpr std::size_t kMaxPoints = 128;     // of one stream
 // A walk over more pieces than these takes turns with others, so many pieces at a time.
 constexpr std::uint64_t kPiecesOfATurn = 16;
 // zlib's state and its window.
 constexpr std::size_t kPointBytes = (std::size_t{32} << 10) + (std::size_t{8} << 10);
 constexpr std::size_t kInputBytes = std::size_t{16} << 10;
 // Two bits of the densest stream stand for a match of 258 bytes.
-constexpr std::uint64_t kMostRatio = 1032;
+constexpr std::uint64_t kMaxRatio = 1032;
 constexpr int kRawDeflate = -15;  // no header, a window of 32 KiB
 
 }  // namespace
@@ -120,7 +120,7 @@ class InflatedSource::Inflater {
 Result<std::shared_ptr<const InflatedSource>> InflatedSource::open(std::shared_ptr<const ByteSource> source,
                                                                    Stream stream,
                                                                    std::shared_ptr<InflateMemory> memory) {
-  if (stream.size / kMostRatio > stream.stored) {
+  if (stream.size / kMaxRatio > stream.stored) {
     return corrupt("zip: '" + stream.name + "' cannot inflate to as many bytes as the directory says");
   }
   // Its end is read first, and often nothing else. What frames compressed does not become much shorter again.
@@ -261,7 +261,7 @@ Result<void> InflatedSource::pass_frontier(ByteView plain) const {
 
 void InflatedSource::add_checkpoint() const {
   if (frontier_ % spacing_ != 0) return;
-  if (points_.size() == kMostPoints) drop_every_second();
+  if (points_.size() == kMaxPoints) drop_every_second();
   while (!memory_->try_reserve(kPointBytes)) {
     if (points_.empty()) return;
     drop_every_second();

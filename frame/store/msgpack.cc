@@ -9,7 +9,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kMostNesting = 32;
+constexpr int kMaxNesting = 32;
 /// What a value takes at most, with its share of what holds it and of the text that it is shown as …
 constexpr std::uint64_t kValueBytes = 96;
 /// … and the key of a map, which is a node of a tree.
@@ -42,7 +42,7 @@ class Surveyor final : public nlohmann::json_sax<json> {
     if (!taken) too_much_ = taken.error();
     return taken.has_value();
   }
-  bool enter() { return ++depth_ <= kMostNesting && take(kValueBytes); }
+  bool enter() { return ++depth_ <= kMaxNesting && take(kValueBytes); }
   bool leave() {
     --depth_;
     return true;

@@ -22,8 +22,8 @@ using codec::Failure;
 
 constexpr std::string_view kEmbedName = "embed.b2e";
 constexpr std::string_view kMapLayer = "estore_metadata";
-constexpr std::size_t kMostLeaves = std::size_t{1} << 20;
-constexpr std::uint64_t kMostBlock = std::uint64_t{32} << 20;
+constexpr std::size_t kMaxLeaves = std::size_t{1} << 20;
+constexpr std::uint64_t kMaxBlock = std::uint64_t{32} << 20;
 /// Fixed header and map of metalayers of a frame.
 constexpr std::uint64_t kLongestStart =
     layout::kFixedHeaderLength + layout::kMapEntriesAt + layout::kMaxMetalayers * layout::kMaxMapEntry + 3;
@@ -77,7 +77,7 @@ Result<void> Store::add(const std::string& path, const Leaf& leaf, std::uint32_t
   const std::string_view metadata = StoreIndex::kMetadataName;
   const bool is_metadata = name == metadata || name == std::string(metadata) + ".b2f";
   if (!is_metadata && is_hidden(name)) return {};
-  if (index_.size() >= kMostLeaves) return codec::unsupported("too many frames in one store");
+  if (index_.size() >= kMaxLeaves) return codec::unsupported("too many frames in one store");
   return index_.add(path, leaf, order, budget);
 }
 
@@ -272,7 +272,7 @@ Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
   if (inner >= decoder.nbytes()) return corrupt("a chunk of the embed frame is too short");
   const std::uint32_t block = decoder.block_at(static_cast<std::uint32_t>(inner));
   const codec::ByteRange range = decoder.block_range(block);
-  if (range.size() > kMostBlock) return codec::unsupported("the embed frame has blocks that are too large");
+  if (range.size() > kMaxBlock) return codec::unsupported("the embed frame has blocks that are too large");
   const std::uint64_t first = decoder.needs_reference() && block > 0 ? decoder.block_range(0).size() : 0;
   const std::uint64_t held = range.size() + first + decoder.stored_range(block).size();
   if (budget != nullptr) {

@@ -1,4 +1,4 @@
-// A store of python-blosc2: many frames in one file (.b2z, .b2e), or in a folder with some in a file beside (.b2d).
+// A store of python-blosc2: many frames in one file (.b2z, .b2e), or in a directory with some in a file beside (.b2d).
 //
 // What a store holds is presented as a tree of files whose bytes are complete frames, so that everything above reads
 // them as it reads files: members of the zip where they lie (deflated ones inflated, zip_member.h), those of the embed
@@ -39,17 +39,17 @@ class Store : public std::enable_shared_from_this<Store> {
   /// The zip file `source`; none if it is no store. `memory`: for deflated members.
   static Result<std::shared_ptr<const Store>> open_zip(std::shared_ptr<const ByteSource> source,
                                                        std::shared_ptr<InflateMemory> memory);
-  /// The embed frame `source` (.b2e, or embed.b2e of a folder).
+  /// The embed frame `source` (.b2e, or embed.b2e of a directory).
   static Result<std::shared_ptr<const Store>> open_embed(std::shared_ptr<const ByteSource> source);
 
   /// `path`: beneath the store, "" for itself.
-  bool has_folder(const std::string& path) const { return index_.has_folder(path); }
+  bool has_directory(const std::string& path) const { return index_.has_directory(path); }
   /// Null if there is none.
   const Leaf* find(const std::string& path) const { return index_.find(path); }
-  /// The frame whose variable-length metalayers are the metadata of a folder. Null if it has none.
-  const Leaf* metadata_of(const std::string& folder) const { return index_.metadata_of(folder); }
-  /// Names in a folder, and whether each is a folder.
-  std::map<std::string, bool> list(const std::string& folder) const { return index_.list(folder); }
+  /// The frame whose variable-length metalayers are the metadata of a directory. Null if it has none.
+  const Leaf* metadata_of(const std::string& directory) const { return index_.metadata_of(directory); }
+  /// Names in a directory, and whether each is a directory.
+  std::map<std::string, bool> list(const std::string& directory) const { return index_.list(directory); }
   /// Paths and sizes of all leaves.
   std::vector<std::pair<std::string, std::uint64_t>> leaves() const { return index_.leaves(); }
   /// Bytes that it takes as long as nothing of it is read.

@@ -1,4 +1,4 @@
-// The extended attributes of stores: those of the file or folder on disk, a group's metadata, and for members the
+// The extended attributes of stores: those of the file or directory on disk, a group's metadata, and for members the
 // access control list of the file that holds their bytes.
 #include <algorithm>
 #include <cerrno>
@@ -24,20 +24,20 @@ using codec::io_error;
 constexpr std::string_view kSecurity = "security.";
 const char* const kMetadataFile = "__vlmeta__.b2f";
 
-/// Whether each user that may read the folder may read the file. The owner of the folder may have put a file of another
-/// user there.
-bool is_as_readable(const struct stat& file, const struct stat& folder) {
+/// Whether each user that may read the directory may read the file. The owner of the directory may have put a file of
+/// another user there.
+bool is_as_readable(const struct stat& file, const struct stat& directory) {
   constexpr mode_t kReading = 0444;
   if ((file.st_mode & kReading) == kReading) return true;
-  const bool same_classes = file.st_uid == folder.st_uid && file.st_gid == folder.st_gid;
-  return same_classes && (folder.st_mode & kReading & ~file.st_mode) == 0;
+  const bool same_classes = file.st_uid == directory.st_uid && file.st_gid == directory.st_gid;
+  return same_classes && (directory.st_mode & kReading & ~file.st_mode) == 0;
 }
 
 }  // namespace
 
 bool StoreFiles::is_itself(int fd, const Opened& opened) const {
   if (opened.leaf || opened.is_member) return false;
-  return opened.place.known->on_folder ? is_folder_on_disk(fd, opened) : opened.place.inside.empty();
+  return opened.place.known->on_directory ? is_directory_on_disk(fd, opened) : opened.place.inside.empty();
 }
 
 bool StoreFiles::is_on_disk(int fd) const {
@@ -45,23 +45,23 @@ bool StoreFiles::is_on_disk(int fd) const {
   return !known || known->is_member || is_itself(fd, *known);
 }
 
-bool StoreFiles::is_folder_on_disk(int fd, const Opened& opened) const {
-  if (!opened.place.known->on_folder || opened.leaf) return false;
+bool StoreFiles::is_directory_on_disk(int fd, const Opened& opened) const {
+  if (!opened.place.known->on_directory || opened.leaf) return false;
   const auto status = base_.status(fd);
   return status && S_ISDIR(status->st_mode);
 }
 
 Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const Opened& opened) const {
   const Known& known = *opened.place.known;
-  if (known.on_folder && is_itself(fd, opened)) {
+  if (known.on_directory && is_itself(fd, opened)) {
     const auto file_fd = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (!file_fd && file_fd.error().sys != ENOENT) return Failure(file_fd.error());
     if (file_fd) {
       auto file = std::make_shared<const Descriptor>(base_, *file_fd);
       const auto status = base_.status(file->fd());
-      const auto folder = base_.status(fd);
-      if (!status || !folder) return Failure(status ? folder.error() : status.error());
-      if (!is_as_readable(*status, *folder)) return io_error(EACCES, "getxattr");
+      const auto directory = base_.status(fd);
+      if (!status || !directory) return Failure(status ? directory.error() : status.error());
+      if (!is_as_readable(*status, *directory)) return io_error(EACCES, "getxattr");
       return open_container(base_, std::move(file), nullptr, FileOffset{0});
     }
   }
@@ -97,7 +97,7 @@ Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
     if (!*metadata) return io_error(ENODATA, "getxattr");
     return vlmetalayer_attribute(**metadata, name);
   }
-  if (name == kAccessAcl && !is_folder_on_disk(fd, *known)) return shown_acl(*known);
+  if (name == kAccessAcl && !is_directory_on_disk(fd, *known)) return shown_acl(*known);
   // Of a kind that nothing in a store can have: ls(1), which asks for the label of each entry, then asks no more.
   if (!is_itself(fd, *known)) return io_error(name.starts_with(kSecurity) ? EOPNOTSUPP : ENODATA, "getxattr");
   return base_.get_attribute(fd, name);

@@ -25,16 +25,16 @@ const char* const kEmbedFile = "embed.b2e";
 constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
 
 bool has_store_suffix(std::string_view path) {
-  return path.ends_with(kZipStoreSuffix) || path.ends_with(kEmbedStoreSuffix) || path.ends_with(kFolderStoreSuffix);
+  return path.ends_with(kZipStoreSuffix) || path.ends_with(kEmbedStoreSuffix) || path.ends_with(kDirectoryStoreSuffix);
 }
 
-std::string join(const std::string& folder, const std::string& path) {
-  if (path.empty() || path == ".") return folder;
-  return folder.empty() ? path : folder + "/" + path;
+std::string join(const std::string& directory, const std::string& path) {
+  if (path.empty() || path == ".") return directory;
+  return directory.empty() ? path : directory + "/" + path;
 }
 
-/// The same for the same place in the same file, as long as it is mounted. `holder`: the file with the bytes: a folder
-/// may get another one.
+/// The same for the same place in the same file, as long as it is mounted. `holder`: the file with the bytes: a
+/// directory may get another one.
 std::uint64_t inode_of(const struct stat& holder, const std::string& inside) {
   std::uint64_t hash = 0xcbf29ce484222325U ^ holder.st_ino;
   for (const char c : inside)
@@ -84,9 +84,9 @@ void StoreFiles::close(int fd) {
 // ---- stores ------------------------------------------------------------------------------------------------------
 
 struct StoreFiles::Candidate {
-  struct stat status {};  // of the file or folder that has the name
+  struct stat status {};  // of the file or directory that has the name
   struct stat holder {};  // of the file that holds the bytes
-  std::optional<Descriptor> folder;
+  std::optional<Descriptor> directory;
 
   Key key() const { return {static_cast<std::uint64_t>(holder.st_dev), static_cast<std::uint64_t>(holder.st_ino)}; }
   /// Their rights are told, too.
@@ -99,15 +99,15 @@ struct StoreFiles::Candidate {
 std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std::string& path) const {
   const auto status = base_.status_at(dir, path);
   if (!status) return std::nullopt;
-  const bool on_folder = path.ends_with(kFolderStoreSuffix);
-  if (on_folder ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return std::nullopt;
+  const bool on_directory = path.ends_with(kDirectoryStoreSuffix);
+  if (on_directory ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return std::nullopt;
   Candidate candidate;
   candidate.status = *status;
   candidate.holder = *status;
-  if (!on_folder) return candidate;
+  if (!on_directory) return candidate;
   const auto fd = base_.open_at(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return std::nullopt;
-  candidate.folder = Descriptor(base_, *fd);
+  candidate.directory = Descriptor(base_, *fd);
   const auto opened = base_.status(*fd);
   const auto embed = base_.status_at(*fd, kEmbedFile);
   if (!opened || !embed || !S_ISREG(embed->st_mode)) return std::nullopt;
@@ -119,18 +119,18 @@ std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std
 /// Null if its file cannot be opened.
 std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(int dir, const std::string& path,
                                                                     const Candidate& candidate) const {
-  const bool on_folder = candidate.folder.has_value();
+  const bool on_directory = candidate.directory.has_value();
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
   const auto fd =
-      on_folder ? base_.open_at(candidate.folder->fd(), kEmbedFile, flags) : base_.open_at(dir, path, flags);
+      on_directory ? base_.open_at(candidate.directory->fd(), kEmbedFile, flags) : base_.open_at(dir, path, flags);
   if (!fd) return nullptr;
   auto known = std::make_shared<Known>();
   known->file = std::make_shared<const Descriptor>(base_, *fd);
   const auto holder = base_.status(*fd);
   if (!holder || !S_ISREG(holder->st_mode)) return nullptr;
   known->holder = *holder;
-  known->status = on_folder ? candidate.status : *holder;
-  known->on_folder = on_folder;
+  known->status = on_directory ? candidate.status : *holder;
+  known->on_directory = on_directory;
   known->is_zip = path.ends_with(kZipStoreSuffix);
   return known;
 }
@@ -163,7 +163,7 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std
     auto glanced = std::make_shared<Known>();
     glanced->holder = verdict->holder;
     glanced->status = verdict->status;
-    glanced->on_folder = candidate->folder.has_value();
+    glanced->on_directory = candidate->directory.has_value();
     return glanced;
   }
   auto known = open_candidate(dir, path, *candidate);
@@ -213,12 +213,12 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
   const bool itself = place.inside.empty();
   const Content content = itself ? Content{} : content_of(known);
   const Store::Leaf* leaf = content.store ? content.store->find(place.inside) : nullptr;
-  if (leaf == nullptr && !itself && !(content.store && content.store->has_folder(place.inside))) {
+  if (leaf == nullptr && !itself && !(content.store && content.store->has_directory(place.inside))) {
     if (content.damage) return Failure(*content.damage);
     return io_error(ENOENT, "lookup");
   }
   if (!itself) {
-    // Its bytes lie in that file, whatever may be done to the folder.
+    // Its bytes lie in that file, whatever may be done to the directory.
     status.st_mode = known.holder.st_mode;
     status.st_uid = known.holder.st_uid;
     status.st_gid = known.holder.st_gid;
@@ -261,10 +261,10 @@ Result<int> StoreFiles::open_inside(const Place& place, int flags) {
 Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
   const auto place = place_of(dir, path, Look::open);
   if (!place) return base_.open_at(dir, path, flags);
-  if (!place->known->on_folder) return open_inside(*place, flags);
+  if (!place->known->on_directory) return open_inside(*place, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   auto fd = base_.open_at(dir, path, flags);
-  // The folder of the store itself is on disk or, by now, is not.
+  // The directory of the store itself is on disk or, by now, is not.
   const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
   if (!fd) return may_be_embedded ? open_inside(*place, flags) : fd;
   const auto status = base_.status(*fd);
@@ -273,7 +273,7 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
       place->inside.empty() && status && (status->st_ino != store.st_ino || status->st_dev != store.st_dev);
   if (!status || is_other) {
     base_.close(*fd);
-    return status ? codec::stale("another folder has taken the store's place") : Failure(status.error());
+    return status ? codec::stale("another directory has taken the store's place") : Failure(status.error());
   }
   enter(*fd, Opened{*place, nullptr, !S_ISDIR(status->st_mode)});
   return fd;
@@ -283,9 +283,9 @@ Result<int> StoreFiles::reopen(int fd, int flags) {
   const auto known = opened(fd);
   if (!known) return base_.reopen(fd, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
-  // A store that is a file is a folder to those above.
-  const bool is_folder_of_file = !known->leaf && !known->place.known->on_folder;
-  const auto again = base_.reopen(fd, is_folder_of_file ? flags & ~O_DIRECTORY : flags);
+  // A store that is a file is a directory to those above.
+  const bool is_directory_of_file = !known->leaf && !known->place.known->on_directory;
+  const auto again = base_.reopen(fd, is_directory_of_file ? flags & ~O_DIRECTORY : flags);
   if (again) enter(*again, *known);
   return again;
 }
@@ -297,9 +297,9 @@ Result<int> StoreFiles::open_named(const std::string& path, int flags) {
     if (has_store_suffix(part)) {
       const std::size_t slash = part.rfind('/');
       const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
-      const auto folder = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
-      if (!folder) return folder;
-      const Descriptor opened(base_, *folder);
+      const auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
+      if (!directory) return directory;
+      const Descriptor opened(base_, *directory);
       if (store_at(opened.fd(), std::string(part.substr(begin)), Look::glance))
         return open_at(opened.fd(), path.substr(begin), flags);
     }
@@ -335,8 +335,8 @@ void StoreFiles::prefetch(int fd, FileOffset at, std::uint64_t length) {
 Result<struct stat> StoreFiles::status(int fd) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.status(fd);
-  // A folder on disk is itself.
-  if (!known->leaf && known->place.known->on_folder) {
+  // A directory on disk is itself.
+  if (!known->leaf && known->place.known->on_directory) {
     const auto status = base_.status(fd);
     if (status && S_ISDIR(status->st_mode)) return status;
   }
@@ -346,7 +346,7 @@ Result<struct stat> StoreFiles::status(int fd) {
 Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
   auto place = place_of(dir, path, Look::glance);
   if (!place) return base_.status_at(dir, path);
-  if (place->known->on_folder) {
+  if (place->known->on_directory) {
     const std::size_t slash = path.rfind('/');
     const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
     if (Store::is_hidden(name)) return io_error(ENOENT, "lookup");
@@ -384,15 +384,15 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
   const Content content = content_of(known);
   if (!content.store) {
     if (entries.empty()) return Failure(*content.damage);
-    return entries;  // the files of the folder are good all the same
+    return entries;  // the files of the directory are good all the same
   }
   std::set<std::string> taken;
   for (const DirectoryEntry& entry : entries)
     taken.insert(entry.name);
-  for (const auto& [name, is_folder] : content.store->list(place.inside)) {
+  for (const auto& [name, is_directory] : content.store->list(place.inside)) {
     if (taken.contains(name)) continue;
     const std::uint64_t inode = inode_of(known.holder, join(place.inside, name));
-    entries.push_back({name, inode, static_cast<unsigned char>(is_folder ? DT_DIR : DT_REG)});
+    entries.push_back({name, inode, static_cast<unsigned char>(is_directory ? DT_DIR : DT_REG)});
   }
   return entries;
 }

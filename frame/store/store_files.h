@@ -1,15 +1,16 @@
-// File operations that see stores as folders: what is beneath them reads as ordinary, read-only files.
+// File operations that see stores as directories: what is beneath them reads as ordinary, read-only files.
 //
-// A store is a file of the suffix .b2z or .b2e that is one by its content, or a folder of the suffix .b2d with an embed
-// frame (frame/store/store.h). Everything above works with paths and descriptors as ever; a descriptor of something
-// inside a store is one of the store's file, and a table here knows what it stands for. All else goes to `base`
-// untouched. Nothing inside a store can be changed: EROFS. A group's metadata are extended attributes of its folder.
+// A store is a file of the suffix .b2z or .b2e that is one by its content, or a directory of the suffix .b2d with an
+// embed frame (frame/store/store.h). Everything above works with paths and descriptors as ever; a descriptor of
+// something inside a store is one of the store's file, and a table here knows what it stands for. All else goes to
+// `base` untouched. Nothing inside a store can be changed: EROFS. A group's metadata are extended attributes of its
+// directory.
 //
 // Whether something is a store is remembered as long as its file does not change, of thousands of files; what a store
 // holds is parsed when something in it is asked for, and kept for those that were used last.
 //
 // Thread safety: internally synchronised. Lock order: a store that is parsed, then the maps. Ownership: `base` must
-// outlive this. Errors: as file_ops.h; a damaged store is a folder that cannot be listed, nor anything opened in it.
+// outlive this. Errors: as file_ops.h; a damaged store is a directory that cannot be listed, nor anything opened in it.
 #pragma once
 
 #include <atomic>
@@ -47,8 +48,8 @@ class StoreFiles final : public FileOps {
   Result<struct stat> status_at(int dir, const std::string& path) override;
   Result<struct statvfs> filesystem_status(int fd) override { return base_.filesystem_status(fd); }
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
-  /// Paths and sizes of all leaves of the open store that are no files of their own, in any order: its folders need not
-  /// be walked for them, of which there can be thousands for each.
+  /// Paths and sizes of all leaves of the open store that are no files of their own, in any order: its directories need
+  /// not be walked for them, of which there can be thousands for each.
   Result<std::vector<std::pair<std::string, std::uint64_t>>> leaves(int fd);
   Result<std::string> read_link(int fd) override;
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
@@ -70,8 +71,8 @@ class StoreFiles final : public FileOps {
   void start_writeback(int fd, FileOffset at, std::uint64_t length) override { base_.start_writeback(fd, at, length); }
   Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                          unsigned flags) override;
-  Result<void> remove_at(int dir, const std::string& path, bool folder) override;
-  Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override;
+  Result<void> remove_at(int dir, const std::string& path, bool directory) override;
+  Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override;
   Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override;
   Result<void> link_at(int fd, int to_dir, const std::string& to) override;
   Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override;
@@ -86,9 +87,9 @@ class StoreFiles final : public FileOps {
   /// A store, and the file that it is read from.
   struct Known {
     std::shared_ptr<const Descriptor> file;  // null in one that was only looked at
-    struct stat status {};                   // of the file; of a folder's store that of the folder
+    struct stat status {};                   // of the file; of a directory's store that of the directory
     struct stat holder {};                   // of the file that holds the bytes
-    bool on_folder = false;                  // files of the folder come first
+    bool on_directory = false;               // files of the directory come first
     bool is_zip = false;
 
     // What it holds, parsed when first asked for, and again after it was dropped.
@@ -101,7 +102,7 @@ class StoreFiles final : public FileOps {
     std::shared_ptr<const Store> store;
     std::optional<Error> damage;
   };
-  /// Whether a file or folder of this state is a store.
+  /// Whether a file or directory of this state is a store.
   struct Verdict {
     struct stat status {};
     struct stat holder {};
@@ -111,7 +112,7 @@ class StoreFiles final : public FileOps {
   struct KeyHash {
     std::size_t operator()(const Key& key) const { return std::hash<std::uint64_t>()(key.second * 31 + key.first); }
   };
-  /// How a file or folder of a store's name lies on disk.
+  /// How a file or directory of a store's name lies on disk.
   struct Candidate;
   /// Somewhere in a store.
   struct Place {
@@ -121,8 +122,8 @@ class StoreFiles final : public FileOps {
   /// What a descriptor stands for.
   struct Opened {
     Place place;
-    std::shared_ptr<const ByteSource> leaf;  // null for folders
-    bool is_member = false;                  // a file of its own in the folder of a store
+    std::shared_ptr<const ByteSource> leaf;  // null for directories
+    bool is_member = false;                  // a file of its own in the directory of a store
   };
 
   std::shared_ptr<const Opened> opened(int fd) const;
@@ -140,11 +141,11 @@ class StoreFiles final : public FileOps {
   Result<struct stat> status_inside(const Place& place) const;
   Result<int> open_inside(const Place& place, int flags);
   Result<std::vector<DirectoryEntry>> list_inside(int dir_fd, const Place& place);
-  /// Whether the descriptor is, to `base_`, the very folder or file that it stands for.
+  /// Whether the descriptor is, to `base_`, the very directory or file that it stands for.
   bool is_itself(int fd, const Opened& opened) const;
-  bool is_folder_on_disk(int fd, const Opened& opened) const;
+  bool is_directory_on_disk(int fd, const Opened& opened) const;
   Result<std::string> shown_acl(const Opened& opened) const;
-  /// The frame with the metadata of an open folder; null if there is none.
+  /// The frame with the metadata of an open directory; null if there is none.
   Result<std::shared_ptr<const Container>> metadata_of(int fd, const Opened& opened) const;
   /// EROFS for what lies inside a store, and for a store itself unless `whole`.
   Result<void> check_outside(int dir, const std::string& path, bool whole = false);
@@ -158,12 +159,12 @@ class StoreFiles final : public FileOps {
   std::unordered_map<int, std::shared_ptr<const Opened>> opened_;  // guarded by opened_mutex_
 
   // Far more verdicts than stores, of which each takes a descriptor, and of these more than what they hold.
-  static constexpr std::size_t kMostVerdicts = 16384;
-  static constexpr std::size_t kMostKnown = 128;
-  static constexpr std::size_t kMostContent = std::size_t{24} << 20;
-  LruCache<Key, Verdict, KeyHash> verdicts_{kMostVerdicts};
-  LruCache<Key, std::shared_ptr<const Known>, KeyHash> known_{kMostKnown};
-  mutable LruCache<Key, std::shared_ptr<const Store>, KeyHash> contents_{kMostContent};
+  static constexpr std::size_t kMaxVerdicts = 16384;
+  static constexpr std::size_t kMaxKnown = 128;
+  static constexpr std::size_t kMaxContent = std::size_t{24} << 20;
+  LruCache<Key, Verdict, KeyHash> verdicts_{kMaxVerdicts};
+  LruCache<Key, std::shared_ptr<const Known>, KeyHash> known_{kMaxKnown};
+  mutable LruCache<Key, std::shared_ptr<const Store>, KeyHash> contents_{kMaxContent};
 };
 
 }  // namespace cframefs::frame

@@ -33,14 +33,14 @@ Result<void> StoreFiles::rename_at(int from_dir, const std::string& from, int to
   return base_.rename_at(from_dir, from, to_dir, to, flags);
 }
 
-Result<void> StoreFiles::remove_at(int dir, const std::string& path, bool folder) {
+Result<void> StoreFiles::remove_at(int dir, const std::string& path, bool directory) {
   if (auto outside = check_outside(dir, path); !outside) return outside;
-  return base_.remove_at(dir, path, folder);
+  return base_.remove_at(dir, path, directory);
 }
 
-Result<void> StoreFiles::make_folder_at(int dir, const std::string& path, mode_t mode) {
+Result<void> StoreFiles::make_directory_at(int dir, const std::string& path, mode_t mode) {
   if (auto outside = check_outside(dir, path); !outside) return outside;
-  return base_.make_folder_at(dir, path, mode);
+  return base_.make_directory_at(dir, path, mode);
 }
 
 Result<void> StoreFiles::make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kSeparator = '\0';
 constexpr char kBehindSeparator = '\1';
-/// What a leaf takes while its folder is listed, in the lists that are made of it for the kernel.
+/// What a leaf takes while its directory is listed, in the lists that are made of it for the kernel.
 constexpr std::uint64_t kListed = 160;
 
 std::string to_key(std::string_view path) {
@@ -62,21 +62,21 @@ const StoreIndex::Leaf* StoreIndex::find(std::string_view path) const {
   return last_part(key) == kMetadataName ? nullptr : find_key(key);
 }
 
-const StoreIndex::Leaf* StoreIndex::metadata_of(std::string_view folder) const {
-  std::string key = to_key(folder);
+const StoreIndex::Leaf* StoreIndex::metadata_of(std::string_view directory) const {
+  std::string key = to_key(directory);
   if (!key.empty()) key += kSeparator;
   return find_key(key += kMetadataName);
 }
 
-bool StoreIndex::has_folder(std::string_view path) const {
+bool StoreIndex::has_directory(std::string_view path) const {
   if (path.empty()) return true;
   const std::string prefix = to_key(path) + kSeparator;
   const auto first = lower_bound(begin(), prefix);
   return first != end() && key_of(*first).starts_with(prefix);
 }
 
-std::map<std::string, bool> StoreIndex::list(std::string_view folder) const {
-  std::string prefix = to_key(folder);
+std::map<std::string, bool> StoreIndex::list(std::string_view directory) const {
+  std::string prefix = to_key(directory);
   if (!prefix.empty()) prefix += kSeparator;
   std::map<std::string, bool> names;
   for (auto at = lower_bound(begin(), prefix); at != end() && key_of(*at).starts_with(prefix);) {
@@ -88,7 +88,7 @@ std::map<std::string, bool> StoreIndex::list(std::string_view folder) const {
       continue;
     }
     names[std::string(rest.substr(0, end))] = true;
-    // All beneath that folder is passed over.
+    // All beneath that directory is passed over.
     at = lower_bound(at, prefix + std::string(rest.substr(0, end)) + kBehindSeparator);
   }
   return names;

@@ -1,8 +1,9 @@
-// Which leaves and groups a store has, by their paths: one sorted table, in which folders are but what leaves begin
+// Which leaves and groups a store has, by their paths: one sorted table, in which directories are but what leaves begin
 // with.
 //
-// Paths come from files. Their folders take no memory of their own, for a path of 4 KB has 2,000 of them. The table is
-// searched in logarithmic time, and a folder is listed in the time of its own entries, however many others there are.
+// Paths come from files. Their directories take no memory of their own, for a path of 4 KB has 2,000 of them. The table
+// is searched in logarithmic time, and a directory is listed in the time of its own entries, however many others there
+// are.
 //
 // Thread safety: one thread adds; then immutable. Errors: unsupported, from the budget.
 #pragma once
@@ -40,7 +41,7 @@ class StoreIndex {
   /// The name of the frame that holds a group's metadata, less its suffix.
   static constexpr std::string_view kMetadataName = "__vlmeta__";
 
-  /// What lies at `path`, at most 4,096 bytes without NUL, which is a leaf or the metadata of its folder. Of several
+  /// What lies at `path`, at most 4,096 bytes without NUL, which is a leaf or the metadata of its directory. Of several
   /// at one path that with the lowest `order` stays.
   codec::Result<void> add(std::string_view path, const Leaf& leaf, std::uint32_t order, ParseBudget& budget);
   /// Sorts what was added, which is not seen before.
@@ -52,10 +53,10 @@ class StoreIndex {
 
   /// Null if there is none.
   const Leaf* find(std::string_view path) const;
-  const Leaf* metadata_of(std::string_view folder) const;
-  bool has_folder(std::string_view path) const;
-  /// Names in a folder, and whether each is a folder.
-  std::map<std::string, bool> list(std::string_view folder) const;
+  const Leaf* metadata_of(std::string_view directory) const;
+  bool has_directory(std::string_view path) const;
+  /// Names in a directory, and whether each is a directory.
+  std::map<std::string, bool> list(std::string_view directory) const;
   /// Paths and sizes of all leaves.
   std::vector<std::pair<std::string, std::uint64_t>> leaves() const;
   /// Where a leaf lies.
@@ -71,7 +72,7 @@ class StoreIndex {
   Position lower_bound(Position from, std::string_view key) const;
   const Leaf* find_key(std::string_view key) const;
 
-  // Paths one after the other, with NUL for '/', so that all beneath a folder lies together and right behind it.
+  // Paths one after the other, with NUL for '/', so that all beneath a directory lies together and right behind it.
   std::string names_;
   std::vector<Leaf> leaves_;
   std::size_t settled_ = 0;  // so many from the first on are in order

@@ -26,9 +26,9 @@ constexpr std::size_t kEntryLength = 46;
 constexpr std::size_t kEndLength = 22;
 constexpr std::size_t kEnd64Length = 56;
 constexpr std::size_t kLocator64Length = 20;
-constexpr std::size_t kMostComment = 65535;
+constexpr std::size_t kMaxComment = 65535;
 constexpr std::size_t kDirectoryPiece = std::size_t{256} << 10;
-constexpr std::uint64_t kMostDirectory = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxDirectory = std::uint64_t{256} << 20;
 constexpr std::uint16_t kZip64Extra = 1;
 constexpr std::uint32_t kElsewhere = 0xffffffff;  // the value stands in the zip64 field
 
@@ -57,7 +57,7 @@ Result<void> read_zip64_end(const ByteSource& source, std::uint64_t end_at, End&
 }
 
 Result<std::optional<End>> read_end(const ByteSource& source) {
-  const std::uint64_t length = std::min<std::uint64_t>(source.size(), kEndLength + kMostComment);
+  const std::uint64_t length = std::min<std::uint64_t>(source.size(), kEndLength + kMaxComment);
   if (length < kEndLength) return std::optional<End>();
   std::vector<std::uint8_t> tail(static_cast<std::size_t>(length));
   const std::uint64_t begin = source.size() - length;
@@ -68,7 +68,7 @@ Result<std::optional<End>> read_end(const ByteSource& source) {
     End end{load_le<std::uint16_t>(&tail[at + 10]), load_le<std::uint32_t>(&tail[at + 12]),
             load_le<std::uint32_t>(&tail[at + 16])};
     if (auto done = read_zip64_end(source, begin + at, end); !done) return Failure(done.error());
-    if (end.offset > source.size() || end.size > source.size() - end.offset || end.size > kMostDirectory) {
+    if (end.offset > source.size() || end.size > source.size() - end.offset || end.size > kMaxDirectory) {
       return corrupt("zip: the directory lies past the file");
     }
     if (end.entries > end.size / kEntryLength) return corrupt("zip: more members than the directory has room for");

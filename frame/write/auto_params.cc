@@ -15,7 +15,7 @@ constexpr std::int64_t kChunksize = std::int64_t{1} << 20;
 constexpr std::array<std::int32_t, 9> kTypesizes{1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr double kGain = 0.97;
 
-constexpr std::uint64_t kMostTypesize = 255;  // that chunk headers can say
+constexpr std::uint64_t kMaxTypesize = 255;  // that chunk headers can say
 
 // Fewer items than this say nothing.
 constexpr std::size_t kFewestItems = 32;
@@ -24,7 +24,7 @@ constexpr std::size_t kFewestItems = 32;
 std::int32_t typesize_by_header(ByteView sample) {
   if (!has_npy_magic(sample)) return 0;
   const auto npy = parse_npy_file(sample);
-  const bool fits = npy && npy->type.itemsize >= 1 && npy->type.itemsize <= kMostTypesize;
+  const bool fits = npy && npy->type.itemsize >= 1 && npy->type.itemsize <= kMaxTypesize;
   return fits ? static_cast<std::int32_t>(npy->type.itemsize) : 0;
 }
 

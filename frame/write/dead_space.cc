@@ -18,11 +18,11 @@ using codec::Failure;
 constexpr std::size_t kPlaces = 256;
 
 /// Of more chunks than these that go at once, the length is guessed from some of them.
-constexpr std::int64_t kMostMeasured = 4096;
+constexpr std::int64_t kMaxMeasured = 4096;
 constexpr std::int64_t kGuessedFrom = 256;
 
 /// Dead bytes are looked for between so many chunks at most.
-constexpr std::size_t kMostLocated = std::size_t{1} << 18;
+constexpr std::size_t kMaxLocated = std::size_t{1} << 18;
 
 /// A stored chunk, by what its entry says.
 struct Stored {
@@ -125,7 +125,7 @@ Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
   std::vector<Stored> stored;
   bool too_many = false;
   const auto note = [&](std::int64_t chunk, std::int64_t entry) -> Result<void> {
-    too_many = stored.size() >= kMostLocated;
+    too_many = stored.size() >= kMaxLocated;
     if (!too_many) stored.push_back({entry, chunk});
     return too_many ? codec::unsupported("very many chunks") : Result<void>();
   };
@@ -168,7 +168,7 @@ Result<std::uint64_t> measure_killed_bytes(const FrameContainer& frame, const Pe
     return {};
   };
   if (auto done = for_each(count); !done) return Failure(done.error());
-  const std::int64_t step = killed > kMostMeasured ? killed / kGuessedFrom : 1;
+  const std::int64_t step = killed > kMaxMeasured ? killed / kGuessedFrom : 1;
   std::uint64_t bytes = 0;
   std::int64_t number = 0;
   const auto measure = [&](std::int64_t chunk, std::int64_t) -> Result<void> {

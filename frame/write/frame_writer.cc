@@ -79,21 +79,21 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, 
   return writer;
 }
 
-/// Opens the frame's file; of a sparse frame its folder and its index.
+/// Opens the frame's file; of a sparse frame its directory and its index.
 Result<void> FrameWriter::open_files(int frame) {
   const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
   // What is read to write the frame is no access of a program's.
   auto fd = files_.reopen(frame, flags | O_NOATIME);
   if (!fd && fd.error().sys == EPERM) fd = files_.reopen(frame, flags);
   if (!fd && fd.error().sys == EISDIR) {
-    const auto folder = files_.reopen(frame, O_RDONLY | O_DIRECTORY);
-    if (!folder) return Failure(folder.error());
-    folder_ = std::make_shared<const Descriptor>(files_, *folder);
-    auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, folder_)
-                                           : std::make_shared<SparseStates>(files_, folder_);
-    sparse_ = std::make_unique<SparseChunks>(files_, folder_->fd(), std::move(states));
+    const auto directory = files_.reopen(frame, O_RDONLY | O_DIRECTORY);
+    if (!directory) return Failure(directory.error());
+    directory_ = std::make_shared<const Descriptor>(files_, *directory);
+    auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, directory_)
+                                           : std::make_shared<SparseStates>(files_, directory_);
+    sparse_ = std::make_unique<SparseChunks>(files_, directory_->fd(), std::move(states));
     ever_synced_ = true;  // its chunk files are synced as they are written
-    fd = files_.open_at(*folder, kSparseIndexName, flags);
+    fd = files_.open_at(*directory, kSparseIndexName, flags);
   }
   if (!fd) return Failure(fd.error());
   file_ = std::make_shared<const Descriptor>(files_, *fd);
@@ -103,8 +103,8 @@ Result<void> FrameWriter::open_files(int frame) {
 
 Result<void> FrameWriter::load(int frame) {
   if (auto opened = open_files(frame); !opened) return opened;
-  const auto opened = folder_ ? open_sparse_state(files_, folder_, file_, cache_, sparse_->begin_state().hold)
-                              : open_container(files_, file_, cache_);
+  const auto opened = directory_ ? open_sparse_state(files_, directory_, file_, cache_, sparse_->begin_state().hold)
+                                 : open_container(files_, file_, cache_);
   if (!opened) return Failure(opened.error());
   container_ = std::dynamic_pointer_cast<const FrameContainer>(*opened);
   if (!container_) return unsupported("only frames are written");
@@ -150,11 +150,11 @@ void FrameWriter::abandon() {
 }
 
 int FrameWriter::entry_dir() const {
-  return folder_ ? folder_->fd() : dir_;
+  return directory_ ? directory_->fd() : dir_;
 }
 
 std::string FrameWriter::entry_name() const {
-  return folder_ ? kSparseIndexName : path_;
+  return directory_ ? kSparseIndexName : path_;
 }
 
 void FrameWriter::moved(int dir, std::string path) {
@@ -241,12 +241,12 @@ bool FrameWriter::metalayers_need_new_file() const {
 
 /// The trailer of a frame without chunks has a fixed place, and so has the index of a sparse frame.
 bool FrameWriter::needs_new_file() const {
-  return folder_ || is_blank_ || pending_.nbytes() == 0 || metalayers_need_new_file();
+  return directory_ || is_blank_ || pending_.nbytes() == 0 || metalayers_need_new_file();
 }
 
 /// Whether the next state is one without chunks, in this file.
 bool FrameWriter::can_be_emptied() const {
-  return !failed_ && !folder_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
+  return !failed_ && !directory_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
 }
 
 /// Appends every entry of the next state's index; blocks in which nothing changes are taken as they are.
@@ -317,7 +317,7 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEn
   const auto trailer = next_trailer();
   if (!trailer) return Failure(trailer.error());
   // Readers of the reference library tell a new index file of a sparse frame by its length.
-  if (folder_ && fields.nbytes > 0 && out.position() + trailer->size() == parameters().frame_length) {
+  if (directory_ && fields.nbytes > 0 && out.position() + trailer->size() == parameters().frame_length) {
     if (auto put = out.append(std::array<std::uint8_t, 1>{}); !put) return put;
   }
   if (auto put = out.append(*trailer); !put) return put;
@@ -329,8 +329,8 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEn
 /// The next state as readers will see it: what cannot be opened is not switched to.
 Result<void> FrameWriter::open_next(Next& next) const {
   const auto length = load_be<std::uint64_t>(&next.header[layout::kFrameLengthAt]);
-  if (folder_) {
-    auto opened = open_sparse_frame(files_, folder_, next.file, cache_, {next.state.hold});
+  if (directory_) {
+    auto opened = open_sparse_frame(files_, directory_, next.file, cache_, {next.state.hold});
     if (!opened) return Failure(opened.error());
     next.container = std::dynamic_pointer_cast<const FrameContainer>(*opened);
     return {};
@@ -398,7 +398,7 @@ Result<void> FrameWriter::rewrite_file() {
   BufferedAppender out(files_, replacement->fd(), FileOffset{section});
   IndexEncoder index;
   const SparseChunks::Undo undo(sparse_.get());
-  if (folder_) {
+  if (directory_) {
     next.state = sparse_->begin_state();
     const auto cbytes = sparse_->write(*container_, pending_, next.entries, next.state.number);
     if (!cbytes) {
@@ -420,9 +420,9 @@ Result<void> FrameWriter::rewrite_file() {
       return synced;
     }
   }
-  if (folder_ && durable) {
+  if (directory_ && durable) {
     // The names of the new chunk files, before an index that refers to them.
-    if (auto synced = sync_directory(files_, folder_->fd()); !synced) {
+    if (auto synced = sync_directory(files_, directory_->fd()); !synced) {
       failed_ = true;
       return synced;
     }
@@ -434,7 +434,7 @@ Result<void> FrameWriter::rewrite_file() {
   adopt(std::move(next));
   if (!durable || !has_name_) return {};
   unsynced_ = false;
-  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
+  auto synced = sync_directory_of(files_, entry_dir(), entry_name());
   if (!synced) failed_ = true;
   if (synced && sparse_) sparse_->delete_obsolete();
   return synced;
@@ -454,7 +454,7 @@ void FrameWriter::adopt(Next next) {
 
 Result<void> FrameWriter::sync_all() {
   auto synced = files_.sync(file_->fd(), false);
-  if (synced && !ever_synced_ && has_name_) synced = sync_folder_of(files_, entry_dir(), entry_name());
+  if (synced && !ever_synced_ && has_name_) synced = sync_directory_of(files_, entry_dir(), entry_name());
   if (!synced) {
     failed_ = true;
     return synced;

@@ -66,7 +66,7 @@ class FrameWriter {
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& path,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
-  /// The same of a frame that the caller has open, perhaps with O_PATH: its file, or the folder of a sparse one.
+  /// The same of a frame that the caller has open, perhaps with O_PATH: its file, or the directory of a sparse one.
   /// `name`: where it lies in `dir`.
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& name,
                                                    const std::shared_ptr<const Descriptor>& frame,
@@ -82,8 +82,8 @@ class FrameWriter {
   std::shared_ptr<const Container> container() const { return container_; }
   /// The file that holds it, of a sparse frame its index; another one after a commit that made a new file.
   std::shared_ptr<const Descriptor> file() const { return file_; }
-  /// What the frame's name leads to: the file, or the folder of a sparse frame.
-  std::shared_ptr<const Descriptor> entry() const { return folder_ ? folder_ : file_; }
+  /// What the frame's name leads to: the file, or the directory of a sparse frame.
+  std::shared_ptr<const Descriptor> entry() const { return directory_ ? directory_ : file_; }
 
   // What is pending is included:
   std::uint64_t nbytes() const { return pending_.nbytes(); }
@@ -208,8 +208,8 @@ class FrameWriter {
   WriterOptions options_;
   bool has_name_ = true;
 
-  std::shared_ptr<const Descriptor> folder_;  // of a sparse frame; null: a contiguous one
-  std::unique_ptr<SparseChunks> sparse_;      // its chunk files
+  std::shared_ptr<const Descriptor> directory_;  // of a sparse frame; null: a contiguous one
+  std::unique_ptr<SparseChunks> sparse_;         // its chunk files
 
   // The committed state.
   std::shared_ptr<const Descriptor> file_;

@@ -29,7 +29,7 @@ auto find_layer(std::vector<Metalayer>& layers, const std::string& name) {
 /// What could not be read again must not be written.
 Failure too_long(std::size_t length) {
   return codec::invalid("a variable-length metalayer of " + std::to_string(length) + " bytes, where at most " +
-                        std::to_string(kMostVlmetalayer) + " are read");
+                        std::to_string(kMaxVlmetalayer) + " are read");
 }
 
 /// Gives a metalayer this content, adding it if there is none of that name.
@@ -75,7 +75,7 @@ Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
 }
 
 Result<void> FrameWriter::set_vlmetalayer(const std::string& name, ByteView content) {
-  if (content.size() > kMostVlmetalayer) return too_long(content.size());
+  if (content.size() > kMaxVlmetalayer) return too_long(content.size());
   return set_stored_vlmetalayer(name, metalayer_chunk(content));
 }
 

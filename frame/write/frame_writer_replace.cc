@@ -19,7 +19,7 @@ void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_f
 Result<AdvisoryLock> FrameWriter::lock() {
   AdvisoryLock::Target target{entry_dir(), {}, {}, file_->fd()};
   if (has_name_) {
-    target.side_car = folder_ ? kSparseSideCar : side_car_path(path_);
+    target.side_car = directory_ ? kSparseSideCar : side_car_path(path_);
     target.guard = guard_path(path_);
   }
   return AdvisoryLock::acquire(files_, target,
@@ -40,7 +40,7 @@ Result<void> FrameWriter::check_header() const {
 
 /// A program that wrote without the lock shows in the header, one that put another file in place shows in the name.
 Result<void> FrameWriter::check_unchanged() const {
-  if (folder_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
+  if (directory_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
   if (auto same = check_header(); !same) return same;
   return check_named();
 }
@@ -84,7 +84,7 @@ Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   const auto with_layers = with_all_metalayers(wanted);
   if (!with_layers) return codec::Failure(with_layers.error());
   std::vector<std::uint8_t> image = empty_frame(*with_layers);
-  if (folder_) image[layout::kFrameTypeAt] = header_[layout::kFrameTypeAt];
+  if (directory_) image[layout::kFrameTypeAt] = header_[layout::kFrameTypeAt];
   Next next;
   next.file = replacement->file();
   next.header.assign(image.begin(), image.begin() + codec::load_be<std::int32_t>(&image[layout::kHeaderLengthAt]));
@@ -98,13 +98,13 @@ Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   adopt(std::move(next));
   if (!ever_synced_) return {};
   // What is committed into it next may be acknowledged as durable: its name must be so before.
-  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
+  auto synced = sync_directory_of(files_, entry_dir(), entry_name());
   if (!synced) failed_ = true;
   return synced;
 }
 
 Result<std::unique_ptr<FrameWriter::Beside>> FrameWriter::make_beside(const NewFrame& wanted) {
-  if (folder_ || !has_name_) return codec::unsupported("only a contiguous frame with a name is replaced");
+  if (directory_ || !has_name_) return codec::unsupported("only a contiguous frame with a name is replaced");
   auto held = lock();
   if (!held) return codec::Failure(held.error());
   if (auto same = check_unchanged(); !same) return codec::Failure(same.error());
@@ -132,7 +132,7 @@ Result<void> FrameWriter::give_place_to(Beside& next) {
   if (auto published = next.file.publish(); !published) return published;
   next.writer->moved(dir_, path_);
   if (!ever_synced_) return {};
-  auto synced = sync_folder_of(files_, entry_dir(), entry_name());
+  auto synced = sync_directory_of(files_, entry_dir(), entry_name());
   if (!synced) next.writer->failed_ = true;
   return synced;
 }

@@ -30,7 +30,7 @@ constexpr std::uint64_t kHoleUnit = 4096;
 }  // namespace
 
 std::uint64_t FrameWriter::dead_bytes() {
-  if (folder_) return 0;
+  if (directory_) return 0;
   // Unknown is taken for none: it costs space, not data.
   if (!dead_bytes_) dead_bytes_ = measure_dead_bytes(*container_).value_or(0);
   return *dead_bytes_;
@@ -53,13 +53,13 @@ Result<void> FrameWriter::append_or_compact() {
   auto done = rewrite_file();
   if (done) compact_from_ = 0;
   if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
-  // A full disk, a damaged chunk, a folder that must not be written to: not at every commit, but again.
+  // A full disk, a damaged chunk, a directory that must not be written to: not at every commit, but again.
   compact_from_ = dead + dead / 2;
   return append_and_switch();
 }
 
 Result<std::uint64_t> FrameWriter::punch_dead_bytes() {
-  if (failed_ || folder_ || is_blank_) return std::uint64_t{0};
+  if (failed_ || directory_ || is_blank_) return std::uint64_t{0};
   const std::shared_ptr<const Descriptor> locked = file_;
   const auto held = lock();
   if (!held) return codec::Failure(held.error());

@@ -76,10 +76,10 @@ Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
   std::vector<MetalayerLength> lengths;
   std::vector<std::vector<std::uint8_t>> stored;
   for (const Metalayer& layer : vlmetalayers) {
-    if (layer.content.size() > kMostVlmetalayer) {
+    if (layer.content.size() > kMaxVlmetalayer) {
       return codec::invalid("variable-length metalayer '" + layer.name + "' of " +
                             std::to_string(layer.content.size()) + " bytes, where at most " +
-                            std::to_string(kMostVlmetalayer) + " are read");
+                            std::to_string(kMaxVlmetalayer) + " are read");
     }
     stored.push_back(metalayer_chunk(layer.content));
     lengths.push_back({layer.name, stored.back().size()});

@@ -15,7 +15,7 @@ using codec::invalid;
 using codec::SpecialValue;
 
 /// So many chunks of zeros are held to be stored.
-constexpr std::int64_t kMostStoredZeros = std::int64_t{1} << 18;
+constexpr std::int64_t kMaxStoredZeros = std::int64_t{1} << 18;
 
 std::int64_t count_of(std::uint64_t nbytes, std::int32_t chunksize) {
   if (nbytes == 0) return 0;
@@ -166,7 +166,7 @@ Result<std::vector<std::int64_t>> PendingChanges::odd_zeros(const FrameContainer
   ChunkIntervals runs = zeros_;
   runs.add(kept_, count);
   if (chunksize_ % typesize == 0) runs.remove(0, count - 1);
-  std::int64_t most = kMostStoredZeros;
+  std::int64_t most = kMaxStoredZeros;
   for (const auto& [begin, end] : runs.runs())
     most -= std::min(most + 1, end - begin);
   if (most < 0) return found;

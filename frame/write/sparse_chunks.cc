@@ -64,7 +64,7 @@ Result<void> SparseChunks::check_unshared(const FrameContainer& committed) const
 }
 
 Result<std::set<std::int64_t>> SparseChunks::numbers_there() const {
-  const auto entries = files_.list(folder_);
+  const auto entries = files_.list(directory_);
   if (!entries) return Failure(entries.error());
   std::set<std::int64_t> numbers;
   for (const DirectoryEntry& entry : *entries) {
@@ -81,7 +81,7 @@ Result<void> SparseChunks::look_around(const FrameContainer& committed) {
   if (!numbers) return Failure(numbers.error());
   taken_ = std::move(*numbers);
   next_ = 0;
-  const auto index = files_.status_at(folder_, kSparseIndexName);
+  const auto index = files_.status_at(directory_, kSparseIndexName);
   if (!index) return Failure(index.error());
   mode_ = index->st_mode & 0777;
   user_ = index->st_uid;
@@ -105,7 +105,7 @@ std::int64_t SparseChunks::highest_number() const {
 Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   const auto name = chunk_file_name(number);
   if (!name) return codec::unsupported("no number is left for a chunk file");
-  const auto fd = files_.create_at(folder_, *name, O_RDWR | O_EXCL, mode_);
+  const auto fd = files_.create_at(directory_, *name, O_RDWR | O_EXCL, mode_);
   if (!fd) return Failure(fd.error());
   const Descriptor file(files_, *fd);
   written_.push_back(number);
@@ -125,7 +125,7 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
 Result<void> SparseChunks::obsolete(std::int64_t entry) {
   const auto name = chunk_file_name(entry);
   if (!name) return Failure(name.error());
-  const auto status = files_.status_at(folder_, *name);
+  const auto status = files_.status_at(directory_, *name);
   if (!status) return {};  // a file that is missing takes nothing
   killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
   obsolete_.push_back({entry, states_->first_of(entry), state_ - 1, FileVersion::of(*status)});
@@ -207,7 +207,7 @@ void SparseChunks::delete_obsolete() {
 /// What cannot be removed is never referred to again.
 void SparseChunks::remove(const std::vector<std::int64_t>& numbers) {
   for (const std::int64_t number : numbers)
-    static_cast<void>(files_.remove_at(folder_, chunk_file_name(number).value_or(std::string()), false));
+    static_cast<void>(files_.remove_at(directory_, chunk_file_name(number).value_or(std::string()), false));
 }
 
 Result<void> SparseChunks::remove_unreferenced(const FrameContainer& committed) {

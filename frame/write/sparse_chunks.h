@@ -3,7 +3,7 @@
 //
 // Entries that share a file are refused, for what replaces one of them would remove the other.
 //
-// Thread safety: one thread. Ownership: borrows the file operations and the folder. Errors: io; unsupported where no
+// Thread safety: one thread. Ownership: borrows the file operations and the directory. Errors: io; unsupported where no
 // number is left, or files are shared.
 #pragma once
 
@@ -23,9 +23,9 @@ namespace cframefs::frame {
 
 class SparseChunks {
  public:
-  /// `folder` must stay open.
-  SparseChunks(FileOps& files, int folder, std::shared_ptr<SparseStates> states)
-      : files_(files), folder_(folder), states_(std::move(states)) {
+  /// `directory` must stay open.
+  SparseChunks(FileOps& files, int directory, std::shared_ptr<SparseStates> states)
+      : files_(files), directory_(directory), states_(std::move(states)) {
     states_->join();
   }
   ~SparseChunks() { states_->leave(); }
@@ -78,7 +78,7 @@ class SparseChunks {
   void discard();
 
   FileOps& files_;
-  const int folder_;
+  const int directory_;
   const std::shared_ptr<SparseStates> states_;
   bool looked_ = false;
   mode_t mode_ = 0600;  // of new files: that of the index, as their owner

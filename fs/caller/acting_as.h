@@ -1,5 +1,5 @@
 // On whose behalf something is made, and doing so as that user: what is made belongs to its maker from the start, and
-// set-group-id folders, default ACLs and quotas do with it what they do without a mount.
+// set-group-id directories, default ACLs and quotas do with it what they do without a mount.
 //
 // The thread keeps the capabilities that let it pass rights, unless asked otherwise: the kernel has checked those of
 // the caller already. A daemon without root's rights serves its own user alone, and changes nothing here.

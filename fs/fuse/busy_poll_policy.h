@@ -2,9 +2,9 @@
 //
 // A thread that sleeps in read(2) has to be woken for a request, and on a processor that has nothing else to do that
 // takes longer than most answers: 20 to 60 us in a virtual machine. As long as requests come one at a time, one closely
-// after the other (a program that reads here and there, lists a folder, appends records), a single thread answers all
-// of them and looks for the next one before it sleeps. The others must stand aside meanwhile: the kernel would wake one
-// that waits in read(2) for each request, whoever takes it. It ends when requests wait for each other, when answers
+// after the other (a program that reads here and there, lists a directory, appends records), a single thread answers
+// all of them and looks for the next one before it sleeps. The others must stand aside meanwhile: the kernel would wake
+// one that waits in read(2) for each request, whoever takes it. It ends when requests wait for each other, when answers
 // take long, and when the program pauses.
 //
 // Knows neither threads nor FUSE: fs/fuse/service_loop.h does as it says. Thread safety: all calls at once. Ownership:

@@ -69,11 +69,11 @@ codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
   if (failed != 0) return at(mountpoint, codec::io_error(errno, "mount point"));
   if (S_ISREG(status.stx_mode)) return true;
   if (S_ISDIR(status.stx_mode)) return false;
-  return at(mountpoint, codec::invalid("the mount point is neither a folder nor a regular file"));
+  return at(mountpoint, codec::invalid("the mount point is neither a directory nor a regular file"));
 }
 
 /// The mount must not look into itself: its mount point must neither lie beneath the source nor, unless the source is
-/// a folder that stays open underneath, be the source. `mountpoint`: resolved.
+/// a directory that stays open underneath, be the source. `mountpoint`: resolved.
 codec::Result<void> check_no_overlap(const SourceTree& tree, const std::string& source, const std::string& mountpoint) {
   auto real_source = real_path(source);
   if (!real_source) return codec::Failure(real_source.error());
@@ -230,8 +230,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   frame::StoreFiles files(frame::system_files());
   Filesystem filesystem(files, options);
   if (auto opened = filesystem.open_source(*is_file); !opened) return opened;
-  // Resolved while it can be: in the background the working folder is another one, and once it is mounted, looking at
-  // it would wait for an answer from ourselves.
+  // Resolved while it can be: in the background the working directory is another one, and once it is mounted, looking
+  // at it would wait for an answer from ourselves.
   auto mountpoint = real_path(options.mountpoint);
   if (!mountpoint) return codec::Failure(mountpoint.error());
   if (auto checked = check_no_overlap(filesystem.tree(), options.source, *mountpoint); !checked) return checked;

@@ -26,7 +26,7 @@ namespace {
 constexpr unsigned kMaxWrite = 1U << 20;
 constexpr unsigned kMaxBackground = 64;
 // With those that answer requests which take long; each costs a stack.
-constexpr unsigned kMostServiceThreads = 128;
+constexpr unsigned kMaxServiceThreads = 128;
 // Linux 6.18, the first to drop pages that were read while a direct write was under way.
 constexpr std::uint32_t kCoherentProtocol = 45;
 constexpr const char* kNoAcls = "this kernel knows no ACLs of FUSE mounts: access is decided by modes alone";
@@ -168,7 +168,7 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
   // A single thread is asked for to debug.
-  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMostServiceThreads,
+  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMaxServiceThreads,
                    [this] { filesystem_.read_path().pool().relieve(); });
   ShutdownHandler stop(
       session_, [this] { flush_page_cache(); }, [&loop] { loop.interrupt(); });
@@ -202,7 +202,7 @@ void FuseAdapter::flush_page_cache() {
 
 void FuseAdapter::drop_handles() {
   files_.clear();
-  folders_.clear();
+  directories_.clear();
 }
 
 void FuseAdapter::unmount(const std::function<void()>& release_readers) {

@@ -55,7 +55,7 @@ class FuseAdapter final : public KernelInvalidator {
 
   Filesystem& filesystem() { return filesystem_; }
   OpenHandles<FileHandle>& files() { return files_; }
-  OpenHandles<DirectoryHandle>& folders() { return folders_; }
+  OpenHandles<DirectoryHandle>& directories() { return directories_; }
   /// Of requests for entries of large directories: half as many at once as there are processors, so that a crowd of
   /// them leaves time for everything else: with all processors, small requests were measured to wait 3 to 31 times as
   /// long as on an idle mount.
@@ -87,7 +87,7 @@ class FuseAdapter final : public KernelInvalidator {
   std::atomic<bool> knows_of_privileges_{false};
   std::atomic<bool> refuses_cached_writes_{false};
   OpenHandles<FileHandle> files_;
-  OpenHandles<DirectoryHandle> folders_;
+  OpenHandles<DirectoryHandle> directories_;
   codec::Turns listings_;
   codec::Mutex mutex_;
   codec::CondVar notify_done_;

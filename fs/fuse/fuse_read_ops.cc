@@ -1,4 +1,4 @@
-// Requests that only look: names, attributes, folders, contents.
+// Requests that only look: names, attributes, directories, contents.
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -54,13 +54,13 @@ void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
   auto handle = adapter.filesystem().open_directory(node);
   if (!handle) return reply_error(request, handle.error());
-  info->fh = to_kernel(adapter.folders().add(std::move(*handle)));
+  info->fh = to_kernel(adapter.directories().add(std::move(*handle)));
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
-    adapter.folders().take(from_kernel<DirectoryHandle>(info));
+    adapter.directories().take(from_kernel<DirectoryHandle>(info));
 }
 
 void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  this_adapter().folders().take(from_kernel<DirectoryHandle>(info));
+  this_adapter().directories().take(from_kernel<DirectoryHandle>(info));
   reply_errno(request, 0);
 }
 

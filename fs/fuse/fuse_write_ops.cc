@@ -136,7 +136,7 @@ void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
 }
 
 void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-  reply_entry(request, this_filesystem().make_folder(parent, name, mode, this_caller(), *PendingRequest::current()));
+  reply_entry(request, this_filesystem().make_directory(parent, name, mode, this_caller(), *PendingRequest::current()));
 }
 
 void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
@@ -230,7 +230,7 @@ void on_fsync(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_
 }
 
 void on_fsyncdir(fuse_req_t request, fuse_ino_t node, int /*data_only*/, fuse_file_info* /*info*/) {
-  reply_result(request, this_filesystem().sync_folder(node));
+  reply_result(request, this_filesystem().sync_directory(node));
 }
 
 void on_fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, fuse_file_info* info) {

@@ -75,7 +75,7 @@ void set_title(const std::string& title) {
   std::memcpy(area.begin, title.data(), std::min(title.size(), room - 1));
 }
 
-/// The guard keeps nothing of the program that was called: no terminal, no pipe that its caller reads, no folder.
+/// The guard keeps nothing of the program that was called: no terminal, no pipe that its caller reads, no directory.
 void leave_everything(int messages, int life) {
   static_cast<void>(chdir("/"));
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);

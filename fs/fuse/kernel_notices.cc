@@ -22,25 +22,25 @@ void Filesystem::notify(Lane lane, NodeId id, const std::string& what, const Not
   until_there_is_memory([&] { notifier_.post(lane, id, what, task); });
 }
 
-void Filesystem::forget_folder(NodeId folder) {
-  notify(Lane::attributes, folder, "", [this, folder] { kernel_->invalidate_inode(folder); });
+void Filesystem::forget_directory(NodeId directory) {
+  notify(Lane::attributes, directory, "", [this, directory] { kernel_->invalidate_inode(directory); });
 }
 
 void Filesystem::changed(const Watcher::Change& change) {
   if ((change.everything || change.entry) && keeps_names_)
     notify(Lane::attributes, 0, "", [this] { kernel_->invalidate_all_entries(); });
   if (change.everything) return notify(Lane::changes, 0, "", [this] { lost_track(); });
-  const auto folder = nodes_.find(change.folder);
-  if (folder && folder->kind == EntryKind::sparse_frame) {
+  const auto directory = nodes_.find(change.directory);
+  if (directory && directory->kind == EntryKind::sparse_frame) {
     // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
-    return look_into_change(folder);
+    return look_into_change(directory);
   }
-  // The folder's own times have changed too; a single-file root is its folder.
-  forget_folder(change.folder);
+  // The directory's own times have changed too; a single-file root is its directory.
+  forget_directory(change.directory);
   if (change.name.empty()) return;
-  const DirEntry place{change.folder, change.name};
+  const DirEntry place{change.directory, change.name};
   bool is_directory = false;
-  for (const auto& node : nodes_.at_place(place.folder, place.name)) {
+  for (const auto& node : nodes_.at_place(place.directory, place.name)) {
     if (node->kind == EntryKind::directory) {
       is_directory = true;
     } else {
@@ -49,7 +49,7 @@ void Filesystem::changed(const Watcher::Change& change) {
   }
   // Names of files are asked for each time, or have just been forgotten.
   if (change.entry && is_directory)
-    notify(Lane::names, place.folder, place.name, [this, place] { forget_moved(place); });
+    notify(Lane::names, place.directory, place.name, [this, place] { forget_moved(place); });
 }
 
 void Filesystem::lost_track() {
@@ -84,17 +84,17 @@ void Filesystem::look_into_change(const std::shared_ptr<Node>& node) {
 
 void Filesystem::forget_moved(const DirEntry& place) {
   // What the mount itself has renamed the kernel knows; it must not be told, because telling waits for whatever request
-  // is changing the folder, which a daemon that is killed meanwhile never ends.
-  for (const auto& node : nodes_.at_place(place.folder, place.name)) {
+  // is changing the directory, which a daemon that is killed meanwhile never ends.
+  for (const auto& node : nodes_.at_place(place.directory, place.name)) {
     if (node->kind == EntryKind::directory && !lies_at(*node, place))
-      kernel_->invalidate_entry(place.folder, NameMapper::in_mount(place.name));
+      kernel_->invalidate_entry(place.directory, NameMapper::in_mount(place.name));
   }
 }
 
 bool Filesystem::lies_at(Node& node, const DirEntry& at) {
   // Not between the disk and the table, where a rename of our own is for a moment.
   codec::MutexLock lock(changes_);
-  const auto places = nodes_.at_place(at.folder, at.name);
+  const auto places = nodes_.at_place(at.directory, at.name);
   const bool moved =
       std::none_of(places.begin(), places.end(), [&](const auto& there) { return there->id == node.id; });
   if (moved) return true;

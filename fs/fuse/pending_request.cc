@@ -57,7 +57,7 @@ void PendingRequest::finish() {
     for (const std::uint64_t handle : handles_) {
       if (auto file = adapter_->files().let_go(from_kernel<FileHandle>(handle)))
         adapter_->filesystem().release(std::move(file));
-      adapter_->folders().let_go(from_kernel<DirectoryHandle>(handle));
+      adapter_->directories().let_go(from_kernel<DirectoryHandle>(handle));
     }
   }
   state_.store(State::none);
@@ -97,7 +97,7 @@ void PendingRequest::look() {
   }
   for (const std::uint64_t handle : handles_) {
     adapter_->files().keep(from_kernel<FileHandle>(handle));
-    adapter_->folders().keep(from_kernel<DirectoryHandle>(handle));
+    adapter_->directories().keep(from_kernel<DirectoryHandle>(handle));
   }
   fuse_reply_err(request_, EINTR);
   state_.store(State::abandoned, std::memory_order_release);

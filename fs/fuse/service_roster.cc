@@ -48,7 +48,7 @@ std::vector<int> ServiceRoster::look(Time now) {
     return called;
   }
   // None is left that could take a request, again: there is a crowd.
-  call_ = serving_ == 0 && all_served ? std::min({call_ * 2, std::max(wanted_, kMostCalled), most_}) : wanted_;
+  call_ = serving_ == 0 && all_served ? std::min({call_ * 2, std::max(wanted_, kMaxCalled), most_}) : wanted_;
   // Threads that exist come first.
   for (const Role role : {Role::spare, Role::absent}) {
     for (std::size_t i = 0; i < seats_.size() && serving_ < call_; ++i) {

@@ -8,7 +8,7 @@
 //
 // A fixed number of threads serves. A thread whose request takes longer than kStallLimit, because it waits or because
 // it computes, does not count any more: a spare one serves in its place, up to a bound. If all that serve are overdue
-// at once, twice as many are called the next time, up to kMostCalled, so that a crowd of slow requests is taken in a
+// at once, twice as many are called the next time, up to kMaxCalled, so that a crowd of slow requests is taken in a
 // few steps.
 //
 // Knows neither threads nor FUSE: fs/fuse/service_loop.h does as it says. Thread safety: took() and answered() by the
@@ -31,7 +31,7 @@ class ServiceRoster {
 
   static constexpr std::chrono::milliseconds kStallLimit{2};
   /// So many serve at once at most, if fewer are wanted: each holds memory for a request.
-  static constexpr unsigned kMostCalled = 8;
+  static constexpr unsigned kMaxCalled = 8;
 
   /// `wanted`: how many serve; `most`: how many there are at most, overdue and spare ones included.
   ServiceRoster(unsigned wanted, unsigned most);

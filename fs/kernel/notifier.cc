@@ -11,7 +11,7 @@ namespace cframefs::fs {
 void Notifier::start() {
   codec::MutexLock lock(mutex_);
   running_ = true;
-  threads_.reserve(kMostThreads);
+  threads_.reserve(kMaxThreads);
   threads_.emplace_back([this] { run(); });
 }
 
@@ -58,7 +58,7 @@ void Notifier::make_ready(const Key& key) {
 
 void Notifier::call_one() {
   if (idle_ > 0) return called_.notify_one();
-  if (!running_ || threads_.size() == kMostThreads) return;
+  if (!running_ || threads_.size() == kMaxThreads) return;
   try {
     threads_.emplace_back([this] { run(); });
   } catch (const std::exception&) {
@@ -87,7 +87,7 @@ bool Notifier::wait(Lane lane, std::uint64_t id, std::chrono::milliseconds patie
 }
 
 bool Notifier::has_work() const {
-  return !prompt_.empty() || (!ready_.empty() && waiting_ < kMostThreads - 1);
+  return !prompt_.empty() || (!ready_.empty() && waiting_ < kMaxThreads - 1);
 }
 
 void Notifier::run() {

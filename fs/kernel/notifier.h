@@ -15,7 +15,7 @@
 // One thread does all, as long as what it calls returns. While one is at work and more is pending, another one watches:
 // if nothing has returned for kStuck, it takes the next task itself, and there is a further one that watches then. So a
 // thread is started only when it is needed; there are as many as files were at once that the kernel made us wait for,
-// and kMostThreads at most: each costs a stack, and more files that change while they are read slowly are rare. One of
+// and kMaxThreads at most: each costs a stack, and more files that change while they are read slowly are rare. One of
 // them never takes what may wait: attributes are told whatever else waits. All sleep without a timeout while nothing is
 // pending.
 //
@@ -42,12 +42,12 @@ namespace cframefs::fs {
 
 class Notifier {
  public:
-  static constexpr unsigned kMostThreads = 16;
+  static constexpr unsigned kMaxThreads = 16;
   static constexpr std::chrono::milliseconds kStuck{5};
 
   enum class Lane : std::uint8_t {
     attributes,  // nothing that waits
-    names,       // waits for requests about a folder
+    names,       // waits for requests about a directory
     changes,     // a change behind the mount is looked into; waits for what the mount itself changes
     pages,       // all but those of reads under way
     rest,        // those, once they are answered
@@ -62,7 +62,7 @@ class Notifier {
 
   void start();
   void stop();
-  /// `id`: of the file or folder. `what`: a task that is pending in the same queue under the same name does for this
+  /// `id`: of the file or directory. `what`: a task that is pending in the same queue under the same name does for this
   /// one, too. Without memory it throws std::bad_alloc, and nothing is posted.
   void post(Lane lane, std::uint64_t id, std::string what, Task task);
   /// Whether something is pending or running in the queue.

@@ -10,7 +10,7 @@ namespace {
 // Memory of decodes under way; with the threads' own it stays below the 64 MiB that a mount may use beyond its cache.
 // Beside a small cache it is less: blocks of a size that the cache has no room for are decoded one by one then.
 constexpr std::uint64_t kDecodeBytes = std::uint64_t{40} << 20;
-constexpr std::uint64_t kLeastDecodeBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMinDecodeBytes = std::uint64_t{16} << 20;
 // From this many pieces on a reply is put together in one buffer: that is cheaper than so many short parts.
 constexpr std::size_t kManyPieces = 64;
 // Neighbouring cells are fetched and decoded together up to this many plain bytes.
@@ -24,7 +24,7 @@ constexpr std::uint64_t kLargeCell = std::uint64_t{1} << 20;
 // Reads that fill small cells at once, for each thread that decodes: some of them wait for the disk.
 constexpr unsigned kSmallReads = 8;
 // Cells that replies hold may take so much, or half of the cache, before reads that fill large ones wait.
-constexpr std::uint64_t kLeastPinned = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMinPinned = std::uint64_t{16} << 20;
 
 }  // namespace
 
@@ -32,9 +32,9 @@ ReadPath::ReadPath(std::uint64_t cache_bound, Statistics& statistics, DedupLogge
     : statistics_(statistics),
       once_(once),
       cache_(cache_bound, pool_, statistics),
-      budget_(std::clamp(cache_bound / 8 * 5, kLeastDecodeBytes, kDecodeBytes), decoders),
+      budget_(std::clamp(cache_bound / 8 * 5, kMinDecodeBytes, kDecodeBytes), decoders),
       small_turns_(std::size_t{kSmallReads} * decoders),
-      large_turns_(decoders, [this] { return cache_.pinned_bytes() <= std::max(cache_.bound() / 2, kLeastPinned); }) {}
+      large_turns_(decoders, [this] { return cache_.pinned_bytes() <= std::max(cache_.bound() / 2, kMinPinned); }) {}
 
 codec::Turns& ReadPath::turns_for(std::uint64_t cell_bytes) {
   return cell_bytes > kLargeCell ? large_turns_ : small_turns_;

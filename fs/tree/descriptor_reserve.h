@@ -17,7 +17,7 @@ class DescriptorReserve {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kUnlimited) return;
     const int all = static_cast<int>(limit.rlim_cur);
-    const int kept = std::min(all / 4, kMostKept);
+    const int kept = std::min(all / 4, kMaxKept);
     for_files_ = all - kept;
     for_directories_ = all - kept / 2;
   }
@@ -29,7 +29,7 @@ class DescriptorReserve {
 
  private:
   static constexpr rlim_t kUnlimited = 1U << 30U;
-  static constexpr int kMostKept = 256;
+  static constexpr int kMaxKept = 256;
 
   int for_files_ = static_cast<int>(kUnlimited);
   int for_directories_ = static_cast<int>(kUnlimited);

@@ -130,7 +130,7 @@ std::vector<std::string> NameMapper::stored_names_of(std::string_view shown) con
   const auto add = [&](std::string_view suffix, EntryKind kind) {
     const std::string_view replacement = replacement_of(suffix, kind);
     if (shown.size() <= replacement.size() || !shown.ends_with(replacement)) return;
-    // A longer name is in no folder; to ask for it would be an error of its own.
+    // A longer name is in no directory; to ask for it would be an error of its own.
     if (shown.size() - replacement.size() + suffix.size() > NAME_MAX) return;
     names.push_back(std::string(shown.substr(0, shown.size() - replacement.size())) + std::string(suffix));
   };

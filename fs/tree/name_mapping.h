@@ -4,7 +4,7 @@
 // as x.npy, and x.blp if it holds one); a name that something else has already stays with it, and the container shows
 // under its full name. The rule that settles every case: names on disk get their turn shortest first (then in byte
 // order), each takes its short name if that is free, else its full one. resolve_shown() answers for one name without
-// listing the folder, and agrees with show().
+// listing the directory, and agrees with show().
 //
 // The mount's own temporary files have names that begin with frame::kTemporaryPrefix. The source may be another mount
 // (and a program in the mount may be `cframe`), which makes files of such names, too: `.cframefs-tmp.x` in the mount is
@@ -33,7 +33,7 @@ enum class EntryKind : std::uint8_t {
   frame_link,    // a symbolic link that is named as a container and leads to a name of such a one in the source
   other,         // a device, socket or pipe
   frame,         // a file that holds a container of any kind, shown as its plain bytes
-  sparse_frame,  // a folder that is a sparse frame, shown as one file of its plain bytes
+  sparse_frame,  // a directory that is a sparse frame, shown as one file of its plain bytes
   packed_array,  // a Bloscpack file of a NumPy array, shown as a .npy file
 };
 

@@ -9,7 +9,7 @@ namespace cframefs::fs {
 namespace {
 
 // Listings that are kept; those of a program that walks a tree come one after the other.
-constexpr std::size_t kMostListings = 16;
+constexpr std::size_t kMaxListings = 16;
 
 bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
@@ -94,7 +94,7 @@ codec::Result<std::shared_ptr<const NameSpelling::Names>> NameSpelling::names_in
   for (const frame::DirectoryEntry& entry : *entries)
     (*names)[folded(entry.name)].push_back(entry.name);
   codec::MutexLock lock(mutex_);
-  if (listings_.size() >= kMostListings && !listings_.contains(key)) listings_.erase(listings_.begin());
+  if (listings_.size() >= kMaxListings && !listings_.contains(key)) listings_.erase(listings_.begin());
   listings_[key] = {identity, names};
   return std::shared_ptr<const Names>(std::move(names));
 }

@@ -71,9 +71,9 @@ std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const DirEntry& at, c
   node->device = probe.status.st_dev;
   node->shown_inode = free_number(probe.status.st_dev, probe.entry_inode);
   node->inode = probe.entry_inode;
-  const auto placed = by_place_.emplace(std::pair(at.folder, at.name), id);
+  const auto placed = by_place_.emplace(std::pair(at.directory, at.name), id);
   try {
-    places_.try_emplace(id, Place{node, at.folder, at.name, 1});
+    places_.try_emplace(id, Place{node, at.directory, at.name, 1});
     by_key_.emplace(key, id);
   } catch (...) {
     places_.erase(id);
@@ -156,16 +156,16 @@ codec::Result<NodePlace> NodeTable::place_of(NodeId id) const {
 codec::Result<std::string> NodeTable::path_of(NodeId id) const {
   codec::MutexLock lock(mutex_);
   std::string path;
-  // A folder cannot be its own ancestor on disk, but two stale places might say so: the depth is bounded.
+  // A directory cannot be its own ancestor on disk, but two stale places might say so: the depth is bounded.
   for (int depth = 0; depth < 4096; ++depth) {
     auto found = places_.find(id);
-    if (found == places_.end()) return codec::stale("the folder that held it is gone");
+    if (found == places_.end()) return codec::stale("the directory that held it is gone");
     const Place& place = found->second;
     if (!place.name.empty()) path = path.empty() ? place.name : place.name + "/" + path;
     if (id == kRootNode) return path;
     id = place.parent;
   }
-  return codec::stale("its folders contain each other");
+  return codec::stale("its directories contain each other");
 }
 
 std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std::string& name) const {
@@ -184,7 +184,7 @@ void NodeTable::forget_key(NodeId id) {
 
 std::vector<NodeId> NodeTable::detach(const DirEntry& from) {
   std::vector<NodeId> lifted;
-  auto [begin, end] = by_place_.equal_range(std::pair(from.folder, from.name));
+  auto [begin, end] = by_place_.equal_range(std::pair(from.directory, from.name));
   for (auto entry = begin; entry != end; ++entry)
     lifted.push_back(entry->second);
   by_place_.erase(begin, end);
@@ -198,9 +198,9 @@ std::vector<NodeId> NodeTable::detach(const DirEntry& from) {
 
 void NodeTable::place_at(NodeId id, const DirEntry& to) {
   Place& place = places_.at(id);
-  place.parent = to.folder;
+  place.parent = to.directory;
   place.name = to.name;
-  by_place_.emplace(std::pair(to.folder, to.name), id);
+  by_place_.emplace(std::pair(to.directory, to.name), id);
 }
 
 void NodeTable::move(const DirEntry& from, const DirEntry& to) {

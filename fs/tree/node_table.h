@@ -34,7 +34,7 @@ namespace cframefs::fs {
 using NodeId = std::uint64_t;
 inline constexpr NodeId kRootNode = 1;
 
-enum class NodeRole : std::uint8_t { stored, control_folder, control_file };
+enum class NodeRole : std::uint8_t { stored, control_directory, control_file };
 
 struct Node {
   Node(NodeId number, NodeRole r, EntryKind k) : id(number), role(r), kind(k) {}
@@ -49,7 +49,7 @@ struct Node {
   bool is_at(const struct stat& file) const {
     return file.st_dev == device && file.st_ino == inode.load(std::memory_order_relaxed);
   }
-  std::atomic<bool> watched{false};     // folders: changes of what it holds are reported
+  std::atomic<bool> watched{false};     // directories: changes of what it holds are reported
   std::atomic<int> stale_preambles{0};  // arrays: the kernel is being told to forget the header
   PageCacheState pages;                 // what the kernel may hold of the file
   ReadsUnderWay reads;                  // that the kernel holds pages of the file for
@@ -70,9 +70,9 @@ inline codec::Failure no_such_node() {
   return codec::stale("the kernel asked for a file that it had forgotten");
 }
 
-/// A name on disk in a folder.
+/// A name on disk in a directory.
 struct DirEntry {
-  NodeId folder = 0;
+  NodeId directory = 0;
   std::string name;
   bool operator==(const DirEntry&) const = default;
 };
@@ -102,7 +102,7 @@ class NodeTable {
   std::vector<NodeId> all() const;
   /// As last looked up. stale: it was removed or replaced, or the kernel has forgotten it. REQUIRES: not the root.
   codec::Result<NodePlace> place_of(NodeId id) const;
-  /// For messages: beneath the source; "" for the root; stale if the kernel has forgotten a folder on the way.
+  /// For messages: beneath the source; "" for the root; stale if the kernel has forgotten a directory on the way.
   codec::Result<std::string> path_of(NodeId id) const;
   /// Nodes that were last seen as `name` in `parent`.
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;

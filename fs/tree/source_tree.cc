@@ -61,20 +61,20 @@ EntryKind kind_of_mode(mode_t mode) {
   return S_ISLNK(mode) ? EntryKind::symlink : EntryKind::other;
 }
 
-/// The rights that programs have to a file in a folder of its own, for each class of users what both allow. A class of
-/// the file's that is another one for the folder has there what `others` says: what all classes have, or with an access
-/// control list its bounds.
-mode_t joint_rights(const struct stat& file, const struct stat& folder, std::optional<mode_t> listed) {
-  const mode_t others = listed.value_or(folder.st_mode >> 6U & folder.st_mode >> 3U & folder.st_mode);
-  const bool same_user = file.st_uid == folder.st_uid;
-  const bool same_classes = same_user && file.st_gid == folder.st_gid && !listed;
+/// The rights that programs have to a file in a directory of its own, for each class of users what both allow. A class
+/// of the file's that is another one for the directory has there what `others` says: what all classes have, or with an
+/// access control list its bounds.
+mode_t joint_rights(const struct stat& file, const struct stat& directory, std::optional<mode_t> listed) {
+  const mode_t others = listed.value_or(directory.st_mode >> 6U & directory.st_mode >> 3U & directory.st_mode);
+  const bool same_user = file.st_uid == directory.st_uid;
+  const bool same_classes = same_user && file.st_gid == directory.st_gid && !listed;
   mode_t rights = file.st_mode & ~mode_t{0777};
   for (const unsigned shift : {6U, 3U, 0U}) {
     const bool same = shift == 6U ? same_user : same_classes;
-    const mode_t in_folder = (same ? folder.st_mode >> shift : others) & 07U;
+    const mode_t in_directory = (same ? directory.st_mode >> shift : others) & 07U;
     mode_t allowed = 0;
-    if ((in_folder & 01U) != 0) allowed = 05;
-    if ((in_folder & 03U) == 03) allowed = 07;
+    if ((in_directory & 01U) != 0) allowed = 05;
+    if ((in_directory & 03U) == 03) allowed = 07;
     rights |= (file.st_mode & allowed << shift);
   }
   return rights;
@@ -108,26 +108,26 @@ codec::Result<void> SourceTree::open() {
   auto opened = std::make_shared<const frame::Descriptor>(files_, *fd);
   auto status = files_.status(opened->fd());
   if (!status) return of(status.error(), root_path_);
-  const bool is_folder = S_ISDIR(status->st_mode);
-  const bool is_sparse = is_folder && rules_.has_container_suffix(root_path_) &&
+  const bool is_directory = S_ISDIR(status->st_mode);
+  const bool is_sparse = is_directory && rules_.has_container_suffix(root_path_) &&
                          files_.status_at(opened->fd(), kSparseIndexName).has_value();
-  if (is_folder && !is_sparse) {
+  if (is_directory && !is_sparse) {
     if (options_.offset == 0) {
       root_ = std::move(opened);
       return {};
     }
-    return of(codec::invalid("offset= is for a source that is one file, and this is a folder").value(), root_path_);
+    return of(codec::invalid("offset= is for a source that is one file, and this is a directory").value(), root_path_);
   }
-  if (!is_folder && !S_ISREG(status->st_mode)) {
-    return of(codec::invalid("the source is neither a folder nor a regular file").value(), root_path_);
+  if (!is_directory && !S_ISREG(status->st_mode)) {
+    return of(codec::invalid("the source is neither a directory nor a regular file").value(), root_path_);
   }
-  // One file: the tree is the folder that holds it, with nothing else in it.
+  // One file: the tree is the directory that holds it, with nothing else in it.
   const std::size_t slash = root_path_.rfind('/');
   single_name_ = root_path_.substr(slash + 1);
   root_path_.resize(slash == 0 ? 1 : slash);
-  auto folder = files_.open_named(root_path_, O_RDONLY | O_DIRECTORY);
-  if (!folder) return of(folder.error(), root_path_);
-  root_ = std::make_shared<const frame::Descriptor>(files_, *folder);
+  auto directory = files_.open_named(root_path_, O_RDONLY | O_DIRECTORY);
+  if (!directory) return of(directory.error(), root_path_);
+  root_ = std::make_shared<const frame::Descriptor>(files_, *directory);
   return {};
 }
 
@@ -154,8 +154,8 @@ codec::Result<bool> SourceTree::has_index(int directory, const std::string& name
   };
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return answer(fd.error());
-  const frame::Descriptor folder(files_, *fd);
-  const auto index = files_.status_at(folder.fd(), kSparseIndexName);
+  const frame::Descriptor entry(files_, *fd);
+  const auto index = files_.status_at(entry.fd(), kSparseIndexName);
   return index ? codec::Result<bool>(true) : answer(index.error());
 }
 
@@ -163,12 +163,12 @@ codec::Result<bool> SourceTree::has_index(int directory, const std::string& name
 codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
-  const frame::Descriptor folder(files_, *fd);
-  auto index = files_.status_at(folder.fd(), kSparseIndexName);
-  const auto status = index ? files_.status(folder.fd()) : index;
+  const frame::Descriptor entry(files_, *fd);
+  auto index = files_.status_at(entry.fd(), kSparseIndexName);
+  const auto status = index ? files_.status(entry.fd()) : index;
   if (!status) return status;
   std::optional<mode_t> listed;
-  if (const auto acl = files_.get_attribute(folder.fd(), std::string(frame::kAccessAcl))) {
+  if (const auto acl = files_.get_attribute(entry.fd(), std::string(frame::kAccessAcl))) {
     // The daemon looks as the caller when the frame is opened, if it can.
     const frame::AclBounds bounds = frame::bounds_of(*acl);
     listed = ActingAs::is_possible() ? bounds.most : bounds.least;
@@ -353,8 +353,8 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
   const bool folds_case = !entries->empty() && spelling_->folds_case(directory, entries->front().name);
   for (frame::DirectoryEntry& entry : *entries) {
     if (folds_case) entry.name = NameSpelling::with_known_suffix(entry.name);
-    // Names need the kind only where the name could be shortened, and types where a folder may be a frame; the rest is
-    // told by the folder itself.
+    // Names need the kind only where the name could be shortened, and types where a directory may be a frame; the rest
+    // is told by the directory itself.
     EntryKind kind = kind_of_mode(DTTOIF(entry.type));
     const bool by_content = options_.detect == Detect::content && kind == EntryKind::directory;
     if (by_content || rules_.has_container_suffix(entry.name)) {

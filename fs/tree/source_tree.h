@@ -24,7 +24,7 @@ namespace cframefs::fs {
 struct EntryStat {
   EntryKind kind = EntryKind::none;
   struct stat status {};          // of the file; for a sparse frame of its chunks.b2frame
-  std::uint64_t entry_inode = 0;  // of the entry itself (a sparse frame: of the folder)
+  std::uint64_t entry_inode = 0;  // of the entry itself (a sparse frame: of the directory)
   std::uint64_t size = 0;         // as the mount shows it; of a container that cannot be opened what is stored
   std::int32_t chunksize = 0;
   std::optional<codec::Error> damage;  // why the container cannot be opened; holds for as long as `identity`

@@ -45,25 +45,25 @@ void Watcher::stop() {
   thread_.join();
 }
 
-bool Watcher::watch(int fd, std::uint64_t folder) {
+bool Watcher::watch(int fd, std::uint64_t directory) {
   if (inotify_ < 0 || wake_ < 0) return false;
   codec::MutexLock lock(mutex_);
-  if (watches_.contains(folder)) return true;
-  // By descriptor, so that the folder cannot be another one than the caller has checked.
+  if (watches_.contains(directory)) return true;
+  // By descriptor, so that the directory cannot be another one than the caller has checked.
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   const int watch = inotify_add_watch(inotify_, path.c_str(), kContent | kEntries);
   if (watch < 0) return false;
-  folders_[watch] = folder;
-  watches_[folder] = watch;
+  directories_[watch] = directory;
+  watches_[directory] = watch;
   return true;
 }
 
-void Watcher::forget(std::uint64_t folder) {
+void Watcher::forget(std::uint64_t directory) {
   codec::MutexLock lock(mutex_);
-  auto found = watches_.find(folder);
+  auto found = watches_.find(directory);
   if (found == watches_.end()) return;
   inotify_rm_watch(inotify_, found->second);
-  folders_.erase(found->second);
+  directories_.erase(found->second);
   watches_.erase(found);
 }
 
@@ -89,14 +89,14 @@ void Watcher::report(const char* events, std::size_t length) {
     at += sizeof event + event.len;
     if ((event.mask & IN_Q_OVERFLOW) != 0) lost = true;
     codec::MutexLock lock(mutex_);
-    auto folder = folders_.find(event.wd);
-    if (folder == folders_.end()) continue;
+    auto directory = directories_.find(event.wd);
+    if (directory == directories_.end()) continue;
     if ((event.mask & IN_IGNORED) != 0) {
-      watches_.erase(folder->second);
-      folders_.erase(folder);
+      watches_.erase(directory->second);
+      directories_.erase(directory);
       continue;
     }
-    bool& entry = changed[{folder->second, event.len > 0 ? std::string(name) : std::string()}];
+    bool& entry = changed[{directory->second, event.len > 0 ? std::string(name) : std::string()}];
     entry = entry || (event.mask & kEntries) != 0;
   }
   for (const auto& [place, entry] : changed)

@@ -1,7 +1,7 @@
 // Notices changes of backing files made behind the mount, so that the kernel need not ask before each use of a name.
 //
-// One inotify watch for each folder that the kernel has looked into. A folder that cannot be watched (the limit on
-// watches, a filesystem that does not tell) is simply not: watch() says so, and the kernel is then told to ask every
+// One inotify watch for each directory that the kernel has looked into. A directory that cannot be watched (the limit
+// on watches, a filesystem that does not tell) is simply not: watch() says so, and the kernel is then told to ask every
 // time. Changes are reported from a thread of its own, which holds no lock meanwhile: the kernel may make the reporter
 // wait for requests that are being served.
 //
@@ -23,10 +23,10 @@ namespace cframefs::fs {
 class Watcher {
  public:
   struct Change {
-    std::uint64_t folder = 0;  // the number that watch() was given
-    std::string name;          // in that folder; empty: the folder itself
-    bool entry = false;        // the name came, went, or now means another file
-    bool everything = false;   // the system has lost track: anything may have changed
+    std::uint64_t directory = 0;  // the number that watch() was given
+    std::string name;             // in that directory; empty: the directory itself
+    bool entry = false;           // the name came, went, or now means another file
+    bool everything = false;      // the system has lost track: anything may have changed
   };
   using Reporter = std::function<void(const Change&)>;
 
@@ -37,9 +37,9 @@ class Watcher {
 
   void start();
   void stop();
-  /// Watches the open folder `fd`, to be reported as `folder`. False if it cannot be.
-  bool watch(int fd, std::uint64_t folder);
-  void forget(std::uint64_t folder);
+  /// Watches the open directory `fd`, to be reported as `directory`. False if it cannot be.
+  bool watch(int fd, std::uint64_t directory);
+  void forget(std::uint64_t directory);
 
  private:
   void run(std::vector<char>& buffer);
@@ -51,7 +51,7 @@ class Watcher {
   std::atomic<bool> stopping_{false};
   std::thread thread_;
   codec::Mutex mutex_;
-  std::unordered_map<int, std::uint64_t> folders_ GUARDED_BY(mutex_);  // by watch descriptor
+  std::unordered_map<int, std::uint64_t> directories_ GUARDED_BY(mutex_);  // by watch descriptor
   std::unordered_map<std::uint64_t, int> watches_ GUARDED_BY(mutex_);
 };
 

@@ -16,7 +16,7 @@ constexpr std::size_t kMapped = std::size_t{64} << 10;  // from this capacity on
 constexpr std::size_t kPopulated = std::size_t{1} << 20;
 constexpr std::size_t kSmallStep = 64;
 // More than that is not turned over by readers who come and go; it would only lie there.
-constexpr std::size_t kMostIdle = std::size_t{32} << 20;
+constexpr std::size_t kMaxIdle = std::size_t{32} << 20;
 
 /// Null if there is no memory.
 std::uint8_t* allocate(std::size_t capacity) {
@@ -120,7 +120,7 @@ void BufferPool::put(std::uint8_t* data, std::size_t capacity) noexcept {
 }
 
 void BufferPool::keep(std::uint8_t* data, std::size_t capacity) {
-  const std::uint64_t most = room_ ? std::min<std::uint64_t>(room_(), kMostIdle) : kMostIdle;
+  const std::uint64_t most = room_ ? std::min<std::uint64_t>(room_(), kMaxIdle) : kMaxIdle;
   {
     codec::MutexLock lock(mutex_);
     if (idle_bytes_ + capacity <= most) {

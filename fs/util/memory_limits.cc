@@ -102,9 +102,9 @@ std::string beneath(const std::string& group, const std::string& shown) {
   return leads_out || path == "/" ? "" : path;
 }
 
-std::uint64_t limit_of_group(const std::string& folder, Tree tree) {
-  if (tree == Tree::first) return limit_in(folder + "/memory.limit_in_bytes");
-  return std::min(limit_in(folder + "/memory.max"), limit_in(folder + "/memory.high"));
+std::uint64_t limit_of_group(const std::string& directory, Tree tree) {
+  if (tree == Tree::first) return limit_in(directory + "/memory.limit_in_bytes");
+  return std::min(limit_in(directory + "/memory.max"), limit_in(directory + "/memory.high"));
 }
 
 }  // namespace

@@ -16,11 +16,11 @@ enum class Names : std::uint8_t { strip, keep };
 using ArrayView = frame::ArrayForm;
 enum class Detect : std::uint8_t { suffix, content };
 
-inline constexpr double kFolderTimeout = 1.0;  // seconds
+inline constexpr double kDirectoryTimeout = 1.0;  // seconds
 
 struct MountOptions {
-  std::string source;      // folder, or one frame file
-  std::string mountpoint;  // folder; or a regular file when source is one file
+  std::string source;      // directory, or one frame file
+  std::string mountpoint;  // directory; or a regular file when source is one file
 
   bool read_only = false;
   bool no_access_times = false;  // reads leave those of the source alone (noatime)
@@ -32,7 +32,7 @@ struct MountOptions {
   std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: as fs/util/memory_limits.h says
   std::optional<std::uint64_t> readahead;   // how far ahead a sequential reader is decoded; none: by workers; 0: off
   unsigned workers = 0;                     // decoding threads, that of the reader among them; 0: one per CPU
-  bool statistics = false;                  // serve the folder .cframefs
+  bool statistics = false;                  // serve the directory .cframefs
 
   // For files created in the mount.
   std::string codec = "zstd";
@@ -46,9 +46,9 @@ struct MountOptions {
   double lock_timeout = 5.0;  // seconds that a request waits for a frame that another program has locked; fixed
   bool writeback = false;     // the kernel's write-back cache
 
-  // How long, in seconds, the kernel may believe names and attributes where changes are watched for. None: folders for
-  // kFolderTimeout, files not at all. A number holds for both; then a change behind the mount shows a moment later,
-  // when it has been reported, instead of at the next call.
+  // How long, in seconds, the kernel may believe names and attributes where changes are watched for. None: directories
+  // for kDirectoryTimeout, files not at all. A number holds for both; then a change behind the mount shows a moment
+  // later, when it has been reported, instead of at the next call.
   std::optional<double> attr_timeout;
   std::optional<double> entry_timeout;
 

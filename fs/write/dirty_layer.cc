@@ -5,7 +5,7 @@ namespace {
 
 // What a chunk begins with, as long as little is written at a time; from how much on it is held whole, unless it is
 // very large.
-constexpr std::uint64_t kLeastHeld = 4096;
+constexpr std::uint64_t kMinHeld = 4096;
 constexpr std::uint64_t kLittle = std::uint64_t{64} << 10;
 constexpr std::uint64_t kHeldWhole = std::uint64_t{4} << 20;
 
@@ -15,7 +15,7 @@ void DirtyChunk::hold(std::uint64_t from, std::uint64_t to) {
   const std::uint64_t held = buffer_.bytes().size();
   if (to <= held) return;
   // A program that writes little at a time may never write more; one that does fills the chunk.
-  std::uint64_t size = std::max({to, 2 * held, kLeastHeld});
+  std::uint64_t size = std::max({to, 2 * held, kMinHeld});
   if (size > kLittle && size_ <= kHeldWhole) size = size_;
   size = std::min(size, size_);
   Buffer larger = pool_.get(size);

@@ -19,11 +19,11 @@ constexpr std::uint64_t kStreamShare = 4;
 // A write that takes more than this part of what may be dirty is taken in parts.
 constexpr std::uint64_t kWriteShare = 16;
 // Larger chunks than may be dirty are written nevertheless up to this.
-constexpr std::uint64_t kLeastWritable = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMinWritable = std::uint64_t{64} << 20;
 // Chunks that may wait to be encoded before the programs that fill them have to help.
-constexpr std::uint64_t kMostWaiting = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxWaiting = std::uint64_t{16} << 20;
 // A chunk with more scattered pieces than these is read and held whole.
-constexpr std::size_t kMostPieces = 64;
+constexpr std::size_t kMaxPieces = 64;
 // When too much is dirty, a file of which no more than this is may still take a share of the limit.
 constexpr std::uint64_t kLittleDirty = std::uint64_t{4} << 20;
 constexpr std::uint64_t kReserveShare = 8;
@@ -217,7 +217,7 @@ codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_
     if (array_ && (dirty_.size() != before || capped_sum(at, bytes.size()) >= before)) changed_by_ = by;
   }
   permit.end();
-  const std::uint64_t most = kMostWaiting / (chunksize + DirtyChunk::kOverhead);
+  const std::uint64_t most = kMaxWaiting / (chunksize + DirtyChunk::kOverhead);
   shared_.encoders.drain_to(this, static_cast<std::size_t>(std::max<std::uint64_t>(most, 2)));
   return done;
 }
@@ -233,14 +233,14 @@ void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
 
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
   if (array_) return {};  // asked already, and held against its own chunks
-  constexpr auto kMostChunks = static_cast<std::uint64_t>(frame::IndexEncoder::kMaxEntries);
-  if (size > 0 && (size - 1) / dirty_.chunksize() >= kMostChunks) return codec::io_error(EFBIG, "write");
+  constexpr auto kMaxChunks = static_cast<std::uint64_t>(frame::IndexEncoder::kMaxEntries);
+  if (size > 0 && (size - 1) / dirty_.chunksize() >= kMaxChunks) return codec::io_error(EFBIG, "write");
   return {};
 }
 
 /// A commit holds a chunk whole that it changes in part. `length`: of the chunk.
 codec::Result<void> WriteBack::check_chunk(std::uint64_t length) const {
-  const std::uint64_t most = std::max(shared_.dirty_limit, kLeastWritable);
+  const std::uint64_t most = std::max(shared_.dirty_limit, kMinWritable);
   if (length <= most) return {};
   codec::Error error = codec::io_error(EFBIG, "write").value();
   error.reason = "chunk of " + std::to_string(length) + " bytes where " + std::to_string(most) +
@@ -283,7 +283,7 @@ codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t fro
     const ChunkPatches& patches = dirty_.patch(number, from, bytes, shared_.dirty_bytes);
     dirty_.grow(begin + to);
     const bool covered = patches.covers(chunksize);
-    if (!covered && patches.pieces().size() <= kMostPieces) return {};
+    if (!covered && patches.pieces().size() <= kMaxPieces) return {};
     // What is written is there. The rest of the chunk may have to be waited for.
     permit.end();
     auto chunk = assemble(number);

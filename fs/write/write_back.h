@@ -72,9 +72,9 @@ struct WriteBackShared {
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
 };
 
-/// Where a frame lies: a name in an open folder, so that it is found whatever happens to the folders above.
+/// Where a frame lies: a name in an open directory, so that it is found whatever happens to the directories above.
 struct FrameLocation {
-  std::shared_ptr<const frame::Descriptor> folder;
+  std::shared_ptr<const frame::Descriptor> directory;
   std::string name;
   std::string path;  // beneath the source, for messages
 };
@@ -108,8 +108,8 @@ class WriteBack {
     complete,  // not the last chunk, if it is still growing: a stream would encode it twice
   };
 
-  /// unsupported: the frame cannot be written. `frame`: what lies at the place: its file, or its folder. `fresh`: made
-  /// just now. `choose`: parameters of a frame that is empty and was made with preliminary ones; may be empty.
+  /// unsupported: the frame cannot be written. `frame`: what lies at the place: its file, or its directory. `fresh`:
+  /// made just now. `choose`: parameters of a frame that is empty and was made with preliminary ones; may be empty.
   static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FrameLocation place,
                                                         const std::shared_ptr<const frame::Descriptor>& frame,
                                                         bool fresh, Choose choose, OnCommitted committed);

@@ -102,7 +102,7 @@ WriteBack::Pause::~Pause() {
 
 void WriteBack::Pause::moved(FrameLocation place) {
   file_->place_ = std::move(place);
-  file_->writer_->moved(file_->place_.folder->fd(), file_->place_.name);
+  file_->writer_->moved(file_->place_.directory->fd(), file_->place_.name);
 }
 
 void WriteBack::Pause::unlinked() {

@@ -18,7 +18,7 @@ namespace {
 
 // Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
 // dirty. While the disk has these, the next ones are encoded.
-constexpr std::uint64_t kMostPatched = std::uint64_t{48} << 20;
+constexpr std::uint64_t kMaxPatched = std::uint64_t{48} << 20;
 // How long a lock that another program holds is waited for by the other requests while one of them waits, and by
 // threads that serve other files, too.
 constexpr std::chrono::milliseconds kShortPatience(200);
@@ -327,7 +327,7 @@ std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
 /// is what they read from then on.
 codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks) {
   const DirtyLayer& layer = batch.layer;
-  const std::uint64_t bytes = std::min(kMostPatched, shared_.dirty_limit / 4);
+  const std::uint64_t bytes = std::min(kMaxPatched, shared_.dirty_limit / 4);
   const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(bytes / layer.chunksize(), 1));
   // Those whose length stays, so that the frame keeps its size.
   const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->nbytes()});

@@ -12,7 +12,7 @@ namespace cframefs::fs {
 namespace {
 
 // Whether chunks are zeros is looked up in the index for so many of them at most, unless it says the same of all.
-constexpr std::int64_t kMostLookedUp = std::int64_t{1} << 16;
+constexpr std::int64_t kMaxLookedUp = std::int64_t{1} << 16;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ bool WriteBack::stores_zeros(std::int64_t begin, std::int64_t end) const {
   if (frame == nullptr || array_ || begin >= frame->chunk_count()) return false;
   if (static_cast<std::uint64_t>(frame->parameters().chunksize) != dirty_.chunksize()) return false;
   end = std::min(end, frame->chunk_count());
-  if (end - begin > kMostLookedUp && !frame->uniform_entry()) return false;
+  if (end - begin > kMaxLookedUp && !frame->uniform_entry()) return false;
   const auto next = frame->next_chunk(frame::ChunkNumber{begin}, false);
   return next && next->value >= end;
 }

@@ -45,7 +45,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   options.stays_open = true;
   options.sparse_registry = shared_.sparse_registry;
   const auto open = [&] {
-    return frame::FrameWriter::open(shared_.files, place_.folder->fd(), place_.name, frame, shared_.index_cache,
+    return frame::FrameWriter::open(shared_.files, place_.directory->fd(), place_.name, frame, shared_.index_cache,
                                     options);
   };
   auto writer = open();
@@ -129,7 +129,7 @@ codec::Result<void> WriteBack::reload() {
     auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
     if (*disk == identity_ || stale_) return check_usable();
-    auto named = has_name_ ? shared_.files.status_at(place_.folder->fd(), place_.name)
+    auto named = has_name_ ? shared_.files.status_at(place_.directory->fd(), place_.name)
                            : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
     const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
     if (!same_file || is_dirty()) {

@@ -1,8 +1,8 @@
 """How fast arrays and the older formats read through a mount.
 
-usage: array_bench.py CFRAMEFS CFRAME --data FOLDER [--repeats N] [--mib N]
+usage: array_bench.py CFRAMEFS CFRAME --data DIRECTORY [--repeats N] [--mib N]
 
-FOLDER keeps the files that are read; those that are missing are made: an empty array is written byte by byte, filled
+DIRECTORY keeps the files that are read; those that are missing are made: an empty array is written byte by byte, filled
 through a writable mount, and packed, and its chunks are put into files of the older formats. NumPy is needed for that.
 Each file is read once from beginning to end after a fresh mount, the files in turn; medians and ratios are printed.
 Rows: what is to be reached (issue 4) stands beside what was measured.
@@ -25,12 +25,12 @@ CHUNK = 1 << 20
 
 
 class Mount:
-    def __init__(self, program, folder, *options):
-        self.program, self.folder, self.options = program, folder, options
+    def __init__(self, program, directory, *options):
+        self.program, self.directory, self.options = program, directory, options
 
     def __enter__(self):
         self.place = tempfile.mkdtemp(prefix="cframefs-bench-")
-        command = [self.program, "-f", "-o", ",".join(("stats=on",) + self.options), self.folder, self.place]
+        command = [self.program, "-f", "-o", ",".join(("stats=on",) + self.options), self.directory, self.place]
         self.daemon = subprocess.Popen(command)
         while not os.path.ismount(self.place):
             if self.daemon.poll() is not None:
@@ -74,15 +74,15 @@ def empty_array(shape, chunks, blocks, dtype, itemsize):
     return head + meta + trailer
 
 
-def make_cube(program, folder, mib):
+def make_cube(program, directory, mib):
     """Smooth data with noise in the low bits, as measurements have it."""
     import numpy
 
-    with open(os.path.join(folder, "cube.b2nd"), "wb") as file:
+    with open(os.path.join(directory, "cube.b2nd"), "wb") as file:
         file.write(empty_array((mib, 512, 512), (256, 256, 256), (64, 64, 64), "<f4", 4))
     rng = numpy.random.default_rng(1)
     y, z = numpy.meshgrid(numpy.linspace(0, 9, 512), numpy.linspace(0, 7, 512), indexing="ij")
-    with Mount(program, folder) as mount, open(mount.path("cube.npy"), "ab", buffering=0) as file:
+    with Mount(program, directory) as mount, open(mount.path("cube.npy"), "ab", buffering=0) as file:
         for row in range(0, mib, 16):
             x = numpy.arange(row, row + 16)[:, None, None] / 50
             noise = rng.integers(0, 64, (16, 512, 512)) / 4096
@@ -90,15 +90,15 @@ def make_cube(program, folder, mib):
             file.write(items.astype("<f4").tobytes())
 
 
-def make_rows(program, folder):
+def make_rows(program, directory):
     """100,000 rows of 10,000 float64, zeros but for the thousand in the middle."""
     import numpy
 
-    with open(os.path.join(folder, "rows.b2nd"), "wb") as file:
+    with open(os.path.join(directory, "rows.b2nd"), "wb") as file:
         file.write(empty_array((100000, 10000), (1000, 1000), (100, 100), "<f8", 8))
     rng = numpy.random.default_rng(2)
     row = 10000 * 8
-    with Mount(program, folder, "b2nd=flat") as mount, open(mount.path("rows"), "r+b", buffering=0) as file:
+    with Mount(program, directory, "b2nd=flat") as mount, open(mount.path("rows"), "r+b", buffering=0) as file:
         file.truncate(100000 * row)
         for at in range(50000, 51000, 100):
             file.seek(at * row)
@@ -106,12 +106,12 @@ def make_rows(program, folder):
             file.write(items.astype("<f8").tobytes())
 
 
-def make_plain(program, frames, folder):
+def make_plain(program, frames, directory):
     """The cube's bytes as a frame, and that frame's chunks as Bloscpack and as a frame of 2.0.0-beta.1."""
-    with Mount(program, folder) as mount:
+    with Mount(program, directory) as mount:
         options = ["--codec", "lz4", "--filter", "shuffle", "--typesize", "4", "--chunksize", str(CHUNK)]
-        subprocess.run([frames, "pack", *options, mount.path("cube.npy"), os.path.join(folder, "plain.b2frame")], check=True)
-    with open(os.path.join(folder, "plain.b2frame"), "rb") as file:
+        subprocess.run([frames, "pack", *options, mount.path("cube.npy"), os.path.join(directory, "plain.b2frame")], check=True)
+    with open(os.path.join(directory, "plain.b2frame"), "rb") as file:
         frame = file.read()
     at, = struct.unpack_from(">i", frame, 11)
     nbytes, = struct.unpack_from(">q", frame, 30)
@@ -128,14 +128,14 @@ def make_plain(program, frames, folder):
         place += len(chunk)
     head = b"blpk\x03\x01\x00\x04" + struct.pack("<iiqq", CHUNK, nbytes - (count - 1) * CHUNK, count, 0)
     begin = len(head) + 8 * count
-    with open(os.path.join(folder, "pack.blp"), "wb") as file:
+    with open(os.path.join(directory, "pack.blp"), "wb") as file:
         file.write(head + struct.pack(f"<{count}q", *(begin + p for p in places)) + body)
     index = struct.pack(f"<{count}q", *places)
     index = struct.pack("<BBBBiii", 5, 1, 0x07, 8, len(index), len(index), len(index) + 32) + bytes(16) + index
     head = b"\x9b\xa8b2frame\0\xd2" + struct.pack(">i", 64) + b"\xcf" + struct.pack(">Q", 64 + len(body) + len(index))
     head += b"\xa4\x24\x06\x51\x00\xd3" + struct.pack(">q", nbytes) + b"\xd3" + struct.pack(">q", len(body))
     head += b"\xd2" + struct.pack(">i", 4) + b"\xd2" + struct.pack(">i", CHUNK) + b"\xd1\x00\x01\xd1\x00\x01\xc2"
-    with open(os.path.join(folder, "legacy.b2frame"), "wb") as file:
+    with open(os.path.join(directory, "legacy.b2frame"), "wb") as file:
         file.write(head + body + index)
 
 
@@ -149,9 +149,9 @@ def make_missing(arguments):
         make_rows(arguments.cframefs, arguments.data)
 
 
-def read_once(program, folder, name):
+def read_once(program, directory, name):
     """Bytes a second, and blocks decoded."""
-    with Mount(program, folder) as mount:
+    with Mount(program, directory) as mount:
         buffer = bytearray(STEP)
         with open(mount.path(name), "rb", buffering=0) as file:
             begin, length = time.monotonic(), 0
@@ -161,9 +161,9 @@ def read_once(program, folder, name):
         return length / seconds, mount.counters()["blocks_decoded"]
 
 
-def read_slabs(program, folder, name, mib):
+def read_slabs(program, directory, name, mib):
     """By slices along the slowest axis, of a block's height: bytes a second."""
-    with Mount(program, folder, "b2nd=flat") as mount:
+    with Mount(program, directory, "b2nd=flat") as mount:
         slab = 64 * 512 * 512 * 4
         with open(mount.path(name), "rb", buffering=0) as file:
             buffer = bytearray(b"\1") * slab  # no page of it is touched for the first time below
@@ -176,13 +176,13 @@ def read_slabs(program, folder, name, mib):
         return length / seconds
 
 
-def read_rows(program, folder):
+def read_rows(program, directory):
     """Milliseconds for each MiB of the blocks decoded, and blocks for each row, of rows at random."""
     rng = random.Random(3)
     row = 10000 * 8
     block = 100 * 100 * 8
     found = []
-    with Mount(program, folder, "b2nd=flat") as mount:
+    with Mount(program, directory, "b2nd=flat") as mount:
         descriptor = os.open(mount.path("rows"), os.O_RDONLY)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         for band in rng.sample(range(10), 10):

@@ -9,7 +9,7 @@ skipped. A file is written under another name and renamed, so that a broken-off 
     a-lz4-1m.sqfs … a-lz4.erofs             images with a.f32 in them
     many-1k.b2frame many-100k… many-1m…     frames of as many chunks of 4 KiB
     parts-2/ parts-64/                      a.f32 in so many frames
-    folder/                                 100,000 small frames
+    directory/                                 100,000 small frames
     zeros-1g.b2frame … zeros-8t.b2frame     frames of chunks of zeros, but for one
 """
 
@@ -25,7 +25,7 @@ SIZE = GIB
 MANY = {"1k": 1_000, "100k": 100_000, "1m": 1_000_000}
 MANY_CHUNK = 4096
 PARTS = (2, 64)
-FOLDER_FILES = 100_000
+DIRECTORY_FILES = 100_000
 ZEROS = {"1g": GIB, "1t": 1 << 40, "8t": 8 << 40}
 FRAMES = {  # name -> options of cframe pack
     "a-lz4-1m": ("--codec=lz4", "--chunksize=1M"),
@@ -34,7 +34,7 @@ FRAMES = {  # name -> options of cframe pack
     "a-zstd5-16m": ("--codec=zstd", "--chunksize=16M"),
 }
 SHUFFLED = ("--clevel=5", "--filter=shuffle", "--typesize=4")
-IMAGES = {  # name -> command; {raw} is a folder with a.f32 in it, {out} the image
+IMAGES = {  # name -> command; {raw} is a directory with a.f32 in it, {out} the image
     "a-lz4-1m.sqfs": ("mksquashfs", "{raw}", "{out}", "-comp", "lz4", "-b", "1M"),
     "a-lz4-128k.sqfs": ("mksquashfs", "{raw}", "{out}", "-comp", "lz4", "-b", "128K"),
     "a-zstd5-1m.sqfs": ("mksquashfs", "{raw}", "{out}", "-comp", "zstd", "-Xcompression-level", "5", "-b", "1M"),
@@ -44,25 +44,25 @@ IMAGES = {  # name -> command; {raw} is a folder with a.f32 in it, {out} the ima
 
 
 class Data:
-    """Makes files in one folder."""
+    """Makes files in one directory."""
 
-    def __init__(self, folder: pathlib.Path, client: str, cframe: str, cframefs: str):
-        self.folder = folder
+    def __init__(self, directory: pathlib.Path, client: str, cframe: str, cframefs: str):
+        self.directory = directory
         self.client = client
         self.cframe = cframe
         self.cframefs = cframefs
 
     def make(self, groups: set[str]) -> None:
-        """`groups`: of "files", "many", "parts", "folder", "zeros"; "files" always come."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """`groups`: of "files", "many", "parts", "directory", "zeros"; "files" always come."""
+        self.directory.mkdir(parents=True, exist_ok=True)
         self._make("a.f32", lambda out: self._run(self.client, "generate", out, f"--size={SIZE}"))
         for name, options in FRAMES.items():
             self._make(f"{name}.b2frame",
-                       lambda out, options=options: self._pack(self.folder / "a.f32", out, *SHUFFLED, *options))
+                       lambda out, options=options: self._pack(self.directory / "a.f32", out, *SHUFFLED, *options))
         for name, command in IMAGES.items():
             if shutil.which(command[0]):
                 self._make(name, lambda out, command=command: self._make_image(command, out))
-        makers = {"many": self._make_many, "parts": self._make_parts, "folder": self._make_folder,
+        makers = {"many": self._make_many, "parts": self._make_parts, "directory": self._make_directory,
                   "zeros": self._make_zeros}
         for group, maker in makers.items():
             if group in groups:
@@ -81,30 +81,30 @@ class Data:
 
     def _make_parts(self) -> None:
         for parts in PARTS:
-            folder = self.folder / f"parts-{parts}"
-            folder.mkdir(exist_ok=True)
+            directory = self.directory / f"parts-{parts}"
+            directory.mkdir(exist_ok=True)
             for part in range(parts):
                 def pack(out: pathlib.Path, part=part, parts=parts) -> None:
                     slice_of = out.with_suffix(".slice")
-                    with open(self.folder / "a.f32", "rb") as raw, open(slice_of, "wb") as piece:
+                    with open(self.directory / "a.f32", "rb") as raw, open(slice_of, "wb") as piece:
                         os.sendfile(piece.fileno(), raw.fileno(), part * (SIZE // parts), SIZE // parts)
                     self._pack(slice_of, out, *SHUFFLED, *FRAMES["a-lz4-1m"])
                     slice_of.unlink()
                 self._make(f"parts-{parts}/{part:02}.b2frame", pack)
 
-    def _make_folder(self) -> None:
+    def _make_directory(self) -> None:
         def fill(out: pathlib.Path) -> None:
             out.mkdir()
             small = out / "000000.b2frame"
             piece = out / "piece"
-            with open(self.folder / "a.f32", "rb") as raw:
+            with open(self.directory / "a.f32", "rb") as raw:
                 piece.write_bytes(raw.read(MANY_CHUNK))
             self._pack(piece, small, *SHUFFLED, "--codec=lz4")
             piece.unlink()
             bytes_of_one = small.read_bytes()
-            for number in range(1, FOLDER_FILES):
+            for number in range(1, DIRECTORY_FILES):
                 (out / f"{number:06}.b2frame").write_bytes(bytes_of_one)
-        self._make("folder", fill)
+        self._make("directory", fill)
 
     def _make_zeros(self) -> None:
         """Through a mount: a hole makes chunks of zeros, and one write in the middle a chunk that is none."""
@@ -134,8 +134,8 @@ class Data:
         raw = out.with_suffix(".d")
         raw.mkdir()
         try:
-            # A folder of its own, so that the image holds nothing else; a link, for a copy would take a gigabyte.
-            os.link(self.folder / "a.f32", raw / "a.f32")
+            # A directory of its own, so that the image holds nothing else; a link, for a copy would take a gigabyte.
+            os.link(self.directory / "a.f32", raw / "a.f32")
             self._run(*(word.format(raw=raw, out=out) for word in command))
         finally:
             shutil.rmtree(raw)
@@ -151,7 +151,7 @@ class Data:
             raise OSError(f"{words[0]}: {done.stderr.strip()}")
 
     def _make(self, name: str, how) -> None:
-        place = self.folder / name
+        place = self.directory / name
         if place.exists():
             return
         begin = time.monotonic()

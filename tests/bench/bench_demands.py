@@ -2,7 +2,7 @@
 
 from bench_report import Demand
 from bench_sections import (CACHE_SIZES_MIB, CAT, FIRST_BYTE, FLOOR, IN_PROCESS, INDEX_MEMORY, LZ4, MEMORY_READERS,
-                            OUR_FOLDER, OUR_FOLDER_CACHED, PLAIN_FOLDER, REFERENCE_ZLIB, STAT_WARM, TOGETHER, WARM,
+                            OUR_DIRECTORY, OUR_DIRECTORY_CACHED, PLAIN_DIRECTORY, REFERENCE_ZLIB, STAT_WARM, TOGETHER, WARM,
                             WARM_REQUESTS, ZLIB, ZSTD, chunks_label, memory_label, memory_metric, random_metric,
                             readers_label)
 
@@ -59,9 +59,9 @@ def other_demands() -> list[Demand]:
         Demand("2 readers of 2 files: 1 reader", reading(LZ4, 2), reading(LZ4, 1), 1.8,
                instead=(reading(FLOOR, 2), 0.9)),
         Demand("64 readers of 64 files: the same on the in-memory server", reading(LZ4, 64), reading(FLOOR, 64), 0.9),
-        Demand("stat, warm, 100,000 frames: plain folder", (OUR_FOLDER, STAT_WARM), (PLAIN_FOLDER, STAT_WARM), 0.5),
-        Demand("stat, warm, 100,000 frames, attr_timeout=60: plain folder", (OUR_FOLDER_CACHED, STAT_WARM),
-               (PLAIN_FOLDER, STAT_WARM), 0.5),
+        Demand("stat, warm, 100,000 frames: plain directory", (OUR_DIRECTORY, STAT_WARM), (PLAIN_DIRECTORY, STAT_WARM), 0.5),
+        Demand("stat, warm, 100,000 frames, attr_timeout=60: plain directory", (OUR_DIRECTORY_CACHED, STAT_WARM),
+               (PLAIN_DIRECTORY, STAT_WARM), 0.5),
         Demand("first byte, 1,000,000 chunks", (LARGE, FIRST_BYTE), None, 1000, False, "µs"),
         Demand("first byte, 1,000,000 chunks: 1,000 chunks", (LARGE, FIRST_BYTE), (SMALL, FIRST_BYTE), 1.5, False),
         Demand("index of 1,000,000 chunks, memory", (LARGE, INDEX_MEMORY), None, 16, False, "MiB"),

@@ -6,8 +6,8 @@ pairs of a run are shuffled together; nothing here runs anything by itself.
 
 import random
 
-from bench_data import FOLDER_FILES, PARTS, ZEROS
-from bench_servers import Mounted, Subject, floor_mount, our_mount, plain_folder
+from bench_data import DIRECTORY_FILES, PARTS, ZEROS
+from bench_servers import Mounted, Subject, floor_mount, our_mount, plain_directory
 
 CAT = "cold cat MB/s"
 WARM = "warm MB/s"
@@ -29,10 +29,10 @@ TOGETHER = "all readers MB/s"
 
 LZ4, ZSTD, ZLIB, FLOOR = "cframefs lz4", "cframefs zstd", "cframefs zlib", "floor"
 REFERENCE_ZLIB = "reference library zlib"
-PLAIN_FOLDER = "plain folder"
-OUR_FOLDER = "cframefs, a folder of frames"
-OUR_FOLDER_CACHED = "cframefs attr_timeout=60,entry_timeout=60"
-FLOOR_FOLDER = "floor, a folder"
+PLAIN_DIRECTORY = "plain directory"
+OUR_DIRECTORY = "cframefs, a directory of frames"
+OUR_DIRECTORY_CACHED = "cframefs attr_timeout=60,entry_timeout=60"
+FLOOR_DIRECTORY = "floor, a directory"
 CACHE_SIZES_MIB = (64, 256)
 MEMORY_READERS = 8
 DETAILED = ("floor", "cframefs lz4", "cframefs zstd", "squashfuse_ll lz4 1M", "kernel squashfs lz4 1M")
@@ -133,28 +133,28 @@ def first_byte(bench) -> list[tuple]:
     return plan
 
 
-def folders(bench) -> list[tuple]:
-    """Listing, stat and open of many small files; the mount beside the folder itself and the floor."""
+def directories(bench) -> list[tuple]:
+    """Listing, stat and open of many small files; the mount beside the directory itself and the floor."""
     def walk(mounted: Mounted) -> dict:
         at = mounted.file if mounted.file.is_dir() else mounted.mount_point
         cold = bench.client("walk", at)
         return {STAT_COLD: cold["ops"], STAT_WARM: bench.client("stat", at)["ops"],
                 OPEN_WARM: bench.client("open-all", at)["ops"]}
 
-    folder = bench.data / "folder"
-    first = folder / "000000.b2frame"
-    floor = floor_mount(bench.programs, FLOOR_FOLDER, bench.data / "a.f32", 0, f"--many={FOLDER_FILES}", shown="many")
-    subjects = [our_mount(bench.programs, OUR_FOLDER, first),
-                our_mount(bench.programs, OUR_FOLDER_CACHED, first, "attr_timeout=60,entry_timeout=60"),
-                plain_folder(PLAIN_FOLDER, folder), floor]
+    directory = bench.data / "directory"
+    first = directory / "000000.b2frame"
+    floor = floor_mount(bench.programs, FLOOR_DIRECTORY, bench.data / "a.f32", 0, f"--many={DIRECTORY_FILES}", shown="many")
+    subjects = [our_mount(bench.programs, OUR_DIRECTORY, first),
+                our_mount(bench.programs, OUR_DIRECTORY_CACHED, first, "attr_timeout=60,entry_timeout=60"),
+                plain_directory(PLAIN_DIRECTORY, directory), floor]
     return [(subject, walk) for subject in subjects]
 
 
 def readers(bench) -> list[tuple]:
     """One file read by one reader, two by two, 64 by 64."""
-    def together(folder: str, count: int):
+    def together(directory: str, count: int):
         def measure(mounted: Mounted) -> dict:
-            at = mounted.mount_point / folder
+            at = mounted.mount_point / directory
             names = sorted(path for path in at.iterdir() if path.is_file())[:count]
             bench.prewarm(sum(path.stat().st_size for path in names))
             return {TOGETHER: bench.client("together", *names)["MBps"]}
@@ -196,7 +196,7 @@ SECTIONS = {
     "sequential": (sequential, set()),
     "random": (random_reads, set()),
     "first-byte": (first_byte, {"many", "zeros"}),
-    "folders": (folders, {"folder"}),
+    "directories": (directories, {"directory"}),
     "readers": (readers, {"parts"}),
     "memory": (memory, set()),
 }

@@ -41,7 +41,7 @@ class Subject:
         if not self.program:
             return "no program was given that decodes with it (--reference)"
         if not self.backing.exists():
-            return f"no {self.backing.name} in the data folder"
+            return f"no {self.backing.name} in the data directory"
         if self.kernel and os.geteuid() != 0:
             return "kernel mounts need root"
         if self.kernel and self.kernel not in known_file_systems():
@@ -57,7 +57,7 @@ def bdi_path(mount_point: pathlib.Path) -> pathlib.Path:
 
 
 class Mounted:
-    """Context manager: the subject mounted on an empty folder."""
+    """Context manager: the subject mounted on an empty directory."""
 
     def __init__(self, subject: Subject, mount_point: pathlib.Path):
         self.subject = subject
@@ -159,7 +159,7 @@ def known_file_systems() -> set[str]:
 
 
 def our_mount(programs: Programs, label: str, shown: pathlib.Path, options: str = "") -> Subject:
-    """The folder of `shown` mounted with names as they are, so that what else lies there does no harm."""
+    """The directory of `shown` mounted with names as they are, so that what else lies there does no harm."""
     words = ("-o", ",".join(filter(None, ("ro", "names=keep", options))))
     return Subject(label, (programs.cframefs, "-f", *words, str(shown.parent), "{mount}"), shown.name, shown)
 
@@ -170,9 +170,9 @@ def floor_mount(programs: Programs, label: str, raw: pathlib.Path, read_ahead_kb
                    read_ahead_kb=read_ahead_kb)
 
 
-def plain_folder(label: str, folder: pathlib.Path) -> Subject:
-    """No server at all: the folder itself."""
-    return Subject(label, (), "", folder)
+def plain_directory(label: str, directory: pathlib.Path) -> Subject:
+    """No server at all: the directory itself."""
+    return Subject(label, (), "", directory)
 
 
 def reading_subjects(programs: Programs, data: pathlib.Path, floor_read_ahead_kb: int) -> dict[str, Subject]:

@@ -1,5 +1,5 @@
-// The commands of the measuring client, by what they do: reading as programs do, walking folders, writing, keeping a
-// mount at work and asking it meanwhile, preparing.
+// The commands of the measuring client, by what they do: reading as programs do, walking directories, writing, keeping
+// a mount at work and asking it meanwhile, preparing.
 //
 // Each takes the options of the command line and returns what to print. Thread safety: one command runs at a time; it
 // may start threads of its own. Sizes are bytes, rates 10^6 bytes per second.
@@ -68,7 +68,7 @@ nlohmann::json map_through(const Options& options);
 nlohmann::json random_reads(const Options& options);
 nlohmann::json open_and_read(const Options& options);
 
-// client_folders.cc
+// client_directories.cc
 nlohmann::json walk(const Options& options);
 nlohmann::json stat_all(const Options& options);
 nlohmann::json open_all(const Options& options);

@@ -49,15 +49,15 @@ struct Shared {
   std::chrono::microseconds pause{};
 };
 
-std::vector<std::string> paths_in(const std::string& folder) {
+std::vector<std::string> paths_in(const std::string& directory) {
   std::vector<std::string> paths;
-  DIR* const dir = ::opendir(folder.c_str());
-  if (dir == nullptr) fail("opendir " + folder);
+  DIR* const dir = ::opendir(directory.c_str());
+  if (dir == nullptr) fail("opendir " + directory);
   while (const dirent* entry = ::readdir(dir)) {
-    if (entry->d_name[0] != '.') paths.push_back(folder + "/" + entry->d_name);
+    if (entry->d_name[0] != '.') paths.push_back(directory + "/" + entry->d_name);
   }
   ::closedir(dir);
-  if (paths.empty()) throw std::runtime_error(folder + " is empty");
+  if (paths.empty()) throw std::runtime_error(directory + " is empty");
   return paths;
 }
 
@@ -71,7 +71,7 @@ void read_page(const File& file, std::uint64_t place) {
   if (file.read_at(page, place) != kPage) throw std::runtime_error("short read");
 }
 
-/// `mount` has folders small (20 files), names and cold, whose files are not used otherwise.
+/// `mount` has directories small (20 files), names and cold, whose files are not used otherwise.
 std::vector<Question> questions_for(const std::string& mount) {
   const auto nothing = [](std::uint64_t) {};
   const auto small = paths_in(mount + "/small");

@@ -120,7 +120,7 @@ void copy_range(const Options& options) {
   }
 }
 
-void list_folder(const Options& options) {
+void list_directory(const Options& options) {
   const std::string path = shown(options, "many");
   DIR* const dir = ::opendir(path.c_str());
   if (dir == nullptr) fail("opendir " + path);
@@ -151,11 +151,11 @@ void write_locked(const Options& options) {
 using Round = void (*)(const Options&);
 
 const std::map<std::string, Round>& rounds() {
-  static const std::map<std::string, Round> all = {{"block", read_block},    {"sequential", read_in_order},
-                                                   {"fsync", sync_file},     {"close", close_file},
-                                                   {"member", read_member},  {"copy", copy_range},
-                                                   {"readdir", list_folder}, {"chunks", open_chunks},
-                                                   {"lock", write_locked},   {"busy", compute}};
+  static const std::map<std::string, Round> all = {{"block", read_block},       {"sequential", read_in_order},
+                                                   {"fsync", sync_file},        {"close", close_file},
+                                                   {"member", read_member},     {"copy", copy_range},
+                                                   {"readdir", list_directory}, {"chunks", open_chunks},
+                                                   {"lock", write_locked},      {"busy", compute}};
   return all;
 }
 

@@ -70,12 +70,12 @@ double own_cpu_seconds() {
 }
 
 ProcessSample sample_process(pid_t pid) {
-  const std::string folder = "/proc/" + std::to_string(pid);
+  const std::string directory = "/proc/" + std::to_string(pid);
   ProcessSample sample;
-  sample.cpu_seconds = proc_cpu_seconds(folder + "/stat");
-  sample.read_calls = proc_field(folder + "/io", "syscr");
-  sample.peak_bytes = proc_field(folder + "/status", "VmHWM") * 1024;
-  sample.resident_bytes = proc_field(folder + "/status", "VmRSS") * 1024;
+  sample.cpu_seconds = proc_cpu_seconds(directory + "/stat");
+  sample.read_calls = proc_field(directory + "/io", "syscr");
+  sample.peak_bytes = proc_field(directory + "/status", "VmHWM") * 1024;
+  sample.resident_bytes = proc_field(directory + "/status", "VmRSS") * 1024;
   return sample;
 }
 

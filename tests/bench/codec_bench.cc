@@ -1,9 +1,9 @@
 // How fast blocks decode: every codec, filter pipeline and typesize of the frames at hand, in bytes of plain data per
 // second, beside what copying the same number of bytes costs in the same run (counter `of_memcpy`, 1 = as fast).
 //
-// Real frames are the input, so that nothing is measured that only our encoder makes: each *.b2frame beneath the folder
-// that CFRAMEFS_BENCH_FRAMES names, or else the project's golden frames, with enough data in it to be timed
-// (kLeastPlain). Of each, chunks of up to kMostPlain plain bytes are read into memory before the clock starts; one
+// Real frames are the input, so that nothing is measured that only our encoder makes: each *.b2frame beneath the
+// directory that CFRAMEFS_BENCH_FRAMES names, or else the project's golden frames, with enough data in it to be timed
+// (kMinPlain). Of each, chunks of up to kMaxPlain plain bytes are read into memory before the clock starts; one
 // iteration decodes them all, block by block, as the mount does. The label says what the chunks are: typesize, block,
 // stored and plain sizes.
 //
@@ -32,8 +32,8 @@ namespace {
 
 using codec::Result;
 
-constexpr std::uint64_t kLeastPlain = std::uint64_t{256} << 10;
-constexpr std::uint64_t kMostPlain = std::uint64_t{8} << 20;
+constexpr std::uint64_t kMinPlain = std::uint64_t{256} << 10;
+constexpr std::uint64_t kMaxPlain = std::uint64_t{8} << 20;
 constexpr std::size_t kCopySize = std::size_t{8} << 20;
 
 struct LoadedChunk {
@@ -70,7 +70,7 @@ Result<void> load_chunk(const frame::Container& container, frame::ChunkNumber nu
 
 Result<Input> load(const frame::Container& container) {
   Input input;
-  for (std::int64_t number = 0; number < container.chunk_count() && input.plain < kMostPlain; ++number) {
+  for (std::int64_t number = 0; number < container.chunk_count() && input.plain < kMaxPlain; ++number) {
     if (auto loaded = load_chunk(container, frame::ChunkNumber{number}, input); !loaded)
       return codec::Failure(loaded.error());
   }
@@ -134,16 +134,16 @@ std::optional<std::string> name_of(const std::filesystem::path& path) {
   const auto container = frame::open_path(frame::system_files(), path.string(), std::make_shared<frame::IndexCache>());
   if (!container) return "unreadable/" + path.filename().string();
   const frame::FrameParameters& parameters = (*container)->parameters();
-  if (parameters.nbytes < kLeastPlain) return std::nullopt;
+  if (parameters.nbytes < kMinPlain) return std::nullopt;
   const auto input = load(**container);
-  if (input && input->plain < kLeastPlain) return std::nullopt;
+  if (input && input->plain < kMinPlain) return std::nullopt;
   return codec::codec_name(parameters.compcode) + "/" + frame::filters_name(parameters) + "/t" +
          std::to_string(parameters.typesize) + "/" + path.stem().string();
 }
 
-void register_frames(const std::filesystem::path& folder) {
+void register_frames(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     if (entry.path().extension() == ".b2frame" && entry.is_regular_file()) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());

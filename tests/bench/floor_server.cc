@@ -2,12 +2,12 @@
 //
 //   bench_floor --file=PATH [--threads=2] [--max-read=1M] [--many=0] [--parts=0] [--sink] MOUNTPOINT
 //
-// Serves /data (the bytes of PATH), /many (a folder of --many files of 4 KiB) and /parts (a folder of --parts files of
-// as many equal pieces of PATH), read-only, in the foreground, with the settings of the mount: low-level API, fixed
-// service threads, no splice, direct_io for nobody but who only writes, the page cache kept across opens, attributes
-// valid for a day, and with a descriptor for each thread, which the mount does without. With --sink there is also
-// /sink, which can be written to: what it is given is thrown away. A mount of compressed frames can at best be as fast
-// as this.
+// Serves /data (the bytes of PATH), /many (a directory of --many files of 4 KiB) and /parts (a directory of --parts
+// files of as many equal pieces of PATH), read-only, in the foreground, with the settings of the mount: low-level API,
+// fixed service threads, no splice, direct_io for nobody but who only writes, the page cache kept across opens,
+// attributes valid for a day, and with a descriptor for each thread, which the mount does without. With --sink there is
+// also /sink, which can be written to: what it is given is thrown away. A mount of compressed frames can at best be as
+// fast as this.
 //
 // Thread safety: the content is mapped once before the loop starts and never changes. Sizes are bytes.
 // Errors: a failure to start prints one line and exits with 3; wrong usage exits with 2.
@@ -42,7 +42,7 @@ constexpr fuse_ino_t kPartsInode = 4;
 constexpr fuse_ino_t kSinkInode = 5;
 constexpr fuse_ino_t kFirstPartInode = 16;
 constexpr fuse_ino_t kFirstSmallInode = 4096;
-constexpr std::uint32_t kMostParts = kFirstSmallInode - kFirstPartInode;
+constexpr std::uint32_t kMaxParts = kFirstSmallInode - kFirstPartInode;
 constexpr std::uint64_t kSmallFileSize = 4096;
 constexpr double kForever = 86400;  // seconds that names and attributes stay valid
 constexpr time_t kSomeTime = 1700000000;
@@ -95,7 +95,7 @@ const Server& server_of(fuse_req_t request) {
   return *static_cast<const Server*>(fuse_req_userdata(request));
 }
 
-bool is_folder(fuse_ino_t inode) {
+bool is_directory(fuse_ino_t inode) {
   return inode == kRootInode || inode == kManyInode || inode == kPartsInode;
 }
 
@@ -113,7 +113,7 @@ struct stat attributes_of(const Server& server, fuse_ino_t inode) {
   result.st_ino = inode;
   result.st_atime = result.st_mtime = result.st_ctime = kSomeTime;
   result.st_blksize = static_cast<blksize_t>(server.options.max_read);
-  if (is_folder(inode)) {
+  if (is_directory(inode)) {
     result.st_mode = S_IFDIR | 0555;
     result.st_nlink = 2;
     return result;
@@ -203,10 +203,10 @@ void do_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* /*wanted*/, i
   do_getattr(request, inode, file);
 }
 
-/// Entry number `index` of a folder; inode 0 past the last.
-std::pair<std::string, fuse_ino_t> child(const Server& server, fuse_ino_t folder, std::uint64_t index) {
-  if (folder == kManyInode || folder == kPartsInode) {
-    const bool many = folder == kManyInode;
+/// Entry number `index` of a directory; inode 0 past the last.
+std::pair<std::string, fuse_ino_t> child(const Server& server, fuse_ino_t directory, std::uint64_t index) {
+  if (directory == kManyInode || directory == kPartsInode) {
+    const bool many = directory == kManyInode;
     if (index >= (many ? server.options.many : server.options.parts)) return {};
     return {std::to_string(index), (many ? kFirstSmallInode : kFirstPartInode) + index};
   }
@@ -306,7 +306,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Service threads")->check(CLI::Range(1, 64));
   app.add_option("--max-read", options.max_read, "Largest read request in bytes")->transform(CLI::AsSizeValue(false));
   app.add_option("--many", options.many, "Files of 4 KiB in /many");
-  app.add_option("--parts", options.parts, "Pieces of the file in /parts")->check(CLI::Range(0U, kMostParts));
+  app.add_option("--parts", options.parts, "Pieces of the file in /parts")->check(CLI::Range(0U, kMaxParts));
   app.add_flag("--sink", options.sink, "A file /sink that takes writes and throws them away");
   app.add_option("mountpoint", options.mount_point)->required();
   try {

@@ -274,7 +274,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=8, help="of the comparison")
     parser.add_argument("--json", type=pathlib.Path, help="write every line here")
     parser.add_argument("--work", type=pathlib.Path,
-                        help="folder for what is read and written (memory, where there is room)")
+                        help="directory for what is read and written (memory, where there is room)")
     arguments = parser.parse_args()
     if unknown := set(arguments.only) - set(KINDS):
         parser.error(f"no such kind: {', '.join(unknown)}")
@@ -283,7 +283,7 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def folder_for_work() -> str | None:
+def directory_for_work() -> str | None:
     memory = "/dev/shm"
     return memory if os.path.isdir(memory) and shutil.disk_usage(memory).free >= ROOM else None
 
@@ -318,7 +318,7 @@ def stop(_signal, _frame) -> None:
 def main() -> int:
     arguments = parse_arguments()
     signal.signal(signal.SIGTERM, stop)
-    with tempfile.TemporaryDirectory(prefix="cframefs-latency-", dir=arguments.work or folder_for_work()) as work:
+    with tempfile.TemporaryDirectory(prefix="cframefs-latency-", dir=arguments.work or directory_for_work()) as work:
         bench = Bench(arguments, pathlib.Path(work))
         return compare(bench) if arguments.old else run(bench)
 

@@ -1,4 +1,4 @@
-"""What the latency benchmark reads, made in its folder: small files for those that ask, slow ones for each kind of load.
+"""What the latency benchmark reads, made in its directory: small files for those that ask, slow ones for each kind of load.
 
     small/ names/ cold/     20, 1,000 and 400 small frames
     block-N                 one block of --huge MiB, zlib
@@ -50,9 +50,9 @@ def words(mebibytes: int) -> list[bytes]:
 
 
 class Data:
-    def __init__(self, folder: pathlib.Path, cframe: str, huge_mib: int):
-        self.folder, self.cframe, self.huge_mib = folder, cframe, huge_mib
-        self.source = folder / "source"
+    def __init__(self, directory: pathlib.Path, cframe: str, huge_mib: int):
+        self.directory, self.cframe, self.huge_mib = directory, cframe, huge_mib
+        self.source = directory / "source"
         self.locks: list[int] = []
 
     def make_small(self) -> None:
@@ -129,12 +129,12 @@ class Data:
         self.pack(words(COPIED_MIB), "copied", "--codec=zstd", "--clevel=1")
 
     def make_many(self, count: int) -> None:
-        for folder in range(count):
-            (self.source / f"many-{folder}").mkdir()
-            # One file for each folder: a file may have no more names than that on some filesystems.
-            one = self.source / f"names/{folder:03}.b2frame"
+        for directory in range(count):
+            (self.source / f"many-{directory}").mkdir()
+            # One file for each directory: a file may have no more names than that on some filesystems.
+            one = self.source / f"names/{directory:03}.b2frame"
             for number in range(MANY):
-                os.link(one, self.source / f"many-{folder}/{number:05}.b2frame")
+                os.link(one, self.source / f"many-{directory}/{number:05}.b2frame")
 
     def make_chunks(self, count: int) -> None:
         content = [os.urandom(CHUNKS * CHUNK // 64) for _ in range(64)]

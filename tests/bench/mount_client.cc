@@ -6,13 +6,13 @@
 //   bench_client mmap FILE                                   touches every page through a mapping
 //   bench_client random FILE [--block=4K] [--jobs=1] [--seconds=1] [--seed=1] [--operations=ALL]
 //   bench_client open FILE [--offset=0]                      open, then the first byte there
-//   bench_client walk FOLDER                                 list and stat everything beneath
-//   bench_client stat FOLDER                                 stat of what lies in a folder, its names known
-//   bench_client open-all FOLDER                             the same with open and close, of 10,000 files at most
+//   bench_client walk DIRECTORY                                 list and stat everything beneath
+//   bench_client stat DIRECTORY                                 stat of what lies in a directory, its names known
+//   bench_client open-all DIRECTORY                             the same with open and close, of 10,000 files at most
 //   bench_client notice SHOWN BEHIND                         how long a change of a file behind the mount stays unseen
 //   bench_client small-writes FILE [--seconds=1]             100 bytes each, one after the other
 //   bench_client latency MOUNT [--seconds=1] [--pause=0.02] [--patience=10]  how long small requests wait
-//   bench_client load MOUNT --kind=KIND [--number=0] [--source=FOLDER] [--mib=8]
+//   bench_client load MOUNT --kind=KIND [--number=0] [--source=DIRECTORY] [--mib=8]
 //                                                            slow requests, one after the other, for ever
 //   bench_client evict FILE...                               drop the files' pages from the page cache
 //   bench_client fill FILE...                                bring the files' pages into the page cache
@@ -92,9 +92,9 @@ void add_commands(Commands& commands, Options& options) {
   command->add_option("--operations", options.operations, "Of each job, at most");
   command = commands.add_with_paths("open", "Open and read one byte", open_and_read, 1);
   commands.take_size(command, "--offset", options.offset);
-  commands.add_with_paths("walk", "List and stat everything beneath a folder", walk, 1);
-  commands.add_with_paths("stat", "Stat what lies in a folder", stat_all, 1);
-  commands.add_with_paths("open-all", "Open what lies in a folder", open_all, 1);
+  commands.add_with_paths("walk", "List and stat everything beneath a directory", walk, 1);
+  commands.add_with_paths("stat", "Stat what lies in a directory", stat_all, 1);
+  commands.add_with_paths("open-all", "Open what lies in a directory", open_all, 1);
   commands.add_with_paths("notice", "Time until a change behind the mount is seen", notice, 2);
   command = commands.add_with_paths("small-writes", "Write 100 bytes each time", small_writes, 1);
   command->add_option("--seconds", options.seconds)->check(CLI::PositiveNumber);

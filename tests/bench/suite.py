@@ -15,7 +15,7 @@ Data. What is missing in DIR is made first (bench_data.py; about 5 GB and some m
 file system is missing is left out, with a line saying why. No frame may have a second name (hard link): such a file
 could change unnoticed, so that the kernel must ask for its attributes before each read.
 
-Sections (--only): sequential, random, first-byte, folders, readers, memory. With --merge, sections that are not
+Sections (--only): sequential, random, first-byte, directories, readers, memory. With --merge, sections that are not
 measured keep what the JSON file of an earlier run says of them; each section holds its own peers, so that a ratio is
 always of one run. With --append, what is measured adds to the samples of the same section there: many repetitions in
 many short runs.
@@ -143,7 +143,7 @@ def stolen_percent(before: tuple[int, int], after: tuple[int, int]) -> float:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder of the files that are read")
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="directory of the files that are read")
     parser.add_argument("--client", required=True, help="the measuring client, bench_client")
     parser.add_argument("--floor", required=True, help="the in-memory server, bench_floor")
     parser.add_argument("--cframefs", default="cframefs", help="the mount program")

@@ -4,12 +4,12 @@
     write_bench.py --data DIR --client PROGRAM --encoder PROGRAM --cframefs PROGRAM --cframe PROGRAM
                    [--floor PROGRAM] [--only REGEX] ...
 
-Method. Every measurement has a fresh mount of an empty folder; the order is shuffled anew in each repetition. Figures
+Method. Every measurement has a fresh mount of an empty directory; the order is shuffled anew in each repetition. Figures
 are medians, a ratio is that of two medians of this run. Free memory is touched first, as in suite.py. "In memory"
-means that the backing folder is on tmpfs: there the encoder is all that a writer has to wait for. "On disk" has the
-folder in --work and takes in the disk, whose own time for the packed bytes is measured beside it; nothing that is
+means that the backing directory is on tmpfs: there the encoder is all that a writer has to wait for. "On disk" has the
+directory in --work and takes in the disk, whose own time for the packed bytes is measured beside it; nothing that is
 written can be faster than the slower of the two. The floor is a FUSE server with our settings that throws away what it
-is given: nothing can be written faster through a mount. btrfs lies in a file in the same folder and is mounted over a loop
+is given: nothing can be written faster through a mount. btrfs lies in a file in the same directory and is mounted over a loop
 device.
 
 Data. DIR/a.f32, plain items of 4 bytes (1 GiB; --size=BYTES takes less of it).
@@ -120,7 +120,7 @@ class Bench:
         run(self.arguments.client, "prewarm", 2 * self.size // MIB + 512)
 
     @contextlib.contextmanager
-    def folder(self, parent: pathlib.Path):
+    def directory(self, parent: pathlib.Path):
         with tempfile.TemporaryDirectory(prefix="cframefs-write-", dir=parent) as path:
             yield pathlib.Path(path)
 
@@ -152,15 +152,15 @@ class Bench:
         if self.size == self.raw.stat().st_size:
             yield self.raw
             return
-        with self.folder(self.memory) as folder:
-            run("dd", f"if={self.raw}", f"of={folder / 'a'}", "bs=1M", "iflag=count_bytes", f"count={self.size}",
+        with self.directory(self.memory) as directory:
+            run("dd", f"if={self.raw}", f"of={directory / 'a'}", "bs=1M", "iflag=count_bytes", f"count={self.size}",
                 "status=none")
-            yield folder / "a"
+            yield directory / "a"
 
     def write(self, name: str, parent: pathlib.Path, label: str) -> dict:
         codec, level = CODECS[name]
         self.prewarm()
-        with self.folder(parent) as source:
+        with self.directory(parent) as source:
             with self.mount(source, f"codec={codec}", f"clevel={level}", "typesize=4") as mounted:
                 seconds = self.dd(mounted.mount_point / "x")
                 peak = peak_mib(mounted.pid)
@@ -182,9 +182,9 @@ class Bench:
         """What the disk alone takes for as many bytes."""
         if name not in self.packed:
             self.encode_alone(name)
-        with self.folder(self.work) as folder:
+        with self.directory(self.work) as directory:
             begin = time.monotonic()
-            run("dd", f"if={self.raw}", f"of={folder / 'x'}", "bs=1M", "iflag=count_bytes",
+            run("dd", f"if={self.raw}", f"of={directory / 'x'}", "bs=1M", "iflag=count_bytes",
                 f"count={self.packed[name]}", "conv=fsync", "status=none")
             seconds = time.monotonic() - begin
         return {(DISK.format(name), RATE): self.size / seconds / 1e6}
@@ -204,8 +204,8 @@ class Bench:
             self.results.skip(BTRFS, "kernel mounts need root")
             return {}
         self.prewarm()
-        with self.folder(self.work) as folder:
-            image, point = folder / "image", folder / "mount"
+        with self.directory(self.work) as directory:
+            image, point = directory / "image", directory / "mount"
             point.mkdir()
             with open(image, "wb") as file:
                 file.truncate(max(3 * self.size, 512 * MIB))
@@ -223,17 +223,17 @@ class Bench:
     def pack(self, name: str) -> dict:
         codec, level = CODECS[name]
         self.prewarm()
-        with self.limited_raw() as raw, self.folder(self.memory) as folder:
+        with self.limited_raw() as raw, self.directory(self.memory) as directory:
             begin = time.monotonic()
             run(self.arguments.cframe, "pack", f"--codec={codec}", f"--clevel={level}", "--typesize=4",
-                "--chunksize=1M", raw, folder / "x.b2frame")
+                "--chunksize=1M", raw, directory / "x.b2frame")
             seconds = time.monotonic() - begin
         return {(PACK.format(name), RATE): self.size / seconds / 1e6}
 
     def append(self, count: int, per_sync: int, label: str) -> dict:
         """Records at the end, as a logging program writes them; the file afterwards beside one that was packed."""
         records = [record(number) for number in range(count)]
-        with self.folder(self.work) as source:
+        with self.directory(self.work) as source:
             with self.mount(source) as mounted:
                 before = bytes_written_by(mounted.pid)
                 begin = time.monotonic()
@@ -269,7 +269,7 @@ class Bench:
             texts = [os.pread(raw.fileno(), OVERWRITE, (place * 7) % self.size // OVERWRITE * OVERWRITE)
                      for place in places]
         self.prewarm()
-        with self.limited_raw() as raw, self.folder(self.memory) as source:
+        with self.limited_raw() as raw, self.directory(self.memory) as source:
             frame = source / "x.b2frame"
             run(self.arguments.cframe, "pack", f"--codec={codec}", f"--clevel={level}", "--typesize=4",
                 "--chunksize=1M", raw, frame)
@@ -321,7 +321,7 @@ def plan_of(bench: Bench) -> list[tuple]:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder with a.f32")
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="directory with a.f32")
     parser.add_argument("--client", required=True, help="the measuring client, bench_client")
     parser.add_argument("--encoder", required=True, help="the encoder alone, bench_encoder")
     parser.add_argument("--cframefs", required=True, help="the mount program")
@@ -332,8 +332,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=1 << 30, help="bytes of the sequential writes and the overwritten file")
     parser.add_argument("--json", type=pathlib.Path, help="write every sample and verdict here")
     parser.add_argument("--svg", type=pathlib.Path, help="write a picture here")
-    parser.add_argument("--work", type=pathlib.Path, help="folder on the disk that is written to")
-    parser.add_argument("--memory", type=pathlib.Path, default=pathlib.Path("/dev/shm"), help="folder on a tmpfs")
+    parser.add_argument("--work", type=pathlib.Path, help="directory on the disk that is written to")
+    parser.add_argument("--memory", type=pathlib.Path, default=pathlib.Path("/dev/shm"), help="directory on a tmpfs")
     return parser.parse_args()
 
 

@@ -61,9 +61,10 @@ class ArrayRun {
       if (watching_) look();
     });
     fs::FrameLocation place{
-        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kName, kName};
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kDirectory, ".", 0)), kName,
+        kName};
     const auto frame =
-        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, kName, 0));
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kDirectory, kName, 0));
     auto opened = fs::WriteBack::open(shared_, std::move(place), frame, false, nullptr, [](const auto&) {});
     EXPECT_TRUE(opened) << codec::describe(opened.error());
     if (opened) file_ = *opened;

@@ -43,8 +43,8 @@ bool is_sparse(const DiskImage& image) {
   return image.contains(frame::kSparseIndexName);
 }
 
-Result<std::shared_ptr<const frame::Container>> open_folder(SimulatedDisk& disk) {
-  const auto fd = disk.open_at(SimulatedDisk::kFolder, ".", 0);
+Result<std::shared_ptr<const frame::Container>> open_directory(SimulatedDisk& disk) {
+  const auto fd = disk.open_at(SimulatedDisk::kDirectory, ".", 0);
   if (!fd) return codec::Failure(fd.error());
   return frame::open_container(disk, std::make_shared<const frame::Descriptor>(disk, *fd), nullptr);
 }
@@ -77,8 +77,8 @@ std::string Judge::judge(const DiskImage& image, const std::vector<FrameModel>& 
   if (!sparse && found == image.end()) return "the frame is gone";
   const auto [known, is_new] = readings_.try_emplace(sparse ? hash_of(image) : hash_of(found->second));
   if (is_new) {
-    SimulatedDisk folder(image);  // as long as the container
-    const auto opened = sparse ? open_folder(folder) : open_frame(found->second);
+    SimulatedDisk directory(image);  // as long as the container
+    const auto opened = sparse ? open_directory(directory) : open_frame(found->second);
     if (!opened) return "it does not open: " + codec::describe(opened.error());
     auto read = read_model(**opened);
     if (!read) return "it cannot be read: " + codec::describe(read.error());
@@ -129,7 +129,7 @@ CrashRun::CrashRun(Judge& judge, const DiskImage& image, FrameModel model)
 
 Result<void> CrashRun::open() {
   writer_.reset();
-  auto opened = frame::FrameWriter::open(files_, SimulatedDisk::kFolder, kFrameName, nullptr);
+  auto opened = frame::FrameWriter::open(files_, SimulatedDisk::kDirectory, kFrameName, nullptr);
   if (!opened) return codec::Failure(opened.error());
   writer_ = std::move(*opened);
   return {};

@@ -46,10 +46,10 @@ class NewArrayRun {
  public:
   NewArrayRun() {
     fs::FrameLocation place{
-        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, ".", 0)), kArray,
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kDirectory, ".", 0)), kArray,
         kArray};
     const auto frame =
-        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kFolder, kArray, 0));
+        std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kDirectory, kArray, 0));
     auto opened = fs::WriteBack::open(shared_, std::move(place), frame, false, nullptr, [](const auto&) {});
     EXPECT_TRUE(opened) << codec::describe(opened.error());
     if (opened) file_ = *opened;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSector = 512;
 /// So many pieces are kept or lost in every combination; of more, one or two are lost.
-constexpr std::size_t kMostCombined = 12;
+constexpr std::size_t kMaxCombined = 12;
 
 }  // namespace
 
@@ -27,7 +27,8 @@ struct SimulatedDisk::Unit {
   std::size_t end = 0;
 };
 
-SimulatedDisk::SimulatedDisk(const DiskImage& image, std::string folder_name) : folder_name_(std::move(folder_name)) {
+SimulatedDisk::SimulatedDisk(const DiskImage& image, std::string directory_name)
+    : directory_name_(std::move(directory_name)) {
   for (const auto& [name, bytes] : image) {
     auto file = std::make_shared<File>();
     file->now = bytes;
@@ -96,7 +97,7 @@ void SimulatedDisk::kept_units(const File& file, const std::function<void(const 
     }
     take(bytes);
   };
-  if (units.size() <= kMostCombined) {
+  if (units.size() <= kMaxCombined) {
     for (std::size_t subset = 0; subset < std::size_t{1} << units.size(); ++subset)
       build([subset](std::size_t i) { return (subset >> i & 1) != 0; });
     return;
@@ -118,7 +119,7 @@ void SimulatedDisk::kept_writes(const File& file, const std::function<void(const
     }
     take(bytes);
   };
-  if (count <= kMostCombined) {
+  if (count <= kMaxCombined) {
     for (std::size_t subset = 0; subset < std::size_t{1} << count; ++subset)
       build([subset](std::size_t i) { return (subset >> i & 1) != 0; });
     return;
@@ -129,7 +130,7 @@ void SimulatedDisk::kept_writes(const File& file, const std::function<void(const
   }
 }
 
-/// Of one state of the folder: the unsynced writes of `file` in all ways, of the others all.
+/// Of one state of the directory: the unsynced writes of `file` in all ways, of the others all.
 void SimulatedDisk::images_of(const Names& names, const std::string& file,
                               const std::function<void(const DiskImage&)>& take) {
   DiskImage image;
@@ -145,14 +146,14 @@ void SimulatedDisk::images_of(const Names& names, const std::string& file,
     take(image);
   };
   kept_units(*found->second, one);
-  if (units_of(*found->second).size() > kMostCombined) kept_writes(*found->second, one);
+  if (units_of(*found->second).size() > kMaxCombined) kept_writes(*found->second, one);
 }
 
 void SimulatedDisk::crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const {
-  std::vector<const Names*> folders = {&durable_names_};
+  std::vector<const Names*> directories = {&durable_names_};
   for (const Names& names : unsynced_names_)
-    folders.push_back(&names);
-  for (const Names* names : folders) {
+    directories.push_back(&names);
+  for (const Names* names : directories) {
     if (!file.empty()) {
       images_of(*names, file, take);
       continue;
@@ -182,7 +183,7 @@ Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(int fd) cons
 
 Result<int> SimulatedDisk::open_at(int, const std::string& path, int flags) {
   if (path == ".") return give_descriptor(nullptr);
-  if (!folder_name_.empty() && path == folder_name_) {
+  if (!directory_name_.empty() && path == directory_name_) {
     if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
     return give_descriptor(nullptr);
   }
@@ -215,9 +216,9 @@ Result<std::size_t> SimulatedDisk::pread(int fd, codec::ByteSpan into, frame::Fi
 Result<struct stat> SimulatedDisk::status(int fd) {
   const auto open = open_.find(fd);
   if (open != open_.end() && !open->second) {
-    struct stat folder {};
-    folder.st_mode = S_IFDIR | 0755;
-    return folder;
+    struct stat directory {};
+    directory.st_mode = S_IFDIR | 0755;
+    return directory;
   }
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
@@ -231,7 +232,7 @@ Result<struct stat> SimulatedDisk::status(int fd) {
 }
 
 Result<struct stat> SimulatedDisk::status_at(int, const std::string& path) {
-  const auto fd = open_at(kFolder, path, O_RDONLY);
+  const auto fd = open_at(kDirectory, path, O_RDONLY);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(*this, *fd);
   return status(entry.fd());

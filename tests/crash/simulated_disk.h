@@ -1,8 +1,8 @@
-// A folder in memory that remembers what a power cut may have left of it.
+// A directory in memory that remembers what a power cut may have left of it.
 //
 // What was written and not synced may be on the disk or not: each write apart, each sector of 512 bytes of it apart,
-// and each change of the folder's names after those before it. crash_images() gives the folders that a cut now can
-// leave.
+// and each change of the directory's names after those before it. crash_images() gives the directories that a cut now
+// can leave.
 //
 // Calls can be made to fail: see FailingFiles. Thread safety: one thread. Errors: io with the usual errno, ENOSYS for
 // calls that writers of frames do not make.
@@ -25,10 +25,10 @@ using DiskImage = std::map<std::string, DiskBytes>;
 
 class SimulatedDisk final : public frame::FileOps {
  public:
-  static constexpr int kFolder = 1000;  // a descriptor of the folder
+  static constexpr int kDirectory = 1000;  // a descriptor of the directory
 
-  /// `folder_name`: not empty: what a path calls the folder itself, as that of a sparse frame.
-  explicit SimulatedDisk(const DiskImage& image, std::string folder_name = {});
+  /// `directory_name`: not empty: what a path calls the directory itself, as that of a sparse frame.
+  explicit SimulatedDisk(const DiskImage& image, std::string directory_name = {});
 
   /// Called before anything becomes durable.
   void before_sync(std::function<void()> call) { before_sync_ = std::move(call); }
@@ -56,7 +56,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<void> sync(int fd, bool data_only) override;
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override;
-  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override;
+  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override;
 
   // What is advised changes nothing of what a disk may keep.
   void note_access(int) override {}
@@ -75,7 +75,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<struct statvfs> filesystem_status(int) override { return unknown(); }
   codec::Result<std::string> read_link(int) override { return unknown(); }
   codec::Result<frame::FileOffset> seek(int, frame::FileOffset, int) override { return unknown(); }
-  codec::Result<void> make_folder_at(int, const std::string&, mode_t) override { return unknown(); }
+  codec::Result<void> make_directory_at(int, const std::string&, mode_t) override { return unknown(); }
   codec::Result<void> make_node_at(int, const std::string&, mode_t, dev_t) override { return unknown(); }
   codec::Result<void> link_at(int, int, const std::string&) override { return unknown(); }
   codec::Result<void> make_symlink_at(const std::string&, int, const std::string&) override { return unknown(); }
@@ -110,12 +110,12 @@ class SimulatedDisk final : public frame::FileOps {
   void change(File& file, Change change);
   int give_descriptor(std::shared_ptr<File> file);
 
-  const std::string folder_name_;
+  const std::string directory_name_;
   Names names_;
   Names durable_names_;
   std::vector<Names> unsynced_names_;  // after each change
   std::map<int, std::shared_ptr<File>> open_;
-  int next_fd_ = kFolder + 1;
+  int next_fd_ = kDirectory + 1;
   std::function<void()> before_sync_;
 };
 

@@ -28,7 +28,7 @@ std::set<DiskBytes> images_of(const SimulatedDisk& disk, const std::string& name
 
 TEST(SimulatedDiskTest, UnsyncedWritesAreKeptInEveryCombination) {
   SimulatedDisk disk({{"a", {0, 0}}});
-  const int fd = *disk.open_at(SimulatedDisk::kFolder, "a", O_RDWR);
+  const int fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{1}, FileOffset{0}));
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{2}, FileOffset{1}));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{0, 0}, {1, 0}, {0, 2}, {1, 2}}));
@@ -38,7 +38,7 @@ TEST(SimulatedDiskTest, UnsyncedWritesAreKeptInEveryCombination) {
 
 TEST(SimulatedDiskTest, WritesAreTornAtSectors) {
   SimulatedDisk disk({{"a", DiskBytes(1024)}});
-  const int fd = *disk.open_at(SimulatedDisk::kFolder, "a", O_RDWR);
+  const int fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes(200, 1), FileOffset{450}));
   const auto images = images_of(disk, "a");
   EXPECT_EQ(images.size(), 4U);
@@ -50,31 +50,31 @@ TEST(SimulatedDiskTest, WritesAreTornAtSectors) {
 
 TEST(SimulatedDiskTest, OfManyWritesOneOrTwoAreLost) {
   SimulatedDisk disk(DiskImage{{"a", DiskBytes{}}});
-  const int fd = *disk.open_at(SimulatedDisk::kFolder, "a", O_RDWR);
+  const int fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   for (std::uint64_t i = 0; i < 20; ++i)
     ASSERT_TRUE(disk.pwrite(fd, DiskBytes{1}, FileOffset{i}));
   // All, none of the last ones, all but one, all but two.
   EXPECT_GE(images_of(disk, "a").size(), 20U + 19U * 20U / 2);
 }
 
-TEST(SimulatedDiskTest, NamesChangeInTheirOrderAndLastOnceTheFolderIsSynced) {
+TEST(SimulatedDiskTest, NamesChangeInTheirOrderAndLastOnceTheDirectoryIsSynced) {
   SimulatedDisk disk({{"a", {1}}});
-  const int fd = *disk.create_at(SimulatedDisk::kFolder, "b", O_RDWR | O_EXCL, 0600);
+  const int fd = *disk.create_at(SimulatedDisk::kDirectory, "b", O_RDWR | O_EXCL, 0600);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{2}, FileOffset{0}));
-  ASSERT_TRUE(disk.rename_at(SimulatedDisk::kFolder, "b", SimulatedDisk::kFolder, "a", 0));
+  ASSERT_TRUE(disk.rename_at(SimulatedDisk::kDirectory, "b", SimulatedDisk::kDirectory, "a", 0));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}, {}})) << "renamed, but its bytes are not there";
   ASSERT_TRUE(disk.sync(fd, false));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}}));
-  const int folder = *disk.open_at(SimulatedDisk::kFolder, ".", O_RDONLY);
-  ASSERT_TRUE(disk.sync(folder, false));
+  const int directory = *disk.open_at(SimulatedDisk::kDirectory, ".", O_RDONLY);
+  ASSERT_TRUE(disk.sync(directory, false));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{2}}));
-  EXPECT_EQ(disk.create_at(SimulatedDisk::kFolder, "a", O_RDWR | O_EXCL, 0600).error().sys, EEXIST);
+  EXPECT_EQ(disk.create_at(SimulatedDisk::kDirectory, "a", O_RDWR | O_EXCL, 0600).error().sys, EEXIST);
 }
 
 TEST(SimulatedDiskTest, ASectorOfAWriteThatFailsIsNotTorn) {
   SimulatedDisk disk(DiskImage{{"a", DiskBytes{}}});
   test::FailingFiles files(disk);
-  const int fd = *files.open_at(SimulatedDisk::kFolder, "a", O_RDWR);
+  const int fd = *files.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   files.fail(2, ENOSPC, test::FailingFiles::cut_short);
   ASSERT_TRUE(files.pwrite(fd, DiskBytes{1, 2}, FileOffset{0}));
   EXPECT_EQ(files.pwrite(fd, DiskBytes(2000, 3), FileOffset{2}).error().sys, ENOSPC);

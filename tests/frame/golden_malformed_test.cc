@@ -33,8 +33,8 @@ constexpr std::size_t kAddressSpace = std::size_t{600} << 20;
 
 /// The good frame that `row` derives from, by the row's own name of it.
 std::filesystem::path base_of(const Row& row) {
-  const std::filesystem::path folder = test::golden_dir() / "malformed";
-  return row["path"].starts_with("sframe/") ? folder / "sframe" / "good.b2frame" : folder / "good" / row["base"];
+  const std::filesystem::path directory = test::golden_dir() / "malformed";
+  return row["path"].starts_with("sframe/") ? directory / "sframe" / "good.b2frame" : directory / "good" / row["base"];
 }
 
 /// The plain content of a good frame, checked against the hashes of its own row.

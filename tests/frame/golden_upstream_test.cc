@@ -111,7 +111,7 @@ TEST(GoldenUpstream, SeedsOfTheReferenceFuzzerReadOrFailInOrder) {
 int main(int argc, char** argv) {
   constexpr int kSkipped = 77;  // meson's word for it
   if (cframefs::test::shared_golden_dir().empty()) {
-    std::cout << "skipped: not part of the project: upstream frames; configure with -Dshared_golden=FOLDER\n";
+    std::cout << "skipped: not part of the project: upstream frames; configure with -Dshared_golden=DIRECTORY\n";
     return kSkipped;
   }
   ::testing::InitGoogleTest(&argc, argv);

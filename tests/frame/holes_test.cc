@@ -46,7 +46,7 @@ class Holes : public ::testing::Test {
   /// The parts lie at their places; between them are holes.
   std::shared_ptr<const ByteSource> source(const std::vector<std::pair<std::uint64_t, Bytes>>& parts,
                                            std::uint64_t size, std::uint64_t begin = 0) {
-    path_ = folder_.write("f.b2frame", {});
+    path_ = directory_.write("f.b2frame", {});
     const int fd = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     for (const auto& [at, bytes] : parts)
       EXPECT_EQ(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at)), static_cast<ssize_t>(bytes.size()));
@@ -58,7 +58,7 @@ class Holes : public ::testing::Test {
     return file_source(files_, file, FileOffset{begin}, size - begin);
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   CountedFiles files_;
   std::filesystem::path path_;
   bool has_holes_ = false;

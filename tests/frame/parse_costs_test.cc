@@ -30,7 +30,7 @@ using test::Bytes;
 using test::FrameBuilder;
 
 constexpr std::size_t kMebi = std::size_t{1} << 20;
-constexpr std::size_t kMostMemory = 64 * kMebi;
+constexpr std::size_t kMaxMemory = 64 * kMebi;
 
 Bytes encoded(const Bytes& plain) {
   codec::EncodeContext context;
@@ -95,7 +95,7 @@ Bytes map_of(const std::vector<std::string>& keys, std::uint64_t offset = 0, std
   return map;
 }
 
-TEST(ParseCosts, FoldersOfLongPathsTakeNothingOfTheirOwn) {
+TEST(ParseCosts, DirectoriesOfLongPathsTakeNothingOfTheirOwn) {
   std::vector<std::string> keys;
   for (int i = 0; i < 300; ++i) {
     std::string key = "/" + std::to_string(1000 + i);
@@ -110,7 +110,7 @@ TEST(ParseCosts, FoldersOfLongPathsTakeNothingOfTheirOwn) {
   ASSERT_TRUE(store) << describe(store.error());
   EXPECT_LT(test::peak_bytes() - before, 16 * kMebi);
   EXPECT_EQ((*store)->list("").size(), 300U);
-  EXPECT_TRUE((*store)->has_folder(keys[7].substr(1, 2000)));
+  EXPECT_TRUE((*store)->has_directory(keys[7].substr(1, 2000)));
   EXPECT_NE((*store)->find(keys[7].substr(1) + ".b2f"), nullptr);
 }
 
@@ -127,7 +127,7 @@ TEST(ParseCosts, AMapWhoseNamesWouldFillMemoryIsRefused) {
   const auto store = Store::open_embed(memory_source(std::move(frame)));
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().kind, ErrorKind::unsupported);
-  EXPECT_LT(test::peak_bytes() - before, kMostMemory);
+  EXPECT_LT(test::peak_bytes() - before, kMaxMemory);
 }
 
 TEST(ParseCosts, OfAMapNothingIsBuiltButPlaces) {
@@ -229,14 +229,14 @@ struct CountingFiles : test::ForwardingFiles {
 
 TEST(ParseCosts, AThousandStoresAreLookedAtOnce) {
   constexpr int kStores = 1000;
-  test::TempDir folder;
+  test::TempDir directory;
   const Bytes store = test::zip_file({{"a.b2f", Bytes(10)}, {"embed.b2e", test::embed_frame({})}});
   const Bytes other = test::zip_file({{"a", Bytes(10)}});
   for (int i = 0; i < kStores; ++i)
-    folder.write(std::to_string(i) + ".b2z", i % 2 == 0 ? store : other);
+    directory.write(std::to_string(i) + ".b2z", i % 2 == 0 ? store : other);
   CountingFiles beneath;
   StoreFiles files(beneath);
-  const Descriptor root(files, files.open_named(folder.path().string(), O_RDONLY | O_DIRECTORY).value());
+  const Descriptor root(files, files.open_named(directory.path().string(), O_RDONLY | O_DIRECTORY).value());
   const auto look = [&] {
     int stores = 0;
     for (int i = 0; i < kStores; ++i) {
@@ -254,7 +254,7 @@ TEST(ParseCosts, AThousandStoresAreLookedAtOnce) {
   EXPECT_EQ(beneath.opened, 0);
   EXPECT_EQ(beneath.reads, 0);
   // One that changes is looked at again, and it alone.
-  folder.write("0.b2z", test::zip_file({{"another", Bytes(100)}}));
+  directory.write("0.b2z", test::zip_file({{"another", Bytes(100)}}));
   EXPECT_EQ(look(), kStores / 2 - 1);
   EXPECT_EQ(beneath.opened, 1);
 }
@@ -332,9 +332,9 @@ Bytes frame_of_shared_content(const Bytes& chunk) {
 }
 
 TEST(ParseCosts, AChangeDoesNotCopyAContentThatMetalayersShareForEachOfThem) {
-  test::TempDir folder;
-  folder.write("f.b2frame", frame_of_shared_content(test::plain_chunk(Bytes(kMebi, 3))));
-  const Descriptor root(system_files(), system_files().open_named(folder.path().string(), O_RDONLY).value());
+  test::TempDir directory;
+  directory.write("f.b2frame", frame_of_shared_content(test::plain_chunk(Bytes(kMebi, 3))));
+  const Descriptor root(system_files(), system_files().open_named(directory.path().string(), O_RDONLY).value());
   auto writer = FrameWriter::open(system_files(), root.fd(), "f.b2frame", nullptr);
   ASSERT_TRUE(writer) << describe(writer.error());
   ASSERT_EQ((*writer)->container()->vlmetalayer_names().size(), 8192U);

@@ -66,8 +66,8 @@ TEST_F(FrameCopies, AWholeFileIsCopiedWithoutDecodingOrEncoding) {
   drop(std::move(to));
   drop(std::move(from));
   EXPECT_EQ(content("to"), text);
-  EXPECT_LE(std::filesystem::file_size(folder_.path() / "to.b2frame"),
-            std::filesystem::file_size(folder_.path() / "from.b2frame"));
+  EXPECT_LE(std::filesystem::file_size(directory_.path() / "to.b2frame"),
+            std::filesystem::file_size(directory_.path() / "from.b2frame"));
 }
 
 TEST_F(FrameCopies, ChunksGoIntoTheMiddleOfAnother) {
@@ -121,7 +121,7 @@ TEST_F(FrameCopies, HolesStayHoles) {
   ASSERT_EQ(copy(*from, 0, *to, 0, 100 * kChunk).value_or(0), 100 * kChunk);
   drop(std::move(to));
   drop(std::move(from));
-  EXPECT_LT(std::filesystem::file_size(folder_.path() / "to.b2frame"), 2000U);
+  EXPECT_LT(std::filesystem::file_size(directory_.path() / "to.b2frame"), 2000U);
   auto again = open("to", O_RDONLY);
   EXPECT_EQ(read(*again, 50 * kChunk, 13), "in the middle");
   filesystem_->release(std::move(again));
@@ -193,9 +193,9 @@ TEST_F(FrameCopies, ADamagedChunkIsNotCopiedInSilence) {
   auto frame = stored("from.b2frame");
   const auto place = frame->place(frame::ChunkNumber{3});
   ASSERT_TRUE(place);
-  auto bytes = test::file_bytes(folder_.path() / "from.b2frame");
+  auto bytes = test::file_bytes(directory_.path() / "from.b2frame");
   bytes[place->offset.value + 4] ^= 0xff;  // its plain length
-  folder_.write("from.b2frame", bytes);
+  directory_.write("from.b2frame", bytes);
   remount();
   auto from = open("from", O_RDONLY);
   auto to = create("to");
@@ -226,7 +226,7 @@ TEST_F(FrameCopies, SomebodyElsesChangeOfTheTargetIsStale) {
   auto from = make("from", text);
   auto to = make("to", noise(6 * kChunk, 16));
   ASSERT_TRUE(write(*to, 0, "not committed"));
-  std::filesystem::copy_file(folder_.path() / "other.b2frame", folder_.path() / "to.b2frame",
+  std::filesystem::copy_file(directory_.path() / "other.b2frame", directory_.path() / "to.b2frame",
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *to, 0, text.size())), ESTALE);
   drop(std::move(from));

@@ -30,7 +30,7 @@ constexpr int kFewDescriptors = 64;
 /// directory that holds the stores.
 struct Target {
   std::string shown;
-  bool is_folder = false;
+  bool is_directory = false;
   bool is_store = false;  // itself
   std::vector<std::string> on_disk;
 };
@@ -44,12 +44,15 @@ std::vector<Target> targets() {
       {"zip.b2z/group/raw", false, false, {"", "zip.b2z"}},
       {"embed.b2e", true, true, {"", "embed.b2e"}},
       {"embed.b2e/in", false, false, {"", "embed.b2e"}},
-      {"folder.b2d", true, true, {"", "folder.b2d"}},
-      {"folder.b2d/in", false, false, {"", "folder.b2d", "folder.b2d/embed.b2e"}},
-      {"folder.b2d/own", false, false, {"", "folder.b2d", "folder.b2d/own.b2f"}},
-      {"folder.b2d/inner", true, false, {"", "folder.b2d", "folder.b2d/embed.b2e"}},
-      {"folder.b2d/group", true, false, {"", "folder.b2d", "folder.b2d/group"}},
-      {"folder.b2d/group/own", false, false, {"", "folder.b2d", "folder.b2d/group", "folder.b2d/group/own.b2f"}},
+      {"directory.b2d", true, true, {"", "directory.b2d"}},
+      {"directory.b2d/in", false, false, {"", "directory.b2d", "directory.b2d/embed.b2e"}},
+      {"directory.b2d/own", false, false, {"", "directory.b2d", "directory.b2d/own.b2f"}},
+      {"directory.b2d/inner", true, false, {"", "directory.b2d", "directory.b2d/embed.b2e"}},
+      {"directory.b2d/group", true, false, {"", "directory.b2d", "directory.b2d/group"}},
+      {"directory.b2d/group/own",
+       false,
+       false,
+       {"", "directory.b2d", "directory.b2d/group", "directory.b2d/group/own.b2f"}},
   };
 }
 
@@ -110,7 +113,7 @@ class TwoStores {
     const test::Bytes frame = test::plain_frame(content, 256).build();
     test::FrameBuilder metadata = test::plain_frame(content, 256);
     metadata.vlmetalayers = {{"title", test::plain_chunk(content)}};
-    std::filesystem::create_directories(path(set) / "folder.b2d" / "group");
+    std::filesystem::create_directories(path(set) / "directory.b2d" / "group");
     // A name that only one set has shows whose listing it is.
     const std::string other = std::string("only-") + letter;
     const test::Bytes embed =
@@ -121,13 +124,13 @@ class TwoStores {
                                                          {"group/" + other + ".b2f", frame},
                                                          {"group/__vlmeta__.b2f", metadata.build()},
                                                          {"embed.b2e", embed}}));
-    const std::string folder = set + "/folder.b2d/";
-    write_file(at_ / (folder + "embed.b2e"), embed);
-    write_file(at_ / (folder + "own.b2f"), frame);
-    write_file(at_ / (folder + "group/own.b2f"), frame);
-    write_file(at_ / (folder + "group/" + other + ".b2f"), frame);
-    write_file(at_ / (folder + "group/__vlmeta__.b2f"), metadata.build());
-    for (const char* store : {"/embed.b2e", "/zip.b2z", "/folder.b2d"})
+    const std::string directory = set + "/directory.b2d/";
+    write_file(at_ / (directory + "embed.b2e"), embed);
+    write_file(at_ / (directory + "own.b2f"), frame);
+    write_file(at_ / (directory + "group/own.b2f"), frame);
+    write_file(at_ / (directory + "group/" + other + ".b2f"), frame);
+    write_file(at_ / (directory + "group/__vlmeta__.b2f"), metadata.build());
+    for (const char* store : {"/embed.b2e", "/zip.b2z", "/directory.b2d"})
       EXPECT_EQ(::setxattr(path(set + store).c_str(), kTag, &letter, 1, 0), 0);
   }
   const std::filesystem::path at_;
@@ -149,11 +152,11 @@ struct StoreOperation {
 bool any(const Target&) {
   return true;
 }
-bool is_folder(const Target& target) {
-  return target.is_folder;
+bool is_directory(const Target& target) {
+  return target.is_directory;
 }
 bool is_file(const Target& target) {
-  return !target.is_folder;
+  return !target.is_directory;
 }
 
 std::string list(Filesystem& filesystem, NodeId node) {
@@ -185,9 +188,9 @@ std::vector<StoreOperation> looks() {
          const auto found = sets.filesystem().attributes(sets.node(shown), nullptr);
          return found ? std::to_string(found->status.st_size) : failed(found);
        }},
-      {"list", is_folder,
+      {"list", is_directory,
        [](TwoStores& sets, const std::string& shown) { return list(sets.filesystem(), sets.node(shown)); }},
-      {"getxattr of the title", is_folder,
+      {"getxattr of the title", is_directory,
        [](TwoStores& sets, const std::string& shown) {
          return text_or_nothing(sets.filesystem().get_attribute(sets.node(shown), kTitle));
        }},
@@ -244,26 +247,26 @@ std::vector<StoreOperation> changes_of_names() {
         [make](TwoStores& sets, const std::string& shown) { return failed(make(sets.filesystem(), sets.node(shown))); };
   };
   return {
-      {"create", is_folder, within([](Filesystem& fs, NodeId at) {
+      {"create", is_directory, within([](Filesystem& fs, NodeId at) {
          auto made = fs.create(at, "new", O_RDWR | O_CREAT, 0644, {});
          if (made) fs.release(std::move(made->handle));
          return made;
        })},
-      {"mkdir", is_folder, within([](Filesystem& fs, NodeId at) { return fs.make_folder(at, "new", 0755, {}); })},
-      {"mknod", is_folder,
+      {"mkdir", is_directory, within([](Filesystem& fs, NodeId at) { return fs.make_directory(at, "new", 0755, {}); })},
+      {"mknod", is_directory,
        within([](Filesystem& fs, NodeId at) { return fs.make_node(at, "new", S_IFIFO | 0644, 0, {}); })},
-      {"symlink", is_folder, within([](Filesystem& fs, NodeId at) { return fs.make_symlink(at, "new", "x", {}); })},
-      {"fsync", is_folder, within([](Filesystem& fs, NodeId at) { return fs.sync_folder(at); })},
+      {"symlink", is_directory, within([](Filesystem& fs, NodeId at) { return fs.make_symlink(at, "new", "x", {}); })},
+      {"fsync", is_directory, within([](Filesystem& fs, NodeId at) { return fs.sync_directory(at); })},
       {"unlink or rmdir", [](const Target& target) { return !target.is_store; },
        [](TwoStores& sets, const std::string& shown) {
-         const auto [folder, name] = sets.place(shown);
-         static_cast<void>(sets.filesystem().remove(folder, name, true));
-         return failed(sets.filesystem().remove(folder, name, false));
+         const auto [directory, name] = sets.place(shown);
+         static_cast<void>(sets.filesystem().remove(directory, name, true));
+         return failed(sets.filesystem().remove(directory, name, false));
        }},
       {"rename", [](const Target& target) { return !target.is_store; },
        [](TwoStores& sets, const std::string& shown) {
-         const auto [folder, name] = sets.place(shown);
-         return failed(sets.filesystem().rename(folder, name, sets.node(""), "moved", 0));
+         const auto [directory, name] = sets.place(shown);
+         return failed(sets.filesystem().rename(directory, name, sets.node(""), "moved", 0));
        }},
   };
 }
@@ -336,8 +339,8 @@ TEST_F(ExchangeStoresTest, ChangesReachNoOtherFile) {
   std::vector<Case> of_names = cases(changes_of_names());
   std::erase_if(of_names, [](const Case& one) {
     const std::string& shown = one.second.shown;
-    return shown != "zip.b2z/raw" && shown != "folder.b2d/own" && shown != "folder.b2d/in" &&
-           shown != "folder.b2d/group" && shown != "zip.b2z/group";
+    return shown != "zip.b2z/raw" && shown != "directory.b2d/own" && shown != "directory.b2d/in" &&
+           shown != "directory.b2d/group" && shown != "zip.b2z/group";
   });
   at_once(of_names, [this](const Case& one) { try_change(one, false); });
 }

@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kPlainName = "plain";
 constexpr const char* kFrameName = "frame.b2frame";
 constexpr const char* kSparseName = "sparse.b2frame";
-constexpr const char* kFolderName = "folder";
+constexpr const char* kDirectoryName = "directory";
 constexpr const char* kLinkName = "link";
 constexpr const char* kColour = "user.colour";
 
@@ -50,7 +50,7 @@ class TwoSets {
     EXPECT_TRUE(filesystem_->open_source(false));
     filesystem_->start(kernel_);
     mine_ = look_up(*filesystem_, kRootNode, "mine");
-    for (const char* name : {kPlainName, kFrameName, kSparseName, kFolderName, kLinkName})
+    for (const char* name : {kPlainName, kFrameName, kSparseName, kDirectoryName, kLinkName})
       nodes_[name] = look_up(*filesystem_, mine_, shown(name));
   }
   ~TwoSets() { filesystem_->stop(); }
@@ -59,25 +59,25 @@ class TwoSets {
 
   Filesystem& filesystem() { return *filesystem_; }
   test::ExchangingFiles& files() { return files_; }
-  NodeId folder() const { return mine_; }
+  NodeId directory() const { return mine_; }
   NodeId node(const std::string& name) const { return nodes_.at(name); }
   std::filesystem::path path(const std::string& name) const { return at_ / name; }
   const WatchedFiles& theirs() const { return theirs_; }
 
  private:
-  void make(const std::string& folder, char letter) const {
-    std::filesystem::create_directories(path(folder) / kFolderName / "inner");
-    std::filesystem::create_directory(path(folder) / kSparseName);
+  void make(const std::string& directory, char letter) const {
+    std::filesystem::create_directories(path(directory) / kDirectoryName / "inner");
+    std::filesystem::create_directory(path(directory) / kSparseName);
     const test::Bytes content(1000, static_cast<std::uint8_t>(letter));
-    write_file(at_ / (folder + "/" + kPlainName), content);
-    write_file(at_ / (folder + "/" + kFolderName + "/file"), content);
+    write_file(at_ / (directory + "/" + kPlainName), content);
+    write_file(at_ / (directory + "/" + kDirectoryName + "/file"), content);
     test::FrameBuilder frame = test::plain_frame(content, 256);
-    write_file(at_ / (folder + "/" + kFrameName), frame.build());
+    write_file(at_ / (directory + "/" + kFrameName), frame.build());
     for (const auto& [name, bytes] : test::sparse_frame(content, 256))
-      write_file(path(folder) / kSparseName / name, bytes);
-    std::filesystem::create_symlink(std::string("to-") + letter, path(folder) / kLinkName);
-    for (const char* name : {kPlainName, kFrameName, kFolderName})
-      EXPECT_EQ(::setxattr((path(folder) / name).c_str(), kColour, &letter, 1, 0), 0);
+      write_file(path(directory) / kSparseName / name, bytes);
+    std::filesystem::create_symlink(std::string("to-") + letter, path(directory) / kLinkName);
+    for (const char* name : {kPlainName, kFrameName, kDirectoryName})
+      EXPECT_EQ(::setxattr((path(directory) / name).c_str(), kColour, &letter, 1, 0), 0);
   }
   const std::filesystem::path at_;
   test::ExchangingFiles files_;
@@ -122,7 +122,7 @@ struct Operation {
 };
 
 const std::vector<std::string> kFiles = {kPlainName, kFrameName, kSparseName};
-const std::vector<std::string> kAll = {kPlainName, kFrameName, kSparseName, kFolderName, kLinkName};
+const std::vector<std::string> kAll = {kPlainName, kFrameName, kSparseName, kDirectoryName, kLinkName};
 
 Operation changes(const std::string& what, std::vector<std::string> kinds, AttributeChanges changes) {
   return {what, std::move(kinds), false, [changes](TwoSets& sets, const std::string& name) {
@@ -140,7 +140,7 @@ std::string write_and_sync(TwoSets& sets, FileHandle& handle) {
 std::vector<Operation> file_operations() {
   const SomeChanges some;
   return {
-      changes("chmod", {kPlainName, kFrameName, kSparseName, kFolderName}, some.mode),
+      changes("chmod", {kPlainName, kFrameName, kSparseName, kDirectoryName}, some.mode),
       changes("chown", kAll, some.owner),
       changes("utimens", kAll, some.times),
       changes("truncate", kFiles, some.size),
@@ -171,46 +171,46 @@ std::vector<Operation> file_operations() {
        {kPlainName, kLinkName},
        false,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().link(sets.node(name), sets.folder(), "second"));
+         return failed(sets.filesystem().link(sets.node(name), sets.directory(), "second"));
        }},
   };
 }
 
 /// Changes of directories.
 std::vector<Operation> naming_operations() {
-  const auto in_folder = [](auto make) {
-    return [make](TwoSets& sets, const std::string&) { return failed(make(sets.filesystem(), sets.folder())); };
+  const auto in_directory = [](auto make) {
+    return [make](TwoSets& sets, const std::string&) { return failed(make(sets.filesystem(), sets.directory())); };
   };
   return {
-      {"create", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
+      {"create", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
          auto made = fs.create(at, "new", O_RDWR | O_CREAT, 0644, {});
          if (made) fs.release(std::move(made->handle));
          return made;
        })},
-      {"mkdir", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
-         return fs.make_folder(at, "new", 0755, {});
+      {"mkdir", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
+         return fs.make_directory(at, "new", 0755, {});
        })},
-      {"mknod", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
+      {"mknod", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
          return fs.make_node(at, "new", S_IFIFO | 0644, 0, {});
        })},
-      {"symlink", {kPlainName}, false, in_folder([](Filesystem& fs, NodeId at) {
+      {"symlink", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
          return fs.make_symlink(at, "new", "x", {});
        })},
       {"unlink",
        {kPlainName, kFrameName, kSparseName, kLinkName},
        true,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().remove(sets.folder(), shown(name), false));
+         return failed(sets.filesystem().remove(sets.directory(), shown(name), false));
        }},
       {"rename", kAll, true,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().rename(sets.folder(), shown(name), sets.folder(), "moved", 0));
+         return failed(sets.filesystem().rename(sets.directory(), shown(name), sets.directory(), "moved", 0));
        }},
       {"rename over another",
        {kPlainName},
        true,
        [](TwoSets& sets, const std::string&) {
-         return failed(sets.filesystem().rename(sets.folder(), shown(kFrameName), sets.folder(), kPlainName, 0));
+         return failed(sets.filesystem().rename(sets.directory(), shown(kFrameName), sets.directory(), kPlainName, 0));
        }},
   };
 }
@@ -223,7 +223,7 @@ std::vector<Operation> looking_operations() {
                           [&](FileHandle& file) { return read_all(sets.filesystem(), file); });
        }},
       {"getxattr",
-       {kPlainName, kFrameName, kFolderName},
+       {kPlainName, kFrameName, kDirectoryName},
        false,
        [](TwoSets& sets, const std::string& name) {
          return sets.filesystem().get_attribute(sets.node(name), kColour).value_or("");

@@ -92,7 +92,7 @@ class FailingCalls : public ::testing::TestWithParam<std::tuple<FailingFiles::Ho
   static constexpr std::size_t kChunkBytes = 4096;
 
   Bytes on_disk() const {
-    const auto opened = frame::open_path(frame::system_files(), folder_.path() / "x.b2frame", nullptr);
+    const auto opened = frame::open_path(frame::system_files(), directory_.path() / "x.b2frame", nullptr);
     EXPECT_TRUE(opened) << opened.error().reason;
     if (!opened) return {};
     const auto view = frame::make_view(*opened, frame::ArrayForm::flat, false);
@@ -103,15 +103,15 @@ class FailingCalls : public ::testing::TestWithParam<std::tuple<FailingFiles::Ho
   }
 
   void make_frame(bool sparse) const {
-    std::filesystem::remove_all(folder_.path() / "x.b2frame");
-    if (sparse) std::filesystem::create_directory(folder_.path() / "x.b2frame");
+    std::filesystem::remove_all(directory_.path() / "x.b2frame");
+    if (sparse) std::filesystem::create_directory(directory_.path() / "x.b2frame");
     const Bytes content = pattern(kSize, 1);
     if (!sparse) {
-      folder_.write("x.b2frame", test::plain_frame(content, static_cast<std::int32_t>(kChunkBytes)).build());
+      directory_.write("x.b2frame", test::plain_frame(content, static_cast<std::int32_t>(kChunkBytes)).build());
       return;
     }
     for (const auto& [name, bytes] : test::sparse_frame(content, static_cast<std::int32_t>(kChunkBytes)))
-      folder_.write("x.b2frame/" + name, bytes);
+      directory_.write("x.b2frame/" + name, bytes);
   }
 
   /// Overwrites in two places, appends and cuts; `model` follows what was accepted. Returns what the disk may hold: the
@@ -138,7 +138,7 @@ class FailingCalls : public ::testing::TestWithParam<std::tuple<FailingFiles::Ho
     return states;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_P(FailingCalls, WhatWasAcceptedIsReadAndReachesTheDiskWholeOrNotAtAll) {
@@ -152,7 +152,7 @@ TEST_P(FailingCalls, WhatWasAcceptedIsReadAndReachesTheDiskWholeOrNotAtAll) {
     QuickFiles quick;
     FailingFiles files(quick);
     files.count(FailingFiles::changes);
-    FailingMount mount(folder_.path(), files);
+    FailingMount mount(directory_.path(), files);
     auto handle = mount.open(O_RDWR);
     ASSERT_TRUE(handle);
     files.fail(number, how == FailingFiles::once ? EIO : ENOSPC, how);

@@ -100,7 +100,7 @@ void let_settle() {
 class FilesystemChanges : public ::testing::Test {
  protected:
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     filesystem_ = std::make_unique<Filesystem>(files_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
     filesystem_->start(kernel_);
@@ -122,7 +122,7 @@ class FilesystemChanges : public ::testing::Test {
     return bytes.empty() ? -1 : bytes.front();
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   SlowClockFiles files_;
   DropCountingKernel kernel_;
   MountOptions options_;
@@ -130,7 +130,7 @@ class FilesystemChanges : public ::testing::Test {
 };
 
 TEST_F(FilesystemChanges, ASecondChangeWithinOneTickOfTheClockIsSeen) {
-  const std::string path = folder_.path() / "x.b2frame";
+  const std::string path = directory_.path() / "x.b2frame";
   std::unique_ptr<FileHandle> early;
   // Both changes within one tick: tried until they were.
   std::int64_t begun = -1;
@@ -151,11 +151,11 @@ TEST_F(FilesystemChanges, ASecondChangeWithinOneTickOfTheClockIsSeen) {
 }
 
 TEST(FilesystemRaces, AFrameThatIsRemovedWhileItIsLookedAtIsMissingAndNotDamaged) {
-  const test::TempDir folder;
-  overwrite(folder.path() / "x.b2frame", frame_of('1'));
+  const test::TempDir directory;
+  overwrite(directory.path() / "x.b2frame", frame_of('1'));
   VanishingFiles files;
   MountOptions options;
-  options.source = folder.path();
+  options.source = directory.path();
   Filesystem filesystem(files, options);
   ASSERT_TRUE(filesystem.open_source(false));
   const auto found = filesystem.lookup(kRootNode, "x");
@@ -164,13 +164,13 @@ TEST(FilesystemRaces, AFrameThatIsRemovedWhileItIsLookedAtIsMissingAndNotDamaged
 }
 
 TEST(FilesystemLookup, WithoutADescriptorASparseFrameIsNotTakenForADirectory) {
-  const test::TempDir folder;
-  std::filesystem::create_directory(folder.path() / "x.b2frame");
+  const test::TempDir directory;
+  std::filesystem::create_directory(directory.path() / "x.b2frame");
   for (const auto& [name, bytes] : test::sparse_frame(Bytes(100, 1), 50))
-    folder.write("x.b2frame/" + name, bytes);
+    directory.write("x.b2frame/" + name, bytes);
   FullTable files;
   MountOptions options;
-  options.source = folder.path();
+  options.source = directory.path();
   Filesystem filesystem(files, options);
   ASSERT_TRUE(filesystem.open_source(false));
   // Under its own name it would be found as a directory.
@@ -182,7 +182,7 @@ TEST(FilesystemLookup, WithoutADescriptorASparseFrameIsNotTakenForADirectory) {
 }
 
 TEST_F(FilesystemChanges, WhatHasSettledIsKept) {
-  overwrite(folder_.path() / "x.b2frame", frame_of('1'));
+  overwrite(directory_.path() / "x.b2frame", frame_of('1'));
   let_settle();
   const auto first = open();
   EXPECT_EQ(read(*first), '1');

@@ -35,10 +35,10 @@ class FilesystemReads : public WrittenFilesystem {
     return *target;
   }
   void link_on_disk(const std::string& target, const std::string& name) {
-    std::filesystem::create_symlink(target, folder_.path() / name);
+    std::filesystem::create_symlink(target, directory_.path() / name);
   }
   void frame_on_disk(const std::string& name, const std::string& text) {
-    folder_.write(name, test::plain_frame(Bytes(text.begin(), text.end()), 4096).build());
+    directory_.write(name, test::plain_frame(Bytes(text.begin(), text.end()), 4096).build());
   }
 };
 
@@ -93,7 +93,7 @@ Bytes frame_of_many_short_blocks(std::int32_t count, std::size_t huge) {
 // The kernel takes no answer of more than 1024 pieces: such a read was never answered.
 TEST_F(FilesystemReads, BlocksOfOneByteMakeNoReplyOfTooManyPieces) {
   constexpr std::int32_t kBlocks = 1200;
-  folder_.write("x.b2frame", frame_of_many_short_blocks(kBlocks, std::size_t{kBlocks} * 65536));
+  directory_.write("x.b2frame", frame_of_many_short_blocks(kBlocks, std::size_t{kBlocks} * 65536));
   auto handle = open("x", O_RDONLY);
   ASSERT_TRUE(handle);
   Reply reply;
@@ -215,7 +215,7 @@ TEST_F(SequentialReads, AreLeftToAKernelThatAsksAheadForEnough) {
 
 TEST_F(SequentialReads, HaveTheDiskReadWhatComesNext) {
   auto handle = reader();
-  const std::uint64_t stored = std::filesystem::file_size(folder_.path() / "x.b2frame");
+  const std::uint64_t stored = std::filesystem::file_size(directory_.path() / "x.b2frame");
   read_on(*handle, 1 << 20);
   // All of it: the reader is near enough to the end.
   for (int i = 0; i < 5000 && disk_.asked_to_read < stored / 2; ++i)
@@ -262,7 +262,7 @@ TEST_F(SequentialReads, AreDecodedAheadOfWhereBlocksAreLargeForTheKernelsWindow)
 INSTANTIATE_TEST_SUITE_P(Codecs, ReadsAtRandomPlaces, ::testing::Values("lz4", "zstd", "blosclz", "zlib"));
 
 TEST_F(FilesystemReads, WhatLooksDamagedIsLoggedOnceItsStateHasLasted) {
-  folder_.write("x.b2frame", Bytes(200, 0x55));
+  directory_.write("x.b2frame", Bytes(200, 0x55));
   const auto said = [this] {
     ::testing::internal::CaptureStderr();
     auto found = filesystem_->lookup(kRootNode, "x");
@@ -298,7 +298,7 @@ class ReadsOfAFileThatIsTouched : public FilesystemReads {
       const OpensAtEnd opens(gate);
       gate.wait_for(1);
       disk_.read_gate = nullptr;
-      change((folder_.path() / "x.b2frame").c_str());
+      change((directory_.path() / "x.b2frame").c_str());
     }
     reading.join();
     EXPECT_TRUE(got == text_);
@@ -326,14 +326,14 @@ TEST_F(ReadsOfAFileThatIsTouched, DecodeWhatIsTheSameOnce) {
   EXPECT_GT(once, 0U);
   EXPECT_EQ(decoded_for([](const char* path) { utimensat(AT_FDCWD, path, nullptr, 0); }), once);
   EXPECT_EQ(decoded_for([](const char* path) { chmod(path, 0640); }), once);
-  const std::string other = (folder_.path() / "other").string();
+  const std::string other = (directory_.path() / "other").string();
   EXPECT_EQ(decoded_for([&other](const char* path) { EXPECT_EQ(link(path, other.c_str()), 0); }), once);
 }
 
 TEST_F(FilesystemReads, ChangesInPlaceAreSeenWhateverTheTimesAndTheHeaderAre) {
   const std::string before(3 * 4096, 'a');
   frame_on_disk("x.b2frame", before);
-  const std::string path = (folder_.path() / "x.b2frame").string();
+  const std::string path = (directory_.path() / "x.b2frame").string();
   const struct timespec old[2] = {{1000, 0}, {1000, 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
   let_settle("x");
@@ -359,17 +359,17 @@ TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
 
   // The short name belongs to somebody else.
   frame_on_disk("both.b2frame", "the frame");
-  folder_.write("both", Bytes{'p', 'l', 'a', 'i', 'n'});
+  directory_.write("both", Bytes{'p', 'l', 'a', 'i', 'n'});
   link_on_disk("both.b2frame", "to-both");
   EXPECT_EQ(link_of("to-both"), "both.b2frame");
   EXPECT_EQ(content(link_of("to-both")), "the frame");
 
-  // A folder is no frame, whatever its name.
-  std::filesystem::create_directory(folder_.path() / "folder.b2frame");
-  link_on_disk("folder.b2frame", "to-folder");
-  EXPECT_EQ(link_of("to-folder"), "folder.b2frame");
+  // A directory is no frame, whatever its name.
+  std::filesystem::create_directory(directory_.path() / "directory.b2frame");
+  link_on_disk("directory.b2frame", "to-directory");
+  EXPECT_EQ(link_of("to-directory"), "directory.b2frame");
 
-  std::filesystem::create_directory(folder_.path() / "d");
+  std::filesystem::create_directory(directory_.path() / "d");
   frame_on_disk("d/both.b2frame", "in d");
   link_on_disk("d/both.b2frame", "into-d");
   EXPECT_EQ(link_of("into-d"), "d/both");
@@ -382,13 +382,13 @@ TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
 }
 
 TEST_F(FilesystemReads, APipeInThePlaceOfAFileIsNotWaitedFor) {
-  folder_.write("x", Bytes{'x'});
+  directory_.write("x", Bytes{'x'});
   frame_on_disk("y.b2frame", "y");
   const auto x = filesystem_->lookup(kRootNode, "x");
   const auto y = filesystem_->lookup(kRootNode, "y");
   ASSERT_TRUE(x && y);
   for (const char* name : {"x", "y.b2frame"}) {
-    const std::string path = folder_.path() / name;
+    const std::string path = directory_.path() / name;
     std::filesystem::remove(path);
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   }
@@ -398,11 +398,11 @@ TEST_F(FilesystemReads, APipeInThePlaceOfAFileIsNotWaitedFor) {
   EXPECT_FALSE(filesystem_->get_attribute(y->node, "user.blosc2.info"));
 }
 
-TEST_F(FilesystemReads, NamesMayBeAsLongAsTheFolderTakesThem) {
+TEST_F(FilesystemReads, NamesMayBeAsLongAsTheDirectoryTakesThem) {
   const std::string longest(255, 'n');
   EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, std::string(247, 'n'))), ENOENT);
   EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, longest)), ENAMETOOLONG) << "statfs says 247";
-  ASSERT_TRUE(std::filesystem::create_directory(folder_.path() / longest));
+  ASSERT_TRUE(std::filesystem::create_directory(directory_.path() / longest));
   EXPECT_TRUE(filesystem_->lookup(kRootNode, longest)) << "what is there is shown";
   EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, longest + "n")), ENAMETOOLONG);
 

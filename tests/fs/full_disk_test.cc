@@ -76,7 +76,7 @@ class FullDisk final : public test::ForwardingFiles {
 class FullDiskTest : public WrittenFilesystem {
  protected:
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.chunksize = 64 << 10;
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(full_, options_);
@@ -179,7 +179,7 @@ TEST_F(FullDiskTest, WhatIsDeadAlreadyMakesRoomForTheNextCommit) {
 
 TEST_F(FullDiskTest, NoBytesAreTakenFromAProgramThatShowsByALockThatItReads) {
   auto handle = filled();
-  const int fd = ::open((folder_.path() / "x.b2frame").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open((directory_.path() / "x.b2frame").c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
   full_.room = 1;  // for the file that keeps other writers out
   ASSERT_TRUE(resize(*handle, text_.size() / 2));

@@ -17,7 +17,7 @@ class LayersOfEmptyFrames : public WrittenFilesystem {
     builder.chunksize = -1;
     builder.typesize = 4;
     builder.metalayers.emplace_back("fixed", test::Bytes{1, 2, 3});
-    folder_.write("f.b2frame", builder.build());
+    directory_.write("f.b2frame", builder.build());
     WrittenFilesystem::SetUp();
   }
   NodeId node(const std::string& name) {

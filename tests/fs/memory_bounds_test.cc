@@ -93,9 +93,9 @@ std::uint64_t resident_bytes() {
 TEST_F(MemoryBounds, WhatNamesTookIsGivenBackWhenTheKernelForgetsThem) {
   if (&__asan_init != nullptr || &__tsan_init != nullptr) GTEST_SKIP() << "resident memory is that of the sanitizer";
   constexpr int kNames = 30'000;
-  ASSERT_EQ(mkdir((folder_.path() / "names").c_str(), 0755), 0);
+  ASSERT_EQ(mkdir((directory_.path() / "names").c_str(), 0755), 0);
   for (int i = 0; i < kNames; ++i)
-    ASSERT_EQ(mknod((folder_.path() / "names" / std::to_string(i)).c_str(), S_IFIFO | 0600, 0), 0);
+    ASSERT_EQ(mknod((directory_.path() / "names" / std::to_string(i)).c_str(), S_IFIFO | 0600, 0), 0);
   const auto names = filesystem_->lookup(kRootNode, "names");
   ASSERT_TRUE(names);
   malloc_trim(0);  // what other tests have left

@@ -35,14 +35,14 @@ class NamespaceTest : public WrittenFilesystem {
 TEST_F(NamespaceTest, ANameThatIsTakenIsRefused) {
   make("x", "text");
   EXPECT_EQ(errno_of(filesystem_->create(kRootNode, "x", O_RDWR | O_CREAT | O_EXCL, 0644, {})), EEXIST);
-  EXPECT_EQ(errno_of(filesystem_->make_folder(kRootNode, "x", 0755, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->make_directory(kRootNode, "x", 0755, {})), EEXIST);
   // Hidden behind its short name, and in the way all the same.
-  EXPECT_EQ(errno_of(filesystem_->make_folder(kRootNode, "x.b2frame", 0755, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->make_directory(kRootNode, "x.b2frame", 0755, {})), EEXIST);
 }
 
 TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
   make("a", "new");
-  folder_.write("b", {});  // a plain file
+  directory_.write("b", {});  // a plain file
   const NodeId moved = node_of("a");
   ASSERT_TRUE(rename("a", "b"));
   EXPECT_EQ(on_disk(), Listing{"b.b2frame"});
@@ -118,7 +118,7 @@ TEST_F(NamespaceTest, NoPageIsDroppedForWhatTheMountItselfDoesToAFileThatIsWritt
 }
 
 TEST_F(NamespaceTest, NoPageIsDroppedOfAPlainFileThatIsWritten) {
-  folder_.write("plain", {});
+  directory_.write("plain", {});
   auto handle = open("plain", O_RDWR);
   ASSERT_TRUE(write(*handle, 0, "one"));
   auto reader = open("plain", O_RDONLY);
@@ -134,14 +134,14 @@ TEST_F(NamespaceTest, AWriterFollowsTheNameOfItsFrame) {
   ASSERT_TRUE(write(*handle, 3, " two"));
   ASSERT_TRUE(filesystem_->sync(*handle, false));
   EXPECT_EQ(on_disk(), Listing{"b.b2frame"});
-  ASSERT_TRUE(filesystem_->make_folder(kRootNode, "d", 0755, {}));
-  const NodeId folder = node_of("d");
-  ASSERT_TRUE(filesystem_->rename(kRootNode, "b", folder, "c", 0));
+  ASSERT_TRUE(filesystem_->make_directory(kRootNode, "d", 0755, {}));
+  const NodeId directory = node_of("d");
+  ASSERT_TRUE(filesystem_->rename(kRootNode, "b", directory, "c", 0));
   ASSERT_TRUE(rename("d", "e"));
   ASSERT_TRUE(write(*handle, 7, " three"));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(on_disk(), Listing{"e"});
-  auto found = filesystem_->lookup(folder, "c");
+  auto found = filesystem_->lookup(directory, "c");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->status.st_size, 13);
 }
@@ -185,7 +185,7 @@ TEST_F(NamespaceTest, ANodeOutlivesTheInodesOfItsFile) {
 
 TEST_F(NamespaceTest, TheKernelIsNotToldOfWhatTheMountItselfDoes) {
   make("x", std::string(30'000, 'x'));
-  ASSERT_TRUE(filesystem_->make_folder(kRootNode, "d", 0755, {}));
+  ASSERT_TRUE(filesystem_->make_directory(kRootNode, "d", 0755, {}));
   // Known to the kernel, all of them.
   ASSERT_NE(node_of("x"), 0U);
   ASSERT_NE(node_of("d"), 0U);
@@ -193,10 +193,10 @@ TEST_F(NamespaceTest, TheKernelIsNotToldOfWhatTheMountItselfDoes) {
   ASSERT_TRUE(rename("d", "e"));
   ASSERT_TRUE(filesystem_->remove(kRootNode, "e", true));
   // A change by somebody else comes last: once that was reported, all was. (Whoever looks late is told of it twice: the
-  // folder's making is an event, too, and by then the folder is gone.)
-  ASSERT_TRUE(filesystem_->make_folder(kRootNode, "theirs", 0755, {}));
+  // directory's making is an event, too, and by then the directory is gone.)
+  ASSERT_TRUE(filesystem_->make_directory(kRootNode, "theirs", 0755, {}));
   ASSERT_NE(node_of("theirs"), 0U);
-  std::filesystem::rename(folder_.path() / "theirs", folder_.path() / "moved");
+  std::filesystem::rename(directory_.path() / "theirs", directory_.path() / "moved");
   for (int i = 0; i < 3000 && kernel_.names().empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(kernel_.names(), std::set<std::string>{"theirs"});

@@ -88,7 +88,7 @@ class GatedReads final : public test::ForwardingFiles {
 class Notices : public testing::Test {
  protected:
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.names = Names::keep;
     filesystem_ = std::make_unique<Filesystem>(files_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
@@ -127,13 +127,13 @@ class Notices : public testing::Test {
   }
   /// Behind the mount, with as many bytes as before.
   void overwrite(const std::string& name, char with, std::ios::openmode mode = std::ios::in) const {
-    std::ofstream(folder_.path() / name, std::ios::out | mode) << std::string(5000, with);
+    std::ofstream(directory_.path() / name, std::ios::out | mode) << std::string(5000, with);
   }
   /// Until what is seen of the file from now on is known to be its last state.
   void let_settle(const std::string& name) const {
     struct stat status {};
     do {
-      ASSERT_EQ(::stat((folder_.path() / name).c_str(), &status), 0);
+      ASSERT_EQ(::stat((directory_.path() / name).c_str(), &status), 0);
     } while (!frame::FileVersion::of(status).settled);
   }
   /// The watcher has seen one change of the file and a stat a later one, and the kernel keeps all waiting that follows.
@@ -163,7 +163,7 @@ class Notices : public testing::Test {
     return keeps;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   GatedReads files_;
   GatedKernel kernel_;
   MountOptions options_;
@@ -239,8 +239,8 @@ TEST_F(Notices, PagesOfAReadUnderWayAreNotWaitedFor) {
   });
   const OpensAtEnd lets_read(files_.gate);
   files_.gate.wait_for(1);
-  const auto before = std::filesystem::last_write_time(folder_.path() / "x.b2frame");
-  std::filesystem::last_write_time(folder_.path() / "x.b2frame", before - std::chrono::hours(1));
+  const auto before = std::filesystem::last_write_time(directory_.path() / "x.b2frame");
+  std::filesystem::last_write_time(directory_.path() / "x.b2frame", before - std::chrono::hours(1));
   EXPECT_TRUE(filesystem_->attributes(node, nullptr));
   // The watcher reports the same change, maybe only now, and has all others dropped once more.
   EXPECT_TRUE(becomes([&] { return !filesystem_->nodes().find(node)->pages.is_dropping(); }))

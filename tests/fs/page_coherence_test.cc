@@ -34,7 +34,7 @@ class HookedFiles final : public test::ForwardingFiles {
 class PageCoherence : public ::testing::Test {
  protected:
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.names = Names::keep;
     options_.commit_interval = 1000;
     start();
@@ -67,13 +67,13 @@ class PageCoherence : public ::testing::Test {
     const int before = kernel_.nodes;
     const std::string name = "mark" + std::to_string(marks_++);
     EXPECT_TRUE(filesystem_->lookup(kRootNode, "plain"));
-    std::ofstream(folder_.path() / name) << "x";
+    std::ofstream(directory_.path() / name) << "x";
     for (int i = 0; i < 2000 && kernel_.nodes == before; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_GT(kernel_.nodes, before);
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   HookedFiles files_;
   CountingKernel kernel_;
   MountOptions options_;
@@ -132,7 +132,7 @@ TEST_F(PageCoherence, AChangeBehindAWriterIsFollowedByADropAfterItsWrites) {
   auto writer = make("plain");
   ASSERT_TRUE(write(*writer, 0, std::string(4096, 'a')));
   ASSERT_TRUE(stat("plain"));
-  std::ofstream(folder_.path() / "plain", std::ios::in | std::ios::out) << "behind";
+  std::ofstream(directory_.path() / "plain", std::ios::in | std::ios::out) << "behind";
   let_watcher_report();
   const int before = kernel_.files;
   EXPECT_GT(before, 0);
@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Errors, Unreadable,
 
 TEST_F(PageCoherence, AFrameThatCannotBeOpenedHasANameAndNoSize) {
   for (const std::string& content : {std::string("no frame at all"), std::string(200, '\0')}) {
-    std::ofstream(folder_.path() / "x.b2frame", std::ios::trunc) << content;
+    std::ofstream(directory_.path() / "x.b2frame", std::ios::trunc) << content;
     auto found = filesystem_->lookup(kRootNode, "x.b2frame");
     ASSERT_TRUE(found);
     EXPECT_EQ(found->status.st_size, static_cast<off_t>(content.size()));
@@ -194,13 +194,13 @@ TEST_F(PageCoherence, AFrameThatIsEmptyByItsHeaderMustOpen) {
   filesystem_->release(std::move(file));
   EXPECT_TRUE(stat("x.b2frame"));
   // The trailer is gone: the header says 0 bytes, and the frame cannot be opened.
-  const auto length = std::filesystem::file_size(folder_.path() / "x.b2frame");
-  std::filesystem::resize_file(folder_.path() / "x.b2frame", length - 10);
+  const auto length = std::filesystem::file_size(directory_.path() / "x.b2frame");
+  std::filesystem::resize_file(directory_.path() / "x.b2frame", length - 10);
   EXPECT_EQ(errno_of(stat("x.b2frame")), EIO);
 }
 
 TEST_F(PageCoherence, TheModeOfADamagedFrameCanBeChanged) {
-  std::ofstream(folder_.path() / "x.b2frame") << "no frame at all";
+  std::ofstream(directory_.path() / "x.b2frame") << "no frame at all";
   auto found = filesystem_->lookup(kRootNode, "x.b2frame");
   ASSERT_TRUE(found);
   AttributeChanges changes;

@@ -81,9 +81,9 @@ class OddSource : public WrittenFilesystem {
   static std::vector<Bytes> states_of_one_size() {
     std::vector<Bytes> states;
     for (std::size_t number = 0; number < 9; ++number) {
-      const test::TempDir folder;
+      const test::TempDir directory;
       MountOptions options;
-      options.source = folder.path();
+      options.source = directory.path();
       options.chunksize = 4096;
       Filesystem filesystem(frame::system_files(), options);
       CountingKernel kernel;
@@ -95,7 +95,7 @@ class OddSource : public WrittenFilesystem {
       EXPECT_TRUE(filesystem.flush(*made->handle));
       filesystem.release(std::move(made->handle));
       filesystem.stop();
-      states.push_back(test::file_bytes(folder.path() / "x.b2frame"));
+      states.push_back(test::file_bytes(directory.path() / "x.b2frame"));
       EXPECT_EQ(states.back().size(), states.front().size());
     }
     return states;
@@ -200,8 +200,8 @@ TEST_P(SourceKinds, NamesAreMovedTakenAndExchanged) {
   make("a.new", "three");
   EXPECT_TRUE(rename("a.new", "a"));
   expect_content("a", "three");
-  const auto folder = filesystem_->make_folder(kRootNode, "d", 0755, {});
-  ASSERT_TRUE(folder) << codec::describe(folder.error());
+  const auto directory = filesystem_->make_directory(kRootNode, "d", 0755, {});
+  ASSERT_TRUE(directory) << codec::describe(directory.error());
   EXPECT_TRUE(rename("d", "e"));
   // Two kinds of names on disk cannot change places in one step, whatever the source.
   EXPECT_EQ(errno_of(rename("a", "e", RENAME_EXCHANGE)), EINVAL);
@@ -235,7 +235,7 @@ TEST_P(SourceKinds, WhatTheSourceLacksIsToldAndTheRestWorks) {
   AttributeChanges changes;
   changes.mode = 0600;
   EXPECT_EQ(errno_of(filesystem_->change_attributes(x->node, nullptr, changes)), limits_.no_chmod ? EPERM : 0);
-  folder_.write("plain", Bytes(20000, 7));
+  directory_.write("plain", Bytes(20000, 7));
   const auto plain = filesystem_->lookup(kRootNode, "plain");
   ASSERT_TRUE(plain);
   EXPECT_EQ(errno_of(filesystem_->link(plain->node, kRootNode, "second")), limits_.no_links ? EPERM : 0);
@@ -256,9 +256,9 @@ TEST_P(SourceKinds, WhatTheSourceLacksIsToldAndTheRestWorks) {
 
 TEST_P(SourceKinds, SparseFramesAreWritten) {
   std::string model = text(3000, 'a');
-  std::filesystem::create_directory(folder_.path() / "s.b2frame");
+  std::filesystem::create_directory(directory_.path() / "s.b2frame");
   for (const auto& [name, bytes] : test::sparse_frame(Bytes(model.begin(), model.end()), 1000))
-    folder_.write("s.b2frame/" + name, bytes);
+    directory_.write("s.b2frame/" + name, bytes);
   auto handle = open("s");
   ASSERT_TRUE(write(*handle, 1500, "XYZ"));
   model.replace(1500, 3, "XYZ");
@@ -277,7 +277,7 @@ TEST_P(SourceKinds, SparseFramesAreWritten) {
 TEST_P(SourceKinds, ArraysAreWritten) {
   const test::ArraySpec spec{{7, 6}, {3, 4}, {2, 3}, 4, "<i4"};
   Bytes items = test::varied_items(spec.nbytes());
-  folder_.write("x.b2nd", test::array_frame(spec, items).build());
+  directory_.write("x.b2nd", test::array_frame(spec, items).build());
   auto handle = open("x.npy");
   const std::size_t head = read(*handle).size() - items.size();
   ASSERT_TRUE(write(*handle, head + 8, "ITEM"));
@@ -290,21 +290,21 @@ TEST_P(SourceKinds, ArraysAreWritten) {
 
 TEST_P(SourceKinds, DirectoriesThatAreNotHeldAnyMoreAreFoundAgain) {
   // More than are held.
-  std::vector<NodeId> folders;
+  std::vector<NodeId> directories;
   for (int i = 0; i < 5000; i += 50) {
-    const auto made = filesystem_->make_folder(kRootNode, "d" + std::to_string(i), 0755, {});
+    const auto made = filesystem_->make_directory(kRootNode, "d" + std::to_string(i), 0755, {});
     ASSERT_TRUE(made);
-    folders.push_back(made->node);
+    directories.push_back(made->node);
   }
-  for (const NodeId folder : folders)
-    EXPECT_TRUE(filesystem_->make_folder(folder, "in", 0755, {}));
+  for (const NodeId directory : directories)
+    EXPECT_TRUE(filesystem_->make_directory(directory, "in", 0755, {}));
 }
 
 TEST_P(SourceKinds, AChangeBehindTheMountIsSeen) {
   // Within one stamp, of one size.
   const std::vector<Bytes> states = states_of_one_size();
   const auto put = [&](std::size_t number) {
-    const int fd = ::open((folder_.path() / "x.b2frame").c_str(), O_WRONLY | O_CREAT, 0644);
+    const int fd = ::open((directory_.path() / "x.b2frame").c_str(), O_WRONLY | O_CREAT, 0644);
     const Bytes& frame = states[number];
     ASSERT_EQ(::pwrite(fd, frame.data(), frame.size(), 0), static_cast<ssize_t>(frame.size()));
     ::close(fd);
@@ -334,20 +334,20 @@ class LikeNfs : public OddSource {
 };
 
 TEST_F(LikeNfs, AnOpenFileThatIsRemovedIsListedUntilItIsClosed) {
-  std::filesystem::create_directory(folder_.path() / "d");
-  folder_.write("d/plain", Bytes(20000, 7));
-  const auto folder = filesystem_->lookup(kRootNode, "d");
-  ASSERT_TRUE(folder);
-  const auto plain = filesystem_->lookup(folder->node, "plain");
+  std::filesystem::create_directory(directory_.path() / "d");
+  directory_.write("d/plain", Bytes(20000, 7));
+  const auto directory = filesystem_->lookup(kRootNode, "d");
+  ASSERT_TRUE(directory);
+  const auto plain = filesystem_->lookup(directory->node, "plain");
   ASSERT_TRUE(plain);
   auto handle = filesystem_->open(plain->node, O_RDWR);
   ASSERT_TRUE(handle);
-  ASSERT_TRUE(filesystem_->remove(folder->node, "plain", false));
+  ASSERT_TRUE(filesystem_->remove(directory->node, "plain", false));
   EXPECT_EQ(odd_.renames, 1);
   EXPECT_EQ(read(**handle), std::string(20000, 7));
   EXPECT_TRUE(write(**handle, 3, "written"));
   EXPECT_EQ(errno_of(filesystem_->remove(kRootNode, "d", true)), ENOTEMPTY);
-  EXPECT_EQ(errno_of(filesystem_->lookup(folder->node, "plain")), ENOENT);
+  EXPECT_EQ(errno_of(filesystem_->lookup(directory->node, "plain")), ENOENT);
   EXPECT_TRUE(close(std::move(*handle)));
   EXPECT_TRUE(filesystem_->remove(kRootNode, "d", true));
 }
@@ -358,7 +358,7 @@ TEST_F(LikeNfs, AFrameThatIsRemovedOnTheServerIsStaleToThoseThatHaveItOpen) {
   auto reader = open("x", O_RDONLY);
   auto writer = open("x");
   ASSERT_TRUE(write(*writer, 5, "not stored"));
-  std::filesystem::remove(folder_.path() / "x.b2frame");
+  std::filesystem::remove(directory_.path() / "x.b2frame");
   EXPECT_EQ(errno_of(filesystem_->sync(*writer, false)), ESTALE);
   EXPECT_EQ(errno_of(close(std::move(writer))), ESTALE);
   filesystem_->release(std::move(reader));
@@ -373,7 +373,7 @@ TEST_F(LikeNfs, AFrameThatIsReplacedOnTheServerIsSeenByTheNextOpen) {
   make("y", text(20000, 'b'));
   remount();
   auto reader = open("x", O_RDONLY);
-  std::filesystem::rename(folder_.path() / "y.b2frame", folder_.path() / "x.b2frame");
+  std::filesystem::rename(directory_.path() / "y.b2frame", directory_.path() / "x.b2frame");
   EXPECT_EQ(content("x"), text(20000, 'b'));
   filesystem_->release(std::move(reader));
   expect_content("x", text(20000, 'b'));
@@ -409,7 +409,7 @@ TEST_P(Spellings, AFileIsOneWhateverItIsAskedForAs) {
 
 TEST_P(Spellings, TheSuffixOfAContainerMayBeSpelledInAnyWay) {
   make("x", "text");
-  std::filesystem::rename(folder_.path() / "x.b2frame", folder_.path() / "X.B2FRAME");
+  std::filesystem::rename(directory_.path() / "x.b2frame", directory_.path() / "X.B2FRAME");
   remount();
   EXPECT_EQ(shown(), std::set<std::string>{"X"});
   EXPECT_EQ(content("x"), "text");
@@ -435,7 +435,7 @@ TEST_P(Spellings, ARenameByWayOfAnotherNameChangesTheSpelling) {
 }
 
 TEST_P(Spellings, ADirectoryIsOneToo) {
-  const auto made = filesystem_->make_folder(kRootNode, "Dir", 0755, {});
+  const auto made = filesystem_->make_directory(kRootNode, "Dir", 0755, {});
   ASSERT_TRUE(made);
   const auto other = filesystem_->lookup(kRootNode, "dIR");
   ASSERT_TRUE(other);
@@ -474,9 +474,9 @@ TEST_F(OddSource, NamesOfTheMountsOwnTemporaryFilesAreFreeToPrograms) {
     make(name, name);
     EXPECT_EQ(content(name), name);
   }
-  folder_.write(".cframefs-tmp.1.b2frame", {});  // left by a commit that was killed
+  directory_.write(".cframefs-tmp.1.b2frame", {});  // left by a commit that was killed
   EXPECT_EQ(content(".cframefs-tmp.1"), ".cframefs-tmp.1");
-  ASSERT_TRUE(filesystem_->make_folder(kRootNode, ".cframefs-tmp.d", 0755, {}));
+  ASSERT_TRUE(filesystem_->make_directory(kRootNode, ".cframefs-tmp.d", 0755, {}));
   ASSERT_TRUE(rename(".cframefs-tmp.1", "x"));
   EXPECT_EQ(content("x"), ".cframefs-tmp.1");
   ASSERT_TRUE(rename(".cframefs-tmp.d", ".cframefs-tmp.e"));

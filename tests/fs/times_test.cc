@@ -23,7 +23,7 @@ class TimesTest : public WrittenFilesystem {
   }
   std::int64_t stored_mtime(const std::string& name) const {
     struct stat status {};
-    EXPECT_EQ(::stat((folder_.path() / (name + ".b2frame")).c_str(), &status), 0);
+    EXPECT_EQ(::stat((directory_.path() / (name + ".b2frame")).c_str(), &status), 0);
     return nanoseconds(status.st_mtim);
   }
   /// Until the clock that stamps files has moved on.
@@ -129,7 +129,7 @@ TEST_F(TimesTest, ACommitThatMakesANewFileKeepsTheAccessTime) {
   ASSERT_TRUE(resize(*handle, 0));  // an empty frame is a new file
   EXPECT_TRUE(close(std::move(handle)));
   struct stat status {};
-  ASSERT_EQ(::stat((folder_.path() / "x.b2frame").c_str(), &status), 0);
+  ASSERT_EQ(::stat((directory_.path() / "x.b2frame").c_str(), &status), 0);
   EXPECT_EQ(nanoseconds(status.st_atim), 4'000'000'000'000'000'005);
 }
 
@@ -209,7 +209,7 @@ class GatedTimes : public testing::Test {
   };
 
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(files_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
@@ -224,7 +224,7 @@ class GatedTimes : public testing::Test {
     return std::move(*handle);
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   Files files_;
   CountingKernel kernel_;
   MountOptions options_;

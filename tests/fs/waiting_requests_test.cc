@@ -98,20 +98,20 @@ constexpr std::chrono::seconds kPatience(30);
 class WaitingRequests : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.commit_interval = 1000;
     options_.lock_timeout = 600;
-    std::filesystem::create_directory(folder_.path() / "twenty");
+    std::filesystem::create_directory(directory_.path() / "twenty");
     for (int i = 0; i < 20; ++i)
-      folder_.write("twenty/" + std::to_string(i), frame_bytes());
+      directory_.write("twenty/" + std::to_string(i), frame_bytes());
     for (std::size_t i = 0; i < std::size(kCounts); ++i)
-      folder_.write("cold" + std::to_string(i) + ".b2frame", frame_bytes());
-    folder_.write("warm.b2frame", frame_bytes());
-    folder_.write("other.b2frame", frame_bytes());
+      directory_.write("cold" + std::to_string(i) + ".b2frame", frame_bytes());
+    directory_.write("warm.b2frame", frame_bytes());
+    directory_.write("other.b2frame", frame_bytes());
     for (unsigned i = 0; i < kCounts[std::size(kCounts) - 1]; ++i) {
-      folder_.write("slow" + std::to_string(i) + ".b2frame", frame_bytes());
-      folder_.write("copy" + std::to_string(i) + ".b2frame", frame_bytes());
-      std::filesystem::create_directory(folder_.path() / ("slow-folder" + std::to_string(i)));
+      directory_.write("slow" + std::to_string(i) + ".b2frame", frame_bytes());
+      directory_.write("copy" + std::to_string(i) + ".b2frame", frame_bytes());
+      std::filesystem::create_directory(directory_.path() / ("slow-directory" + std::to_string(i)));
     }
     start();
   }
@@ -246,10 +246,10 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
         return true;
       };
     }
-    return [this, number = node("slow-folder" + std::to_string(number))] { return lists(number, 0); };
+    return [this, number = node("slow-directory" + std::to_string(number))] { return lists(number, 0); };
   }
-  bool lists(NodeId folder, std::size_t entries) {
-    auto handle = filesystem_->open_directory(folder);
+  bool lists(NodeId directory, std::size_t entries) {
+    auto handle = filesystem_->open_directory(directory);
     if (!handle) return false;
     codec::MutexLock lock((*handle)->mutex);
     return filesystem_->list(**handle).has_value() && (*handle)->entries.size() >= entries;
@@ -289,7 +289,7 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
            filesystem_->remove(kRootNode, "newer", false).has_value();
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   GatedFiles files_;
   CountingKernel kernel_;
   MountOptions options_;

@@ -1,4 +1,4 @@
-// A filesystem object over a folder of its own, for tests that change things without a mount.
+// A filesystem object over a directory of its own, for tests that change things without a mount.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class CountingKernel final : public KernelInvalidator {
 /// Fails writes or syncs while told to, as a full or broken disk does, and remembers renames and syncs in their order.
 class FaultyDisk final : public test::ForwardingFiles {
  public:
-  enum class Event : std::uint8_t { named, folder_synced, file_synced };
+  enum class Event : std::uint8_t { named, directory_synced, file_synced };
 
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
     if (write_error != 0) return codec::io_error(write_error, "pwrite");
@@ -66,7 +66,7 @@ class FaultyDisk final : public test::ForwardingFiles {
     if (syncs_left >= 0 && syncs_left-- == 0) return codec::io_error(EIO, "sync");
     ++syncs;
     const auto synced = status(fd);
-    note(synced && S_ISDIR(synced->st_mode) ? Event::folder_synced : Event::file_synced);
+    note(synced && S_ISDIR(synced->st_mode) ? Event::directory_synced : Event::file_synced);
     return ForwardingFiles::sync(fd, data_only);
   }
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
@@ -148,7 +148,7 @@ class FaultyDisk final : public test::ForwardingFiles {
 class WrittenFilesystem : public ::testing::Test {
  protected:
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.chunksize = 4096;
     options_.commit_interval = 1000;
     start();
@@ -218,7 +218,7 @@ class WrittenFilesystem : public ::testing::Test {
     struct stat status {};
     do {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      ASSERT_EQ(::stat((folder_.path() / (name + ".b2frame")).c_str(), &status), 0);
+      ASSERT_EQ(::stat((directory_.path() / (name + ".b2frame")).c_str(), &status), 0);
     } while (!frame::FileVersion::of(status).settled);
   }
   std::uint64_t size_of(const std::string& name) {
@@ -229,19 +229,19 @@ class WrittenFilesystem : public ::testing::Test {
   /// Names on disk, hidden ones too.
   std::vector<std::string> on_disk() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path()))
       names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
   /// As another reader sees the frame, straight from the disk.
   std::shared_ptr<const frame::Container> stored(const std::string& name) {
-    auto opened = frame::open_path(frame::system_files(), folder_.path() / name, nullptr);
+    auto opened = frame::open_path(frame::system_files(), directory_.path() / name, nullptr);
     EXPECT_TRUE(opened) << opened.error().reason;
     return opened ? *opened : nullptr;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   FaultyDisk disk_;
   frame::FileOps* files_ = &disk_;
   CountingKernel kernel_;

@@ -20,7 +20,7 @@ using namespace cframefs;
 constexpr std::uint64_t kRange = 2000;
 // Chunks that are made to be written to.
 constexpr std::uint32_t kChunkBytes = 1 << 16;
-constexpr std::size_t kMostChunks = 16;
+constexpr std::size_t kMaxChunks = 16;
 
 /// The product, or 0 where it is above 2^31: no frame has such chunks.
 std::uint64_t small_product(std::uint64_t a, std::uint64_t b) {
@@ -129,7 +129,7 @@ void write_range(const frame::ArrayGeometry& array, std::uint64_t begin, std::ui
     return codec::Result<void>();
   });
   FUZZ_CHECK(noted.has_value());
-  if (chunks.size() > kMostChunks) return;
+  if (chunks.size() > kMaxChunks) return;
   std::uint64_t bytes = 0;
   for (const std::int64_t chunk : chunks)
     bytes += scatter_and_gather(array, frame::ChunkNumber{chunk}, begin, from);

@@ -29,10 +29,10 @@ constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::size_t kHoleField = 8;
 
 /// Blocks up to this size are decoded: that one block is as large as it is, its reader has to bear.
-constexpr std::uint64_t kMostBlock = kMiB;
+constexpr std::uint64_t kMaxBlock = kMiB;
 constexpr std::size_t kIndexCache = kMiB;
-constexpr std::uint64_t kMostRuns = 1 << 16;
-constexpr std::int64_t kMostChunks = 64;
+constexpr std::uint64_t kMaxRuns = 1 << 16;
+constexpr std::int64_t kMaxChunks = 64;
 
 /// The input with its hole, and how much of it was read how often.
 class CountingSource final : public frame::ByteSource {
@@ -128,10 +128,10 @@ void read_first_block(const frame::Container& container) {
   const auto reader = frame::ChunkReader::open(container, span->chunk);
   if (!reader || (*reader)->decoder().block_count() == 0) return;
   const auto size = static_cast<std::size_t>((*reader)->decoder().block_range(0).size());
-  if (size > kMostBlock) return;
+  if (size > kMaxBlock) return;
   const auto place = container.place(span->chunk);
   const bool has_digest = place && place->verifier;  // of the whole chunk
-  if (has_digest && (*reader)->decoder().nbytes() > kMostBlock) return;
+  if (has_digest && (*reader)->decoder().nbytes() > kMaxBlock) return;
   codec::DecodeContext context;
   std::vector<std::uint8_t> plain(size);
   const codec::ByteSpan out = plain;
@@ -150,13 +150,13 @@ void walk_runs(const frame::Container& container) {
   const auto runs = container.runs(ChunkNumber{0}, ChunkNumber{container.chunk_count()});
   frame::ChunkRun run;
   std::int64_t next = 0;
-  for (std::uint64_t i = 0; i < kMostRuns; ++i) {
+  for (std::uint64_t i = 0; i < kMaxRuns; ++i) {
     const auto more = runs->next(run);
     if (!more || !*more) return;
     FUZZ_CHECK(run.count > 0 && run.step > 0 && run.first.value >= next);
     FUZZ_CHECK((run.count - 1) * run.step + run.first.value < container.chunk_count());
     next = run.step == 1 ? run.first.value + run.count : run.first.value + 1;
-    if (i < kMostChunks) static_cast<void>(frame::ChunkReader::open(container, run.first));
+    if (i < kMaxChunks) static_cast<void>(frame::ChunkReader::open(container, run.first));
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 using namespace cframefs::codec;
 
 constexpr std::size_t kHead = 8;
-constexpr std::size_t kMostPlain = 1 << 18;
+constexpr std::size_t kMaxPlain = 1 << 18;
 
 // Every buffer is exactly as long as it must be, so that a sanitizer sees a byte too far.
 void decode(const std::uint8_t* head, const std::vector<std::int32_t>& shape, std::int32_t typesize, std::size_t items,
@@ -54,7 +54,7 @@ FUZZ_TARGET(plugins)(const std::uint8_t* data, std::size_t size) {
     shape[d] = 1 + data[4 + d];
     items *= static_cast<std::size_t>(shape[d]);
   }
-  if (items * static_cast<std::size_t>(typesize) > kMostPlain) return 0;
+  if (items * static_cast<std::size_t>(typesize) > kMaxPlain) return 0;
   const std::vector<std::uint8_t> stream(data + kHead, data + size);
   const bool is_ndlz = data[0] % 4 == 0;
   decode(data, shape, is_ndlz ? 1 : typesize, items, stream);

@@ -9,25 +9,25 @@ namespace {
 
 using namespace cframefs;
 
-constexpr std::uint64_t kMostRead = 4096;
-constexpr int kMostDepth = 64;
+constexpr std::uint64_t kMaxRead = 4096;
+constexpr int kMaxDepth = 64;
 
 void read_end(const frame::Store& store, const frame::Store::Leaf& leaf) {
   const auto source = store.open(leaf);
   if (!source) return;
   FUZZ_CHECK((*source)->size() == leaf.size);
-  std::vector<std::uint8_t> bytes(std::min(leaf.size, kMostRead));
+  std::vector<std::uint8_t> bytes(std::min(leaf.size, kMaxRead));
   static_cast<void>((*source)->read(frame::FileOffset{leaf.size - bytes.size()}, bytes));
 }
 
-void walk(const frame::Store& store, const std::string& folder, int depth) {
-  if (depth > kMostDepth) return;
-  if (const frame::Store::Leaf* metadata = store.metadata_of(folder)) read_end(store, *metadata);
-  for (const auto& [name, is_folder] : store.list(folder)) {
+void walk(const frame::Store& store, const std::string& directory, int depth) {
+  if (depth > kMaxDepth) return;
+  if (const frame::Store::Leaf* metadata = store.metadata_of(directory)) read_end(store, *metadata);
+  for (const auto& [name, is_directory] : store.list(directory)) {
     FUZZ_CHECK(!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos);
-    const std::string path = folder.empty() ? name : folder + "/" + name;
-    if (is_folder) {
-      FUZZ_CHECK(store.has_folder(path));
+    const std::string path = directory.empty() ? name : directory + "/" + name;
+    if (is_directory) {
+      FUZZ_CHECK(store.has_directory(path));
       walk(store, path, depth + 1);
       continue;
     }

@@ -45,13 +45,13 @@ class ExchangingFiles : public ForwardingFiles {
     arrive(to);
     return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
   }
-  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override {
     arrive(path);
-    return ForwardingFiles::remove_at(dir, path, folder);
+    return ForwardingFiles::remove_at(dir, path, directory);
   }
-  codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
+  codec::Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override {
     arrive(path);
-    return ForwardingFiles::make_folder_at(dir, path, mode);
+    return ForwardingFiles::make_directory_at(dir, path, mode);
   }
   codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override {
     arrive(path);

@@ -182,12 +182,12 @@ Result<void> FailingFiles::rename_at(int from_dir, const std::string& from, int 
   return run({Kind::rename, to_dir, to}, [&] { return base_.rename_at(from_dir, from, to_dir, to, flags); });
 }
 
-Result<void> FailingFiles::remove_at(int dir, const std::string& path, bool folder) {
-  return run({Kind::remove, dir, path}, [&] { return base_.remove_at(dir, path, folder); });
+Result<void> FailingFiles::remove_at(int dir, const std::string& path, bool directory) {
+  return run({Kind::remove, dir, path}, [&] { return base_.remove_at(dir, path, directory); });
 }
 
-Result<void> FailingFiles::make_folder_at(int dir, const std::string& path, mode_t mode) {
-  return run({Kind::make, dir, path}, [&] { return base_.make_folder_at(dir, path, mode); });
+Result<void> FailingFiles::make_directory_at(int dir, const std::string& path, mode_t mode) {
+  return run({Kind::make, dir, path}, [&] { return base_.make_directory_at(dir, path, mode); });
 }
 
 Result<void> FailingFiles::make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) {

@@ -51,12 +51,12 @@ struct FileCall {
     sync,
     rename,
     remove,
-    make,  // folders, nodes, links
+    make,  // directories, nodes, links
     change_attributes,
     lock,
   };
   Kind kind = Kind::open;
-  int fd = -1;       // that it is about; of calls with a path the folder
+  int fd = -1;       // that it is about; of calls with a path the directory
   std::string path;  // of rename: the new name
 };
 
@@ -121,8 +121,8 @@ class FailingFiles : public frame::FileOps {
   }
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
                                 unsigned flags) override;
-  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override;
-  codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override;
+  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override;
+  codec::Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override;
   codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override;
   codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override;
   codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override;

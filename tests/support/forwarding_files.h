@@ -66,11 +66,11 @@ class ForwardingFiles : public frame::FileOps {
                                 unsigned flags) override {
     return system_.rename_at(from_dir, from, to_dir, to, flags);
   }
-  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override {
-    return system_.remove_at(dir, path, folder);
+  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override {
+    return system_.remove_at(dir, path, directory);
   }
-  codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
-    return system_.make_folder_at(dir, path, mode);
+  codec::Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override {
+    return system_.make_directory_at(dir, path, mode);
   }
   codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override {
     return system_.make_node_at(dir, path, mode, device);

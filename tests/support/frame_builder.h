@@ -62,7 +62,7 @@ struct FrameBuilder {
 /// A frame of chunks of `chunksize` holding `plain`, the last one shorter.
 FrameBuilder plain_frame(codec::ByteView plain, std::int32_t chunksize);
 
-/// The same as a sparse frame: the files of its folder, by their names.
+/// The same as a sparse frame: the files of its directory, by their names.
 std::map<std::string, Bytes> sparse_frame(codec::ByteView plain, std::int32_t chunksize);
 
 }  // namespace cframefs::test

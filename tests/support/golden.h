@@ -23,17 +23,17 @@ std::filesystem::path shared_golden_dir();
 
 class Row {
  public:
-  Row(std::filesystem::path folder, std::map<std::string, std::string> fields)
-      : folder_(std::move(folder)), fields_(std::move(fields)) {}
+  Row(std::filesystem::path directory, std::map<std::string, std::string> fields)
+      : directory_(std::move(directory)), fields_(std::move(fields)) {}
 
   /// The field of that column, which must exist.
   const std::string& operator[](const std::string& column) const;
   std::int64_t number(const std::string& column) const;
   /// The column holds a path relative to the manifest.
-  std::filesystem::path file(const std::string& column) const { return folder_ / (*this)[column]; }
+  std::filesystem::path file(const std::string& column) const { return directory_ / (*this)[column]; }
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   std::map<std::string, std::string> fields_;
 };
 

@@ -116,13 +116,13 @@ class LimitedFiles : public ForwardingFiles {
     if (done && moved) std::replace(spellings_[moved->st_ino].begin(), spellings_[moved->st_ino].end(), from, to);
     return done;
   }
-  codec::Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override {
     forget(ForwardingFiles::status_at(dir, spelling(dir, path)));
-    if (!folder && keep_open_file(dir, spelling(dir, path))) return {};
-    return ForwardingFiles::remove_at(dir, spelling(dir, path), folder);
+    if (!directory && keep_open_file(dir, spelling(dir, path))) return {};
+    return ForwardingFiles::remove_at(dir, spelling(dir, path), directory);
   }
-  codec::Result<void> make_folder_at(int dir, const std::string& path, mode_t mode) override {
-    return ForwardingFiles::make_folder_at(dir, spelling(dir, path), mode);
+  codec::Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override {
+    return ForwardingFiles::make_directory_at(dir, spelling(dir, path), mode);
   }
   codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override {
     if (limits_.no_links) return codec::io_error(EPERM, "link");
@@ -230,9 +230,9 @@ class LimitedFiles : public ForwardingFiles {
     if (!S_ISREG(file.st_mode) || file.st_nlink != 1 || !is_open(file)) return false;
     codec::MutexLock lock(mutex_);
     const std::string name = ".nfs" + std::to_string(file.st_ino);
-    const auto folder = std::filesystem::read_symlink(own_descriptor(dir));
+    const auto directory = std::filesystem::read_symlink(own_descriptor(dir));
     if (::renameat(dir, path.c_str(), dir, name.c_str()) != 0) return false;
-    renamed_[file.st_ino] = (folder / name).string();
+    renamed_[file.st_ino] = (directory / name).string();
     ++renames;
     return true;
   }

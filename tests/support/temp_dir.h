@@ -1,4 +1,4 @@
-// A folder of its own for a test, removed with everything in it.
+// A directory of its own for a test, removed with everything in it.
 #pragma once
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ class TempDir {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Writes a file below the folder and returns its path.
+  /// Writes a file below the directory and returns its path.
   std::filesystem::path write(const std::string& name, codec::ByteView bytes) const {
     const std::filesystem::path file = path_ / name;
     std::ofstream out(file, std::ios::binary | std::ios::trunc);

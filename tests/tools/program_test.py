@@ -31,20 +31,20 @@ def npy(values):
 
 class Program(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cframefs-program-"))
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="cframefs-program-"))
+        self.addCleanup(shutil.rmtree, self.directory)
         self.write("data", PLAIN)
 
     def write(self, name, content):
-        (self.folder / name).write_bytes(content)
+        (self.directory / name).write_bytes(content)
         return name
 
     def read(self, name):
-        return (self.folder / name).read_bytes()
+        return (self.directory / name).read_bytes()
 
     def run_cframe(self, *arguments, stdin=subprocess.DEVNULL, **options):
         return subprocess.run([CFRAME, *arguments], stdin=stdin, capture_output=True, timeout=60, check=False,
-                              cwd=self.folder, **options)
+                              cwd=self.directory, **options)
 
     def done(self, *arguments, **options):
         ran = self.run_cframe(*arguments, **options)
@@ -57,14 +57,14 @@ class Program(unittest.TestCase):
         return ran.stderr.decode()
 
     def from_file(self, name, *arguments):
-        with open(self.folder / name, "rb") as file:
+        with open(self.directory / name, "rb") as file:
             return self.done(*arguments, stdin=file)
 
     def from_pipe(self, name, *arguments):
         return self.done(*arguments, input=self.read(name), stdin=None)
 
     def names(self):
-        return sorted(os.listdir(self.folder))
+        return sorted(os.listdir(self.directory))
 
 
 class StandardStreams(Program):
@@ -111,13 +111,13 @@ class StandardStreams(Program):
         frame = bytearray(self.read("x.b2frame"))
         del frame[-40:]
         self.write("bad.b2frame", frame)
-        with open(self.folder / "bad.b2frame", "rb") as file:
+        with open(self.directory / "bad.b2frame", "rb") as file:
             ran = self.run_cframe("verify", "--json", "-", stdin=file)
         self.assertEqual(ran.returncode, 1)
         report = json.loads(ran.stdout)["files"][0]
         self.assertEqual((report["path"], report["verdict"]), ("standard input", "damaged"))
         self.write("behind", b"12345" + self.read("x.b2frame"))
-        with open(self.folder / "behind", "rb", buffering=0) as file:
+        with open(self.directory / "behind", "rb", buffering=0) as file:
             self.assertEqual(file.read(5), b"12345")
             self.assertEqual(self.done("cat", "-", stdin=file), PLAIN)
         self.assertIn("standard input", self.run_cframe("cat", "-", input=b"no frame", stdin=None).stderr.decode())
@@ -126,7 +126,7 @@ class StandardStreams(Program):
         self.assertIn("standard input", self.refused("compact", "-"))
         self.assertIn("standard input", self.refused("repair", "-"))
         self.assertIn("standard input", self.refused("set-meta", "-", "notes", "x"))
-        os.rename(self.folder / "data", self.folder / "-")
+        os.rename(self.directory / "data", self.directory / "-")
         self.done("pack", "./-", "./x.b2frame")
         self.assertEqual(self.done("cat", "x.b2frame"), PLAIN)
 
@@ -134,7 +134,7 @@ class StandardStreams(Program):
         leader, follower = os.openpty()
         self.addCleanup(os.close, leader)
         ran = subprocess.run([CFRAME, "pack", "data", "-"], stdin=subprocess.DEVNULL, stdout=follower,
-                             stderr=subprocess.PIPE, timeout=60, check=False, cwd=self.folder)
+                             stderr=subprocess.PIPE, timeout=60, check=False, cwd=self.directory)
         os.close(follower)
         self.assertEqual(ran.returncode, 2)
         self.assertIn(b"terminal", ran.stderr)
@@ -156,31 +156,31 @@ class Places(Program):
     def test_only_copies_are_not_replaced(self):
         self.done("pack", "data", "x.b2frame")
         frame = self.read("x.b2frame")
-        os.symlink("data", self.folder / "link")
-        os.symlink("x.b2frame", self.folder / "frame-link")
+        os.symlink("data", self.directory / "link")
+        os.symlink("x.b2frame", self.directory / "frame-link")
         for arguments in (["pack", "-f", "data", "data"], ["pack", "-f", "link", "data"], ["pack", "-f", "./data", "data"],
                           ["unpack", "-f", "x.b2frame", "x.b2frame"], ["unpack", "-f", "frame-link", "x.b2frame"],
                           ["convert", "-f", "x.b2frame", "x.b2frame"]):
             self.assertIn("only copy", self.refused(*arguments))
-        with open(self.folder / "data", "rb") as file:
+        with open(self.directory / "data", "rb") as file:
             self.assertIn("only copy", self.refused("pack", "-f", "-", "data", stdin=file))
-        with open(self.folder / "x.b2frame", "rb") as file:
+        with open(self.directory / "x.b2frame", "rb") as file:
             self.assertIn("only copy", self.refused("unpack", "-f", "-", "x.b2frame", stdin=file))
         self.assertEqual((self.read("data"), self.read("x.b2frame")), (PLAIN, frame))
         self.done("unpack", "-f", "x.b2frame", "data")
         self.assertEqual(self.read("data"), PLAIN)
 
     def test_files_keep_their_time(self):
-        os.utime(self.folder / "data", (OLD + 5, OLD))
+        os.utime(self.directory / "data", (OLD + 5, OLD))
         self.done("pack", "data", "x.b2frame")
         self.done("unpack", "x.b2frame", "back")
         self.done("convert", "x.b2frame", "y.b2frame")
         self.write("there", b"")
         self.done("unpack", "-f", "x.b2frame", "there")
         for name in ("x.b2frame", "back", "y.b2frame", "there"):
-            self.assertEqual(os.stat(self.folder / name).st_mtime, OLD, name)
+            self.assertEqual(os.stat(self.directory / name).st_mtime, OLD, name)
         self.from_pipe("data", "pack", "-", "z.b2frame")
-        self.assertLess(time.time() - os.stat(self.folder / "z.b2frame").st_mtime, 1000)
+        self.assertLess(time.time() - os.stat(self.directory / "z.b2frame").st_mtime, 1000)
 
     def test_a_frame_is_not_named_as_an_array(self):
         self.write("a.npy", npy([float(i) for i in range(1000)]))
@@ -234,7 +234,7 @@ class Places(Program):
         self.done("pack", "x.b2frame", "z.b2frame")
         self.done("unpack", "z.b2frame", "y.b2frame")
         self.assertEqual(self.read("y.b2frame"), self.read("x.b2frame"))
-        with zipfile.ZipFile(self.folder / "a.zip", "w") as file:
+        with zipfile.ZipFile(self.directory / "a.zip", "w") as file:
             file.writestr("embed.b2e", self.read("x.b2frame"))
         self.done("pack", "a.zip", "zip.b2frame")
         self.done("unpack", "zip.b2frame", "y.b2z")
@@ -251,20 +251,20 @@ class Places(Program):
         self.assertEqual(self.names(), ["data", "x.b2frame"])
 
     def test_messages_tell_what_is_there(self):
-        os.mkdir(self.folder / "folder")
-        self.done("pack", "data", "folder/x.b2frame")
+        os.mkdir(self.directory / "directory")
+        self.done("pack", "data", "directory/x.b2frame")
         for command in ("compact", "repair", "info", "cat", "get-meta"):
-            message = self.refused(command, "folder")
-            self.assertIn("is a folder and no sparse frame", message)
+            message = self.refused(command, "directory")
+            self.assertIn("is a directory and no sparse frame", message)
             self.assertNotIn("No such file", message)
-        self.assertIn("is a folder", self.refused("unpack", "folder", "out"))
-        self.assertIn("is a folder", self.refused("convert", "folder", "out.b2frame"))
+        self.assertIn("is a directory", self.refused("unpack", "directory", "out"))
+        self.assertIn("is a directory", self.refused("convert", "directory", "out.b2frame"))
         self.write("text", b"1\n2\n3\n")
         ran = self.run_cframe("verify", "text")
         self.assertEqual(ran.returncode, 1)
         self.assertIn(b"neither a frame nor", ran.stderr)
         self.assertEqual(ran.stdout, b"text: no frame\n")
-        os.mkdir(self.folder / "empty")
+        os.mkdir(self.directory / "empty")
         self.write("empty/text", b"")
         self.assertIn("no frames", self.refused("verify", "empty"))
         self.assertIn("no frames", self.refused("verify", "--quiet", "empty"))
@@ -322,7 +322,7 @@ class Signals(Program):
         """Ends the program while it makes its file; returns its exit status, or None if it was quicker."""
         before = self.names()
         # The caller of the test may ignore some signals (nohup, a shell's background).
-        program = subprocess.Popen([CFRAME, *command], cwd=self.folder, stderr=subprocess.DEVNULL,
+        program = subprocess.Popen([CFRAME, *command], cwd=self.directory, stderr=subprocess.DEVNULL,
                                    preexec_fn=lambda: number != signal.SIGKILL and signal.signal(number, signal.SIG_DFL))
         descriptors = f"/proc/{program.pid}/fd"
         written = 0
@@ -350,14 +350,14 @@ class Signals(Program):
                         status = self.end_at_work(command, number)
                         if status is not None:
                             break
-                        shutil.rmtree(self.folder / "o", ignore_errors=True)
+                        shutil.rmtree(self.directory / "o", ignore_errors=True)
                         for name in set(self.names()) - set(self.before):
-                            os.unlink(self.folder / name)
+                            os.unlink(self.directory / name)
                         self.write("there", b"old")
                     self.assertEqual(status, -number, "the shell sees which signal ended it")
 
     def test_a_hangup_that_the_caller_ignores_ends_nothing(self):
-        program = subprocess.Popen([CFRAME, "pack", "big", "o.b2frame"], cwd=self.folder,
+        program = subprocess.Popen([CFRAME, "pack", "big", "o.b2frame"], cwd=self.directory,
                                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         time.sleep(0.02)
         program.send_signal(signal.SIGHUP)

@@ -16,22 +16,22 @@ def run(command, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-class Folder(unittest.TestCase):
+class Directory(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='cframefs-test-'))
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix='cframefs-test-'))
+        self.addCleanup(shutil.rmtree, self.directory)
 
     def write(self, name, text):
-        path = self.folder / name
+        path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding='utf-8')
         return path
 
 
-class TestSummary(Folder):
+class TestSummary(Directory):
     def summary(self, *programs):
         self.write('meson-logs/testlog.json', '\n'.join(json.dumps(program) for program in programs))
-        ran = run([sys.executable, TOOLS / 'dev/test_summary.py', self.folder])
+        ran = run([sys.executable, TOOLS / 'dev/test_summary.py', self.directory])
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran.stdout.split(), ran.stderr
 
@@ -62,13 +62,13 @@ class TestSummary(Folder):
         self.assertIn('b: no seeds here', text)
 
     def test_no_log_is_an_error(self):
-        self.assertNotEqual(run([sys.executable, TOOLS / 'dev/test_summary.py', self.folder]).returncode, 0)
+        self.assertNotEqual(run([sys.executable, TOOLS / 'dev/test_summary.py', self.directory]).returncode, 0)
 
 
-class CheckLayout(Folder):
+class CheckLayout(Directory):
     def offences(self, name, text):
         path = self.write(name, text)
-        ran = run([sys.executable, TOOLS / 'dev/check_layout.py'], cwd=self.folder)
+        ran = run([sys.executable, TOOLS / 'dev/check_layout.py'], cwd=self.directory)
         path.unlink()
         self.assertEqual(ran.returncode != 0, bool(ran.stdout))
         return ran.stdout
@@ -96,26 +96,26 @@ class CheckLayout(Folder):
         self.assertEqual(
             self.offences('fs/fuse/a.cc', '#include <fuse_lowlevel.h>\n#include "frame/open/open.h"\n'), '')
 
-    def test_sub_folders(self):
+    def test_sub_directories(self):
         self.assertIn('stands above', self.offences('frame/io/a.cc', '#include "frame/open/open.h"\n'))
         self.assertEqual(self.offences('frame/open/a.cc', '#include "frame/io/file_ops.h"\n'), '')
-        self.assertIn('no folder', self.offences('frame/new/a.cc', '#include "frame/io/file_ops.h"\n'))
-        self.assertIn('no folder', self.offences('frame/open/a.cc', '#include "frame/file_ops.h"\n'))
+        self.assertIn('no directory', self.offences('frame/new/a.cc', '#include "frame/io/file_ops.h"\n'))
+        self.assertIn('no directory', self.offences('frame/open/a.cc', '#include "frame/file_ops.h"\n'))
 
     def test_casts(self):
         self.assertIn('reinterpret_cast', self.offences('codec/a.cc', 'auto x = reinterpret_cast<int*>(y);\n'))
         self.assertEqual(self.offences('codec/a.cc', 'auto x = reinterpret_cast<const char*>(y);\n'), '')
 
 
-class MountHelper(Folder):
+class MountHelper(Directory):
     def mount(self, *arguments, user=1000):
         program = self.write('cframefs', '#!/bin/sh\nprintf "%s\\n" "$@"\n')
         program.chmod(0o755)
         who = self.write('path/id', f'#!/bin/sh\necho {user}\n')
         who.chmod(0o755)
-        helper = self.folder / 'mount.cframefs'
+        helper = self.directory / 'mount.cframefs'
         shutil.copy(TOOLS / 'cframefs/mount.cframefs', helper)
-        return run([helper, *arguments], env={**os.environ, 'PATH': f"{self.folder / 'path'}:{os.environ['PATH']}"})
+        return run([helper, *arguments], env={**os.environ, 'PATH': f"{self.directory / 'path'}:{os.environ['PATH']}"})
 
     def test_hands_options_over(self):
         ran = self.mount('/a b', '/mnt', '-n', '-o', 'ro,names=keep', '-v', '-o', 'nofail')
@@ -143,29 +143,29 @@ class MountHelper(Folder):
     def test_finds_the_program_when_called_by_a_link(self):
         program = self.write('prefix/bin/cframefs', '#!/bin/sh\nprintf "%s\\n" here "$@"\n')
         program.chmod(0o755)
-        helper = self.folder / 'prefix/sbin/mount.cframefs'
+        helper = self.directory / 'prefix/sbin/mount.cframefs'
         helper.parent.mkdir()
         shutil.copy(TOOLS / 'cframefs/mount.cframefs', helper)
-        (self.folder / 'link').symlink_to(helper)
-        ran = run([self.folder / 'link', 'a', 'm'])
+        (self.directory / 'link').symlink_to(helper)
+        ran = run([self.directory / 'link', 'a', 'm'])
         # What mount(8) gives root and not others.
         rights = ['-o', 'dev,suid'] if os.geteuid() == 0 else []
         self.assertEqual(ran.stdout.splitlines(), ['here', *rights, '--', 'a', 'm'])
 
 
-class InstallMountHelper(Folder):
+class InstallMountHelper(Directory):
     """What `meson install` runs, in a root of its own."""
 
     def install(self, prefix, directory='sbin', **environment):
-        (self.folder / 'root' / prefix.lstrip('/') / directory.lstrip('/')).mkdir(parents=True, exist_ok=True)
+        (self.directory / 'root' / prefix.lstrip('/') / directory.lstrip('/')).mkdir(parents=True, exist_ok=True)
         ran = run([TOOLS / 'cframefs/install_mount_helper', directory],
-                  env={**os.environ, 'MESON_INSTALL_PREFIX': prefix, 'DESTDIR': str(self.folder / 'root'), **environment})
+                  env={**os.environ, 'MESON_INSTALL_PREFIX': prefix, 'DESTDIR': str(self.directory / 'root'), **environment})
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran.stdout
 
     def links(self):
-        paths = [pathlib.Path(folder) / name for folder, _, names in os.walk(self.folder / 'root') for name in names]
-        return {str(path.relative_to(self.folder / 'root')): os.readlink(path) for path in paths if path.is_symlink()}
+        paths = [pathlib.Path(directory) / name for directory, _, names in os.walk(self.directory / 'root') for name in names]
+        return {str(path.relative_to(self.directory / 'root')): os.readlink(path) for path in paths if path.is_symlink()}
 
     def test_another_prefix_is_linked_from_where_mount_looks(self):
         looked_in = 'usr/sbin' if os.path.islink('/sbin') else 'sbin'
@@ -181,7 +181,7 @@ class InstallMountHelper(Folder):
         for place in ('sbin', 'usr/sbin'):
             self.write('root/' + place + '/mount.cframefs', 'of a package')
         self.assertIn('ln -s /usr/local/sbin/mount.cframefs /sbin/mount.cframefs', self.install('/usr/local'))
-        self.assertEqual((self.folder / 'root/usr/sbin/mount.cframefs').read_text(encoding='utf-8'), 'of a package')
+        self.assertEqual((self.directory / 'root/usr/sbin/mount.cframefs').read_text(encoding='utf-8'), 'of a package')
 
     def test_a_directory_of_another_user_is_not_run_by_root(self):
         someone = self.write('programs/id', '#!/bin/sh\necho 54321\n')

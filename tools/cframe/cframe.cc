@@ -104,7 +104,7 @@ void add_array_form_option(CLI::App& app, frame::ArrayForm& into) {
       ->type_name("npy|flat|chunks");
 }
 
-codec::Result<void> check_no_folder(const std::string& path, const std::string& name) {
+codec::Result<void> check_no_directory(const std::string& path, const std::string& name) {
   std::error_code ignored;
   // What is named as a frame is a damaged one.
   if (!frame::container_suffix(path).empty() || !std::filesystem::is_directory(path, ignored)) return {};
@@ -112,7 +112,8 @@ codec::Result<void> check_no_folder(const std::string& path, const std::string& 
     // Chunks without an index are what is left of a sparse frame.
     if (entry.path().filename() == frame::kSparseIndexName || entry.path().extension() == ".chunk") return {};
   }
-  codec::Failure refused = codec::invalid("is a folder and no sparse frame; of subcommands verify alone takes folders");
+  codec::Failure refused =
+      codec::invalid("is a directory and no sparse frame; of subcommands verify alone takes directories");
   refused.value().path = name;
   return refused;
 }
@@ -123,7 +124,7 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFil
   auto opened = frame::open_path(files_for(path), path, std::make_shared<frame::IndexCache>(),
                                  frame::FileOffset{offset}, old_bitshuffle);
   if (opened) return opened;
-  if (auto fine = check_no_folder(path, input.name()); !fine) return codec::Failure(fine.error());
+  if (auto fine = check_no_directory(path, input.name()); !fine) return codec::Failure(fine.error());
   if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {
     codec::Failure refused = codec::invalid("is a store of " + std::to_string(leaves->size()) +
                                             " members; give one of them: " + input.name() + "/" + leaves->front().path);

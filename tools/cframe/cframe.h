@@ -61,7 +61,7 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFil
 
 /// invalid if `path` is a directory that is no sparse frame, and is not named as one. `name`: what the message calls
 /// it.
-codec::Result<void> check_no_folder(const std::string& path, const std::string& name);
+codec::Result<void> check_no_directory(const std::string& path, const std::string& name);
 
 /// Writes a part of a view to standard output. Returns the exit status. `name`: of what is read.
 int write_out(const frame::FlatView& view, frame::FlatOffset begin, std::uint64_t length, unsigned workers,

@@ -39,7 +39,7 @@ int run_cat(const CatOptions& options, Io& io) {
 
 SubcommandRun declare_cat(CLI::App& app) {
   auto options = std::make_shared<CatOptions>();
-  app.add_option("FILE", options->file, "Frame, or folder of a sparse frame, or - for standard input")
+  app.add_option("FILE", options->file, "Frame, or directory of a sparse frame, or - for standard input")
       ->required()
       ->type_name("");
   add_size_option(app, "--offset", options->offset, "First plain byte (0); past the end there is nothing");

@@ -47,7 +47,7 @@ int run_compact(const CompactOptions& options, Io& io) {
 
 SubcommandRun declare_compact(CLI::App& app) {
   auto options = std::make_shared<CompactOptions>();
-  app.add_option("FILE", options->files, "Frames, or folders of sparse frames")->required()->type_name("");
+  app.add_option("FILE", options->files, "Frames, or directories of sparse frames")->required()->type_name("");
   app.add_flag("-q,--quiet", options->quiet, "Print only what goes wrong");
   add_wait_option(app, options->wait);
   return [options](Io& io) { return run_compact(*options, io); };

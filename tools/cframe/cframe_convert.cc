@@ -246,7 +246,7 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   if (!status) return Failure(status.error());
   if (!S_ISREG(status->st_mode)) return std::optional<Plan>();
   std::vector<std::uint8_t> head(
-      std::min<std::size_t>(static_cast<std::size_t>(status->st_size), frame::kMostNpyHeader));
+      std::min<std::size_t>(static_cast<std::size_t>(status->st_size), frame::kMaxNpyHeader));
   const auto got = files.pread(file.fd(), head, frame::FileOffset{0});
   if (!got) return Failure(got.error());
   head.resize(*got);

@@ -21,8 +21,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t kMostHeaders = 10000;
-constexpr std::size_t kMostShown = 400;  // characters of a metalayer in the text form
+constexpr std::int64_t kMaxHeaders = 10000;
+constexpr std::size_t kMaxShown = 400;  // characters of a metalayer in the text form
 constexpr std::size_t kLabelWidth = 16;
 
 struct InfoOptions {
@@ -51,7 +51,7 @@ const char* split_mode_name(std::uint8_t mode) {
 
 /// Whether a content is short enough for what is left, in hexadecimal digits and as it is printed.
 bool may_show(std::uint64_t length, const frame::ParseBudget& budget) {
-  return length <= kMostShownContent && 4 * length <= budget.memory_left();
+  return length <= kMaxShownContent && 4 * length <= budget.memory_left();
 }
 
 /// Those that are too long are not read, and all of them together take no more than `budget`.
@@ -141,7 +141,7 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
   const frame::Container& container = **opened;
   Progress progress(io, "reading chunk headers", Progress::Unit::items);
   const auto scan =
-      scan_frame(container, options.all ? std::numeric_limits<std::int64_t>::max() : kMostHeaders, io.stop, progress);
+      scan_frame(container, options.all ? std::numeric_limits<std::int64_t>::max() : kMaxHeaders, io.stop, progress);
   if (!scan) {
     return tl::unexpected(with_path(scan.error(), file));
   }
@@ -259,7 +259,7 @@ std::string layer_text(const json& layer) {
   if (!layer.contains("value")) return text;
   text += ", " + layer["encoding"].get<std::string>() + ": ";
   std::string value = layer["encoding"] == "hex" ? layer["value"].get<std::string>() : dump(layer["value"], -1);
-  if (value.size() > kMostShown) value = value.substr(0, kMostShown) + " ... (--json shows all)";
+  if (value.size() > kMaxShown) value = value.substr(0, kMaxShown) + " ... (--json shows all)";
   return text + value;
 }
 
@@ -327,7 +327,7 @@ int run_info(const InfoOptions& options, Io& io) {
 
 SubcommandRun declare_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  app.add_option("FILE", options->files, "Frames, folders of sparse frames, or - for standard input")
+  app.add_option("FILE", options->files, "Frames, directories of sparse frames, or - for standard input")
       ->required()
       ->type_name("");
   app.add_flag("--json", options->as_json, "As JSON: for each file one object on one line");

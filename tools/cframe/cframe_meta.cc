@@ -20,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 /// The longest content that is taken from a file: metalayers are held in memory and written with every commit.
-constexpr std::uint64_t kMostContent = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxContent = std::uint64_t{256} << 20;
 
 struct GetOptions {
   std::string file;
@@ -105,7 +105,7 @@ codec::Result<std::vector<std::uint8_t>> read_content(const std::string& argumen
     const auto got = files.pread(file.fd(), piece, frame::FileOffset{content.size()});
     if (!got) return tl::unexpected(with_path(got.error(), path));
     content.insert(content.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*got));
-    if (content.size() > kMostContent) return codec::invalid(path + " is too long for a metalayer");
+    if (content.size() > kMaxContent) return codec::invalid(path + " is too long for a metalayer");
     if (*got < piece.size()) return content;
   }
 }
@@ -149,7 +149,7 @@ int run_set(const SetOptions& options, Io& io) {
 
 SubcommandRun declare_get_meta(CLI::App& app) {
   auto options = std::make_shared<GetOptions>();
-  app.add_option("FILE", options->file, "Frame, or folder of a sparse frame, or - for standard input")
+  app.add_option("FILE", options->file, "Frame, or directory of a sparse frame, or - for standard input")
       ->required()
       ->type_name("");
   app.add_option("NAME", options->name, "The metalayer; without it, all names")->type_name("");
@@ -162,7 +162,7 @@ SubcommandRun declare_get_meta(CLI::App& app) {
 
 SubcommandRun declare_set_meta(CLI::App& app) {
   auto options = std::make_shared<SetOptions>();
-  app.add_option("FILE", options->file, "Frame, or folder of a sparse frame")->required()->type_name("");
+  app.add_option("FILE", options->file, "Frame, or directory of a sparse frame")->required()->type_name("");
   app.add_option("NAME", options->name, "The metalayer, 1 to 31 bytes")->required()->type_name("");
   app.add_option("VALUE", options->value, "Its value")->type_name("");
   app.add_option("--from", options->from, "Take the value from a file, or from standard input for -")

@@ -35,7 +35,7 @@ constexpr std::size_t kTunePieces = 4;
 // Pieces of which the size of items is judged: so many are looked at, until there is a sample's worth of them.
 constexpr std::size_t kTypicalPiece = (std::size_t{32} << 10) / frame::kItemsAlign * frame::kItemsAlign;
 constexpr std::size_t kTypicalPieces = 16;
-constexpr std::size_t kMostPeeked = std::size_t{32} << 20;  // of a stream, behind zeros
+constexpr std::size_t kMaxPeeked = std::size_t{32} << 20;  // of a stream, behind zeros
 
 struct PackOptions {
   std::string in;
@@ -65,7 +65,7 @@ class Source final : public Input {
     source.file_ = std::make_unique<frame::Descriptor>(frame::system_files(), *fd);
     const auto status = frame::system_files().status(*fd);
     if (!status) return codec::Failure(status.error());
-    if (S_ISDIR(status->st_mode)) return codec::invalid("is a folder");
+    if (S_ISDIR(status->st_mode)) return codec::invalid("is a directory");
     if (S_ISREG(status->st_mode)) source.traits_ = FileTraits::of(*status);
     source.traits_.mode = status->st_mode & 0777;
     if (S_ISREG(status->st_mode)) source.size_ = static_cast<std::uint64_t>(status->st_size);
@@ -123,7 +123,7 @@ class Source final : public Input {
       if (is_scattered) return typical_pieces();
       const auto tail = head->last(std::min(head->size(), frame::kSampleBytes));
       const bool zeros = std::all_of(tail.begin(), tail.end(), [](std::uint8_t byte) { return byte == 0; });
-      if (!zeros || head->size() < length || length >= kMostPeeked) {
+      if (!zeros || head->size() < length || length >= kMaxPeeked) {
         const std::size_t behind_zeros = head->size() > frame::kSampleBytes ? head->size() - tail.size() : 0;
         const auto data = head->subspan(behind_zeros / frame::kItemsAlign * frame::kItemsAlign);
         return std::vector<std::uint8_t>(data.begin(), data.end());

@@ -147,7 +147,7 @@ int run_unpack(const UnpackOptions& options, Io& io) {
 
 SubcommandRun declare_unpack(CLI::App& app) {
   auto options = std::make_shared<UnpackOptions>();
-  app.add_option("IN", options->in, "Frame, or folder of a sparse frame, or - for standard input")
+  app.add_option("IN", options->in, "Frame, or directory of a sparse frame, or - for standard input")
       ->required()
       ->type_name("");
   app.add_option("OUT", options->out, "File to make, or - for standard output")->required()->type_name("");

@@ -73,11 +73,11 @@ class Reporter {
     }
   }
 
-  /// A folder that could not be walked.
+  /// A directory that could not be walked.
   void take(const Error& error) {
     status_ = std::max(status_, status_of(error));
     if (options_.as_json) {
-      folders_.push_back({{"path", error.path}, {"reason", error.reason}});
+      directories_.push_back({{"path", error.path}, {"reason", error.reason}});
     } else {
       report(io_, error);
     }
@@ -86,7 +86,7 @@ class Reporter {
   int finish() {
     if (options_.as_json) {
       json all = {{"files", std::move(list_)}, {"checked", files_}, {"ok", ok_}, {"faulty", files_ - ok_}};
-      if (!folders_.empty()) all["unreadable_folders"] = std::move(folders_);
+      if (!directories_.empty()) all["unreadable_directories"] = std::move(directories_);
       return std::max(status_, emit(io_, all.dump(2, ' ', false, json::error_handler_t::replace) + "\n"));
     }
     if (options_.quiet || files_ == 1) return status_;
@@ -125,7 +125,7 @@ class Reporter {
   Io& io_;
   Progress& progress_;
   json list_ = json::array();
-  json folders_ = json::array();
+  json directories_ = json::array();
   std::uint64_t files_ = 0;
   std::uint64_t ok_ = 0;
   ExitStatus status_ = done;
@@ -203,8 +203,9 @@ int run_verify(VerifyOptions options, Io& io) {
 
 SubcommandRun declare_verify(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
-  app.add_option("FILE", options->files,
-                 "Frames, folders of sparse frames, stores, folders to be searched for frames, or - for standard input")
+  app.add_option(
+         "FILE", options->files,
+         "Frames, directories of sparse frames, stores, directories to be searched for frames, or - for standard input")
       ->required()
       ->type_name("");
   app.add_flag("--json", options->as_json, "Report as JSON");

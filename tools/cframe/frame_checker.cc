@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kTaskBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kTaskChunks = 256;
 /// Tasks of one frame, about: of very many chunks more are in one.
-constexpr std::int64_t kMostTasks = 4096;
+constexpr std::int64_t kMaxTasks = 4096;
 constexpr std::int64_t kManyTogether = 128 << 10;
 constexpr std::size_t kTasksPerWorker = 4;
 /// What all workers together take for large blocks, unless one alone takes more.
@@ -35,7 +35,7 @@ std::int64_t chunks_per_task(const frame::Container& container) {
   const std::int32_t chunksize = container.parameters().chunksize;
   const std::int64_t fitting = chunksize > 0 ? static_cast<std::int64_t>(kTaskBytes) / chunksize : 16;
   const std::int64_t step =
-      std::max(std::clamp<std::int64_t>(fitting, 1, kTaskChunks), container.chunk_count() / kMostTasks);
+      std::max(std::clamp<std::int64_t>(fitting, 1, kTaskChunks), container.chunk_count() / kMaxTasks);
   // What is decoded together and does not stay in a cache would be decoded for each task anew.
   const std::int64_t together = container.chunks_decoded_together();
   return together > kManyTogether ? (step + together - 1) / together * together : step;
@@ -69,7 +69,7 @@ struct FrameChecker::File {
   void note(Error error, const frame::ChunkRun& run) {
     if (error.path.empty()) error.path = report.path;
     const std::lock_guard lock(mutex);
-    const auto room = static_cast<std::int64_t>(CheckReport::kMostErrors - report.errors.size());
+    const auto room = static_cast<std::int64_t>(CheckReport::kMaxErrors - report.errors.size());
     const std::int64_t told = std::min(run.count, room);
     for (std::int64_t i = 0; i < told; ++i) {
       error.chunk = run.first.value + i * run.step;
@@ -80,7 +80,7 @@ struct FrameChecker::File {
 
  private:
   void append(Error error) {
-    if (report.errors.size() < CheckReport::kMostErrors) {
+    if (report.errors.size() < CheckReport::kMaxErrors) {
       report.errors.push_back(std::move(error));
     } else {
       ++report.further_errors;

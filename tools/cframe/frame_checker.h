@@ -30,9 +30,9 @@ struct CheckReport {
   std::string kind;  // "cframe", "sframe"; empty if it did not open
   std::int64_t chunks = 0;
   std::uint64_t nbytes = 0;
-  std::vector<codec::Error> errors;  // sorted by chunk, at most kMostErrors
+  std::vector<codec::Error> errors;  // sorted by chunk, at most kMaxErrors
   std::uint64_t further_errors = 0;  // beyond these
-  static constexpr std::size_t kMostErrors = 10000;
+  static constexpr std::size_t kMaxErrors = 10000;
 };
 
 class FrameChecker {

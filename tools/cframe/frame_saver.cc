@@ -20,13 +20,13 @@ namespace {
 constexpr std::uint64_t kFreeLayers = std::uint64_t{32} << 20;
 
 /// Losses that are named one by one.
-constexpr std::int64_t kMostTold = 10000;
+constexpr std::int64_t kMaxTold = 10000;
 
 /// Stored bytes of a chunk beyond twice its plain ones.
-constexpr std::uint64_t kMostSlack = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxSlack = std::uint64_t{1} << 20;
 
 /// Chunks of zeros up to this size are stored where they are no whole number of items.
-constexpr std::int32_t kMostOddZeros = 64 << 20;
+constexpr std::int32_t kMaxOddZeros = 64 << 20;
 
 }  // namespace
 
@@ -122,7 +122,7 @@ Result<void> FrameSaver::save_stored(const frame::ChunkLocation& place, ChunkNum
   const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
   // Between its blocks there may be as large a hole as it likes.
   const auto nbytes = static_cast<std::uint64_t>(header.nbytes);
-  if (cbytes > 2 * nbytes + kMostSlack) return save_anew(**reader);
+  if (cbytes > 2 * nbytes + kMaxSlack) return save_anew(**reader);
   copied_ += cbytes;
   // No damage of this chunk: what is wrong is wrong of the frame.
   shares_bytes_ = copied_ > from_.parameters().cbytes;
@@ -147,7 +147,7 @@ Result<void> FrameSaver::lose(Error error, const frame::ChunkRun& run, std::int3
   if (error.kind == codec::ErrorKind::io || shares_bytes_) return tl::unexpected(error);
   ++lost_;
   if (!error.chunk) error.chunk = run.first.value;
-  if (told_++ < kMostTold) {
+  if (told_++ < kMaxTold) {
     report(io_, with_path(error, path_));
     if (run.count > 1) {
       io_.err.print("cframe: " + printable(path_) + ": the same of " + std::to_string(run.count - 1) +
@@ -159,7 +159,7 @@ Result<void> FrameSaver::lose(Error error, const frame::ChunkRun& run, std::int3
 
 /// The reference library reads special chunks of whole items alone.
 Result<void> FrameSaver::save_zeros(std::int32_t nbytes) {
-  if (nbytes % from_.parameters().typesize == 0 || nbytes > kMostOddZeros) {
+  if (nbytes % from_.parameters().typesize == 0 || nbytes > kMaxOddZeros) {
     return to_.append_run(frame::layout::kZerosEntry, nbytes, 1);
   }
   return encode(std::vector<std::uint8_t>(static_cast<std::size_t>(nbytes)));

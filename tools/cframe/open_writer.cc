@@ -13,7 +13,7 @@ namespace cframefs::tools {
 
 namespace {
 
-constexpr double kMostSeconds = 1e6;
+constexpr double kMaxSeconds = 1e6;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   if (path == kStandardStream) {
     return codec::invalid("standard input cannot be changed: name a file, ./- if that is its name");
   }
-  if (auto fine = check_no_folder(path, path); !fine) return tl::unexpected(fine.error());
+  if (auto fine = check_no_directory(path, path); !fine) return tl::unexpected(fine.error());
   frame::FileOps& files = frame::system_files();
   const auto fd = files.open_named(path, O_PATH);
   if (!fd) return tl::unexpected(with_path(fd.error(), path));
@@ -29,13 +29,13 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   std::error_code code;
   const std::filesystem::path real = std::filesystem::canonical(path, code);
   if (code) return tl::unexpected(with_path(codec::io_error(code.value(), "open").value(), path));
-  const auto folder = files.open_named(real.parent_path().string(), O_RDONLY | O_DIRECTORY);
-  if (!folder) return tl::unexpected(with_path(folder.error(), path));
+  const auto directory = files.open_named(real.parent_path().string(), O_RDONLY | O_DIRECTORY);
+  if (!directory) return tl::unexpected(with_path(directory.error(), path));
   OpenedWriter opened;
-  opened.folder = frame::Descriptor(files, *folder);
+  opened.directory = frame::Descriptor(files, *directory);
   // Another user may exchange directories while the path is resolved.
   const auto named = files.status(file->fd());
-  const auto found = files.status_at(*folder, real.filename().string());
+  const auto found = files.status_at(*directory, real.filename().string());
   if (!named || !found || named->st_ino != found->st_ino || named->st_dev != found->st_dev) {
     return tl::unexpected(with_path(codec::stale("another file has taken its place").value(), path));
   }
@@ -44,7 +44,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   // A mount that has it open for writing may hold what is not in it yet, which a new file would take the place of.
   options.alone = true;
   options.lock_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000));
-  auto writer = frame::FrameWriter::open(files, *folder, real.filename().string(), file, nullptr, options);
+  auto writer = frame::FrameWriter::open(files, *directory, real.filename().string(), file, nullptr, options);
   if (!writer) return tl::unexpected(with_path(writer.error(), path));
   opened.writer = std::move(*writer);
   return opened;
@@ -52,7 +52,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
 
 void add_wait_option(CLI::App& app, double& seconds) {
   app.add_option("--wait", seconds, "How long to wait for a frame that another program has locked or writes (5)")
-      ->check(CLI::Range(0.0, kMostSeconds))
+      ->check(CLI::Range(0.0, kMaxSeconds))
       ->type_name("SECONDS");
 }
 

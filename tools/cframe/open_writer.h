@@ -1,6 +1,6 @@
 // Opening a frame that a subcommand is going to change.
 //
-// Thread safety: one thread per object. Ownership: owns the folder and the writer. Errors: as FrameWriter, with the
+// Thread safety: one thread per object. Ownership: owns the directory and the writer. Errors: as FrameWriter, with the
 // path.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace cframefs::tools {
 
 struct OpenedWriter {
-  frame::Descriptor folder;  // the writer refers to it
+  frame::Descriptor directory;  // the writer refers to it
   std::unique_ptr<frame::FrameWriter> writer;
 };
 

@@ -203,10 +203,10 @@ constexpr std::array kOptions = {
     OptionSpec{"dirty_limit", "SIZE", "bound on bytes not committed yet (8M to 512M)", set_dirty_limit},
     OptionSpec{"commit_interval", "SECONDS", "bound on the age of what is not committed yet (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
-    OptionSpec{"stats", "off|on", "serve the unlisted folder .cframefs with statistics (off)", set_stats},
-    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may keep attributes (folders 1, files 0)",
+    OptionSpec{"stats", "off|on", "serve the unlisted directory .cframefs with statistics (off)", set_stats},
+    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may keep attributes (directories 1, files 0)",
                set_attr_timeout},
-    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may keep names (folders 1, files 0)",
+    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may keep names (directories 1, files 0)",
                set_entry_timeout},
 };
 
@@ -388,7 +388,7 @@ Result<MountCommand> parse_mount_command(const std::vector<std::string>& argumen
 std::string mount_usage() {
   std::string text =
       "Usage: cframefs [options] SOURCE MOUNTPOINT\n"
-      "Shows a folder of Blosc2 frames, or one frame, as plain files.\n\n"
+      "Shows a directory of Blosc2 frames, or one frame, as plain files.\n\n"
       "  -o OPTION[,OPTION...]  mount options, see below\n"
       "  -f                     stay in the foreground\n"
       "  -d                     debug output, stays in the foreground\n"

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ['codec', 'frame', 'fs', 'tools', 'tests', '.ci']
+DIRECTORIES = ['codec', 'frame', 'fs', 'tools', 'tests', '.ci']
 CITING = {'.cc', '.h', '.py', '.md', '.build', '.scd', '.sh', ''}
 DOCUMENT = re.compile(r'(?<![\w/.-])((?:[\w.-]+/)*[\w-]+\.md)\b')
 SECTIONS = re.compile(r"(?:'s)?,?\s+(?:\(?sections?\s+|§+\s*)(\d+(?:\.\d+)*(?:(?:,| and| to|,? §|–)\s*§?\s*\d+(?:\.\d+)*)*)")
@@ -78,8 +78,8 @@ def offences(citing, documents):
 
 def main():
     files = [pathlib.Path('README.md'), pathlib.Path('meson.build')]
-    for folder in FOLDERS:
-        files += [path for path in pathlib.Path(folder).rglob('*')
+    for directory in DIRECTORIES:
+        files += [path for path in pathlib.Path(directory).rglob('*')
                   if path.is_file() and path.suffix in CITING and 'golden' not in path.parts and 'corpus' not in path.parts
                   and '__pycache__' not in path.parts]
     documents = Documents([path for path in files if path.suffix == '.md'])

@@ -2,8 +2,8 @@
 """Holds the source tree to the rules that a compiler does not know. Run by tools/check from the top of the tree.
 
 - A file has at most 500 lines, a function at most 60 (80 with a switch in it).
-- Layers: tools -> fs -> frame -> codec; a folder includes only itself and what stands right of it. The sub-folders of
-  a layer have an order, too: FOLDERS. FUSE headers are included in fs/fuse alone (tests/bench has a server of its own to
+- Layers: tools -> fs -> frame -> codec; a directory includes only itself and what stands right of it. The sub-directories of
+  a layer have an order, too: DIRECTORIES. FUSE headers are included in fs/fuse alone (tests/bench has a server of its own to
   compare with).
 - No reinterpret_cast outside the byte helpers, but to characters; and no work put off in comments.
 
@@ -19,8 +19,8 @@ MOST_FUNCTION_LINES = 60
 MOST_SWITCH_LINES = 80
 
 LAYERS = ['codec', 'frame', 'fs', 'tools']
-# A folder includes only itself and what stands before it.
-FOLDERS = [
+# A directory includes only itself and what stands before it.
+DIRECTORIES = [
     'codec/base', 'codec/format', 'codec/filter', 'codec/stream', 'codec',
     'frame/base', 'frame/io', 'frame/container', 'frame/cframe', 'frame/compat', 'frame/numpy', 'frame/array', 'frame/open',
     'frame/write', 'frame/repair', 'frame/store',
@@ -101,11 +101,11 @@ def line_offences(name, layer, line):
         here = str(pathlib.PurePosixPath(name).parent)
         there = str(pathlib.PurePosixPath(include.group(1)).parent)
         top = include.group(1).split('/')[0]
-        if layer in LAYERS and here not in FOLDERS:
-            yield f'{here} is no folder of the layout'
-        elif layer in LAYERS and top in LAYERS and there not in FOLDERS:
-            yield f'{there} is no folder of the layout'
-        elif layer in LAYERS and top in LAYERS and FOLDERS.index(there) > FOLDERS.index(here):
+        if layer in LAYERS and here not in DIRECTORIES:
+            yield f'{here} is no directory of the layout'
+        elif layer in LAYERS and top in LAYERS and there not in DIRECTORIES:
+            yield f'{there} is no directory of the layout'
+        elif layer in LAYERS and top in LAYERS and DIRECTORIES.index(there) > DIRECTORIES.index(here):
             yield f'{here} includes {include.group(1)}, which stands above it'
         if layer in LAYERS and top == 'tests':
             yield 'includes a test'
@@ -120,7 +120,7 @@ def line_offences(name, layer, line):
 
 
 def main():
-    files = sorted(path for folder in LAYERS + ['tests'] for path in pathlib.Path(folder).rglob('*')
+    files = sorted(path for directory in LAYERS + ['tests'] for path in pathlib.Path(directory).rglob('*')
                    if path.suffix in ('.cc', '.h', '.cpp', '.hpp'))
     found = [offence for path in files for offence in offences(path)]
     for offence in found:

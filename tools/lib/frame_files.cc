@@ -19,10 +19,10 @@ bool has_frame_suffix(const path& name) {
   return !frame::container_suffix(name.filename().string()).empty();
 }
 
-/// The entries of a folder, by name.
-std::vector<path> list(const path& folder, error_code& error) {
+/// The entries of a directory, by name.
+std::vector<path> list(const path& directory, error_code& error) {
   std::vector<path> entries;
-  filesystem::directory_iterator entry(folder, error);
+  filesystem::directory_iterator entry(directory, error);
   while (!error && entry != filesystem::directory_iterator()) {
     entries.push_back(entry->path());
     entry.increment(error);
@@ -32,11 +32,11 @@ std::vector<path> list(const path& folder, error_code& error) {
 }
 
 /// Its index file tells a sparse frame; where that was lost, the chunks beside it do.
-bool is_sparse_frame(const path& folder) {
+bool is_sparse_frame(const path& directory) {
   error_code ignored;
-  if (filesystem::exists(folder / "chunks.b2frame", ignored)) return true;
-  if (!has_frame_suffix(folder)) return false;
-  const auto entries = list(folder, ignored);
+  if (filesystem::exists(directory / "chunks.b2frame", ignored)) return true;
+  if (!has_frame_suffix(directory)) return false;
+  const auto entries = list(directory, ignored);
   return std::any_of(entries.begin(), entries.end(), [](const path& entry) { return entry.extension() == ".chunk"; });
 }
 
@@ -48,7 +48,7 @@ bool is_store_file(const path& name) {
   return name.extension() == ".b2z" || name.extension() == ".b2e";
 }
 
-/// The frames in a store; of a folder those that are not on disk.
+/// The frames in a store; of a directory those that are not on disk.
 void add_leaves(FoundFrames& found, const path& store) {
   const auto leaves = leaves_of(store.string());
   if (!leaves) {
@@ -73,31 +73,31 @@ void add_file(FoundFrames& found, const path& file) {
 }
 
 void walk(FoundFrames& found, const path& top) {
-  // A list of our own instead of recursion: how deep folders are nested is not ours to say.
+  // A list of our own instead of recursion: how deep directories are nested is not ours to say.
   std::vector<path> pending = {top};
   while (!pending.empty()) {
-    const path folder = pending.back();
+    const path directory = pending.back();
     pending.pop_back();
     error_code error;
-    std::vector<path> folders;
-    for (const path& entry : list(folder, error)) {
+    std::vector<path> directories;
+    for (const path& entry : list(directory, error)) {
       error_code gone;
       const auto type = filesystem::symlink_status(entry, gone).type();
       if (type == filesystem::directory_file && !is_sparse_frame(entry)) {
-        folders.push_back(entry);
+        directories.push_back(entry);
       } else if (type == filesystem::directory_file) {
         add(found, entry);
       } else if (type == filesystem::regular_file && (has_frame_suffix(entry) || is_store_file(entry))) {
         add_file(found, entry);
       }
     }
-    if (folder.extension() == ".b2d") add_leaves(found, folder);
+    if (directory.extension() == ".b2d") add_leaves(found, directory);
     if (error) {
-      auto failure = codec::io_error(error.value(), "read the folder").value();
-      failure.path = folder.string();
+      auto failure = codec::io_error(error.value(), "read the directory").value();
+      failure.path = directory.string();
       found.errors.push_back(failure);
     }
-    pending.insert(pending.end(), folders.rbegin(), folders.rend());
+    pending.insert(pending.end(), directories.rbegin(), directories.rend());
   }
 }
 

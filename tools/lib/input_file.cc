@@ -41,7 +41,7 @@ bool is_same(const Result<struct stat>& a, const Result<struct stat>& b) {
 }
 
 /// "." for a name alone.
-std::string folder_of(const std::string& path) {
+std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
@@ -102,7 +102,7 @@ Result<void> check_no_overlap(const std::string& in, const std::string& out) {
     if (end == std::string::npos) break;
   }
   const auto whole = status_of_path(in, 0);
-  if (whole && S_ISDIR(whole->st_mode) && is_same(whole, status_of_path(folder_of(out), 0))) {
+  if (whole && S_ISDIR(whole->st_mode) && is_same(whole, status_of_path(directory_of(out), 0))) {
     codec::Failure refused = codec::invalid("lies in the sparse frame that is read");
     refused.value().path = out;
     return refused;

@@ -49,7 +49,7 @@ json omitted_json(std::uint64_t length) {
 }
 
 json metalayer_json(ByteView content, frame::ParseBudget& budget) {
-  if (content.size() > kMostShownContent) return omitted_json(content.size());
+  if (content.size() > kMaxShownContent) return omitted_json(content.size());
   json shown = {{"bytes", content.size()}};
   auto value = frame::parse_msgpack(content, budget);
   // As digits, and once more where it is printed.
@@ -91,7 +91,7 @@ codec::Result<std::vector<std::uint8_t>> meta_content(MetaType type, std::vector
 
 codec::Result<std::string> meta_text(ByteView content) {
   const bool is_one_value = !content.empty() && is_string_type(content.front());
-  if (content.size() > kMostShownContent && !is_one_value) {
+  if (content.size() > kMaxShownContent && !is_one_value) {
     return codec::invalid("a metalayer of " + std::to_string(content.size()) +
                           " bytes is not decoded; --raw writes it");
   }

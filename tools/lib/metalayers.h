@@ -19,7 +19,7 @@
 namespace cframefs::tools {
 
 /// The longest content that is shown.
-inline constexpr std::uint64_t kMostShownContent = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMaxShownContent = std::uint64_t{1} << 20;
 
 /// {"bytes": length, "encoding": "msgpack" | "text" | "hex", "value": …}. Contents above 1 MiB, and those that would
 /// take more than `budget` has left, are not shown: omitted_json().

@@ -17,7 +17,7 @@ using codec::Result;
 
 namespace {
 
-constexpr int kMostNames = 1000;  // of files that are written at once in one directory
+constexpr int kMaxNames = 1000;  // of files that are written at once in one directory
 /// A file that was not written to for so long is not taken for one that a program has just made and not locked yet.
 constexpr std::chrono::hours kLeftAlone(1);
 
@@ -41,7 +41,7 @@ Failure at_path(codec::Error error, const std::string& path) {
 Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode,
                                 const char* remedy) {
   NewFile made(files, path, replace, remedy);
-  auto ready = made.open_folder();
+  auto ready = made.open_directory();
   if (ready) ready = made.check_place();
   if (ready) ready = made.make_file(mode);
   if (!ready) return at_path(ready.error(), path);
@@ -49,7 +49,7 @@ Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, 
 }
 
 NewFile::~NewFile() {
-  if (file_.is_open() && !temporary_.empty()) static_cast<void>(files_->remove_at(folder_.fd(), temporary_, false));
+  if (file_.is_open() && !temporary_.empty()) static_cast<void>(files_->remove_at(directory_.fd(), temporary_, false));
 }
 
 Failure NewFile::refused(const std::string& why) const {
@@ -58,19 +58,19 @@ Failure NewFile::refused(const std::string& why) const {
   return Failure(std::move(error));
 }
 
-Result<void> NewFile::open_folder() {
+Result<void> NewFile::open_directory() {
   const std::size_t slash = path_.rfind('/');
   name_ = slash == std::string::npos ? path_ : path_.substr(slash + 1);
   if (name_.empty() || name_ == "." || name_ == "..") return refused("is no name for a file");
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
-  const auto fd = files_->open_named(folder, O_RDONLY | O_DIRECTORY);
+  const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  const auto fd = files_->open_named(directory, O_RDONLY | O_DIRECTORY);
   if (!fd) return Failure(fd.error());
-  folder_ = frame::Descriptor(*files_, *fd);
+  directory_ = frame::Descriptor(*files_, *fd);
   return {};
 }
 
 Result<void> NewFile::check_place() const {
-  const auto there = files_->status_at(folder_.fd(), name_);
+  const auto there = files_->status_at(directory_.fd(), name_);
   if (!there) {
     if (there.error().sys == ENOENT) return {};
     return Failure(there.error());
@@ -85,7 +85,7 @@ Result<void> NewFile::make_file(mode_t mode) {
 }
 
 Result<void> NewFile::make_unnamed(mode_t mode) {
-  const auto fd = files_->create_at(folder_.fd(), ".", O_RDWR | O_TMPFILE, mode);
+  const auto fd = files_->create_at(directory_.fd(), ".", O_RDWR | O_TMPFILE, mode);
   if (!fd) return Failure(fd.error());
   frame::Descriptor file(*files_, *fd);
   // It gets its name by way of /proc, which may not be there.
@@ -99,7 +99,7 @@ Result<void> NewFile::make_unnamed(mode_t mode) {
 
 Result<void> NewFile::make_temporary(mode_t mode) {
   return with_free_name([&]() -> Result<void> {
-    const auto fd = files_->create_at(folder_.fd(), temporary_, O_RDWR | O_EXCL, mode);
+    const auto fd = files_->create_at(directory_.fd(), temporary_, O_RDWR | O_EXCL, mode);
     if (!fd) return Failure(fd.error());
     file_ = frame::Descriptor(*files_, *fd);
     // Without locks the file is never taken for one that was left.
@@ -112,7 +112,7 @@ Result<void> NewFile::make_temporary(mode_t mode) {
 /// killed programs have left is met again.
 Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) {
   const std::string suffix = suffix_of(name_);
-  for (int number = 0; number < kMostNames; ++number) {
+  for (int number = 0; number < kMaxNames; ++number) {
     // Short, because the name itself may be as long as names can be.
     temporary_ = kPrefix + std::to_string(number) + suffix;
     auto made = make();
@@ -129,7 +129,7 @@ Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) 
 
 /// Removes the file temporary_ if no program is writing it. False: it is there still.
 bool NewFile::remove_left_over() const {
-  const auto fd = files_->open_at(folder_.fd(), temporary_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const auto fd = files_->open_at(directory_.fd(), temporary_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return fd.error().sys == ENOENT;
   const frame::Descriptor file(*files_, *fd);
   const auto status = files_->status(file.fd());
@@ -139,22 +139,22 @@ bool NewFile::remove_left_over() const {
   const auto locked = files_->try_lock(file.fd(), LOCK_EX);
   if (!locked || !*locked) return false;
   // Another program may have removed it, and made a new one, before this one had the lock.
-  const auto named = files_->status_at(folder_.fd(), temporary_);
+  const auto named = files_->status_at(directory_.fd(), temporary_);
   if (!named || named->st_ino != status->st_ino || named->st_dev != status->st_dev) return false;
-  return files_->remove_at(folder_.fd(), temporary_, false).has_value();
+  return files_->remove_at(directory_.fd(), temporary_, false).has_value();
 }
 
 Result<void> NewFile::take_place() {
-  const int folder = folder_.fd();
+  const int directory = directory_.fd();
   const bool unnamed = temporary_.empty();
   Result<void> named;
   if (unnamed && !replace_) {
-    named = files_->link_at(fd(), folder, name_);
+    named = files_->link_at(fd(), directory, name_);
   } else if (unnamed) {
-    named = with_free_name([&] { return files_->link_at(fd(), folder, temporary_); });
+    named = with_free_name([&] { return files_->link_at(fd(), directory, temporary_); });
   }
-  if (named && replace_) return files_->rename_at(folder, temporary_, folder, name_, 0);
-  if (named && !unnamed) named = frame::give_free_name(*files_, folder, temporary_, name_);
+  if (named && replace_) return files_->rename_at(directory, temporary_, directory, name_, 0);
+  if (named && !unnamed) named = frame::give_free_name(*files_, directory, temporary_, name_);
   if (!named && !replace_ && named.error().sys == EEXIST) return refused(std::string("is there already") + remedy_);
   return named;
 }
@@ -166,7 +166,7 @@ Result<void> NewFile::publish() {
   if (!done) return at_path(done.error(), path_);
   temporary_.clear();
   file_.reset();
-  if (auto synced = frame::sync_directory(*files_, folder_.fd()); !synced) return at_path(synced.error(), path_);
+  if (auto synced = frame::sync_directory(*files_, directory_.fd()); !synced) return at_path(synced.error(), path_);
   return {};
 }
 

@@ -38,7 +38,7 @@ class NewFile {
  private:
   NewFile(frame::FileOps& files, std::string path, bool replace, const char* remedy)
       : files_(&files), path_(std::move(path)), replace_(replace), remedy_(remedy) {}
-  codec::Result<void> open_folder();
+  codec::Result<void> open_directory();
   codec::Result<void> check_place() const;
   codec::Result<void> make_file(mode_t mode);
   codec::Result<void> make_unnamed(mode_t mode);
@@ -50,11 +50,11 @@ class NewFile {
 
   frame::FileOps* files_;
   std::string path_;  // as the user gave it
-  std::string name_;  // its last part, beneath folder_
+  std::string name_;  // its last part, beneath directory_
   bool replace_;
   const char* remedy_;
-  frame::Descriptor folder_;
-  std::string temporary_;  // beneath folder_; empty: the file has no name
+  frame::Descriptor directory_;
+  std::string temporary_;  // beneath directory_; empty: the file has no name
   frame::Descriptor file_;
   std::optional<std::array<struct timespec, 2>> times_;
 };

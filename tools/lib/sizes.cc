@@ -13,7 +13,7 @@ using codec::Result;
 namespace {
 
 constexpr std::string_view kUnits = "KMGT";
-constexpr double kMostSeconds = 1e9;  // what is made of them, nanoseconds too, is counted in 64 bits
+constexpr double kMaxSeconds = 1e9;  // what is made of them, nanoseconds too, is counted in 64 bits
 constexpr const char* kSizeSyntax = "must be a number of bytes, such as 4096, 64K, 1M or 2G";
 
 }  // namespace
@@ -62,7 +62,7 @@ Result<double> parse_seconds(std::string_view text) {
   if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) || value < 0) {
     return invalid("must be a number of seconds, such as 5 or 0.5");
   }
-  if (value > kMostSeconds) return invalid("is more than 1000000000 seconds");
+  if (value > kMaxSeconds) return invalid("is more than 1000000000 seconds");
   return value;
 }
 

@@ -18,7 +18,7 @@ struct StoreLeaf {
   std::uint64_t bytes = 0;
 };
 
-/// What is in the store `path`, by name. Nothing if it is none; for a folder only what is not on disk itself.
+/// What is in the store `path`, by name. Nothing if it is none; for a directory only what is not on disk itself.
 codec::Result<std::vector<StoreLeaf>> leaves_of(const std::string& path);
 
 }  // namespace cframefs::tools

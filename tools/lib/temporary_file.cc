@@ -18,12 +18,12 @@ namespace {
 constexpr int kAttempts = 100;  // at a name that no file has
 
 /// Where filesystems have no unnamed files: made with a name, which goes at once.
-Result<int> make_and_remove(frame::FileOps& files, int folder) {
+Result<int> make_and_remove(frame::FileOps& files, int directory) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::string name = ".cframe-" + std::to_string(::getpid()) + "." + std::to_string(attempt);
-    const auto fd = files.create_at(folder, name, O_RDWR | O_EXCL, 0600);
+    const auto fd = files.create_at(directory, name, O_RDWR | O_EXCL, 0600);
     if (!fd && fd.error().sys == EEXIST) continue;
-    if (fd) static_cast<void>(files.remove_at(folder, name, false));
+    if (fd) static_cast<void>(files.remove_at(directory, name, false));
     return fd;
   }
   return codec::io_error(EEXIST, "create a temporary file");
@@ -32,20 +32,20 @@ Result<int> make_and_remove(frame::FileOps& files, int folder) {
 }  // namespace
 
 Result<frame::Descriptor> make_unnamed_file(frame::FileOps& files) {
-  std::vector<std::string> folders = {"/var/tmp", "/tmp"};
+  std::vector<std::string> directories = {"/var/tmp", "/tmp"};
   const char* chosen = std::getenv("TMPDIR");
-  if (chosen != nullptr && *chosen != '\0') folders.insert(folders.begin(), chosen);
+  if (chosen != nullptr && *chosen != '\0') directories.insert(directories.begin(), chosen);
   codec::Error error;
-  for (const std::string& path : folders) {
-    const auto folder = files.open_named(path, O_RDONLY | O_DIRECTORY);
-    if (!folder) {
-      error = folder.error();
+  for (const std::string& path : directories) {
+    const auto directory = files.open_named(path, O_RDONLY | O_DIRECTORY);
+    if (!directory) {
+      error = directory.error();
       error.path = path;
       continue;
     }
-    const frame::Descriptor opened(files, *folder);
-    auto fd = files.create_at(*folder, ".", O_RDWR | O_TMPFILE, 0600);
-    if (!fd) fd = make_and_remove(files, *folder);
+    const frame::Descriptor opened(files, *directory);
+    auto fd = files.create_at(*directory, ".", O_RDWR | O_TMPFILE, 0600);
+    if (!fd) fd = make_and_remove(files, *directory);
     if (fd) return frame::Descriptor(files, *fd);
     error = fd.error();
     error.path = path;

@@ -19,10 +19,10 @@ using codec::Result;
 namespace {
 
 constexpr std::size_t kChunksPerWorker = 4;
-constexpr std::size_t kMostMemory = std::size_t{1} << 30;  // of plain bytes, but never less than two chunks
+constexpr std::size_t kMaxMemory = std::size_t{1} << 30;  // of plain bytes, but never less than two chunks
 
 std::size_t slot_count(unsigned workers, std::size_t chunksize) {
-  return std::clamp<std::size_t>(kMostMemory / chunksize, 2, kChunksPerWorker * workers);
+  return std::clamp<std::size_t>(kMaxMemory / chunksize, 2, kChunksPerWorker * workers);
 }
 
 /// What the threads share. A chunk is claimed, read, encoded into the slot of its number, and appended by whoever finds

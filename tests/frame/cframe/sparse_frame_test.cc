@@ -1,4 +1,4 @@
-// Sparse frames: chunk files are found by the index alone, opened when read, and nothing outside the folder is.
+// Sparse frames: chunk files are found by the index alone, opened when read, and nothing outside the directory is.
 #include "frame/cframe/sparse_frame.h"
 
 #include <filesystem>
@@ -82,7 +82,7 @@ TEST(SparseFrame, ReadersKeepNoDescriptor) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(SparseFrame, LinksOutOfTheFolderAreNotFollowed) {
+TEST(SparseFrame, LinksOutOfTheDirectoryAreNotFollowed) {
   const TempDir temp;
   const TempDir other;
   write_frame(temp, {0, 1});

@@ -50,7 +50,7 @@ class SparseStatesTest : public test::WrittenSparseFrame {
 
   std::set<std::string> chunk_files() const {
     std::set<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+    for (const auto& entry : std::filesystem::directory_iterator(directory())) {
       if (entry.path().extension() == ".chunk") names.insert(entry.path().filename());
     }
     return names;
@@ -209,7 +209,7 @@ TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
   rewrite(*writer, 1);
   writer.reset();
   // Another program has cleared up and has given the number out again.
-  const auto name = folder() / *frame::chunk_file_name(0);
+  const auto name = directory() / *frame::chunk_file_name(0);
   std::filesystem::remove(name);
   temp_.write("x.b2frame/" + *frame::chunk_file_name(0), Bytes(132, 7));
   old.state.reset();
@@ -218,17 +218,17 @@ TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
 }
 
 TEST_F(SparseStatesTest, FilesStayIfItIsNotSureThatTheNewIndexIsOnDisk) {
-  class FailsFolders : public test::ForwardingFiles {
+  class FailsDirectories : public test::ForwardingFiles {
    public:
     codec::Result<void> sync(int fd, bool data_only) override {
       const auto synced = status(fd);
-      if (failing && synced && S_ISDIR(synced->st_mode) && ++folders == 2) return codec::io_error(EIO, "sync");
+      if (failing && synced && S_ISDIR(synced->st_mode) && ++directories == 2) return codec::io_error(EIO, "sync");
       return ForwardingFiles::sync(fd, data_only);
     }
     bool failing = true;
-    int folders = 0;
+    int directories = 0;
   };
-  FailsFolders files;
+  FailsDirectories files;
   const std::set<std::string> before = chunk_files();
   {
     const auto writer = open(files);
@@ -254,7 +254,7 @@ TEST_F(SparseStatesTest, CompactingLeavesTheFilesOfStatesThatAreRead) {
 /// Opened as programs open it that read without a writer: `cframe cat`, `unpack`, `verify`.
 TEST_F(SparseStatesTest, AProgramThatReadsByPathReadsOneStateBesideCommits) {
   const auto open_by_path = [&] {
-    auto opened = frame::open_path(files(), folder().string(), nullptr);
+    auto opened = frame::open_path(files(), directory().string(), nullptr);
     EXPECT_TRUE(opened) << codec::describe(opened.error());
     return Held{opened ? *opened : nullptr, model_};
   };
@@ -284,7 +284,7 @@ TEST_F(SparseStatesTest, WhereThereAreNoLocksAProgramIsToldThatTheFrameHasChange
   };
   KnowsNoLocks files;
   const auto writer = open(files);
-  const auto reader = frame::open_path(files, folder().string(), nullptr);
+  const auto reader = frame::open_path(files, directory().string(), nullptr);
   ASSERT_TRUE(reader);
   EXPECT_TRUE(test::read_model(**reader));
   for (unsigned i = 0; i < 3; ++i) {
@@ -296,8 +296,8 @@ TEST_F(SparseStatesTest, WhereThereAreNoLocksAProgramIsToldThatTheFrameHasChange
 }
 
 TEST_F(SparseStatesTest, AChunkFileThatIsMissingFromTheStateOfTodayIsDamage) {
-  std::filesystem::remove(folder() / *frame::chunk_file_name(2));
-  const auto opened = frame::open_path(files(), folder().string(), nullptr);
+  std::filesystem::remove(directory() / *frame::chunk_file_name(2));
+  const auto opened = frame::open_path(files(), directory().string(), nullptr);
   ASSERT_TRUE(opened);
   const auto read = test::read_chunk(**opened, 2);
   ASSERT_FALSE(read);

@@ -1,4 +1,4 @@
-// The system's file operations: nothing outside a folder is reached through it, on kernels old and new.
+// The system's file operations: nothing outside a directory is reached through it, on kernels old and new.
 #include "frame/io/file_ops.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class FileOpsTest : public ::testing::TestWithParam<FileOps* (*)()> {
     };
     link("../secret", "escape");
     link("file", "alias");
-    link("deep", "folder-alias");
+    link("deep", "directory-alias");
     link("..", "up");
     link("/etc", "absolute");
     const auto fd = files_.open_named((temp_.path() / "inside").string(), O_RDONLY | O_DIRECTORY);
@@ -65,22 +65,22 @@ class FileOpsTest : public ::testing::TestWithParam<FileOps* (*)()> {
   Descriptor dir_;
 };
 
-TEST_P(FileOpsTest, PathsBeneathTheFolderOpen) {
+TEST_P(FileOpsTest, PathsBeneathTheDirectoryOpen) {
   for (const char* path : {"file", "./file", "deep/file", "deep//file", "deep/./file", ".", "deep", "deep/"}) {
     EXPECT_EQ(error_of(path), 0) << path;
   }
 }
 
-TEST_P(FileOpsTest, NothingOutsideTheFolderIsReached) {
+TEST_P(FileOpsTest, NothingOutsideTheDirectoryIsReached) {
   for (const char* path : {"..", "../secret", "deep/../../secret", "escape", "up/secret", "absolute/passwd",
-                           "/etc/passwd", "/", "folder-alias/../../secret"}) {
+                           "/etc/passwd", "/", "directory-alias/../../secret"}) {
     EXPECT_NE(error_of(path), 0) << path;
   }
 }
 
 TEST_P(FileOpsTest, LinksAreNotFollowedEvenIfTheyStayInside) {
   EXPECT_NE(error_of("alias"), 0);
-  EXPECT_NE(error_of("folder-alias/file"), 0);
+  EXPECT_NE(error_of("directory-alias/file"), 0);
 }
 
 TEST_P(FileOpsTest, WhatIsNotThereIsToldSo) {
@@ -128,7 +128,7 @@ TEST_P(FileOpsTest, ReadsEndWithTheFile) {
   EXPECT_EQ(files_.pread(file.fd(), buffer, FileOffset{UINT64_MAX - 3}).error().sys, EINVAL);
 }
 
-TEST_P(FileOpsTest, AFolderIsListedAgainAndAtOnce) {
+TEST_P(FileOpsTest, ADirectoryIsListedAgainAndAtOnce) {
   const auto names = [this] {
     std::vector<std::string> list;
     const auto entries = files_.list(dir_.fd());
@@ -139,7 +139,7 @@ TEST_P(FileOpsTest, AFolderIsListedAgainAndAtOnce) {
     std::sort(list.begin(), list.end());
     return list;
   };
-  const std::vector<std::string> expected = {"absolute", "alias", "deep", "escape", "file", "folder-alias", "up"};
+  const std::vector<std::string> expected = {"absolute", "alias", "deep", "escape", "file", "directory-alias", "up"};
   EXPECT_EQ(names(), expected);
   EXPECT_EQ(names(), expected) << "a second time";
   std::atomic<int> wrong{0};

@@ -1,4 +1,5 @@
-// The half of the system's file operations that changes something: it does what the system call does, beneath a folder.
+// The half of the system's file operations that changes something: it does what the system call does, beneath a
+// directory.
 #include <cerrno>
 #include <climits>
 #include <filesystem>
@@ -101,7 +102,7 @@ TEST_P(FileOpsWriteTest, AHoleIsPunched) {
   EXPECT_EQ(error_of(files_.allocate(file.fd(), 0, FileOffset{UINT64_MAX}, 1)), EFBIG);
 }
 
-TEST_P(FileOpsWriteTest, FilesAndFoldersAreSynced) {
+TEST_P(FileOpsWriteTest, FilesAndDirectoriesAreSynced) {
   const Descriptor file = open("file");
   EXPECT_EQ(error_of(files_.sync(file.fd(), true)), 0);
   EXPECT_EQ(error_of(files_.sync(file.fd(), false)), 0);
@@ -145,7 +146,7 @@ TEST_P(FileOpsWriteTest, RenamingReplacesExchangesOrRefuses) {
   EXPECT_EQ(test::file_bytes(temp_.path() / "secret"), Bytes{'s'});
 }
 
-TEST_P(FileOpsWriteTest, FilesAndFoldersAreRemoved) {
+TEST_P(FileOpsWriteTest, FilesAndDirectoriesAreRemoved) {
   EXPECT_EQ(error_of(files_.remove_at(dir(), "deep", false)), EISDIR);
   EXPECT_EQ(error_of(files_.remove_at(dir(), "file", true)), ENOTDIR);
   EXPECT_EQ(error_of(files_.remove_at(dir(), "file", false)), 0);
@@ -160,19 +161,19 @@ TEST_P(FileOpsWriteTest, FilesAndFoldersAreRemoved) {
   EXPECT_TRUE(std::filesystem::exists(temp_.path() / "secret"));
 }
 
-TEST_P(FileOpsWriteTest, FoldersPipesAndLinksAreMade) {
-  EXPECT_EQ(error_of(files_.make_folder_at(dir(), "folder", 0755)), 0);
-  EXPECT_EQ(error_of(files_.make_folder_at(dir(), "folder", 0755)), EEXIST);
-  EXPECT_EQ(error_of(files_.make_node_at(dir(), "folder/pipe", S_IFIFO | 0600, 0)), 0);
-  EXPECT_TRUE(std::filesystem::is_fifo(inside() / "folder" / "pipe"));
-  EXPECT_EQ(error_of(files_.link_at(entry("file").fd(), dir(), "folder/twin")), 0);
+TEST_P(FileOpsWriteTest, DirectoriesPipesAndLinksAreMade) {
+  EXPECT_EQ(error_of(files_.make_directory_at(dir(), "directory", 0755)), 0);
+  EXPECT_EQ(error_of(files_.make_directory_at(dir(), "directory", 0755)), EEXIST);
+  EXPECT_EQ(error_of(files_.make_node_at(dir(), "directory/pipe", S_IFIFO | 0600, 0)), 0);
+  EXPECT_TRUE(std::filesystem::is_fifo(inside() / "directory" / "pipe"));
+  EXPECT_EQ(error_of(files_.link_at(entry("file").fd(), dir(), "directory/twin")), 0);
   EXPECT_EQ(std::filesystem::hard_link_count(inside() / "file"), 2U);
-  EXPECT_EQ(error_of(files_.make_symlink_at("any where", dir(), "folder/link")), 0);
-  EXPECT_EQ(*files_.read_link(entry("folder/link").fd()), "any where");
-  EXPECT_EQ(error_of(files_.link_at(entry("folder/link").fd(), dir(), "folder/second")), 0);
-  EXPECT_EQ(*files_.read_link(entry("folder/second").fd()), "any where") << "a name of the link itself";
+  EXPECT_EQ(error_of(files_.make_symlink_at("any where", dir(), "directory/link")), 0);
+  EXPECT_EQ(*files_.read_link(entry("directory/link").fd()), "any where");
+  EXPECT_EQ(error_of(files_.link_at(entry("directory/link").fd(), dir(), "directory/second")), 0);
+  EXPECT_EQ(*files_.read_link(entry("directory/second").fd()), "any where") << "a name of the link itself";
   EXPECT_EQ(error_of(files_.make_symlink_at(std::string("a\0b", 3), dir(), "bad")), EINVAL);
-  EXPECT_NE(error_of(files_.make_folder_at(dir(), "../beside", 0755)), 0);
+  EXPECT_NE(error_of(files_.make_directory_at(dir(), "../beside", 0755)), 0);
   EXPECT_NE(error_of(files_.make_symlink_at("x", dir(), "up/beside")), 0);
   EXPECT_NE(error_of(files_.link_at(entry("file").fd(), dir(), "up/beside")), 0);
   EXPECT_FALSE(std::filesystem::exists(temp_.path() / "beside"));

@@ -69,8 +69,8 @@ TEST_P(FreeNameTest, ATakenOneIsLeftAlone) {
 }
 
 TEST_P(FreeNameTest, ADirectoryKeepsWhatLiesInIt) {
-  std::filesystem::create_directories(temp_.path() / "folder" / "inner");
-  ASSERT_TRUE(rename_to_free_name(*files_, dir_.fd(), "folder", dir_.fd(), "moved"));
+  std::filesystem::create_directories(temp_.path() / "directory" / "inner");
+  ASSERT_TRUE(rename_to_free_name(*files_, dir_.fd(), "directory", dir_.fd(), "moved"));
   EXPECT_TRUE(is_there("moved/inner"));
 }
 
@@ -87,9 +87,9 @@ class KeepsNames final : public test::ForwardingFiles {
                          unsigned /*flags*/) override {
     return codec::io_error(EINVAL, "rename");
   }
-  Result<void> remove_at(int dir, const std::string& path, bool folder) override {
+  Result<void> remove_at(int dir, const std::string& path, bool directory) override {
     if (path == "temporary") return codec::io_error(EIO, "unlink");
-    return ForwardingFiles::remove_at(dir, path, folder);
+    return ForwardingFiles::remove_at(dir, path, directory);
   }
 };
 

@@ -38,8 +38,8 @@ TEST(Summary, TellsSizesFromTheHeaderAlone) {
   for (const test::Row& row : test::read_manifest(test::golden_dir() / "cframe" / "MANIFEST.tsv")) {
     const auto summary = summary_of(row.file("path"), static_cast<std::uint64_t>(row.number("offset")));
     ASSERT_TRUE(summary) << row["path"] << describe(summary.error());
-    const bool folder = std::filesystem::is_directory(row.file("path"));
-    EXPECT_EQ(summary->kind, folder ? ContainerKind::sframe : ContainerKind::cframe) << row["path"];
+    const bool directory = std::filesystem::is_directory(row.file("path"));
+    EXPECT_EQ(summary->kind, directory ? ContainerKind::sframe : ContainerKind::cframe) << row["path"];
     EXPECT_EQ(summary->nbytes, static_cast<std::uint64_t>(row.number("nbytes"))) << row["path"];
     EXPECT_EQ(summary->chunksize, row.number("chunksize")) << row["path"];
   }
@@ -52,7 +52,7 @@ TEST(Summary, WhatIsNoFrameIsNone) {
   EXPECT_EQ(summary_of(temp.write("empty", {}))->kind, ContainerKind::none);
   EXPECT_EQ(summary_of(temp.path())->kind, ContainerKind::none);
   EXPECT_EQ(summary_of("/dev/null")->kind, ContainerKind::none);
-  // The index file of a sparse frame is one only together with its folder.
+  // The index file of a sparse frame is one only together with its directory.
   EXPECT_EQ(summary_of(test::golden_dir() / "malformed/sframe/good.b2frame/chunks.b2frame")->kind, ContainerKind::none);
 }
 

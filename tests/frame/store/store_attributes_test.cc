@@ -18,18 +18,18 @@ class StoreEntries : public ::testing::Test {
  protected:
   StoreEntries() {
     const Bytes leaf = test::plain_frame(Bytes(100, 7), 100).build();
-    folder_.write("s.b2z", test::zip_file({{"group/x.b2f", leaf}, {"embed.b2e", test::embed_frame({})}}));
-    std::filesystem::create_directories(folder_.path() / "d.b2d/on-disk");
-    folder_.write("d.b2d/embed.b2e", test::embed_frame({{"/inside/x", leaf}}));
-    folder_.write("d.b2d/on-disk/x.b2frame", leaf);
-    folder_.write("f.b2frame", leaf);
+    directory_.write("s.b2z", test::zip_file({{"group/x.b2f", leaf}, {"embed.b2e", test::embed_frame({})}}));
+    std::filesystem::create_directories(directory_.path() / "d.b2d/on-disk");
+    directory_.write("d.b2d/embed.b2e", test::embed_frame({{"/inside/x", leaf}}));
+    directory_.write("d.b2d/on-disk/x.b2frame", leaf);
+    directory_.write("f.b2frame", leaf);
   }
 
   Descriptor open(const std::string& path) { return {files_, files_.open_at(root_.fd(), path, O_RDONLY).value()}; }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   StoreFiles files_{system_files()};
-  const Descriptor root_{files_, files_.open_named(folder_.path().string(), O_RDONLY).value()};
+  const Descriptor root_{files_, files_.open_named(directory_.path().string(), O_RDONLY).value()};
 };
 
 TEST_F(StoreEntries, HaveNoSecurityLabels) {
@@ -44,7 +44,7 @@ TEST_F(StoreEntries, HaveNoSecurityLabels) {
   }
   for (const char* path : {"s.b2z", "d.b2d", "d.b2d/on-disk", "f.b2frame"}) {
     const Descriptor plain(system_files(),
-                           system_files().open_named((folder_.path() / path).string(), O_RDONLY).value());
+                           system_files().open_named((directory_.path() / path).string(), O_RDONLY).value());
     const auto there = system_files().get_attribute(plain.fd(), "security.selinux");
     EXPECT_EQ(error_of(path, "security.selinux"), there ? 0 : there.error().sys) << path << ": as on disk";
   }

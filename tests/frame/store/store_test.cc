@@ -1,4 +1,4 @@
-// Stores as folders: what lies in a zip file, an embed frame or a folder reads as files, and nothing outside is
+// Stores as directories: what lies in a zip file, an embed frame or a directory reads as files, and nothing outside is
 // reached.
 #include "frame/store/store.h"
 
@@ -77,8 +77,8 @@ TEST(Store, AZipFileHoldsItsMembersAndWhatIsEmbedded) {
     EXPECT_EQ(*content(**store, "group/sub/a b%c.b2nd"), small_array());
     EXPECT_EQ(*content(**store, "tiny.b2nd"), small_array());
     EXPECT_EQ(*content(**store, "group/flat.b2f"), small_frame(2500));
-    EXPECT_TRUE((*store)->has_folder("group/sub"));
-    EXPECT_FALSE((*store)->has_folder("raw.b2f"));
+    EXPECT_TRUE((*store)->has_directory("group/sub"));
+    EXPECT_FALSE((*store)->has_directory("raw.b2f"));
   }
 }
 
@@ -95,7 +95,7 @@ TEST(Store, NamesThatLeadElsewhereAreLeftOut) {
   std::vector<ZipEntry> entries = good_entries();
   for (const std::string& name :
        {std::string("../x.b2f"), std::string("/etc/x.b2f"), std::string("a/../../x.b2f"), std::string("a//x.b2f"),
-        std::string("./x.b2f"), std::string("a\\x.b2f"), std::string("nul\0.b2f", 8), std::string("folder/"),
+        std::string("./x.b2f"), std::string("a\\x.b2f"), std::string("nul\0.b2f", 8), std::string("directory/"),
         std::string(), std::string(5000, 'x')})
     entries.push_back({name, small_frame()});
   entries.back().name = "x.b2f.tmp";
@@ -175,11 +175,11 @@ TEST(Store, HeadersThatContradictEachOtherAreDamage) {
 }
 
 /// Whatever comes out, it comes out in order: listed, and each leaf read or refused.
-void walk(const Store& store, const std::string& folder, int depth = 0) {
+void walk(const Store& store, const std::string& directory, int depth = 0) {
   ASSERT_LT(depth, 20);
-  for (const auto& [name, is_folder] : store.list(folder)) {
-    const std::string path = folder.empty() ? name : folder + "/" + name;
-    if (is_folder) {
+  for (const auto& [name, is_directory] : store.list(directory)) {
+    const std::string path = directory.empty() ? name : directory + "/" + name;
+    if (is_directory) {
       walk(store, path, depth + 1);
     } else if (store.find(path)->size < (1 << 20)) {
       static_cast<void>(content(store, path));
@@ -241,16 +241,16 @@ std::set<std::string> names_in(FileOps& files, int fd) {
 class StoreFilesTest : public ::testing::Test {
  protected:
   StoreFilesTest() {
-    folder_.write("s.b2z", test::zip_file(good_entries()));
-    folder_.write("e.b2e", test::embed_frame({{"/x/y", small_array()}}));
-    folder_.write("other.b2z", test::zip_file({{"readme", small_frame()}}));
-    folder_.write("plain", small_frame());
-    std::filesystem::create_directories(folder_.path() / "d.b2d" / "group");
-    folder_.write("d.b2d/embed.b2e", test::embed_frame({{"/tiny", small_array()}, {"/group/in", small_frame()}}));
-    folder_.write("d.b2d/leaf.b2f", small_frame(300));
-    folder_.write("d.b2d/group/out.b2f", small_frame(400));
-    folder_.write("d.b2d/__vlmeta__.b2f", small_frame(1));
-    const auto fd = files_.open_named(folder_.path().string(), O_RDONLY | O_DIRECTORY);
+    directory_.write("s.b2z", test::zip_file(good_entries()));
+    directory_.write("e.b2e", test::embed_frame({{"/x/y", small_array()}}));
+    directory_.write("other.b2z", test::zip_file({{"readme", small_frame()}}));
+    directory_.write("plain", small_frame());
+    std::filesystem::create_directories(directory_.path() / "d.b2d" / "group");
+    directory_.write("d.b2d/embed.b2e", test::embed_frame({{"/tiny", small_array()}, {"/group/in", small_frame()}}));
+    directory_.write("d.b2d/leaf.b2f", small_frame(300));
+    directory_.write("d.b2d/group/out.b2f", small_frame(400));
+    directory_.write("d.b2d/__vlmeta__.b2f", small_frame(1));
+    const auto fd = files_.open_named(directory_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
     root_ = Descriptor(files_, fd.value_or(-1));
   }
@@ -289,7 +289,7 @@ class StoreFilesTest : public ::testing::Test {
     Ranges read, written;
   };
 
-  TempDir folder_;
+  TempDir directory_;
   AdvisedFiles beneath_;
   StoreFiles files_{beneath_};
   Descriptor root_;
@@ -311,13 +311,13 @@ TEST_F(StoreFilesTest, WhatIsAdvisedReachesTheFilesBeneath) {
   ASSERT_EQ(beneath_.read.size(), 1U);
   const auto [at, length] = beneath_.read[0];
   EXPECT_EQ(length, size - 2);
-  const Bytes store = test::file_bytes(folder_.path() / "s.b2z");
+  const Bytes store = test::file_bytes(directory_.path() / "s.b2z");
   const Bytes expected = small_frame();
   ASSERT_LE(at + length, store.size());
   EXPECT_TRUE(std::equal(expected.begin() + 2, expected.end(), store.begin() + static_cast<std::ptrdiff_t>(at)));
 }
 
-TEST_F(StoreFilesTest, StoresAreFoldersAndOtherFilesAreNot) {
+TEST_F(StoreFilesTest, StoresAreDirectoriesAndOtherFilesAreNot) {
   EXPECT_EQ(list("."), (std::set<std::string>{"s.b2z/", "e.b2e/", "d.b2d/", "other.b2z", "plain"}));
   EXPECT_EQ(list("s.b2z"), (std::set<std::string>{"group/", "long.b2f", "raw.b2f", "tiny.b2nd"}));
   EXPECT_EQ(list("s.b2z/group"), (std::set<std::string>{"flat.b2f", "sub/"}));
@@ -362,7 +362,7 @@ TEST_F(StoreFilesTest, NothingInsideCanBeChanged) {
   const auto is_read_only = [](const auto& result) { return !result && result.error().sys == EROFS; };
   for (const std::string store : {"s.b2z", "e.b2e", "d.b2d"}) {
     EXPECT_TRUE(is_read_only(files_.create_at(root, store + "/new", O_RDWR, 0644)));
-    EXPECT_TRUE(is_read_only(files_.make_folder_at(root, store + "/new", 0755)));
+    EXPECT_TRUE(is_read_only(files_.make_directory_at(root, store + "/new", 0755)));
     EXPECT_TRUE(is_read_only(files_.rename_at(root, "plain", root, store + "/plain", 0)));
     EXPECT_TRUE(is_read_only(files_.remove_at(root, store, true)));
     EXPECT_TRUE(is_read_only(files_.open_at(root, store + "/leaf.b2f", O_RDWR)));
@@ -377,8 +377,8 @@ TEST_F(StoreFilesTest, AReplacedStoreIsSeenAndWhatIsOpenStaysAsItWas) {
   const Descriptor leaf(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
   std::vector<ZipEntry> entries = good_entries();
   entries[0].content = small_frame(77);
-  folder_.write("new", test::zip_file(entries));
-  std::filesystem::rename(folder_.path() / "new", folder_.path() / "s.b2z");
+  directory_.write("new", test::zip_file(entries));
+  std::filesystem::rename(directory_.path() / "new", directory_.path() / "s.b2z");
   EXPECT_EQ(*read("s.b2z/raw.b2f"), small_frame(77));
   Bytes old(small_frame().size());
   ASSERT_TRUE(files_.pread(leaf.fd(), old, FileOffset{0}));
@@ -391,19 +391,19 @@ Bytes metadata_frame(const std::string& name, const Bytes& value) {
   return frame.build();
 }
 
-TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsFolder) {
+TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsDirectory) {
   const Bytes title = {0xa3, 'a', 'b', 'c'};
   const Bytes root = {1};
   std::vector<ZipEntry> entries = good_entries();
   entries[2].content = metadata_frame("title", title);
   entries.push_back({"__vlmeta__.b2f", metadata_frame("of the root", root), 8});
   entries.push_back({"alone/__vlmeta__.b2f", metadata_frame("title", root)});
-  folder_.write("s.b2z", test::zip_file(entries));
-  folder_.write("e.b2e",
-                test::embed_frame({{"/x/y", small_array()}, {"/x/__vlmeta__", metadata_frame("title", title)}}));
-  folder_.write("d.b2d/embed.b2e",
-                test::embed_frame({{"/in/y", small_array()}, {"/in/__vlmeta__", metadata_frame("title", title)}}));
-  folder_.write("d.b2d/group/__vlmeta__.b2f", metadata_frame("title", title));
+  directory_.write("s.b2z", test::zip_file(entries));
+  directory_.write("e.b2e",
+                   test::embed_frame({{"/x/y", small_array()}, {"/x/__vlmeta__", metadata_frame("title", title)}}));
+  directory_.write("d.b2d/embed.b2e",
+                   test::embed_frame({{"/in/y", small_array()}, {"/in/__vlmeta__", metadata_frame("title", title)}}));
+  directory_.write("d.b2d/group/__vlmeta__.b2f", metadata_frame("title", title));
   const std::string prefix(kVlmetaAttribute);
   const auto names = [&](const std::string& path) {
     const Descriptor opened(files_, files_.open_at(root_.fd(), path, O_RDONLY).value());
@@ -439,7 +439,7 @@ TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsFolder) {
 TEST_F(StoreFilesTest, DamagedMetadataFailWhereTheyAreAskedFor) {
   std::vector<ZipEntry> entries = good_entries();
   entries[2].content[3] ^= 0xff;
-  folder_.write("s.b2z", test::zip_file(entries));
+  directory_.write("s.b2z", test::zip_file(entries));
   const Descriptor group(files_, files_.open_at(root_.fd(), "s.b2z/group", O_RDONLY).value());
   EXPECT_TRUE(files_.list_attributes(group.fd()));
   const auto value = files_.get_attribute(group.fd(), std::string(kVlmetaAttribute) + "title");
@@ -448,11 +448,11 @@ TEST_F(StoreFilesTest, DamagedMetadataFailWhereTheyAreAskedFor) {
   EXPECT_EQ(list("s.b2z/group"), (std::set<std::string>{"flat.b2f", "sub/"}));
 }
 
-TEST_F(StoreFilesTest, ADamagedStoreIsAFolderThatCannotBeListed) {
+TEST_F(StoreFilesTest, ADamagedStoreIsADirectoryThatCannotBeListed) {
   Bytes bytes = test::embed_frame({{"/x", small_array()}});
   bytes[100] ^= 0xff;
   bytes[40] ^= 0xff;
-  folder_.write("e.b2e", bytes);
+  directory_.write("e.b2e", bytes);
   const auto status = files_.status_at(root_.fd(), "e.b2e");
   ASSERT_TRUE(status);
   EXPECT_TRUE(S_ISDIR(status->st_mode));

@@ -1,6 +1,6 @@
 // A frame that tests write, with a model of what it has to hold.
 //
-// Thread safety: one thread. Ownership: the folder goes with the fixture.
+// Thread safety: one thread. Ownership: the directory goes with the fixture.
 #pragma once
 
 #include <memory>

@@ -55,10 +55,10 @@ TEST_F(SparseWriterTest, TheLastChunkGoesAndComesBack) {
 TEST_F(SparseWriterTest, TheIndexChangesItsLengthWithEveryCommit) {
   const auto writer = open();
   for (unsigned i = 0; i < 5; ++i) {
-    const auto before = std::filesystem::file_size(folder() / "chunks.b2frame");
+    const auto before = std::filesystem::file_size(directory() / "chunks.b2frame");
     expect_ok(model_.write(*writer, 0, pattern(kChunk, i)));
     expect_ok(writer->commit(Durability::durable));
-    EXPECT_NE(std::filesystem::file_size(folder() / "chunks.b2frame"), before);
+    EXPECT_NE(std::filesystem::file_size(directory() / "chunks.b2frame"), before);
     check();
   }
 }
@@ -80,12 +80,12 @@ TEST_F(SparseWriterTest, FilesThatACrashLeftAreNotOverwrittenAndGoWhenItIsCompac
   expect_ok(model_.write(*writer, 550, pattern(200, 3)));
   expect_ok(writer->commit(Durability::durable));
   check();
-  EXPECT_EQ(test::file_bytes(folder() / "00000006.chunk"), Bytes(10, 1));
+  EXPECT_EQ(test::file_bytes(directory() / "00000006.chunk"), Bytes(10, 1));
   expect_ok(writer->compact());
   check();
-  EXPECT_FALSE(std::filesystem::exists(folder() / "00000006.chunk"));
-  EXPECT_FALSE(std::filesystem::exists(folder() / "000000FF.chunk"));
-  EXPECT_TRUE(std::filesystem::exists(folder() / "notes.txt"));
+  EXPECT_FALSE(std::filesystem::exists(directory() / "00000006.chunk"));
+  EXPECT_FALSE(std::filesystem::exists(directory() / "000000FF.chunk"));
+  EXPECT_TRUE(std::filesystem::exists(directory() / "notes.txt"));
 }
 
 TEST_F(SparseWriterTest, ChunksThatShareAFileAreRefused) {
@@ -168,12 +168,12 @@ TEST_F(SparseWriterTest, EveryCallThatFailsIsToldAndCanBeTriedAgain) {
     if (failing.failed_sync()) {
       EXPECT_EQ(writer->commit(Durability::durable).error().sys, EIO) << call;
       writer.reset();
-      const auto read = test::read_model(**test::open_frame(folder().string()));
+      const auto read = test::read_model(**test::open_frame(directory().string()));
       ASSERT_TRUE(read) << call;
       EXPECT_TRUE(read->plain == before.plain || read->plain == model_.plain) << call;
       continue;
     }
-    EXPECT_TRUE(test::read_model(**test::open_frame(folder().string()))->plain == before.plain) << call;
+    EXPECT_TRUE(test::read_model(**test::open_frame(directory().string()))->plain == before.plain) << call;
     expect_ok(writer->commit(Durability::durable));
     check();
   }

@@ -1,4 +1,4 @@
-// A sparse frame in a folder of its own, for tests that change it, and what it should hold.
+// A sparse frame in a directory of its own, for tests that change it, and what it should hold.
 //
 // Thread safety: one thread. Errors: GoogleTest's.
 #pragma once
@@ -33,12 +33,12 @@ class WrittenSparseFrame : public ::testing::Test {
   }
 
   static frame::FileOps& files() { return frame::system_files(); }
-  std::filesystem::path folder() const { return temp_.path() / "x.b2frame"; }
+  std::filesystem::path directory() const { return temp_.path() / "x.b2frame"; }
 
   /// A frame of `size` bytes; chunk i is in file entries[i].
   void make(const std::vector<std::int64_t>& entries, std::size_t size) {
-    std::filesystem::remove_all(folder());
-    std::filesystem::create_directory(folder());
+    std::filesystem::remove_all(directory());
+    std::filesystem::create_directory(directory());
     model_ = FrameModel{};
     model_.chunksize = kSparseChunk;
     model_.plain = pattern(size, 1);
@@ -67,7 +67,7 @@ class WrittenSparseFrame : public ::testing::Test {
   static void expect_ok(const codec::Result<void>& result) { EXPECT_TRUE(result) << codec::describe(result.error()); }
 
   void check() {
-    const auto opened = open_frame(folder().string());
+    const auto opened = open_frame(directory().string());
     ASSERT_TRUE(opened) << codec::describe(opened.error());
     const auto read = read_model(**opened);
     ASSERT_TRUE(read) << codec::describe(read.error());
@@ -81,7 +81,7 @@ class WrittenSparseFrame : public ::testing::Test {
     for (std::int64_t chunk = 0; chunk < frame->chunk_count(); ++chunk) {
       const std::int64_t entry = *frame->index_entry(frame::ChunkNumber{chunk});
       if (entry < 0) continue;
-      sum += std::filesystem::file_size(folder() / *frame::chunk_file_name(entry));
+      sum += std::filesystem::file_size(directory() / *frame::chunk_file_name(entry));
       room = std::max(room, static_cast<std::uint64_t>(entry) + 32);
     }
     EXPECT_GE(frame->parameters().cbytes, std::max(sum, room));
@@ -89,7 +89,7 @@ class WrittenSparseFrame : public ::testing::Test {
   }
 
   std::size_t file_count() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder()), {}));
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory()), {}));
   }
 
   TempDir temp_;

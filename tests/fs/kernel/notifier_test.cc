@@ -52,11 +52,11 @@ class NotifierTest : public testing::Test {
 };
 
 TEST_F(NotifierTest, AFileThatWaitsHoldsUpNoOther) {
-  for (std::uint64_t file = 1; file < Notifier::kMostThreads; ++file) {
+  for (std::uint64_t file = 1; file < Notifier::kMaxThreads; ++file) {
     post_held(Lane::pages, file);
     gate_.wait_for(static_cast<unsigned>(file));
     // Each has its turn, not only the first one that comes after.
-    if (file + 1 == Notifier::kMostThreads) break;
+    if (file + 1 == Notifier::kMaxThreads) break;
     post_note(Lane::pages, 1000 + file, "other");
     EXPECT_TRUE(is_done(Lane::pages, 1000 + file));
   }
@@ -70,14 +70,14 @@ TEST_F(NotifierTest, WhatIsPostedTogetherDoesNotWaitForTheFirst) {
 }
 
 TEST_F(NotifierTest, AttributesAreToldHoweverManyFilesWait) {
-  for (std::uint64_t file = 1; file <= 2 * Notifier::kMostThreads; ++file)
+  for (std::uint64_t file = 1; file <= 2 * Notifier::kMaxThreads; ++file)
     post_held(Lane::pages, file);
-  gate_.wait_for(Notifier::kMostThreads - 1);
+  gate_.wait_for(Notifier::kMaxThreads - 1);
   post_note(Lane::attributes, 1, "attributes");
   EXPECT_TRUE(is_done(Lane::attributes, 1));
-  EXPECT_FALSE(notifier_.wait(Lane::pages, 2 * Notifier::kMostThreads, std::chrono::milliseconds(1)));
+  EXPECT_FALSE(notifier_.wait(Lane::pages, 2 * Notifier::kMaxThreads, std::chrono::milliseconds(1)));
   gate_.open();
-  for (std::uint64_t file = 1; file <= 2 * Notifier::kMostThreads; ++file)
+  for (std::uint64_t file = 1; file <= 2 * Notifier::kMaxThreads; ++file)
     EXPECT_TRUE(is_done(Lane::pages, file));
 }
 

@@ -51,7 +51,7 @@ class Lists(unittest.TestCase):
     def setUp(self):
         if shutil.which("setfacl") is None:
             self.skipTest("there is no setfacl")
-        _, self.source, self.mountpoint = users.folders(self, "source", "mnt")
+        _, self.source, self.mountpoint = users.directories(self, "source", "mnt")
 
     def make_sparse(self, name, directory, index):
         frame = f"{self.source}/{name}.b2frame"

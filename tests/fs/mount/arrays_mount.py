@@ -144,13 +144,13 @@ DTYPES = [
 class Arrays(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="cframefs-arrays-")
+        cls.directory = tempfile.TemporaryDirectory(prefix="cframefs-arrays-")
         rng = random.Random(4)
         cls.arrays = {}
 
         def add(name, array, chunks, blocks):
             text = array.dtype.str if array.dtype.names is None else str(array.dtype)
-            with open(os.path.join(cls.folder.name, name + ".b2nd"), "wb") as file:
+            with open(os.path.join(cls.directory.name, name + ".b2nd"), "wb") as file:
                 file.write(b2nd(array, chunks, blocks, text))
             cls.arrays[name] = array
 
@@ -169,10 +169,10 @@ class Arrays(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.directory.cleanup()
 
     def test_numpy_opens_every_one_and_the_file_is_its_own(self):
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             self.assertEqual(sorted(os.listdir(mount.path)), sorted(name + ".npy" for name in self.arrays))
             for name, array in self.arrays.items():
                 with self.subTest(name, dtype=array.dtype, shape=array.shape):
@@ -189,7 +189,7 @@ class Arrays(unittest.TestCase):
     def test_slices_of_a_mapped_array(self):
         rng = random.Random(5)
         array = self.arrays["large"]
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             loaded = numpy.load(mount / "large.npy", mmap_mode="r")
             for _ in range(50):
                 cut = tuple(slice(*sorted(rng.sample(range(n + 1), 2))) for n in array.shape)
@@ -197,13 +197,13 @@ class Arrays(unittest.TestCase):
             del loaded
 
     def test_as_flat_bytes(self):
-        with mounting.Mount(self.folder.name, "b2nd=flat") as mount:
+        with mounting.Mount(self.directory.name, "b2nd=flat") as mount:
             for name, array in self.arrays.items():
                 with self.subTest(name), open(mount / name, "rb") as file:
                     self.assertEqual(file.read(), array.tobytes())
 
     def test_names_are_kept_whatever_they_show(self):
-        with mounting.Mount(self.folder.name, "names=keep") as mount:
+        with mounting.Mount(self.directory.name, "names=keep") as mount:
             self.assertEqual(sorted(os.listdir(mount.path)), sorted(name + ".b2nd" for name in self.arrays))
             loaded = numpy.load(mount / "large.b2nd", mmap_mode="r")
             self.assertEqual(loaded.tobytes(), self.arrays["large"].tobytes())
@@ -211,14 +211,14 @@ class Arrays(unittest.TestCase):
 
     def test_one_array_on_a_regular_file(self):
         with tempfile.NamedTemporaryFile(suffix=".npy") as target:
-            source = os.path.join(self.folder.name, "dtype5.b2nd")
+            source = os.path.join(self.directory.name, "dtype5.b2nd")
             with mounting.Mount(source, mountpoint=target.name) as mount:
                 self.assertEqual(numpy.load(mount.path).tobytes(), self.arrays["dtype5"].tobytes())
 
     def test_a_row_decodes_only_the_blocks_that_hold_it(self):
         array = self.arrays["large"]
         row = 400 * 10 * 4
-        with mounting.Mount(self.folder.name, "b2nd=flat", "stats=on") as mount:
+        with mounting.Mount(self.directory.name, "b2nd=flat", "stats=on") as mount:
             descriptor = os.open(mount / "large", os.O_RDONLY)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
             before = mount.statistics()["blocks_decoded"]
@@ -229,14 +229,14 @@ class Arrays(unittest.TestCase):
             os.close(descriptor)
 
     def test_a_damaged_layer_is_an_error_and_not_other_bytes(self):
-        with tempfile.TemporaryDirectory() as folder:
-            with open(os.path.join(self.folder.name, "large.b2nd"), "rb") as file:
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(self.directory.name, "large.b2nd"), "rb") as file:
                 content = bytearray(file.read())
             at = content.index(b"\x97\x00\x03\x93\xd3")
             content[at + 5] = 0x80
-            with open(os.path.join(folder, "bad.b2nd"), "wb") as file:
+            with open(os.path.join(directory, "bad.b2nd"), "wb") as file:
                 file.write(content)
-            with mounting.Mount(folder) as mount:
+            with mounting.Mount(directory) as mount:
                 self.assertEqual(os.listdir(mount.path), ["bad.npy"])
                 for look in (os.stat, lambda path: open(path, "rb")):
                     with self.assertRaises(OSError) as caught:
@@ -256,23 +256,23 @@ class WrittenArrays(unittest.TestCase):
     """Changes that NumPy and plain calls make, read back through the mount and from a mount made anew."""
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="cframefs-arrays-")
-        self.addCleanup(self.folder.cleanup)
+        self.directory = tempfile.TemporaryDirectory(prefix="cframefs-arrays-")
+        self.addCleanup(self.directory.cleanup)
 
     def store(self, array, chunks, blocks, name="x"):
-        with open(os.path.join(self.folder.name, name + ".b2nd"), "wb") as file:
+        with open(os.path.join(self.directory.name, name + ".b2nd"), "wb") as file:
             file.write(b2nd(array, chunks, blocks, array.dtype.str))
 
     def check(self, array):
         """From a mount that has never seen it before."""
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             with open(mount / "x.npy", "rb") as file:
                 self.assertEqual(file.read(), saved(array))
 
     def test_a_mapped_array_is_assigned_to(self):
         array = filled((300, 40, 10), "<f4", random.Random(1)).copy()
         self.store(array, (128, 15, 10), (32, 5, 10))
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             mapped = numpy.load(mount / "x.npy", mmap_mode="r+")
             rng = random.Random(2)
             for step in range(20):
@@ -288,7 +288,7 @@ class WrittenArrays(unittest.TestCase):
     def test_rows_are_appended_and_the_header_says_so(self):
         array = filled((9, 7), "<i8", random.Random(3))
         self.store(array, (4, 5), (2, 3))
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             self.assertEqual(numpy.load(mount / "x.npy").shape, (9, 7))
             for more in (1, 2, 995):
                 rows = filled((more, 7), "<i8", random.Random(more))
@@ -309,7 +309,7 @@ class WrittenArrays(unittest.TestCase):
         self.store(array, (4, 5), (2, 3))
         rows = filled((2000, 7), "<i8", random.Random(5))
         grown = numpy.concatenate([array, rows])
-        with mounting.Mount(self.folder.name) as mount, open(mount / "x.npy", "rb", buffering=0) as reader:
+        with mounting.Mount(self.directory.name) as mount, open(mount / "x.npy", "rb", buffering=0) as reader:
             self.assertEqual(reader.read(), saved(array))
             with open(mount / "x.npy", "ab", buffering=0) as file:
                 file.write(rows.tobytes())
@@ -326,11 +326,11 @@ class WrittenArrays(unittest.TestCase):
         array = filled((9, 7), "<i8", random.Random(3))
         self.store(array, (4, 5), (2, 3))
         other = filled((21, 7), "<i8", random.Random(4))
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             numpy.save(mount / "x.npy", other)
             self.assertEqual(numpy.load(mount / "x.npy").tobytes(), other.tobytes())
         self.check(other)
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             for wrong in (other.astype("<f8"), other.reshape(7, 21)):
                 with self.assertRaises(OSError) as caught:
                     with open(mount / "x.npy", "r+b", buffering=0) as file:
@@ -347,7 +347,7 @@ class WrittenArrays(unittest.TestCase):
         for options in ((), ("writeback=on",), ("commit_interval=0.05", "dirty_limit=1M")):
             array = filled((9, 7), "<i8", rng)
             self.store(array, (4, 5), (2, 3))
-            with mounting.Mount(self.folder.name, *options) as mount:
+            with mounting.Mount(self.directory.name, *options) as mount:
                 with open(mount / "x.npy", "rb") as reader:
                     for array in arrays:
                         numpy.save(mount / "x.npy", array)
@@ -358,12 +358,12 @@ class WrittenArrays(unittest.TestCase):
                         self.assertEqual(reader.read(), saved(array))
                 self.assertEqual(mount.lines(), [])
             self.check(array)
-            mounting.output(mounting.CFRAME, "verify", self.folder.name)
-            self.assertEqual(os.listdir(self.folder.name), ["x.b2nd"])
+            mounting.output(mounting.CFRAME, "verify", self.directory.name)
+            self.assertEqual(os.listdir(self.directory.name), ["x.b2nd"])
 
     def test_save_in_fortran_order_is_refused_and_logged(self):
         self.store(filled((9, 7), "<i8", random.Random(3)), (4, 5), (2, 3))
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             with self.assertRaises(OSError) as caught:
                 numpy.save(mount / "x.npy", numpy.asfortranarray(filled((6, 5), "<f8", random.Random(1))))
             self.assertEqual(caught.exception.errno, errno.EINVAL)
@@ -372,7 +372,7 @@ class WrittenArrays(unittest.TestCase):
     def test_a_row_that_is_not_whole_is_told_at_close(self):
         array = filled((9, 7), "<i8", random.Random(3))
         self.store(array, (4, 5), (2, 3))
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             with self.assertRaises(OSError) as caught:
                 with open(mount / "x.npy", "ab") as file:
                     file.write(bytes(60))
@@ -386,7 +386,7 @@ class WrittenArrays(unittest.TestCase):
 
     def test_a_read_only_mount_refuses(self):
         self.store(filled((9, 7), "<i8", random.Random(3)), (4, 5), (2, 3))
-        with mounting.Mount(self.folder.name, "ro") as mount:
+        with mounting.Mount(self.directory.name, "ro") as mount:
             with self.assertRaises(OSError) as caught:
                 open(mount / "x.npy", "r+b")
             self.assertEqual(caught.exception.errno, errno.EROFS)

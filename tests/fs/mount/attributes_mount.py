@@ -29,13 +29,13 @@ class Attributes(unittest.TestCase):
             file.write(b"plain")
         with open(self.mount / "frame", "wb") as file:
             file.write(b"of a frame")
-        os.mkdir(self.mount / "folder")
-        self.paths = [self.mount / name for name in ("plain.txt", "frame", "folder")]
+        os.mkdir(self.mount / "directory")
+        self.paths = [self.mount / name for name in ("plain.txt", "frame", "directory")]
 
     def remount(self):
         self.mount.close()
         self.mount = Mount(self.source, mountpoint=None)
-        self.paths = [self.mount / name for name in ("plain.txt", "frame", "folder")]
+        self.paths = [self.mount / name for name in ("plain.txt", "frame", "directory")]
 
     def all_of(self, path):
         return {name: os.getxattr(path, name) for name in os.listxattr(path)}
@@ -100,12 +100,12 @@ class Attributes(unittest.TestCase):
 
     def test_a_dump_of_a_tree_is_restored(self):
         """generic/062: all attributes of all files are read, removed, and set again from what was read."""
-        os.makedirs(self.mount / "folder/in/deep")
+        os.makedirs(self.mount / "directory/in/deep")
         os.symlink("plain.txt", self.mount / "link")
         os.mkfifo(self.mount / "pipe")
-        with open(self.mount / "folder/in/frame", "wb") as file:
+        with open(self.mount / "directory/in/frame", "wb") as file:
             file.write(b"text")
-        tree = self.paths + [self.mount / name for name in ("folder/in", "folder/in/deep", "folder/in/frame")]
+        tree = self.paths + [self.mount / name for name in ("directory/in", "directory/in/deep", "directory/in/frame")]
         for number, path in enumerate(tree):
             for space in self.names():
                 os.setxattr(path, f"{space}.name", path.encode())

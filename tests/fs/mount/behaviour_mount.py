@@ -18,8 +18,8 @@ SMALL = "matrix/000-blosclz-c1-none-t3.b2frame"
 LARGE = "large/zstd.b2frame"
 
 
-class Folder(unittest.TestCase):
-    """A source folder and an empty folder to mount on, both removed afterwards."""
+class Directory(unittest.TestCase):
+    """A source directory and an empty directory to mount on, both removed afterwards."""
 
     def setUp(self):
         work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
@@ -39,12 +39,12 @@ class Folder(unittest.TestCase):
         return mount
 
 
-class ReadOnly(Folder):
+class ReadOnly(Directory):
     def setUp(self):
         super().setUp()
         (self.frame, self.content), = golden_frames(SMALL)
         self.put(self.frame)
-        os.mkdir(self.source + "/folder")
+        os.mkdir(self.source + "/directory")
         with open(self.source + "/plain.txt", "w", encoding="ascii") as file:
             file.write("plain")
         os.symlink("plain.txt", self.source + "/link")
@@ -63,7 +63,7 @@ class ReadOnly(Folder):
             "symlink": lambda: os.symlink("x", mount / "new"),
             "link": lambda: os.link(mount / "x", mount / "new"),
             "unlink": lambda: os.unlink(mount / "x"),
-            "rmdir": lambda: os.rmdir(mount / "folder"),
+            "rmdir": lambda: os.rmdir(mount / "directory"),
             "rename": lambda: os.rename(mount / "x", mount / "y"),
             "chmod": lambda: os.chmod(mount / "x", 0o600),
             "chown": lambda: os.chown(mount / "x", 1, 1),
@@ -134,9 +134,9 @@ class ReadOnly(Folder):
 
     def test_a_link_to_a_frame_leads_to_its_bytes(self):
         os.symlink("x.b2frame", self.source + "/to-frame")
-        os.symlink("../x.b2frame", self.source + "/folder/up.b2frame")
+        os.symlink("../x.b2frame", self.source + "/directory/up.b2frame")
         mount = self.mount()
-        for name in ("to-frame", "folder/up"):
+        for name in ("to-frame", "directory/up"):
             with self.subTest(name), open(mount / name, "rb") as file:
                 self.assertEqual(file.read(), self.content)
 
@@ -178,7 +178,7 @@ class ReadOnly(Folder):
                 self.assertEqual(file.read(), self.content)
         self.assertLess(set(names), set(os.listdir(mount.path)))
 
-    def test_a_folder_tree_and_dot_entries(self):
+    def test_a_directory_tree_and_dot_entries(self):
         os.makedirs(self.source + "/a/b/c")
         self.put(self.frame, "a/b/c/deep.b2frame")
         mount = self.mount()
@@ -188,7 +188,7 @@ class ReadOnly(Folder):
         self.assertEqual(output("find", mount / "a", "-type", "d", "-printf", "%P "), b" b b/c ")
 
 
-class ComingAndGoing(Folder):
+class ComingAndGoing(Directory):
     def setUp(self):
         super().setUp()
         (self.frame, self.content), = golden_frames(SMALL)
@@ -308,7 +308,7 @@ class ComingAndGoing(Folder):
                 with Mount(f"{self.work}/{name}", mountpoint=self.mountpoint):
                     self.check_serves()
 
-    def test_over_the_source_folder_itself(self):
+    def test_over_the_source_directory_itself(self):
         with Mount(self.source, mountpoint=self.source) as mount:
             self.check_serves(mount.path)
         self.assertEqual(os.listdir(self.source), ["x.b2frame"])
@@ -370,7 +370,7 @@ class ComingAndGoing(Folder):
         self.check_serves()
 
 
-class Failing(Folder):
+class Failing(Directory):
     """Each failure prints exactly one line that says what and why, exits non-zero, and leaves no mount."""
 
     def setUp(self):
@@ -414,8 +414,8 @@ class Failing(Folder):
         os.symlink(self.source + "/inside", self.work + "/link")
         self.check_fails(self.source, self.work + "/link", says=["inside the source"])
 
-    def test_folder_on_a_file(self):
-        self.check_fails(self.source, self.work + "/file", says=["file", "folder"])
+    def test_directory_on_a_file(self):
+        self.check_fails(self.source, self.work + "/file", says=["file", "directory"])
 
     def test_a_file_over_itself(self):
         frame = self.source + "/x.b2frame"
@@ -426,7 +426,7 @@ class Failing(Folder):
         self.check_fails(self.work + "/s.b2frame", self.work + "/s.b2frame", says=["source itself"])
         self.check_fails(self.work + "/s.b2frame", self.work + "/s.b2frame/chunks.b2frame", says=["inside the source"])
 
-    def test_offset_with_a_folder(self):
+    def test_offset_with_a_directory(self):
         self.check_fails("-o", "offset=10", self.source, self.mountpoint, says=["offset"])
 
     def test_one_file_that_is_no_frame(self):
@@ -447,10 +447,10 @@ class Failing(Folder):
                 self.check_fails("-o", f"offset={offset}", frame, self.mountpoint, says=[frame, str(offset)], status=1)
 
     def test_a_sparse_frame_without_an_index_that_is_right(self):
-        folder = self.work + "/s.b2frame"
-        shutil.copytree(mounting.GOLDEN + "/cframe/sframe/lz4.b2frame", folder)
-        os.truncate(folder + "/chunks.b2frame", 30)
-        self.check_fails(folder, self.mountpoint, says=[folder], status=1)
+        directory = self.work + "/s.b2frame"
+        shutil.copytree(mounting.GOLDEN + "/cframe/sframe/lz4.b2frame", directory)
+        os.truncate(directory + "/chunks.b2frame", 30)
+        self.check_fails(directory, self.mountpoint, says=[directory], status=1)
 
     def test_bad_options(self):
         for option in ("names=sideways", "cache_size=lots", "cache_size=-1", "detect=", "nonsense", "offset=x", "workers=0", "stats=maybe"):
@@ -462,7 +462,7 @@ class Failing(Folder):
         self.check_fails(self.source)
         self.check_fails(self.source, self.mountpoint, "third")
 
-    def test_mount_point_that_is_neither_file_nor_folder(self):
+    def test_mount_point_that_is_neither_file_nor_directory(self):
         os.mkfifo(self.work + "/pipe")
         self.check_fails(self.source, self.work + "/pipe", says=[self.work + "/pipe"])
 
@@ -483,7 +483,7 @@ class Failing(Folder):
         self.assertEqual(said, ["cframefs: /proc is not mounted, and files are reopened by /proc/self/fd"])
 
 
-class SingleFile(Folder):
+class SingleFile(Directory):
     def setUp(self):
         super().setUp()
         (self.frame, self.content), (self.other, self.other_content) = golden_frames(SMALL, LARGE)
@@ -492,14 +492,14 @@ class SingleFile(Folder):
         with open(self.target, "w", encoding="ascii") as file:
             file.write("what lies beneath")
 
-    def test_on_a_folder(self):
+    def test_on_a_directory(self):
         with Mount(self.source + "/x.b2frame", mountpoint=self.mountpoint) as mount:
             self.assertEqual(os.listdir(mount.path), ["x"])
             with open(mount / "x", "rb") as file:
                 self.assertEqual(file.read(), self.content)
             self.assertFalse(os.path.exists(mount / "x.b2frame"))
 
-    def test_on_a_folder_keeping_names(self):
+    def test_on_a_directory_keeping_names(self):
         with Mount(self.source + "/x.b2frame", "names=keep", mountpoint=self.mountpoint) as mount:
             self.assertEqual(os.listdir(mount.path), ["x.b2frame"])
 
@@ -545,7 +545,7 @@ class SingleFile(Folder):
     def test_replaced_behind_a_mount_on_a_file(self):
         self.check_replaced(self.target, self.target)
 
-    def test_replaced_behind_a_mount_on_a_folder(self):
+    def test_replaced_behind_a_mount_on_a_directory(self):
         self.check_replaced(self.mountpoint, self.mountpoint + "/x")
 
     def check_replaced(self, mountpoint, path):
@@ -559,13 +559,13 @@ class SingleFile(Folder):
                         self.assertEqual(file.read(), content)
 
 
-class Statistics(Folder):
+class Statistics(Directory):
     def setUp(self):
         super().setUp()
         (self.frame, self.content), = golden_frames(LARGE)
         self.put(self.frame)
 
-    def test_the_folder_is_there_but_not_listed(self):
+    def test_the_directory_is_there_but_not_listed(self):
         mount = self.mount("stats=on")
         self.assertEqual(os.listdir(mount.path), ["x"])
         self.assertEqual(sorted(os.listdir(mount / ".cframefs")), ["metrics", "stats.json"])

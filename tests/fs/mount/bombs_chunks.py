@@ -1,6 +1,6 @@
 """Small files whose chunks, blocks and indexes claim much: what they cost must go by what is stored in them.
 
-make(folder, names) writes those of NAMES that are asked for. bombs_stores.py is the same for stores and metalayers.
+make(directory, names) writes those of NAMES that are asked for. bombs_stores.py is the same for stores and metalayers.
 """
 
 import os
@@ -239,9 +239,9 @@ BOMBS = {
 NAMES = tuple(BOMBS)
 
 
-def make(folder, names=NAMES):
+def make(directory, names=NAMES):
     """Writes the files; their paths."""
-    paths = [os.path.join(folder, name) for name in names]
+    paths = [os.path.join(directory, name) for name in names]
     for name, path in zip(names, paths):
         BOMBS[name](path)
     return paths

@@ -34,7 +34,7 @@ MOST_SECONDS = 10
 SANITIZED_SECONDS = 60
 MOST_CPU = 1
 # Tens of thousands of entries, for each of which ls asks several times: it is the kernel that takes the time.
-CPU_OF_LISTING = {"groups.b2z": 3, "overlapping.b2z": 3, "the folder": 10}
+CPU_OF_LISTING = {"groups.b2z": 3, "overlapping.b2z": 3, "the directory": 10}
 MOST_ABOVE = 64 * MIB
 MOST_LATENCY = 5
 CALM_BYTES = 32 * MIB
@@ -83,19 +83,19 @@ class Bombs(unittest.TestCase):
         if cls.limited:
             # What a tool takes more than it may is a fault, not a reason to take all memory of the machine.
             resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.RLIM_INFINITY))
-        cls.folder = tempfile.TemporaryDirectory(prefix="cframefs-bombs-")
-        cls.source = pathlib.Path(cls.folder.name)
+        cls.directory = tempfile.TemporaryDirectory(prefix="cframefs-bombs-")
+        cls.source = pathlib.Path(cls.directory.name)
         cls.content = b"".join(random.Random(i).randbytes(512) * 2 for i in range(CALM_BYTES // 1024))
         (cls.source / "data").write_bytes(cls.content)
         mounting.output(mounting.CFRAME, "pack", str(cls.source / "data"), str(cls.source / "calm.b2frame"))
         os.unlink(cls.source / "data")
-        cls.names = [os.path.basename(path) for module in (bombs_chunks, bombs_stores) for path in module.make(cls.folder.name)]
+        cls.names = [os.path.basename(path) for module in (bombs_chunks, bombs_stores) for path in module.make(cls.directory.name)]
         if sys.argv[3:4] == ["--only"]:
             cls.names = sys.argv.pop(4).split(",")
 
     @classmethod
     def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.directory.cleanup()
 
     @staticmethod
     def cpu_of(pid):
@@ -180,10 +180,10 @@ class Bombs(unittest.TestCase):
                                       ("getfattr", ["getfattr", "-d", "--absolute-names", path]),
                                       ("holes", [sys.executable, "-c", HOLES, path])):
                     self.go(mount, idle, name, step, command)
-        # What is in the large ones is so much that listing all of it takes its time, as in any such folder.
+        # What is in the large ones is so much that listing all of it takes its time, as in any such directory.
         large = [word for name in LARGE for word in ("-I", name)]
         with self.idle_mount() as (mount, idle):
-            self.go(mount, idle, "the folder", "ls", ["ls", "-lR", *large, mount.path])
+            self.go(mount, idle, "the directory", "ls", ["ls", "-lR", *large, mount.path])
         print(f"mount: worst {self.worst[0]:.2f} s ({self.worst[1]}), most {self.most[0] / MIB:.0f} MiB above idle "
               f"({self.most[1]}); the slowest other read {self.slowest:.3f} s", flush=True)
 
@@ -198,12 +198,12 @@ class Bombs(unittest.TestCase):
 
     def test_many_files_take_no_more_than_some(self):
         names = [name for name in self.names if name not in LARGE]
-        with tempfile.TemporaryDirectory(prefix="cframefs-copies-") as folder:
+        with tempfile.TemporaryDirectory(prefix="cframefs-copies-") as directory:
             for turn in range(ROUNDS):
-                os.mkdir(f"{folder}/{turn}")
-                subprocess.run(["cp", "--sparse=always", *(self.source / name for name in names), f"{folder}/{turn}"],
+                os.mkdir(f"{directory}/{turn}")
+                subprocess.run(["cp", "--sparse=always", *(self.source / name for name in names), f"{directory}/{turn}"],
                                check=True)
-            with self.mount(folder) as mount:
+            with self.mount(directory) as mount:
                 taken = []
                 for turn in range(ROUNDS):
                     for name in names:

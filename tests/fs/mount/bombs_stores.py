@@ -1,8 +1,8 @@
 """Small files that describe far more than they store: stores and metalayers, made byte for byte as the formats say.
 
-make(folder, names) writes those of NAMES that are asked for, all if none are, and returns their paths. None stores more
+make(directory, names) writes those of NAMES that are asked for, all if none are, and returns their paths. None stores more
 than 50 MB, some have holes of gigabytes. What is inside those of LARGE is so much that walking through it takes its time,
-as it does in any folder of thousands; looking at them does not.
+as it does in any directory of thousands; looking at them does not.
 """
 
 import os
@@ -258,10 +258,10 @@ def nested_types(depth):
 
 
 PLAIN = {
-    # The folders of long paths, which are many times their bytes.
-    "folders.b2z": lambda: zip_file([(long_path(n) + b".x", b"") for n in range(240)] + [(b"embed.b2e", tree())]),
-    "folders.b2e": lambda: embed(packed_chunk(embed_map([(b"/" + long_path(n), 0, 0) for n in range(2400)]))),
-    "more-folders.b2e": lambda: embed(packed_chunk(embed_map([(b"/" + long_path(n), 0, 0) for n in range(20000)]))),
+    # The directories of long paths, which are many times their bytes.
+    "directories.b2z": lambda: zip_file([(long_path(n) + b".x", b"") for n in range(240)] + [(b"embed.b2e", tree())]),
+    "directories.b2e": lambda: embed(packed_chunk(embed_map([(b"/" + long_path(n), 0, 0) for n in range(2400)]))),
+    "more-directories.b2e": lambda: embed(packed_chunk(embed_map([(b"/" + long_path(n), 0, 0) for n in range(20000)]))),
     # Names that differ at their ends only.
     "prefixes.b2e": lambda: embed(packed_chunk(embed_map(
         [(b"/" + b"a/" * 2000 + b"%05d" % n, 0, 0) for n in reversed(range(2500))]))),
@@ -319,7 +319,7 @@ HOLES = {
 }
 
 NAMES = sorted(PLAIN) + sorted(HOLES)
-LARGE = {"folders.b2z", "groups.b2z", "overlapping.b2z", "pointing.b2e", "slow.b2e", "spread.b2e"}
+LARGE = {"directories.b2z", "groups.b2z", "overlapping.b2z", "pointing.b2e", "slow.b2e", "spread.b2e"}
 
 
 def overlapping_zip(count):
@@ -332,10 +332,10 @@ def overlapping_zip(count):
     return body + listed + zip_end(count + 1, len(listed), len(body))
 
 
-def make(folder, names=()):
+def make(directory, names=()):
     paths = []
     for name in names or NAMES:
-        path = os.path.join(folder, name)
+        path = os.path.join(directory, name)
         if name in HOLES:
             HOLES[name](path)
         else:
@@ -345,13 +345,13 @@ def make(folder, names=()):
     return paths
 
 
-def make_stores(folder, count):
+def make_stores(directory, count):
     """Small stores of all kinds, and zip files that are none."""
     leaf = frame([plain_chunk(b"x" * 40)], 40, 40)
     store = zip_file([(b"x.b2f", leaf), (b"embed.b2e", tree())])
     for number in range(count):
         kind = number % 4
-        path = os.path.join(folder, f"{number:05}" + (".b2z", ".b2e", ".b2d", ".b2z")[kind])
+        path = os.path.join(directory, f"{number:05}" + (".b2z", ".b2e", ".b2d", ".b2z")[kind])
         if kind == 2:
             os.mkdir(path)
             path += "/embed.b2e"

@@ -122,13 +122,13 @@ class Onlooker : public Actor {
     std::vector<std::uint32_t> before;
     for (std::size_t slot = 0; slot < layout().slots; ++slot)
       before.push_back(shared_.slots[slot].acknowledged);
-    std::uint32_t records[coherent::kMostAppenders];
-    for (std::size_t i = 0; i < coherent::kMostAppenders; ++i)
+    std::uint32_t records[coherent::kMaxAppenders];
+    for (std::size_t i = 0; i < coherent::kMaxAppenders; ++i)
       records[i] = shared_.appenders[i].acknowledged;
     if (::fsync(fd_) != 0) return fail("fsync");
     for (std::size_t slot = 0; slot < layout().slots; ++slot)
       raise(shared_.slots[slot], before[slot]);
-    for (std::size_t i = 0; i < coherent::kMostAppenders; ++i)
+    for (std::size_t i = 0; i < coherent::kMaxAppenders; ++i)
       raise(shared_.appenders[i], records[i]);
     ::usleep(5000);
   }
@@ -279,7 +279,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "make" && argc == 4) return make({number(argv[2]), number(argv[3])});
   if (what == "check" && argc == 5) return check(argv[2], {number(argv[3]), number(argv[4])});
-  if (what != "run" || argc < 11 || number(argv[6]) > coherent::kMostSlots) {
+  if (what != "run" || argc < 11 || number(argv[6]) > coherent::kMaxSlots) {
     std::fputs("usage: see the head of coherent_access.cc\n", stderr);
     return 2;
   }

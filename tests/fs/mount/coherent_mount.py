@@ -25,7 +25,7 @@ class Coherent(unittest.TestCase):
 
     def access(self, kind, actors, rounds, options=(), slots=10, slot=65536, chunk=65536):
         driver = os.environ["COHERENT_ACCESS"]
-        work = tempfile.TemporaryDirectory(prefix="cframefs-coherent-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-coherent-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         source = work.name + "/source"
         os.mkdir(source)

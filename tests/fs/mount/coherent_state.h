@@ -19,8 +19,8 @@
 
 namespace coherent {
 
-constexpr std::size_t kMostSlots = 1U << 16;
-constexpr std::size_t kMostAppenders = 2;
+constexpr std::size_t kMaxSlots = 1U << 16;
+constexpr std::size_t kMaxAppenders = 2;
 constexpr std::size_t kRecord = 1000;  // no multiple of a page: appenders share pages
 
 /// Generations of one slot, or record numbers of one appender.
@@ -37,8 +37,8 @@ struct Shared {
   std::atomic<std::uint32_t> hot;  // the slot that was written last
   std::atomic<std::uint64_t> looks;
   char message[600];
-  Progress appenders[kMostAppenders];
-  Progress slots[kMostSlots];
+  Progress appenders[kMaxAppenders];
+  Progress slots[kMaxSlots];
 
   void fail(const std::string& actor, const std::string& what, int why = errno) {
     if (failed.exchange(1) == 0) {
@@ -132,7 +132,7 @@ class Expectation {
 class TailExpectation {
  public:
   TailExpectation(Shared& shared, Expectation::Level level) : shared_(shared) {
-    for (std::size_t i = 0; i < kMostAppenders; ++i) {
+    for (std::size_t i = 0; i < kMaxAppenders; ++i) {
       const Progress& progress = shared.appenders[i];
       oldest_[i] = level == Expectation::Level::durable ? progress.durable : progress.acknowledged;
     }
@@ -148,13 +148,13 @@ class TailExpectation {
 
   /// Each acknowledged record is there once, in its order; a record that is on its way may be there in part.
   std::string fault_of(const unsigned char* bytes, std::size_t length) const {
-    std::uint32_t seen[kMostAppenders] = {};
+    std::uint32_t seen[kMaxAppenders] = {};
     std::size_t torn = 0;
     for (std::size_t at = 0; at < length; at += kRecord) {
       std::uint64_t first = 0;
       if (length - at >= 8) std::memcpy(&first, bytes + at, 8);
       const std::size_t appender = resolve_shown(first) - appender_owner(0);
-      if (appender >= kMostAppenders || !is_whole(bytes + at, length - at, first)) {
+      if (appender >= kMaxAppenders || !is_whole(bytes + at, length - at, first)) {
         ++torn;
         continue;
       }
@@ -166,7 +166,7 @@ class TailExpectation {
       ++seen[appender];
     }
     std::size_t under_way = 0;
-    for (std::size_t i = 0; i < kMostAppenders; ++i) {
+    for (std::size_t i = 0; i < kMaxAppenders; ++i) {
       const std::uint32_t begun = shared_.appenders[i].begun;
       if (seen[i] < oldest_[i] || seen[i] > begun) {
         return std::to_string(seen[i]) + " records of appender " + std::to_string(i) + ", " +
@@ -185,7 +185,7 @@ class TailExpectation {
   }
 
   Shared& shared_;
-  std::uint32_t oldest_[kMostAppenders];
+  std::uint32_t oldest_[kMaxAppenders];
 };
 
 }  // namespace coherent

@@ -9,14 +9,14 @@ import unittest
 import mounting
 from mounting import Mount, output
 
-FOLDERS = 10_000
+DIRECTORIES = 10_000
 FILES = 2_000
 LIMIT = 256
 
 
 class Descriptors(unittest.TestCase):
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         self.source, self.mountpoint = work.name + "/source", work.name + "/mnt"
         os.mkdir(self.source)
@@ -29,9 +29,9 @@ class Descriptors(unittest.TestCase):
         return f"content of {number}".encode()
 
     def fill(self):
-        """Folders; in every fifth a frame or a plain file."""
+        """Directories; in every fifth a frame or a plain file."""
         plain, frame = self.source + "/plain", self.source + "/packed.b2frame"
-        for number in range(FOLDERS):
+        for number in range(DIRECTORIES):
             os.mkdir(f"{self.source}/{number}")
         with open(plain, "wb") as file:
             file.write(b"x" * 5000)
@@ -50,9 +50,9 @@ class Descriptors(unittest.TestCase):
         """What needs no descriptor that stays."""
         for number in range(0, FILES, step):
             self.assertEqual(os.stat(mount / f"{number}/file").st_size, len(self.expected(number)), number)
-        for number in range(0, FOLDERS, step):
+        for number in range(0, DIRECTORIES, step):
             os.stat(mount / f"{number}")
-        for number in range(0, FOLDERS, 50 * step):
+        for number in range(0, DIRECTORIES, 50 * step):
             self.assertEqual(os.listdir(mount / f"{number}"), ["file"] if number < FILES else [], number)
 
     def test_many_directories_and_files_that_are_held_open(self):
@@ -119,9 +119,9 @@ class Descriptors(unittest.TestCase):
             self.assertGreater(refused, 0)
             for number in range(FILES):
                 os.stat(mount / str(number))
-            for folder in opened:
-                self.assertEqual(os.listdir(folder), [])
-                os.close(folder)
+            for directory in opened:
+                self.assertEqual(os.listdir(directory), [])
+                os.close(directory)
             for number in range(FILES):
                 self.assertEqual(os.listdir(mount / str(number)), [])
             self.assertEqual(mount.lines(), [])
@@ -129,28 +129,28 @@ class Descriptors(unittest.TestCase):
     def test_ten_thousand_files_and_two_thousand_directories(self):
         """The limit that the daemon is started with is raised to the most that it may have."""
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        files, folders = min(10_000, most // 2), min(2_000, most // 10)
+        files, directories = min(10_000, most // 2), min(2_000, most // 10)
         with open(self.source + "/plain", "wb") as file:
             file.write(b"x" * 5000)
         output(mounting.CFRAME, "pack", self.source + "/plain", self.source + "/packed.b2frame")
         with open(self.source + "/packed.b2frame", "rb") as file:
             packed = file.read()
-        for number in range(folders):
+        for number in range(directories):
             os.mkdir(f"{self.source}/{number}")
         for number in range(files):
             kind = ".b2frame" if number % 2 else ""
-            with open(f"{self.source}/{number % folders}/file-{number}{kind}", "wb") as file:
+            with open(f"{self.source}/{number % directories}/file-{number}{kind}", "wb") as file:
                 file.write(packed if kind else self.content(number))
         with Mount(self.source, mountpoint=self.mountpoint, before=("prlimit", f"--nofile=256:{most}")) as mount:
-            opened = [os.open(mount / f"{number % folders}/file-{number}", os.O_RDONLY) for number in range(files)]
-            listed = [os.open(mount / str(number), os.O_RDONLY | os.O_DIRECTORY) for number in range(folders)]
+            opened = [os.open(mount / f"{number % directories}/file-{number}", os.O_RDONLY) for number in range(files)]
+            listed = [os.open(mount / str(number), os.O_RDONLY | os.O_DIRECTORY) for number in range(directories)]
             for number, file in enumerate(opened):
                 self.assertEqual(os.pread(file, 10_000, 0), self.expected(number))
                 os.close(file)
-            for number, folder in enumerate(listed):
-                names = [f"file-{other}" for other in range(number, files, folders)]
-                self.assertEqual(sorted(os.listdir(folder)), sorted(names))
-                os.close(folder)
+            for number, directory in enumerate(listed):
+                names = [f"file-{other}" for other in range(number, files, directories)]
+                self.assertEqual(sorted(os.listdir(directory)), sorted(names))
+                os.close(directory)
             self.assertEqual(mount.lines(), [])
 
     def test_files_that_are_made_until_there_is_no_descriptor(self):

@@ -17,7 +17,7 @@ NOT_SYNCED = b"written, neither synced nor closed\n" * 3000
 
 class EndStates(unittest.TestCase):
     def begin(self, *gated, **environment):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-end-states-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-end-states-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         self.source, self.large, before = make_source(work.name)
         self.written = DATA + before[len(DATA) :]

@@ -16,12 +16,12 @@ from mounting import Mount, manifest, output, pread, ranges, sha256, shown
 PLAIN = None  # path -> content, of the rows small enough to be read whole, as the manifest's hashes have confirmed it
 
 
-# A sparse frame that only detect=content can tell from a folder.
+# A sparse frame that only detect=content can tell from a directory.
 NAMELESS = "sframe/no-extension"
 
 
 def rows():
-    """What a mount of the whole folder shows: frames at the beginning of a file that is named as one."""
+    """What a mount of the whole directory shows: frames at the beginning of a file that is named as one."""
     return [row for row in manifest("cframe/MANIFEST.tsv") if row["offset"] == "0" and row["path"] != NAMELESS]
 
 
@@ -204,12 +204,12 @@ class GoldenMount(unittest.TestCase):
 
     def test_cp_keeps_bytes_and_holes(self):
         for row in self.sample(13):
-            with self.subTest(row["path"]), tempfile.TemporaryDirectory() as folder:
-                output("cp", "--sparse=always", self.path(row), folder + "/copy")
-                with open(folder + "/copy", "rb") as copy:
+            with self.subTest(row["path"]), tempfile.TemporaryDirectory() as directory:
+                output("cp", "--sparse=always", self.path(row), directory + "/copy")
+                with open(directory + "/copy", "rb") as copy:
                     self.assertEqual(sha256(copy.read()), row["sha256"])
 
-    def test_tar_of_a_folder(self):
+    def test_tar_of_a_directory(self):
         with tempfile.TemporaryFile() as archive:
             done = subprocess.run(
                 ["tar", "-C", self.mount.path, "-c", "matrix", "large", "sframe"], stdout=archive, stderr=subprocess.PIPE, check=False

@@ -3,7 +3,7 @@
 Each round puts a mixed load on a mount (reads, reads through maps, stats, listings, synced writes, and changes of the
 frame on disk that make the daemon drop pages), and ends the daemon: by kill -9, SIGSEGV, SIGABRT, or a limit of memory.
 Where root runs the tests, an ordinary user does all of it a second time. GUARD_ROUNDS of the environment: rounds of
-each; GUARD_FOLDER: where the source lies.
+each; GUARD_DIRECTORY: where the source lies.
 """
 
 import itertools
@@ -122,34 +122,34 @@ class MemoryLimit:
 
     def __init__(self, daemon):
         self.daemon = daemon
-        self.folder = f"{CGROUP}/cframefs-{os.getpid()}"
+        self.directory = f"{CGROUP}/cframefs-{os.getpid()}"
         try:
-            os.mkdir(self.folder)
+            os.mkdir(self.directory)
         except OSError:
-            self.folder = None
+            self.directory = None
             return
         for name in ("memory.limit_in_bytes", "memory.max"):
-            if os.path.exists(f"{self.folder}/{name}"):
-                with open(f"{self.folder}/{name}", "w", encoding="ascii") as file:
+            if os.path.exists(f"{self.directory}/{name}"):
+                with open(f"{self.directory}/{name}", "w", encoding="ascii") as file:
                     file.write(str(8 << 20))
 
     def reach(self):
-        if self.folder is None:
+        if self.directory is None:
             self.daemon.kill()
             return
-        with open(f"{self.folder}/cgroup.procs", "w", encoding="ascii") as file:
+        with open(f"{self.directory}/cgroup.procs", "w", encoding="ascii") as file:
             file.write(str(self.daemon.pid))
 
     def remove(self):
-        if self.folder is not None:
-            wait_for(lambda: not pathlib.Path(self.folder, "cgroup.procs").read_text("ascii"), what="the group to be empty")
-            os.rmdir(self.folder)
+        if self.directory is not None:
+            wait_for(lambda: not pathlib.Path(self.directory, "cgroup.procs").read_text("ascii"), what="the group to be empty")
+            os.rmdir(self.directory)
 
 
 class KilledDaemon(unittest.TestCase):
     def setUp(self):
         # In memory, where there is: a disk makes processes wait, too.
-        place = os.environ.get("GUARD_FOLDER", "/dev/shm" if os.path.isdir("/dev/shm") else None)
+        place = os.environ.get("GUARD_DIRECTORY", "/dev/shm" if os.path.isdir("/dev/shm") else None)
         work = tempfile.TemporaryDirectory(prefix="cframefs-guard-", dir=place, ignore_cleanup_errors=True)
         self.addCleanup(work.cleanup)
         self.work = work.name

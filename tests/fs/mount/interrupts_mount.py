@@ -15,7 +15,7 @@ from waiting_calls import ANSWER_SECONDS, DATA, WAITING, Gate, Waiting, make_sou
 
 class Interrupts(unittest.TestCase):
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-interrupts-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-interrupts-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         self.work = work.name
         self.source, self.large, before = make_source(work.name)

@@ -145,18 +145,18 @@ class LegacyVariants(unittest.TestCase):
                     self.assertEqual(sha256(output("cat", mount / strip(row["file"]))), row["sha256_expected"])
 
     def test_renamed_and_linked_numpy_arrays(self):
-        with tempfile.TemporaryDirectory() as folder:
-            shutil.copy(mounting.GOLDEN + "/legacy/bp-np-f8.blp", folder + "/a.blp")
-            shutil.copy(mounting.GOLDEN + "/legacy/bp-ck-md5.blp", folder + "/b.blp")
-            os.symlink("a.blp", folder + "/link-to-a")
-            os.symlink("b.blp", folder + "/link-to-b")
-            with Mount(folder) as mount:
+        with tempfile.TemporaryDirectory() as directory:
+            shutil.copy(mounting.GOLDEN + "/legacy/bp-np-f8.blp", directory + "/a.blp")
+            shutil.copy(mounting.GOLDEN + "/legacy/bp-ck-md5.blp", directory + "/b.blp")
+            os.symlink("a.blp", directory + "/link-to-a")
+            os.symlink("b.blp", directory + "/link-to-b")
+            with Mount(directory) as mount:
                 self.assertEqual(sorted(os.listdir(mount.path)), ["a.npy", "b", "link-to-a", "link-to-b"])
                 self.assertEqual(os.readlink(mount / "link-to-a"), "a.npy")
                 self.assertEqual(os.readlink(mount / "link-to-b"), "b")
                 content = output("cat", mount / "link-to-a")
                 os.rename(mount / "a.npy", mount / "c.npy")
-                self.assertEqual(sorted(os.listdir(folder)), ["b.blp", "c.blp", "link-to-a", "link-to-b"])
+                self.assertEqual(sorted(os.listdir(directory)), ["b.blp", "c.blp", "link-to-a", "link-to-b"])
                 self.assertEqual(output("cat", mount / "c.npy"), content)
 
     def test_single_files(self):
@@ -171,12 +171,12 @@ class LegacyVariants(unittest.TestCase):
         stored = {"frame.bl2": "legacy-b1-lz4-3chunks.b2frame", "chunk.bl2": "blosc1-mixed.cdata"}
         digests = {row["file"]: row["sha256_expected"] for row in rows("blosc1", "legacy")}
         boot = b"a boot loader" * 1000
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for name, golden in stored.items():
-                shutil.copy(mounting.GOLDEN + "/legacy/" + golden, f"{folder}/{name}")
-            with open(folder + "/boot.bl2", "wb") as file:
+                shutil.copy(mounting.GOLDEN + "/legacy/" + golden, f"{directory}/{name}")
+            with open(directory + "/boot.bl2", "wb") as file:
                 file.write(boot)
-            with Mount(folder) as mount:
+            with Mount(directory) as mount:
                 self.assertEqual(sorted(os.listdir(mount.path)), ["boot.bl2", "chunk", "frame"])
                 for name, golden in stored.items():
                     self.assertEqual(sha256(output("cat", mount / name.removesuffix(".bl2"))), digests[golden])
@@ -186,14 +186,14 @@ class LegacyVariants(unittest.TestCase):
                     file.write(b"longer")
                 os.rename(mount / "frame", mount / "other")
                 output("mv", mount / "boot.bl2", mount / "boot2.bl2")
-            self.assertEqual(sorted(os.listdir(folder)), ["boot2.bl2.b2frame", "chunk.bl2", "other.bl2"])
-            with Mount(folder, "names=keep") as mount:
+            self.assertEqual(sorted(os.listdir(directory)), ["boot2.bl2.b2frame", "chunk.bl2", "other.bl2"])
+            with Mount(directory, "names=keep") as mount:
                 with open(mount / "new.bl2", "wb") as file:
                     file.write(boot)
                 with open(mount / "new.bl2", "rb") as file:
                     self.assertEqual(file.read(), boot)
                 self.assertEqual(sha256(output("cat", mount / "other.bl2")), digests[stored["frame.bl2"]])
-            self.assertEqual(output(mounting.CFRAME, "cat", folder + "/new.bl2"), boot)
+            self.assertEqual(output(mounting.CFRAME, "cat", directory + "/new.bl2"), boot)
 
     def test_detect_content_and_names_keep(self):
         with Mount(mounting.GOLDEN + "/legacy", "detect=content", "names=keep") as mount:

@@ -26,7 +26,7 @@ class Group:
 
     def __init__(self, limit):
         self.limit = limit
-        self.folder = None
+        self.directory = None
         self.before = ("prlimit", f"--as={limit}")
         for parent, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"),
                              ("/sys/fs/cgroup/unified", "memory.max")):
@@ -34,30 +34,30 @@ class Group:
                 break
 
     def make(self, parent, name):
-        folder = f"{parent}/cframefs-test-{os.getpid()}"
+        directory = f"{parent}/cframefs-test-{os.getpid()}"
         try:
-            os.mkdir(folder)
+            os.mkdir(directory)
         except OSError:
             return False
         try:
-            pathlib.Path(folder, name).write_text(str(self.limit), encoding="ascii")
+            pathlib.Path(directory, name).write_text(str(self.limit), encoding="ascii")
         except OSError:
-            os.rmdir(folder)
+            os.rmdir(directory)
             return False
-        self.folder = folder
-        self.before = ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh")
+        self.directory = directory
+        self.before = ("sh", "-c", f'echo $$ > {directory}/cgroup.procs && exec "$@"', "sh")
         return True
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self.folder:
+        if self.directory:
             mounting.wait_for(self.is_removed, what="the control group to be empty")
 
     def is_removed(self):
         try:
-            os.rmdir(self.folder)
+            os.rmdir(self.directory)
         except OSError:
             return False
         return True

@@ -57,7 +57,7 @@ class MalformedMount(unittest.TestCase):
         """True if it opens as a file; otherwise the error must be one that tells of damage."""
         path = self.mount / shown(row["path"])
         if os.path.isdir(self.mount / row["path"]):
-            return False  # a folder without what makes it a frame is a folder
+            return False  # a directory without what makes it a frame is a directory
         try:
             os.close(os.open(path, os.O_RDONLY))
             return True
@@ -87,8 +87,8 @@ class MalformedMount(unittest.TestCase):
             self.assertFalse(self.opens(row))
             if os.path.isdir(self.mount / row["path"]):
                 continue
-            folder, name = os.path.split(self.mount / shown(row["path"]))
-            self.assertIn(name, os.listdir(folder))
+            directory, name = os.path.split(self.mount / shown(row["path"]))
+            self.assertIn(name, os.listdir(directory))
             self.assertNotEqual(self.size(row), 0, "an archive would hold an empty file")
 
     def test_damaged_ranges_fail_and_the_others_are_exact(self):
@@ -132,9 +132,9 @@ class MalformedMount(unittest.TestCase):
             self.check_intact(row)
 
     def test_listing_and_attributes_of_damaged_files(self):
-        for folder, _, names in os.walk(self.mount.path):
+        for directory, _, names in os.walk(self.mount.path):
             for name in names:
-                path = os.path.join(folder, name)
+                path = os.path.join(directory, name)
                 try:
                     os.stat(path)
                 except OSError as error:

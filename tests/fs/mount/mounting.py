@@ -152,10 +152,10 @@ class Mount:
     arguments that becomes the daemon. `environment`: what the daemon has in its environment beside ours."""
 
     def __init__(self, source, *options, mountpoint=None, flags=(), before=(), environment=None):
-        self.own_folder = None
+        self.own_directory = None
         if mountpoint is None:
-            self.own_folder = tempfile.mkdtemp(prefix="cframefs-mnt-")
-            mountpoint = self.own_folder
+            self.own_directory = tempfile.mkdtemp(prefix="cframefs-mnt-")
+            mountpoint = self.own_directory
         self.path = str(mountpoint)
         self.log, log_name = tempfile.mkstemp(prefix="cframefs-log-")
         os.unlink(log_name)
@@ -172,7 +172,7 @@ class Mount:
 
     def serves(self):
         """Whether it is there and answers. A mount that a dead daemon has left does not; when it has been taken away, the
-        folder does, which is no mount."""
+        directory does, which is no mount."""
         try:
             # The kernel may answer stat(2) from its memory when the daemon is dead, but not this.
             os.statvfs(self.path)
@@ -228,8 +228,8 @@ class Mount:
         if left:
             subprocess.run(["umount", "-l", self.path], check=False)
         _mountpoints.discard(self.path)
-        if self.own_folder and not left:
-            os.rmdir(self.own_folder)
+        if self.own_directory and not left:
+            os.rmdir(self.own_directory)
         said = self.lines()
         os.close(self.log)
         self.log = None
@@ -266,7 +266,7 @@ def shown(path):
     return path
 
 
-def fast_folder():
+def fast_directory():
     """Memory, if there is some: for tests of what is no matter of the disk."""
     return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None
 

@@ -14,8 +14,8 @@ import mounting
 from mounting import Mount, output, run, wait_for
 
 
-def files_below(folder):
-    return [os.path.join(at, name) for at, folders, names in os.walk(folder) for name in folders + names]
+def files_below(directory):
+    return [os.path.join(at, name) for at, directories, names in os.walk(directory) for name in directories + names]
 
 
 class NestedFilesystems(unittest.TestCase):
@@ -31,24 +31,24 @@ class NestedFilesystems(unittest.TestCase):
             os.mkdir(f"{self.source}/{name}")
             self.mount_memory(f"{self.source}/{name}")
         self.contents = {}
-        for folder in ("", "one/", "two/"):
-            self.fill(folder)
+        for directory in ("", "one/", "two/"):
+            self.fill(directory)
 
     def mount_memory(self, place):
         output("mount", "-t", "tmpfs", "-o", "size=8M", "none", place)
         self.addCleanup(subprocess.run, ["umount", "-l", place], check=False)
 
-    def fill(self, folder):
+    def fill(self, directory):
         for name in ("plain", "frame"):
-            content = f"{folder}{name}".encode() * 1000
+            content = f"{directory}{name}".encode() * 1000
             with open(f"{self.work}/raw", "wb") as file:
                 file.write(content)
-            stored = f"{self.source}/{folder}{name}"
+            stored = f"{self.source}/{directory}{name}"
             command = ("cp",) if name == "plain" else (mounting.CFRAME, "pack")
             output(*command, f"{self.work}/raw", stored + ("" if name == "plain" else ".b2frame"))
-            self.contents[folder + name] = content
-        os.link(f"{self.source}/{folder}plain", f"{self.source}/{folder}plain-link")
-        self.contents[folder + "plain-link"] = self.contents[folder + "plain"]
+            self.contents[directory + name] = content
+        os.link(f"{self.source}/{directory}plain", f"{self.source}/{directory}plain-link")
+        self.contents[directory + "plain-link"] = self.contents[directory + "plain"]
 
     def test_numbers_are_unique_and_stay(self):
         disk = [os.lstat(path) for path in files_below(self.source)]
@@ -57,8 +57,8 @@ class NestedFilesystems(unittest.TestCase):
             paths = files_below(mount.path) + files_below(mount / ".cframefs") + [mount / ".cframefs"]
             numbers = {path: (os.lstat(path).st_dev, os.lstat(path).st_ino) for path in paths}
             # One number for the two names of a file, and one for each other file.
-            for folder in ("", "one/", "two/"):
-                self.assertEqual(numbers.pop(mount / (folder + "plain-link")), numbers[mount / (folder + "plain")])
+            for directory in ("", "one/", "two/"):
+                self.assertEqual(numbers.pop(mount / (directory + "plain-link")), numbers[mount / (directory + "plain")])
             self.assertEqual(len(set(numbers.values())), len(numbers), numbers)
             # What a listing says of a file is what stat says, and nothing changes when the kernel asks once more.
             for path, number in numbers.items():
@@ -95,8 +95,8 @@ class NestedFilesystems(unittest.TestCase):
                 with open(path, "rb") as file:
                     found[os.path.relpath(path, out)] = file.read()
         self.assertEqual(found, self.contents)
-        for folder in ("", "one/", "two/"):
-            self.assertTrue(os.path.samefile(f"{out}/{folder}plain", f"{out}/{folder}plain-link"))
+        for directory in ("", "one/", "two/"):
+            self.assertTrue(os.path.samefile(f"{out}/{directory}plain", f"{out}/{directory}plain-link"))
 
     def test_a_filesystem_below_the_source_can_be_unmounted(self):
         with Mount(self.source) as mount:

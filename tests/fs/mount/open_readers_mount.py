@@ -27,7 +27,7 @@ def state(number):
 
 class OpenReaders(unittest.TestCase):
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-readers-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-readers-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         self.work = work.name
         self.source = work.name + "/source"

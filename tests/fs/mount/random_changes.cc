@@ -1,6 +1,6 @@
 // Changes files of a mount at random, each change also made to a plain shadow file, and compares the two all the while.
 //
-//   random_changes MOUNTED_FOLDER SHADOW_FOLDER SEED OPERATIONS [CHUNK_SIZE]
+//   random_changes MOUNTED_DIRECTORY SHADOW_DIRECTORY SEED OPERATIONS [CHUNK_SIZE]
 //
 // Two threads change files of their own; two more read what the others write: one under a lock, with every byte
 // compared, one without, which must never see an error. Goes on with the files that it finds, so that a remount between
@@ -31,7 +31,7 @@
 
 namespace {
 
-constexpr std::uint64_t kMostBytes = 600'000;
+constexpr std::uint64_t kMaxBytes = 600'000;
 constexpr int kThreads = 2;
 constexpr int kFilesOfEach = 3;
 constexpr std::size_t kRemembered = 40;
@@ -165,7 +165,7 @@ class Changer {
   std::uint64_t place(std::uint64_t size) {
     const std::uint64_t kind = below(12);
     if (kind == 0) return size;
-    if (kind == 1) return below(kMostBytes);
+    if (kind == 1) return below(kMaxBytes);
     if (kind < 5) return below(size + 1) / 4096 * 4096;
     if (kind < 7) return below(size + 1) / 65536 * 65536;
     return below(size + 1);
@@ -194,7 +194,7 @@ class Changer {
   void change(Pair& pair) {
     const std::uint64_t size = pair.size();
     const std::uint64_t at = place(size);
-    const std::size_t count = std::min<std::uint64_t>(length(), kMostBytes > at ? kMostBytes - at : 1);
+    const std::size_t count = std::min<std::uint64_t>(length(), kMaxBytes > at ? kMaxBytes - at : 1);
     const std::string range = std::to_string(at) + "+" + std::to_string(count);
     switch (below(21)) {
       case 0:
@@ -208,11 +208,11 @@ class Changer {
         return write(pair, at, count, O_WRONLY);
       case 5:
       case 6:
-        if (size + count > kMostBytes) return truncate(pair, below(size));
+        if (size + count > kMaxBytes) return truncate(pair, below(size));
         pair.note("append " + std::to_string(count));
         return write(pair, size, count, O_WRONLY | O_APPEND);
       case 7:
-        return truncate(pair, below(8) == 0 ? below(kMostBytes) : below(size + 1));
+        return truncate(pair, below(8) == 0 ? below(kMaxBytes) : below(size + 1));
       case 8:
       case 9:
         return allocate(pair, at, count);
@@ -275,7 +275,7 @@ class Changer {
     const std::uint64_t to = below(3) == 0 ? place(size) : place(size) / 65536 * 65536;
     const std::uint64_t wanted = below(2) == 0 ? below(200'000) : below(10) * 65536;
     std::uint64_t count = below(4) == 0 ? other_size - from : wanted;
-    count = std::min(count, kMostBytes - std::min(kMostBytes, to));
+    count = std::min(count, kMaxBytes - std::min(kMaxBytes, to));
     if (&other == &pair && from < to + count && to < from + count) count = from < to ? to - from : from - to;
     pair.note("copy " + other.mounted() + " " + std::to_string(from) + "+" + std::to_string(count) + " to " +
               std::to_string(to));
@@ -370,7 +370,7 @@ void read_under_lock(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
   while (!finished && !failed) {
     Pair& pair = *pairs[random() % pairs.size()];
     const std::shared_lock lock(pair.mutex());
-    pair.compare(random() % kMostBytes, 1 + random() % 70'000);
+    pair.compare(random() % kMaxBytes, 1 + random() % 70'000);
   }
 }
 
@@ -387,14 +387,14 @@ void check_tags(Pair& pair, std::uint64_t at, const Bytes& bytes, std::size_t le
 void read_freely(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
   std::mt19937_64 random(seed);
   // In one read many chunks, so that commits overtake it.
-  Bytes bytes(chunk_size > 0 ? kMostBytes : 100'000);
+  Bytes bytes(chunk_size > 0 ? kMaxBytes : 100'000);
   while (!finished && !failed) {
     Pair& pair = *pairs[random() % pairs.size()];
     const int past_cache = chunk_size > 0 && random() % 2 == 0 ? O_DIRECT : 0;
     const int fd = ::open(pair.mounted().c_str(), O_RDONLY | O_CLOEXEC | past_cache);
     if (fd < 0) continue;  // it is being renamed, or made anew
     for (int i = 0; i < 20 && !finished; ++i) {
-      const std::uint64_t at = random() % kMostBytes;
+      const std::uint64_t at = random() % kMaxBytes;
       const ssize_t got = ::pread(fd, bytes.data(), 1 + random() % bytes.size(), static_cast<off_t>(at));
       if (got < 0) pair.fail("unlocked read at " + std::to_string(at));
       if (chunk_size > 0 && got > 0) check_tags(pair, at, bytes, static_cast<std::size_t>(got));
@@ -407,7 +407,7 @@ void read_freely(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
 
 int main(int argc, char** argv) {
   if (argc != 5 && argc != 6) {
-    std::fputs("usage: random_changes MOUNTED_FOLDER SHADOW_FOLDER SEED OPERATIONS [CHUNK_SIZE]\n", stderr);
+    std::fputs("usage: random_changes MOUNTED_DIRECTORY SHADOW_DIRECTORY SEED OPERATIONS [CHUNK_SIZE]\n", stderr);
     return 2;
   }
   if (argc == 6) chunk_size = std::strtoul(argv[5], nullptr, 10);

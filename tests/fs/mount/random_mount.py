@@ -35,9 +35,9 @@ FILES = tuple(f"random-{thread}-{file}" for thread in range(2) for file in range
 
 
 class RandomChanges(unittest.TestCase):
-    def test_the_mount_is_a_plain_folder_to_programs(self):
+    def test_the_mount_is_a_plain_directory_to_programs(self):
         operations = int(os.environ.get("RANDOM_OPERATIONS", "40000" if mounting.is_sanitized() else "100000"))
-        work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
         self.addCleanup(shadow.cleanup)
@@ -50,7 +50,7 @@ class RandomChanges(unittest.TestCase):
     def test_sparse_frames_are_plain_files_to_programs(self):
         operations = int(os.environ.get("RANDOM_OPERATIONS", "5000" if mounting.is_sanitized() else "15000"))
         for number, (chunk, options) in enumerate(SPARSE_ROUNDS):
-            work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_folder())
+            work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_directory())
             self.addCleanup(work.cleanup)
             shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")
             self.addCleanup(shadow.cleanup)

@@ -32,8 +32,8 @@ class Memory(unittest.TestCase):
     def setUpClass(cls):
         if mounting.is_sanitized():
             raise unittest.SkipTest("resident memory is that of the sanitizer")
-        cls.folder = tempfile.TemporaryDirectory(prefix="cframefs-memory-")
-        cls.source = pathlib.Path(cls.folder.name)
+        cls.directory = tempfile.TemporaryDirectory(prefix="cframefs-memory-")
+        cls.source = pathlib.Path(cls.directory.name)
         plain_file(cls.source / "plain")
         for name, block in (("one-block", "16M"), ("small-blocks", "256K")):
             mounting.output(mounting.CFRAME, "pack", "--codec", "lz4", "--chunksize", "16M", "--blocksize", block,
@@ -42,7 +42,7 @@ class Memory(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.directory.cleanup()
 
     def peak_of(self, name, read):
         """The daemon's peak while READERS threads each do read(descriptor, number)."""

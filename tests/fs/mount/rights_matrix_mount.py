@@ -60,7 +60,7 @@ OF_LINKS = {
     "rename": lambda path: os.rename(path, path + "-renamed"),
     "link": lambda path: os.link(path, path + "-second", follow_symlinks=False),
 }
-OF_FOLDERS = {
+OF_DIRECTORIES = {
     "chmod": lambda path: os.chmod(path, 0o7751),
     "chgrp": lambda path: os.chown(path, -1, 3200),
     "chown": lambda path: os.chown(path, 3004, -1),
@@ -109,18 +109,18 @@ CHANGES_OF_MEMBERS = {
     "unlink": os.unlink,
     "rename": lambda path: os.rename(path, path + "-renamed"),
 }
-FOLDERS = {"rwxrwxrwx": 0o777, "rwxrwxrwt": 0o1777, "rwxrwsrwx": 0o2777, "rwxr-xr-x": 0o755}
+DIRECTORIES = {"rwxrwxrwx": 0o777, "rwxrwxrwt": 0o1777, "rwxrwsrwx": 0o2777, "rwxr-xr-x": 0o755}
 
 
 class Matrix(unittest.TestCase):
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         os.chmod(work.name, 0o755)
         self.source, self.plain, self.mountpoint = (work.name + name for name in ("/source", "/plain", "/mnt"))
-        for folder in (self.source, self.plain, self.mountpoint):
-            os.mkdir(folder)
-            os.chmod(folder, 0o777 if folder != self.mountpoint else 0o755)
+        for directory in (self.source, self.plain, self.mountpoint):
+            os.mkdir(directory)
+            os.chmod(directory, 0o777 if directory != self.mountpoint else 0o755)
         with open(work.name + "/content", "wb") as file:
             file.write(CONTENT)
         self.content, self.frame = work.name + "/content", work.name + "/content.b2frame"
@@ -164,14 +164,14 @@ class Matrix(unittest.TestCase):
 
     def test_links(self):
         def make(path, variant, _):
-            self.holder(path, FOLDERS[variant])
+            self.holder(path, DIRECTORIES[variant])
             with open(path + "/y", "wb") as file:
                 file.write(CONTENT)
             self.give(path + "/y", 0o644)
             os.symlink("y", path + "/x")
             self.give(path + "/x")
 
-        self.compare(OF_LINKS, FOLDERS, make)
+        self.compare(OF_LINKS, DIRECTORIES, make)
 
     def test_directories(self):
         def make(path, variant, _):
@@ -180,7 +180,7 @@ class Matrix(unittest.TestCase):
             os.setxattr(path + "/x", "user.shape", b"round")
             self.give(path + "/x", RIGHTS[variant][0] | 0o111, acl=RIGHTS[variant][1])
 
-        self.compare(OF_FOLDERS, RIGHTS, make)
+        self.compare(OF_DIRECTORIES, RIGHTS, make)
 
     def files(self, suffix):
         def make(path, variant, is_source):
@@ -240,19 +240,19 @@ class Matrix(unittest.TestCase):
             # An ACL of the file is not one of what it holds. What the daemon may not read does not show as a store.
             if acl or (os.geteuid() != 0 and not mode & 0o400):
                 continue
-            zipped, embed, folder = (f"{self.source}/{right}.{kind}" for kind in ("b2z", "b2e", "b2d"))
+            zipped, embed, directory = (f"{self.source}/{right}.{kind}" for kind in ("b2z", "b2e", "b2d"))
             with zipfile.ZipFile(zipped, "w") as store:
                 store.writestr("raw.b2f", frame)
                 store.writestr("embed.b2e", embed_frame({}))
-            os.mkdir(folder)
-            for path in (embed, folder + "/embed.b2e"):
+            os.mkdir(directory)
+            for path in (embed, directory + "/embed.b2e"):
                 with open(path, "wb") as file:
                     file.write(embed_frame({"/raw": frame}))
-            with open(folder + "/own.b2f", "wb") as file:
+            with open(directory + "/own.b2f", "wb") as file:
                 file.write(frame)
-            self.give(folder, 0o755)
-            for member, holder in (("b2z/raw", zipped), ("b2e/raw", embed), ("b2d/raw", folder + "/embed.b2e"),
-                                   ("b2d/own", folder + "/own.b2f")):
+            self.give(directory, 0o755)
+            for member, holder in (("b2z/raw", zipped), ("b2e/raw", embed), ("b2d/raw", directory + "/embed.b2e"),
+                                   ("b2d/own", directory + "/own.b2f")):
                 self.give(holder, mode)
                 held.append((f"{self.mountpoint}/{right}.{member}", holder))
         before = [described(holder) for _, holder in held]

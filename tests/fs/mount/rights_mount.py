@@ -68,8 +68,8 @@ CALLS = {
 # Version 2; user, named user 3005 and group may read, the mask, nothing for others.
 ACL = bytes.fromhex("02000000" "01000600ffffffff" "02000400bd0b0000" "04000400ffffffff" "10000400ffffffff" "20000000ffffffff")
 
-# Each in a folder of its own.
-FOLDERS = {
+# Each in a directory of its own.
+DIRECTORIES = {
     "rwxr-xr-x": (0o755, "", ""),
     "rwxrwxrwx": (0o777, "", ""),
     "rwxrwxrwt": (0o1777, "", ""),
@@ -106,7 +106,7 @@ UMASKS = (0, 0o027)
 @unittest.skipIf(os.geteuid() != 0, "only root can be all users")
 class Rights(unittest.TestCase):
     def setUp(self):
-        work, self.source, self.plain, self.mountpoint = users.folders(self, "source", "plain", "mnt")
+        work, self.source, self.plain, self.mountpoint = users.directories(self, "source", "plain", "mnt")
         self.content = work + "/content"
         with open(self.content, "wb") as file:
             file.write(CONTENT)
@@ -168,7 +168,7 @@ class Rights(unittest.TestCase):
                 os.mkdir(root)
             cases = []
             for user in USERS:
-                for right, (mode, acl, default) in FOLDERS.items():
+                for right, (mode, acl, default) in DIRECTORIES.items():
                     for maker in MAKERS:
                         for umask in UMASKS:
                             path = f"{user} {right} {maker} {umask}"
@@ -197,17 +197,17 @@ class Rights(unittest.TestCase):
                 made += suffix
             self.assertEqual(described(made), described(f"{self.plain}/{path}/new"), path)
 
-    def test_sparse_frames_need_the_rights_to_their_folders(self):
-        cases = [(f"{folder:o} {index:o}", folder, index)
-                 for folder in (0o700, 0o750, 0o755, 0o711, 0o777) for index in (0o600, 0o640, 0o644, 0o666)]
-        for name, folder, index in cases:
+    def test_sparse_frames_need_the_rights_to_their_directories(self):
+        cases = [(f"{directory:o} {index:o}", directory, index)
+                 for directory in (0o700, 0o750, 0o755, 0o711, 0o777) for index in (0o600, 0o640, 0o644, 0o666)]
+        for name, directory, index in cases:
             frame = f"{self.source}/{name}.b2frame"
             make_sparse_frame(frame, CONTENT, 64)
             for entry in os.listdir(frame):
                 os.chown(f"{frame}/{entry}", OWNER, GROUP)
                 os.chmod(f"{frame}/{entry}", index)
             os.chown(frame, OWNER, GROUP)
-            os.chmod(frame, folder)
+            os.chmod(frame, directory)
         with Mount(self.source, "allow_other", mountpoint=self.mountpoint):
             for user in USERS:
                 for name, _, _ in cases:

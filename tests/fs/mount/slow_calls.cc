@@ -153,13 +153,13 @@ extern "C" DIR* fdopendir(int fd) {
 }
 
 // This is readdir64, as fdopendir(3) gave it to the daemon.
-extern "C" dirent* readdir(DIR* folder) {
+extern "C" dirent* readdir(DIR* directory) {
   static const auto real = next<dirent* (*)(DIR*)>("readdir64");
   // The end of a directory is told by what errno was before.
   const int before = errno;
-  begin("entries", dirfd(folder));
+  begin("entries", dirfd(directory));
   errno = before;
-  return real(folder);
+  return real(directory);
 }
 
 extern "C" int fstatvfs(int fd, struct statvfs* status) {

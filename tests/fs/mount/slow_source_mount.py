@@ -89,7 +89,7 @@ class SlowListing(unittest.TestCase):
     but those for names in it, which the kernel holds back (fs/doc/threads-and-locks.md)."""
 
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_folder())
+        work = tempfile.TemporaryDirectory(prefix="cframefs-test-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         self.work = work.name
         self.source = work.name + "/source"

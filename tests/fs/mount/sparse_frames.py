@@ -1,4 +1,4 @@
-"""Sparse frames for tests, made byte for byte as the format says: the folder's index file, and a file for each chunk.
+"""Sparse frames for tests, made byte for byte as the format says: the directory's index file, and a file for each chunk.
 
 Chunks are stored as they are (level 0), so all of one length have files of one length: a reader that takes one chunk for
 another does not see it by the length.
@@ -32,16 +32,16 @@ def header(frame_length, size, stored, chunksize):
             + b"\xd1\x00\x01" * 2 + b"\xc2" + b"\xd8\x06" + bytes(5) + b"\x01\x01" + bytes(9) + layers)
 
 
-def make_sparse_frame(folder, content, chunksize):
-    os.mkdir(folder)
+def make_sparse_frame(directory, content, chunksize):
+    os.mkdir(directory)
     stored = count = 0
     for begin in range(0, len(content), chunksize):
         data = chunk(content[begin : begin + chunksize])
-        with open(f"{folder}/{count:08X}.chunk", "wb") as file:
+        with open(f"{directory}/{count:08X}.chunk", "wb") as file:
             file.write(data)
         stored += len(data)
         count += 1
     index = chunk(struct.pack(f"<{count}q", *range(count)), 8)
     length = 87 + len(metalayers()) + len(index) + len(trailer())
-    with open(folder + "/chunks.b2frame", "wb") as file:
+    with open(directory + "/chunks.b2frame", "wb") as file:
         file.write(header(length, len(content), stored, chunksize) + index + trailer())

@@ -27,17 +27,17 @@ CHANGES = {
 @unittest.skipIf(os.geteuid() != 0, "only root can be all users")
 class SparseRights(unittest.TestCase):
     def setUp(self):
-        _, self.source, self.mountpoint = users.folders(self, "source", "mnt")
+        _, self.source, self.mountpoint = users.directories(self, "source", "mnt")
         self.frame = self.source + "/x.b2frame"
 
-    def make(self, folder=OWNER, index=OWNER):
+    def make(self, directory=OWNER, index=OWNER):
         """The frame: its directory belongs to one user, the files in it to another or the same."""
         subprocess.run(["rm", "-rf", self.frame], check=True)
         make_sparse_frame(self.frame, CONTENT, 64)
         for name in os.listdir(self.frame):
             os.chown(f"{self.frame}/{name}", index, 3200)
             os.chmod(f"{self.frame}/{name}", 0o600)
-        os.chown(self.frame, folder, 3200)
+        os.chown(self.frame, directory, 3200)
         os.chmod(self.frame, 0o755)
 
     def put(self, path, user=0, mode=0o600):
@@ -92,11 +92,11 @@ class SparseRights(unittest.TestCase):
 
         self.changes([secret, others], prepare)
 
-    def test_a_folder_of_another_user(self):
-        for folder in (0, OTHER):
+    def test_a_directory_of_another_user(self):
+        for directory in (0, OTHER):
             for user in ("owner", "root"):
-                with self.subTest(folder=folder, user=user):
-                    self.make(folder=folder)
+                with self.subTest(directory=directory, user=user):
+                    self.make(directory=directory)
                     before = described(self.frame)
                     chunk = described(self.frame + "/00000000.chunk")
                     with Mount(self.source, "allow_other", mountpoint=self.mountpoint):
@@ -104,12 +104,12 @@ class SparseRights(unittest.TestCase):
                     self.assertEqual(done, "")
                     self.assertEqual(described(self.frame), before)
                     self.assertEqual(os.stat(self.frame + "/chunks.b2frame").st_mode & 0o7777, 0o666)
-                    # Another user's folder may hold anything; root's holds what its owner was given.
-                    self.assertEqual(described(self.frame + "/00000000.chunk") == chunk, folder == OTHER)
+                    # Another user's directory may hold anything; root's holds what its owner was given.
+                    self.assertEqual(described(self.frame + "/00000000.chunk") == chunk, directory == OTHER)
 
-    def test_roots_frame_in_the_folder_of_a_user(self):
+    def test_roots_frame_in_the_directory_of_a_user(self):
         """Where that user has put another of root's files."""
-        self.make(folder=OWNER, index=0)
+        self.make(directory=OWNER, index=0)
         moved = self.put(self.frame + "/00000009.chunk")
         with Mount(self.source, "allow_other", mountpoint=self.mountpoint) as mount:
             os.chmod(mount / "x", 0o666)

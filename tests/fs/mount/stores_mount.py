@@ -1,4 +1,4 @@
-"""Stores on a mount: a zip file, an embed frame or a folder shows as a folder of its leaves, arrays as .npy."""
+"""Stores on a mount: a zip file, an embed frame or a directory shows as a directory of its leaves, arrays as .npy."""
 
 import ctypes
 import errno
@@ -72,7 +72,7 @@ def embed_frame(entries):
 class Stores(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="cframefs-stores-")
+        cls.directory = tempfile.TemporaryDirectory(prefix="cframefs-stores-")
         cls.cube = numpy.arange(6 * 7 * 8, dtype="<i4").reshape(6, 7, 8)
         cls.tiny = numpy.arange(12, dtype="<f8").reshape(3, 4)
         cls.text = b"plain bytes " * 1000
@@ -83,39 +83,39 @@ class Stores(unittest.TestCase):
         cls.leaves = {"group/cube.b2nd": cube, "raw.b2f": raw}
         cls.leaves["group/__vlmeta__.b2f"] = plain_frame(b"-", packed("of the group"), b"title")
         for store_name, method in (("s.b2z", zipfile.ZIP_STORED), ("z.b2z", zipfile.ZIP_DEFLATED)):
-            with zipfile.ZipFile(os.path.join(cls.folder.name, store_name), "w", method) as store:
+            with zipfile.ZipFile(os.path.join(cls.directory.name, store_name), "w", method) as store:
                 for name, content in cls.leaves.items():
                     store.writestr(name, content)
                 store.writestr("embed.b2e", embed)
-        with open(os.path.join(cls.folder.name, "e.b2e"), "wb") as file:
+        with open(os.path.join(cls.directory.name, "e.b2e"), "wb") as file:
             file.write(embed_frame({"/group/cube": cube, "/raw": raw, "/tiny": tiny, "/group/text": raw}))
-        os.makedirs(os.path.join(cls.folder.name, "d.b2d", "group"))
+        os.makedirs(os.path.join(cls.directory.name, "d.b2d", "group"))
         for name, content in {**cls.leaves, "embed.b2e": embed}.items():
-            with open(os.path.join(cls.folder.name, "d.b2d", name), "wb") as file:
+            with open(os.path.join(cls.directory.name, "d.b2d", name), "wb") as file:
                 file.write(content)
 
     @classmethod
     def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.directory.cleanup()
 
-    def check(self, folder):
+    def check(self, directory):
         found = sorted(
-            os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names
+            os.path.relpath(os.path.join(where, name), directory) for where, _, names in os.walk(directory) for name in names
         )
         self.assertEqual(found, ["group/cube.npy", "group/text", "raw", "tiny.npy"])
         for name, array in {"group/cube.npy": self.cube, "tiny.npy": self.tiny}.items():
-            path = os.path.join(folder, name)
+            path = os.path.join(directory, name)
             loaded = numpy.load(path, mmap_mode="r")
             self.assertTrue((loaded == array).all())
             del loaded
             with open(path, "rb") as file:
                 self.assertEqual(file.read(), arrays_mount.saved(array))
         for name in ("raw", "group/text"):
-            with open(os.path.join(folder, name), "rb") as file:
+            with open(os.path.join(directory, name), "rb") as file:
                 self.assertEqual(file.read(), self.text)
 
-    def test_each_kind_is_a_folder_of_its_leaves(self):
-        with mounting.Mount(self.folder.name) as mount:
+    def test_each_kind_is_a_directory_of_its_leaves(self):
+        with mounting.Mount(self.directory.name) as mount:
             self.assertEqual(sorted(os.listdir(mount.path)), ["d.b2d", "e.b2e", "s.b2z", "z.b2z"])
             for name in ("s.b2z", "z.b2z", "e.b2e", "d.b2d"):
                 with self.subTest(name):
@@ -123,17 +123,17 @@ class Stores(unittest.TestCase):
 
     def test_a_store_as_the_source(self):
         for name in ("s.b2z", "e.b2e", "d.b2d"):
-            with self.subTest(name), mounting.Mount(os.path.join(self.folder.name, name)) as mount:
+            with self.subTest(name), mounting.Mount(os.path.join(self.directory.name, name)) as mount:
                 self.check(mount.path)
 
     def test_attributes_of_leaves(self):
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             for name in ("s.b2z/group/cube.npy", "e.b2e/tiny.npy"):
                 self.assertEqual(os.listxattr(mount / name), [])
                 self.assertTrue(os.getxattr(mount / name, "user.blosc2.meta.b2nd").startswith(b"\x97"))
 
     def test_attributes_of_groups(self):
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             for store in ("s.b2z", "z.b2z", "d.b2d"):
                 group = mount / f"{store}/group"
                 with self.subTest(store):
@@ -145,11 +145,11 @@ class Stores(unittest.TestCase):
 
     def test_a_large_deflated_frame_is_read_from_anywhere(self):
         items = (numpy.arange(3_000_000, dtype="<u8") * 2654435761 % 1000003).reshape(300, 10000)
-        with tempfile.TemporaryDirectory() as folder:
-            with zipfile.ZipFile(os.path.join(folder, "s.b2z"), "w", zipfile.ZIP_DEFLATED) as store:
+        with tempfile.TemporaryDirectory() as directory:
+            with zipfile.ZipFile(os.path.join(directory, "s.b2z"), "w", zipfile.ZIP_DEFLATED) as store:
                 store.writestr("a.b2nd", arrays_mount.b2nd(items, (100, 5000), (50, 500), "<u8"))
                 store.writestr("embed.b2e", embed_frame({}))
-            with mounting.Mount(folder) as mount:
+            with mounting.Mount(directory) as mount:
                 shown = numpy.load(mount / "s.b2z/a.npy", mmap_mode="r")
                 for row in (299, 0, 150, 7, 250):
                     self.assertTrue((shown[row] == items[row]).all(), row)
@@ -157,8 +157,8 @@ class Stores(unittest.TestCase):
                 del shown
 
     def test_a_deflated_member_with_a_wrong_checksum_is_eio(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "s.b2z")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "s.b2z")
             with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as store:
                 store.writestr("a.b2f", plain_frame(self.text))
                 store.writestr("b.b2f", plain_frame(self.text))
@@ -170,7 +170,7 @@ class Stores(unittest.TestCase):
                 content[at + 16] ^= 0xFF  # the checksum in the directory
                 file.seek(0)
                 file.write(content)
-            with mounting.Mount(folder) as mount:
+            with mounting.Mount(directory) as mount:
                 with self.assertRaises(OSError) as failed:
                     with open(mount / "s.b2z/a", "rb") as file:
                         file.read()
@@ -212,8 +212,8 @@ class Stores(unittest.TestCase):
     def state(self):
         """Of all that lies in the source: bytes, mode, owner, times, attributes."""
         found = {}
-        for where, folders, names in os.walk(self.folder.name):
-            for path in [os.path.join(where, name) for name in names + folders] + [where]:
+        for where, directories, names in os.walk(self.directory.name):
+            for path in [os.path.join(where, name) for name in names + directories] + [where]:
                 status = os.lstat(path)
                 with open(path, "rb") if os.path.isfile(path) else open(os.devnull, "rb") as file:
                     content = file.read()
@@ -224,7 +224,7 @@ class Stores(unittest.TestCase):
     def test_nothing_in_a_store_changes(self):
         """What is refused is refused for the store (EROFS), whatever the name of the attribute."""
         before = self.state()
-        with mounting.Mount(self.folder.name) as mount:
+        with mounting.Mount(self.directory.name) as mount:
             for name in ("s.b2z", "z.b2z", "e.b2e", "d.b2d"):
                 leaves = ("group/cube.npy", "raw") if name == "e.b2e" else ("group/cube.npy", "raw", "tiny.npy")
                 for leaf in leaves:
@@ -237,14 +237,14 @@ class Stores(unittest.TestCase):
         self.assertEqual(self.state(), before)
 
     def test_copied_whole_with_tar(self):
-        with mounting.Mount(self.folder.name) as mount, tempfile.TemporaryDirectory() as target:
+        with mounting.Mount(self.directory.name) as mount, tempfile.TemporaryDirectory() as target:
             archive = subprocess.run(["tar", "-C", mount.path, "-cf", "-", "s.b2z"], check=True, capture_output=True)
             subprocess.run(["tar", "-C", target, "-xf", "-"], check=True, input=archive.stdout)
             self.check(os.path.join(target, "s.b2z"))
 
     def test_a_store_replaced_behind_the_mount(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "s.b2z")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "s.b2z")
 
             def store(count):
                 array = numpy.arange(count, dtype="<i8")
@@ -255,7 +255,7 @@ class Stores(unittest.TestCase):
                 return array
 
             first = store(10)
-            with mounting.Mount(folder) as mount:
+            with mounting.Mount(directory) as mount:
                 self.assertEqual(numpy.load(mount / "s.b2z/a.npy").tobytes(), first.tobytes())
                 second = store(25)
 

@@ -32,19 +32,19 @@ class ToolsAndMounts(unittest.TestCase):
     def test_what_is_made_in_a_mount_is_what_is_read(self):
         for names in ("strip", "keep"):
             with self.subTest(names=names), Mount(self.source, f"names={names}") as mount:
-                folder = mount / names
-                os.mkdir(folder)
-                output(mounting.CFRAME, "unpack", self.work + "/x.b2frame", folder + "/data")
-                self.assertEqual(self.read(folder + "/data"), self.content)
-                output(mounting.CFRAME, "pack", self.work + "/data", folder + "/y.b2frame")
-                self.assertEqual(output(mounting.CFRAME, "cat", folder + "/y.b2frame"), self.content)
-                output(mounting.CFRAME, "convert", "--codec", "lz4", self.work + "/x.b2frame", folder + "/z.b2frame")
-                self.assertEqual(output(mounting.CFRAME, "cat", folder + "/z.b2frame"), self.content)
-                self.assertEqual(sorted(os.listdir(folder)), ["data", "y.b2frame", "z.b2frame"])
-                refused = run(mounting.CFRAME, "unpack", self.work + "/x.b2frame", folder + "/data")
+                directory = mount / names
+                os.mkdir(directory)
+                output(mounting.CFRAME, "unpack", self.work + "/x.b2frame", directory + "/data")
+                self.assertEqual(self.read(directory + "/data"), self.content)
+                output(mounting.CFRAME, "pack", self.work + "/data", directory + "/y.b2frame")
+                self.assertEqual(output(mounting.CFRAME, "cat", directory + "/y.b2frame"), self.content)
+                output(mounting.CFRAME, "convert", "--codec", "lz4", self.work + "/x.b2frame", directory + "/z.b2frame")
+                self.assertEqual(output(mounting.CFRAME, "cat", directory + "/z.b2frame"), self.content)
+                self.assertEqual(sorted(os.listdir(directory)), ["data", "y.b2frame", "z.b2frame"])
+                refused = run(mounting.CFRAME, "unpack", self.work + "/x.b2frame", directory + "/data")
                 self.assertEqual(refused.returncode, 2, "it is there already")
-                output(mounting.CFRAME, "unpack", "--force", self.work + "/x.b2frame", folder + "/data")
-                self.assertEqual(self.read(folder + "/data"), self.content)
+                output(mounting.CFRAME, "unpack", "--force", self.work + "/x.b2frame", directory + "/data")
+                self.assertEqual(self.read(directory + "/data"), self.content)
         with Mount(self.source) as mount:
             self.assertEqual(self.read(mount / "strip/data"), self.content)
             self.assertEqual(sorted(os.listdir(mount / "strip")), ["data", "y.b2frame", "z.b2frame"])
@@ -90,8 +90,8 @@ class ToolsAndMounts(unittest.TestCase):
     def test_programs_that_copy_attributes_succeed_in_all_directions(self):
         disk = self.work + "/disk"
         with Mount(self.source) as mount:
-            for folder in (disk, mount / "in", mount / "back"):
-                os.mkdir(folder)
+            for directory in (disk, mount / "in", mount / "back"):
+                os.mkdir(directory)
             stored = self.source + "/in/x.b2frame"
             os.rename(self.work + "/x.b2frame", stored)
             # A name of ours as an attribute of the backing file: what the mount says of the frame hides it.

@@ -47,16 +47,16 @@ class Tree(unittest.TestCase):
         os.mkdir(self.source)
         os.mkdir(self.mountpoint)
 
-    def fill(self, folder, content):
-        os.makedirs(folder + "/sub")
-        with open(folder + "/x", "w", encoding="ascii") as file:
+    def fill(self, directory, content):
+        os.makedirs(directory + "/sub")
+        with open(directory + "/x", "w", encoding="ascii") as file:
             file.write(content)
-        os.symlink(content, folder + "/link")
+        os.symlink(content, directory + "/link")
 
-    def look(self, folder):
+    def look(self, directory):
         return sorted((entry.name, entry.stat(follow_symlinks=False).st_mode, entry.stat(follow_symlinks=False).st_size,
-                       int(entry.stat(follow_symlinks=False).st_mtime)) for entry in os.scandir(folder)) \
-            + [os.stat(folder).st_mode]
+                       int(entry.stat(follow_symlinks=False).st_mtime)) for entry in os.scandir(directory)) \
+            + [os.stat(directory).st_mode]
 
     def replaced(self, *options):
         """A directory is replaced behind the mount: what is done in the old one happens there."""
@@ -149,17 +149,17 @@ class Tree(unittest.TestCase):
             os.close(at)
 
     def test_listed_inode_numbers_are_those_of_stat(self):
-        self.fill(self.source + "/folder", "x")
+        self.fill(self.source + "/directory", "x")
         for path, _ in golden_frames(FRAME):
-            shutil.copy(path, self.source + "/folder/frame.b2frame")
+            shutil.copy(path, self.source + "/directory/frame.b2frame")
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             for _ in range(2):
-                for entry in os.scandir(mount / "folder"):
+                for entry in os.scandir(mount / "directory"):
                     self.assertEqual(entry.inode(), os.lstat(entry.path).st_ino, entry.name)
-            with open(mount / "folder/frame", "ab") as file:
+            with open(mount / "directory/frame", "ab") as file:
                 file.write(b"more")
-            found = output("find", mount / "folder", "-inum", str(os.stat(mount / "folder/frame").st_ino))
-            self.assertEqual(found.decode().strip(), mount / "folder/frame")
+            found = output("find", mount / "directory", "-inum", str(os.stat(mount / "directory/frame").st_ino))
+            self.assertEqual(found.decode().strip(), mount / "directory/frame")
 
     def test_looking_moves_no_time_of_access(self):
         for path, _ in golden_frames(FRAME):
@@ -295,8 +295,8 @@ class LinksToFrames(unittest.TestCase):
         self.addCleanup(work.cleanup)
         self.source, self.mountpoint = work.name + "/source", work.name + "/mnt"
         self.outside = work.name + "/outside"
-        for folder in (self.source, self.mountpoint, self.outside, self.source + "/sub", self.source + "/sub/deep"):
-            os.mkdir(folder)
+        for directory in (self.source, self.mountpoint, self.outside, self.source + "/sub", self.source + "/sub/deep"):
+            os.mkdir(directory)
         plain = os.path.dirname(self.source) + "/plain"
         with open(plain, "wb") as file:
             file.write(self.CONTENT)
@@ -317,9 +317,9 @@ class LinksToFrames(unittest.TestCase):
         self.link("../../z.b2frame", "sub/deep/up.b2frame")
         self.link(self.source + "/z.b2frame", "absolute.b2frame")
         self.link(self.source + "/z.b2frame", "sub/deep/absolute.b2frame")
-        self.link("sub", "folder")
-        self.link("folder/deep/../../z.b2frame", "sub/through.b2frame")
-        self.link(self.source + "/sub", "sub/absolute-folder")
+        self.link("sub", "directory")
+        self.link("directory/deep/../../z.b2frame", "sub/through.b2frame")
+        self.link(self.source + "/sub", "sub/absolute-directory")
         shown = {"in": "z", "twice": "in", "named": "z", "sub/deep/up": "../../z", "absolute": "z",
                  "sub/deep/absolute": "../../z"}
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
@@ -328,8 +328,8 @@ class LinksToFrames(unittest.TestCase):
                     self.assertEqual(os.readlink(mount / name), target)
                     self.assertEqual(os.lstat(mount / name).st_size, len(target))
                     self.assertEqual(self.read(mount / name), self.CONTENT)
-            self.assertEqual(sorted(os.listdir(mount.path)), ["absolute", "folder", "in", "named", "sub", "twice", "z"])
-            self.assertEqual(os.readlink(mount / "sub/absolute-folder"), "../sub")
+            self.assertEqual(sorted(os.listdir(mount.path)), ["absolute", "directory", "in", "named", "sub", "twice", "z"])
+            self.assertEqual(os.readlink(mount / "sub/absolute-directory"), "../sub")
             self.assertFalse(os.path.lexists(mount / "in.b2frame"))
 
     def test_links_out_of_the_source_are_left_as_they_are(self):

@@ -65,7 +65,7 @@ class OrdinaryUser(unittest.TestCase):
             with Mount(self.source, mountpoint=self.mountpoint):
                 self.assertEqual(self.content(), expected)
 
-    def test_another_users_folder_is_no_mount_point(self):
+    def test_another_users_directory_is_no_mount_point(self):
         done = background(self.source, "/")
         self.assertNotEqual(done.returncode, 0)
         lines = done.stderr.decode().splitlines()

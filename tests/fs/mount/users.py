@@ -22,8 +22,8 @@ USERS = {
 }
 
 
-def folders(test, *names):
-    """New folders that every user may enter, gone with the test; the one that holds them comes first."""
+def directories(test, *names):
+    """New directories that every user may enter, gone with the test; the one that holds them comes first."""
     work = tempfile.TemporaryDirectory(prefix="cframefs-test-")
     test.addCleanup(work.cleanup)
     os.chmod(work.name, 0o755)

@@ -78,7 +78,7 @@ WAITING = {
                             "tell(libc.rename(target, target + b'2'))"),
     "unlink": ("pwrite", "/target", "f = written(); ready(); threading.Thread(target=os.close, args=(f,)).start(); reached(); "
                             "tell(libc.unlink(target))"),
-    "list": ("list", "/folder", "ready(); tell(len(os.listdir(mount + '/folder')))"),
+    "list": ("list", "/directory", "ready(); tell(len(os.listdir(mount + '/directory')))"),
     "statfs": ("statfs", "", "ready(); os.statvfs(mount); tell(0)"),
     "copy": ("pread", "/large", "a = file('large'); b = written(); ready(); "
                                 "tell(libc.copy_file_range(a, None, b, None, 8 << 20, 0))"),
@@ -88,8 +88,8 @@ WAITING = {
 class Gate:
     """Holds up calls of a daemon that has environment() in its own."""
 
-    def __init__(self, folder, calls, file=""):
-        self.path = os.path.join(folder, "gate")
+    def __init__(self, directory, calls, file=""):
+        self.path = os.path.join(directory, "gate")
         self.calls, self.file = calls, file
 
     def environment(self):
@@ -111,11 +111,11 @@ class Gate:
                  what="a call to reach the gate; is SLOW_CALLS_LIBRARY built from this source?")
 
 
-def make_source(folder):
+def make_source(directory):
     """A source with frames that programs wait for: `large`; `unknown`, which no program has looked at; `target`, which is
     written and copied to. Answers what lies in the first and in the last."""
-    source, plain = os.path.join(folder, "source"), os.path.join(folder, "plain")
-    os.makedirs(source + "/folder")
+    source, plain = os.path.join(directory, "source"), os.path.join(directory, "plain")
+    os.makedirs(source + "/directory")
     large = b"".join(b"%07d\n" % number for number in range(MIB // 8)) * 8
     for name, content in (("large", large), ("unknown", large), ("target", b"before\n" * 100000)):
         with open(plain, "wb") as file:

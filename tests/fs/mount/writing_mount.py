@@ -41,8 +41,8 @@ class Writing(unittest.TestCase):
         self.addCleanup(work.cleanup)
         self.source = work.name + "/source"
         self.plain = work.name + "/plain"
-        for folder in (self.source, self.plain):
-            os.mkdir(folder)
+        for directory in (self.source, self.plain):
+            os.mkdir(directory)
         self.options = ["chunksize=64K"]
 
     def mount(self, *options):
@@ -51,8 +51,8 @@ class Writing(unittest.TestCase):
         return mount
 
     def in_both(self, mount, command):
-        for folder in (mount.path, self.plain):
-            output("sh", "-ec", f"cd '{folder}'; {command}")
+        for directory in (mount.path, self.plain):
+            output("sh", "-ec", f"cd '{directory}'; {command}")
 
     def check_same(self, mount):
         """Now, after another mount, and for `cframe verify`."""
@@ -102,8 +102,8 @@ class Programs(Writing):
     def test_shared_maps(self):
         mount = self.mount()
         content = bytearray(some_bytes(500_000))
-        for folder in (mount.path, self.plain):
-            with open(folder + "/x", "w+b") as file:
+        for directory in (mount.path, self.plain):
+            with open(directory + "/x", "w+b") as file:
                 file.write(content)
                 file.flush()
                 with mmap.mmap(file.fileno(), 0) as memory:
@@ -127,8 +127,8 @@ class Programs(Writing):
 
     def test_writeback(self):
         mount = self.mount("writeback=on")
-        for folder in (mount.path, self.plain):
-            with open(folder + "/x", "wb", buffering=0) as file:
+        for directory in (mount.path, self.plain):
+            with open(directory + "/x", "wb", buffering=0) as file:
                 for number in range(5000):
                     file.write(b"%d\n" % number)
                 file.seek(100)
@@ -207,15 +207,15 @@ class Copies(Writing):
         self.content = some_bytes(21 * self.CHUNK)[: 20 * self.CHUNK] + b"end" * 259
 
     def filled(self, mount, name, content):
-        for folder in (mount.path, self.plain):
-            with open(f"{folder}/{name}", "wb") as file:
+        for directory in (mount.path, self.plain):
+            with open(f"{directory}/{name}", "wb") as file:
                 file.write(content)
 
     def copy(self, mount, one, other, count, from_at, to_at):
-        """The same in both folders; how many chunks went over as they are, and were decoded."""
+        """The same in both directories; how many chunks went over as they are, and were decoded."""
         before = mount.statistics()
-        for folder in (mount.path, self.plain):
-            with open(f"{folder}/{one}", "rb") as source, open(f"{folder}/{other}", "r+b") as target:
+        for directory in (mount.path, self.plain):
+            with open(f"{directory}/{one}", "rb") as source, open(f"{directory}/{other}", "r+b") as target:
                 left, at, to = count, from_at, to_at
                 while left > 0:
                     done = os.copy_file_range(source.fileno(), target.fileno(), left, at, to)
@@ -258,8 +258,8 @@ class Copies(Writing):
         mount = self.mount("commit_interval=1000")
         self.filled(mount, "a", self.content)
         self.filled(mount, "b", some_bytes(12 * self.CHUNK, 2))
-        for folder in (mount.path, self.plain):
-            with open(folder + "/a", "r+b") as one, open(folder + "/b", "r+b") as other:
+        for directory in (mount.path, self.plain):
+            with open(directory + "/a", "r+b") as one, open(directory + "/b", "r+b") as other:
                 one.seek(70_000)
                 one.write(b"dirty")
                 one.flush()
@@ -284,10 +284,10 @@ class Copies(Writing):
         mount = self.mount()
         self.filled(mount, "a", self.content)
         self.filled(mount, "b", b"")
-        with tempfile.TemporaryDirectory() as folder, Mount(folder, "chunksize=64K") as other:
+        with tempfile.TemporaryDirectory() as directory, Mount(directory, "chunksize=64K") as other:
             with open(other / "a", "wb") as file:
                 file.write(some_bytes(8 * self.CHUNK, 9))
-            shutil.copyfile(folder + "/a.b2frame", self.source + "/a.b2frame")
+            shutil.copyfile(directory + "/a.b2frame", self.source + "/a.b2frame")
         shutil.copyfile(mount / "a", self.plain + "/a")
         wait_for(lambda: os.stat(mount / "a").st_size == 8 * self.CHUNK, 30)
         self.copy(mount, "a", "b", 8 * self.CHUNK, 0, 0)
@@ -375,18 +375,18 @@ class Names(Writing):
         mount = self.mount()
         self.in_both(mount, "echo a > a; echo b > b; mkdir d e; mv a d/a; mv d/a b; mv d e/f; echo c > e/f/c; mv e/f g; ls -R")
         self.in_both(mount, "echo 1 > one; echo 2 > two")
-        for folder in (mount.path, self.plain):
-            rename2(folder + "/one", folder + "/two", RENAME_EXCHANGE)
-            self.assert_refused(errno.EEXIST, rename2, folder + "/one", folder + "/two", RENAME_NOREPLACE)
-            rename2(folder + "/one", folder + "/three", RENAME_NOREPLACE)
-            self.assert_refused(errno.EISDIR, os.rename, folder + "/three", folder + "/g")
-            self.assert_refused(errno.ENOTEMPTY, os.rmdir, folder + "/g")
+        for directory in (mount.path, self.plain):
+            rename2(directory + "/one", directory + "/two", RENAME_EXCHANGE)
+            self.assert_refused(errno.EEXIST, rename2, directory + "/one", directory + "/two", RENAME_NOREPLACE)
+            rename2(directory + "/one", directory + "/three", RENAME_NOREPLACE)
+            self.assert_refused(errno.EISDIR, os.rename, directory + "/three", directory + "/g")
+            self.assert_refused(errno.ENOTEMPTY, os.rmdir, directory + "/g")
         self.assert_refused(errno.EPERM, os.link, mount / "three", mount / "link")
         self.check_same(mount)
 
     def test_a_frame_over_a_plain_file_and_back(self):
-        for folder in (self.source, self.plain):
-            with open(folder + "/notes.txt", "w", encoding="ascii") as file:
+        for directory in (self.source, self.plain):
+            with open(directory + "/notes.txt", "w", encoding="ascii") as file:
                 file.write("plain\n")
         mount = self.mount()
         self.in_both(mount, "echo more >> notes.txt; ln notes.txt second; rm second; sed -i s/plain/PLAIN/ notes.txt")
@@ -452,10 +452,10 @@ class Others(Writing):
     """Other processes, and disks that are full."""
 
     def frame(self, name, content):
-        with tempfile.TemporaryDirectory() as folder, Mount(folder, *self.options) as mount:
+        with tempfile.TemporaryDirectory() as directory, Mount(directory, *self.options) as mount:
             with open(mount / "x", "wb") as file:
                 file.write(content)
-            shutil.copy(folder + "/x.b2frame", self.source + "/" + name)
+            shutil.copy(directory + "/x.b2frame", self.source + "/" + name)
 
     def test_who_reads_sees_what_others_only_write(self):
         # Writes through handles that cannot read may pass the kernel's pages by.

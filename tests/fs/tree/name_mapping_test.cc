@@ -1,5 +1,5 @@
-// Names of the mount: what a folder shows and what a single look-up finds must be the same, whatever lies in the
-// folder.
+// Names of the mount: what a directory shows and what a single look-up finds must be the same, whatever lies in the
+// directory.
 #include "fs/tree/name_mapping.h"
 
 #include <map>
@@ -25,27 +25,27 @@ std::string any_name() {
   return name;
 }
 
-using Folder = std::map<std::string, EntryKind>;
+using Directory = std::map<std::string, EntryKind>;
 
-Folder any_folder(const NameMapper& rules) {
-  Folder folder;
+Directory any_directory(const NameMapper& rules) {
+  Directory directory;
   const int entries = *rc::gen::inRange(0, 10);
   for (int i = 0; i < entries; ++i) {
     const std::string name = any_name();
     const bool container = rules.has_container_suffix(name) && *rc::gen::arbitrary<bool>();
-    folder[name] = container ? *rc::gen::element(EntryKind::frame, EntryKind::sparse_frame)
-                             : *rc::gen::element(EntryKind::plain, EntryKind::directory, EntryKind::symlink);
+    directory[name] = container ? *rc::gen::element(EntryKind::frame, EntryKind::sparse_frame)
+                                : *rc::gen::element(EntryKind::plain, EntryKind::directory, EntryKind::symlink);
     // What a Bloscpack file shows as hangs on what is in it, where arrays show as .npy files.
     if (container && rules.needs_content_probe(name) && *rc::gen::arbitrary<bool>()) {
-      folder[name] = EntryKind::packed_array;
+      directory[name] = EntryKind::packed_array;
     }
   }
-  return folder;
+  return directory;
 }
 
-std::map<std::string, std::string> shown_of(const NameMapper& rules, const Folder& folder) {
+std::map<std::string, std::string> shown_of(const NameMapper& rules, const Directory& directory) {
   std::vector<StoredEntry> stored;
-  for (const auto& [name, kind] : folder)
+  for (const auto& [name, kind] : directory)
     stored.push_back({name, kind});
   std::map<std::string, std::string> shown;
   for (const ShownEntry& entry : rules.show(std::move(stored))) {
@@ -56,14 +56,14 @@ std::map<std::string, std::string> shown_of(const NameMapper& rules, const Folde
 }
 
 void check_agreement(const NameMapper& rules) {
-  const Folder folder = any_folder(rules);
-  const auto shown = shown_of(rules, folder);
+  const Directory directory = any_directory(rules);
+  const auto shown = shown_of(rules, directory);
   const auto kind_of = [&](const std::string& name) -> codec::Result<EntryKind> {
-    const auto found = folder.find(name);
-    return found == folder.end() ? EntryKind::none : found->second;
+    const auto found = directory.find(name);
+    return found == directory.end() ? EntryKind::none : found->second;
   };
   std::set<std::string> asked;
-  for (const auto& [name, kind] : folder) {
+  for (const auto& [name, kind] : directory) {
     asked.insert(name);
     asked.insert(rules.short_name_of(name));
     asked.insert(rules.short_name_of(name, EntryKind::packed_array));

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 class MemoryLimits : public ::testing::Test {
  protected:
   void put(const std::string& path, const std::string& text) const {
-    const std::filesystem::path whole = folder_.path().string() + path;
+    const std::filesystem::path whole = directory_.path().string() + path;
     std::filesystem::create_directories(whole.parent_path());
     std::ofstream(whole) << text;
   }
@@ -33,9 +33,9 @@ class MemoryLimits : public ::testing::Test {
     }
     put("/proc/self/mountinfo", lines);
   }
-  std::uint64_t found() const { return control_group_limit(folder_.path()); }
+  std::uint64_t found() const { return control_group_limit(directory_.path()); }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_F(MemoryLimits, WithoutProcThereIsNone) {
@@ -122,7 +122,7 @@ TEST_F(MemoryLimits, LinesThatAreNoneAreNoLimit) {
 TEST_F(MemoryLimits, TheLeastOfAllCounts) {
   system("0::/\n", "/ /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   limit("/sys/fs/cgroup/memory.max", 300 * kMiB);
-  MemorySources sources{folder_.path(), 8192 * kMiB, kNoMemoryLimit};
+  MemorySources sources{directory_.path(), 8192 * kMiB, kNoMemoryLimit};
   EXPECT_EQ(usable_memory(sources), 300 * kMiB);
   sources.address_space = 250 * kMiB;
   EXPECT_EQ(usable_memory(sources), 250 * kMiB);

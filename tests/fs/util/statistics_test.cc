@@ -27,7 +27,7 @@ TEST_F(StatisticsTest, WhatTheMountChangesItselfIsNoChangeBehindIt) {
     EXPECT_TRUE(filesystem_->attributes(kRootNode, nullptr));
     EXPECT_EQ(content(name), "text of " + name);
     // The frame as it is stored, which is passed through.
-    EXPECT_TRUE(filesystem_->make_folder(kRootNode, "d" + name, 0755, {}));
+    EXPECT_TRUE(filesystem_->make_directory(kRootNode, "d" + name, 0755, {}));
     EXPECT_TRUE(filesystem_->attributes(kRootNode, nullptr));
     auto handle = open(name);
     EXPECT_TRUE(write(*handle, 3, "changed"));
@@ -47,7 +47,7 @@ TEST_F(StatisticsTest, AFrameThatAnotherProgramReplacesIsOneChange) {
   auto handle = open("f", O_RDONLY);
   EXPECT_EQ(read(*handle), "the first content");
   EXPECT_EQ(changes(), 0U);
-  std::filesystem::copy_file(folder_.path() / "g.b2frame", folder_.path() / "f.b2frame",
+  std::filesystem::copy_file(directory_.path() / "g.b2frame", directory_.path() / "f.b2frame",
                              std::filesystem::copy_options::overwrite_existing);
   let_settle("f");
   EXPECT_EQ(size_of("f"), 26U);

@@ -1,6 +1,6 @@
 // An array that tests change through the filesystem object, with a model that is nothing but the items in C order.
 //
-// Thread safety: one thread, as the filesystem allows. Ownership: the folder goes with the fixture.
+// Thread safety: one thread, as the filesystem allows. Ownership: the directory goes with the fixture.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class ArrayChangesTest : public WrittenFilesystem {
     options_.b2nd = form;
     spec_ = spec;
     model_ = items;
-    folder_.write("x.b2nd", test::array_frame(spec, items).build());
+    directory_.write("x.b2nd", test::array_frame(spec, items).build());
     start();
     name_ = form == frame::ArrayForm::npy ? "x.npy" : "x";
     head_ = head().size();

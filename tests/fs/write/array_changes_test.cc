@@ -187,17 +187,18 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfAnotherShapeOrType) {
       // Also in place of what the last one has left, which may have no rows.
       const std::string text = npy_file(wanted.dtype, wanted.itemsize, wanted.shape, ++seed);
       const std::string before = content_now();
-      const Bytes on_disk = test::file_bytes(folder_.path() / "x.b2nd");
+      const Bytes on_disk = test::file_bytes(directory_.path() / "x.b2nd");
       auto handle = open(name_, O_RDWR | O_TRUNC);
       for (std::size_t at = 0; at < text.size(); at += step)
         ASSERT_TRUE(write(*handle, at, text.substr(at, step))) << wanted.dtype << " at " << at;
       EXPECT_TRUE(read(*handle, 0, text.size()) == text);
       EXPECT_EQ(size_of(name_), text.size());
-      EXPECT_TRUE(test::file_bytes(folder_.path() / "x.b2nd") == on_disk) << "the old array is gone before the commit";
+      EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2nd") == on_disk)
+          << "the old array is gone before the commit";
       // Neither is it when the disk fails.
       disk_.write_error = ENOSPC;
       EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ENOSPC);
-      EXPECT_TRUE(test::file_bytes(folder_.path() / "x.b2nd") == on_disk);
+      EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2nd") == on_disk);
       EXPECT_TRUE(read(*handle, 0, text.size()) == text);
       disk_.write_error = 0;
       const auto closed = close(std::move(handle));
@@ -355,7 +356,7 @@ TEST_F(ArrayChangesTest, AnEmptyArrayGrows) {
     if (chunksize != 96) frame.chunksize = chunksize;
     spec_ = spec;
     options_.b2nd = frame::ArrayForm::npy;
-    folder_.write("x.b2nd", frame.build());
+    directory_.write("x.b2nd", frame.build());
     start();
     name_ = "x.npy";
     model_.clear();

@@ -38,7 +38,7 @@ template <class Disk>
 class WrittenOver : public ::testing::Test {
  protected:
   void SetUp() override {
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.chunksize = 4096;
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(disk_, options_);
@@ -59,7 +59,7 @@ class WrittenOver : public ::testing::Test {
   /// A frame of one chunk that another program has made.
   static std::vector<std::uint8_t> foreign_frame() { return test::plain_frame(test::pattern(4096, 9), 4096).build(); }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   Disk disk_;
   CountingKernel kernel_;
   MountOptions options_;
@@ -79,11 +79,11 @@ TEST_F(FirstCommitTest, WhatAnotherProgramAppendsMeanwhileStays) {
   bool appended = false;
   disk_.at_create = [&] {
     appended = true;
-    folder_.write("x.b2frame", foreign);
+    directory_.write("x.b2frame", foreign);
   };
   EXPECT_EQ(errno_of(filesystem_->flush(*handle)), ESTALE);
   EXPECT_TRUE(appended) << "the empty frame was not made again";
-  EXPECT_TRUE(test::file_bytes(folder_.path() / "x.b2frame") == foreign);
+  EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2frame") == foreign);
   filesystem_->release(std::move(handle));
 }
 
@@ -92,16 +92,16 @@ TEST_F(FirstCommitTest, TheSideCarIsHeldAndItsCounterRaisedBeforeTheFileIsReplac
   for (int i = 0; i < 3000; ++i)
     items += std::string{static_cast<char>(i), static_cast<char>(i / 256), 0, 0};
   auto handle = create("x");
-  folder_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
+  directory_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
   ASSERT_TRUE(write(*handle, 0, items));
   bool was_free = true;
   disk_.at_create = [&] {
-    const auto side_car = frame::system_files().open_named((folder_.path() / "x.b2frame.b2lock").string(), O_RDWR);
+    const auto side_car = frame::system_files().open_named((directory_.path() / "x.b2frame.b2lock").string(), O_RDWR);
     ASSERT_TRUE(side_car);
     const frame::Descriptor file(frame::system_files(), *side_car);
     const auto taken = frame::system_files().try_lock(file.fd(), LOCK_EX);
     was_free = taken && *taken;
-    EXPECT_EQ(test::file_bytes(folder_.path() / "x.b2frame.b2lock")[8], 1);
+    EXPECT_EQ(test::file_bytes(directory_.path() / "x.b2frame.b2lock")[8], 1);
   };
   EXPECT_TRUE(filesystem_->flush(*handle));
   EXPECT_FALSE(was_free);
@@ -137,7 +137,7 @@ class CommitLocksTest : public WrittenFilesystem {
   }
   /// Another program's descriptor of a file, with a lock on it.
   frame::Descriptor locked(const std::string& file, int operation, int access = O_RDONLY) {
-    auto fd = frame::system_files().open_named((folder_.path() / file).string(), access);
+    auto fd = frame::system_files().open_named((directory_.path() / file).string(), access);
     EXPECT_TRUE(fd);
     frame::Descriptor made(frame::system_files(), *fd);
     EXPECT_TRUE(frame::system_files().try_lock(made.fd(), operation).value_or(false));
@@ -240,7 +240,7 @@ TEST_F(CommitLocksTest, TheMountsOwnLockGoesWithTheLastWriter) {
     locked("x.b2frame", LOCK_EX);
     // The next writer has one of its own.
     handle = open("x");
-    const auto other = frame::system_files().open_named((folder_.path() / "x.b2frame").string(), O_RDONLY);
+    const auto other = frame::system_files().open_named((directory_.path() / "x.b2frame").string(), O_RDONLY);
     ASSERT_TRUE(other);
     const frame::Descriptor file(frame::system_files(), *other);
     EXPECT_FALSE(frame::system_files().try_lock(file.fd(), LOCK_EX).value_or(true));
@@ -282,7 +282,7 @@ TEST_F(CommitLocksTest, AReadersExclusiveLockLosesNothing) {
 
 TEST_F(CommitLocksTest, TheReferenceLibrarysLockIsHonouredToTheEnd) {
   make("x", "old");
-  folder_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
+  directory_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
   const auto writer = locked("x.b2frame.b2lock", LOCK_EX, O_RDWR);
   EXPECT_EQ(overwrite("x", "new"), EBUSY);
   filesystem_->stop();
@@ -292,7 +292,7 @@ TEST_F(CommitLocksTest, TheReferenceLibrarysLockIsHonouredToTheEnd) {
 
 TEST_F(CommitLocksTest, AReadersLockOnTheSideCarLosesNothing) {
   make("x", "old");
-  folder_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
+  directory_.write("x.b2frame.b2lock", std::vector<std::uint8_t>(16));
   const auto reader = locked("x.b2frame.b2lock", LOCK_EX);
   EXPECT_EQ(overwrite("x", "new"), EBUSY);
   filesystem_->stop();
@@ -310,7 +310,7 @@ TEST_F(CommitLocksTest, FramesThatAreLockedDoNotKeepOthersFromTheDisk) {
     make(name, "old");
     const std::string side_car = std::string(name) + ".b2frame.b2lock";
     if (*name == 'd') continue;
-    folder_.write(side_car, std::vector<std::uint8_t>(16));
+    directory_.write(side_car, std::vector<std::uint8_t>(16));
     locks.push_back(locked(side_car, LOCK_EX));
   }
   for (const char* name : {"a", "b", "c", "d"}) {
@@ -359,7 +359,7 @@ TEST_F(CommitLocksTest, AChangeBehindEndsTheWaiting) {
   make("other", "what another program has made of it");
   disk_.refused_locks = -1;
   EXPECT_EQ(overwrite("x", "newer"), EBUSY);
-  folder_.write("x.b2frame", test::file_bytes(folder_.path() / "other.b2frame"));
+  directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
   EXPECT_EQ(content("x"), "what another program has made of it");
   disk_.refused_locks = 0;
   for (int i = 0; i < 3000 && lost() == 0; ++i)
@@ -393,7 +393,8 @@ TEST_F(ChangedWhileACommitWaits, ReadsGetTheChangedFrameAfterTheCommitHasFailed)
   make("other", "what another program has made of it");
   bool changed = false;
   commit_while([&] {
-    if (!std::exchange(changed, true)) folder_.write("x.b2frame", test::file_bytes(folder_.path() / "other.b2frame"));
+    if (!std::exchange(changed, true))
+      directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
   });
   EXPECT_EQ(content("x"), "what another program has made of it");
 }
@@ -404,7 +405,7 @@ TEST_F(ChangedWhileACommitWaits, ReadsGetTheChangedFrameBeforeTheCommitHasFailed
   std::string meanwhile;
   commit_while([&] {
     if (!meanwhile.empty()) return;
-    folder_.write("x.b2frame", test::file_bytes(folder_.path() / "other.b2frame"));
+    directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
     meanwhile = content("x");
   });
   EXPECT_EQ(meanwhile, "what another program has made of it");

@@ -14,11 +14,11 @@ using Event = FaultyDisk::Event;
 
 class Durability : public WrittenFilesystem {
  protected:
-  /// Whether the folder was synced after the last new name was given in it.
+  /// Whether the directory was synced after the last new name was given in it.
   static bool name_is_durable(const std::vector<Event>& events) {
     bool durable = false;
     for (const Event event : events)
-      durable = event == Event::folder_synced || (durable && event != Event::named);
+      durable = event == Event::directory_synced || (durable && event != Event::named);
     return durable;
   }
 };
@@ -48,7 +48,7 @@ TEST_F(Durability, FsyncOfAFrameThatWasMadeAnewForItsFirstDataMakesItsNameDurabl
 }
 
 TEST_F(Durability, WhatTheSourceTellsAtCloseAloneIsTold) {
-  folder_.write("plain.txt", {});
+  directory_.write("plain.txt", {});
   ASSERT_TRUE(close(create("frame")));
   for (const char* name : {"plain.txt", "frame"}) {
     auto handle = open(name);
@@ -102,7 +102,7 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
 /// What a power cut leaves of a file that was made, written and never synced.
 TEST_F(Durability, AFileOfNoBytesIsAnEmptyFrameThatCanBeWritten) {
   for (const bool truncated : {false, true}) {
-    folder_.write("x.b2frame", {});
+    directory_.write("x.b2frame", {});
     EXPECT_EQ(size_of("x"), 0U);
     EXPECT_EQ(content("x"), "");
     auto handle = open("x", truncated ? O_RDWR | O_TRUNC : O_RDWR);
@@ -125,15 +125,15 @@ TEST_F(Durability, AFileOfNoBytesIsAnEmptyFrameThatCanBeWritten) {
 
 TEST_F(Durability, AFileOfNoBytesThatIsNotNamedLikeAFrameStaysPlain) {
   options_.detect = Detect::content;
-  folder_.write("plain", {});
-  folder_.write("x.b2frame", {});
+  directory_.write("plain", {});
+  directory_.write("x.b2frame", {});
   remount();
   for (const char* name : {"plain", "x"}) {
     auto handle = open(name);
     ASSERT_TRUE(write(*handle, 0, "text"));
     EXPECT_TRUE(close(std::move(handle)));
   }
-  EXPECT_EQ(test::file_bytes(folder_.path() / "plain").size(), 4U);
+  EXPECT_EQ(test::file_bytes(directory_.path() / "plain").size(), 4U);
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 4U);
 }
 

@@ -83,7 +83,7 @@ class WriteAheadTest : public WrittenFilesystem {
   bool damage(const std::string& name, std::int64_t chunk) {
     const auto place = stored(name)->place(frame::ChunkNumber{chunk});
     if (!place) return false;
-    std::fstream file(folder_.path() / name, std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream file(directory_.path() / name, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(place->offset.value + 4));
     file.write("\1\2\3\4", 4);
     return file.good();

@@ -27,7 +27,7 @@ constexpr auto kInterval = 5s;
 class FlusherTest : public ::testing::Test {
  protected:
   FlusherTest() {
-    const auto fd = disk_.open_named(folder_.path().string(), O_RDONLY | O_DIRECTORY);
+    const auto fd = disk_.open_named(directory_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
     dir_ = std::make_shared<const frame::Descriptor>(disk_, fd ? *fd : -1);
     shared_.interval = kInterval;
@@ -43,7 +43,7 @@ class FlusherTest : public ::testing::Test {
   WriteBack& make(const std::string& name) {
     frame::NewFrame like;
     like.chunksize = kFlushedChunk;
-    folder_.write(name, frame::empty_frame(like));
+    directory_.write(name, frame::empty_frame(like));
     const auto frame = std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(dir_->fd(), name, O_PATH));
     auto opened =
         WriteBack::open(shared_, {dir_, name, name}, frame, true, nullptr, [](const WriteBack::Committed&) {});
@@ -58,12 +58,12 @@ class FlusherTest : public ::testing::Test {
     EXPECT_TRUE(done) << done.error().reason;
   }
   std::uint64_t on_disk(const std::string& name) {
-    const auto frame = test::open_frame((folder_.path() / name).string());
+    const auto frame = test::open_frame((directory_.path() / name).string());
     EXPECT_TRUE(frame);
     return frame ? (*frame)->parameters().nbytes : 0;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   FaultyDisk disk_;
   std::shared_ptr<const frame::Descriptor> dir_;
   Statistics statistics_;

@@ -48,7 +48,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
     shadow_.resize(kSparseSize);
     for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk)
       fill(shadow_, chunk, 0);
-    options_.source = folder_.path();
+    options_.source = directory_.path();
     options_.commit_interval = 1000;
     options_.dirty_limit = std::uint64_t{256} << 10;  // parts of 16 chunks
     options_.cache_size = std::uint64_t{1} << 20;
@@ -70,13 +70,13 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
   }
 
   void make_frame(bool sparse) const {
-    if (sparse) std::filesystem::create_directory(folder_.path() / "x.b2frame");
+    if (sparse) std::filesystem::create_directory(directory_.path() / "x.b2frame");
     if (!sparse) {
-      folder_.write("x.b2frame", test::plain_frame(shadow_, static_cast<std::int32_t>(kSparseChunk)).build());
+      directory_.write("x.b2frame", test::plain_frame(shadow_, static_cast<std::int32_t>(kSparseChunk)).build());
       return;
     }
     for (const auto& [name, bytes] : test::sparse_frame(shadow_, static_cast<std::int32_t>(kSparseChunk)))
-      folder_.write("x.b2frame/" + name, bytes);
+      directory_.write("x.b2frame/" + name, bytes);
   }
 
   std::unique_ptr<FileHandle> open(int flags) {
@@ -123,7 +123,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(shown) << shown.error().reason;
     EXPECT_TRUE(*shown == shadow_);
     close(std::move(handle));
-    const auto stored = test::open_frame((folder_.path() / "x.b2frame").string());
+    const auto stored = test::open_frame((directory_.path() / "x.b2frame").string());
     ASSERT_TRUE(stored);
     for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk) {
       const auto bytes = test::read_chunk(**stored, static_cast<std::int64_t>(chunk));
@@ -134,7 +134,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
     }
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   Switches disk_;
   CountingKernel kernel_;
   KernelReadahead kernel_readahead_;
@@ -219,7 +219,7 @@ TEST_P(SparseWriteBackTest, ReadersBesideCommitsGetTheirOwnChunksBytes) {
   expect_shadow();
   if (GetParam()) {
     const auto files = [&] {
-      const std::filesystem::directory_iterator found(folder_.path() / "x.b2frame");
+      const std::filesystem::directory_iterator found(directory_.path() / "x.b2frame");
       return static_cast<std::size_t>(std::distance(found, {}));
     };
     // What was queued to be fetched ahead of a reader holds its state until a worker comes to it.

@@ -218,12 +218,12 @@ TEST_F(WriteBackTest, AChangeBySomebodyElseUnderDirtyDataIsStaleAndStays) {
   }
   auto handle = open("x");
   ASSERT_TRUE(write(*handle, 0, "mine"));
-  const auto other = test::file_bytes(folder_.path() / "other.b2frame");
-  folder_.write("x.b2frame", other);
+  const auto other = test::file_bytes(directory_.path() / "other.b2frame");
+  directory_.write("x.b2frame", other);
   EXPECT_EQ(errno_of(write(*handle, 0, "mine")), ESTALE);
   EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ESTALE);
   EXPECT_EQ(errno_of(close(std::move(handle))), ESTALE);
-  EXPECT_EQ(test::file_bytes(folder_.path() / "x.b2frame"), other);
+  EXPECT_EQ(test::file_bytes(directory_.path() / "x.b2frame"), other);
   EXPECT_EQ(content("x"), pattern(10'000, 'o'));
 }
 
@@ -235,7 +235,7 @@ TEST_F(WriteBackTest, WhoOpensAStaleFrameSeesWhatSomebodyElseMadeOfIt) {
   }
   auto handle = open("x");
   ASSERT_TRUE(write(*handle, 0, "mine"));
-  folder_.write("x.b2frame", test::file_bytes(folder_.path() / "other.b2frame"));
+  directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
   // Neither the old state with bytes of the new one, nor an end where the old one had it.
   Reply reply;
   EXPECT_EQ(errno_of(filesystem_->read(*handle, 5'000, 4'096, reply)), ESTALE);
@@ -321,8 +321,8 @@ TEST_F(WriteBackTest, ALongRowOfSmallCommitsLeavesAFileOfReasonableSize) {
     auto packed = create("packed", O_RDWR | O_TRUNC);
     ASSERT_TRUE(write(*packed, 0, expected));
     EXPECT_TRUE(close(std::move(packed)));
-    EXPECT_LE(std::filesystem::file_size(folder_.path() / "x.b2frame"),
-              2 * std::filesystem::file_size(folder_.path() / "packed.b2frame") + 8192);
+    EXPECT_LE(std::filesystem::file_size(directory_.path() / "x.b2frame"),
+              2 * std::filesystem::file_size(directory_.path() / "packed.b2frame") + 8192);
   }
 }
 

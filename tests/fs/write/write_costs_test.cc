@@ -25,7 +25,7 @@ class WriteCostsTest : public WrittenFilesystem {
   std::unique_ptr<FileHandle> frame_of(const std::string& name, std::int32_t chunksize) {
     frame::NewFrame made;
     made.chunksize = chunksize;
-    folder_.write(name + ".b2frame", frame::empty_frame(made));
+    directory_.write(name + ".b2frame", frame::empty_frame(made));
     return open(name);
   }
   /// Memory that what is not committed takes.
@@ -151,7 +151,7 @@ TEST_F(WriteCostsTest, ManySmallChunksStayWithinWhatMayBeDirty) {
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), text);
   // 33 bytes each, the index, and as much again that is dead.
-  EXPECT_LT(std::filesystem::file_size(folder_.path() / "x.b2frame"), 2 * text.size() * 36);
+  EXPECT_LT(std::filesystem::file_size(directory_.path() / "x.b2frame"), 2 * text.size() * 36);
 }
 
 /// Of an array, too, chunks that nothing but zeros are left of are not stored, nor made one by one.
@@ -160,7 +160,7 @@ TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
   options_.b2nd = frame::ArrayForm::flat;
   const test::ArraySpec spec{{20'000, 6}, {3, 4}, {2, 3}, 4, "<i4"};
   const test::Bytes items = test::varied_items(spec.nbytes());
-  folder_.write("x.b2nd", test::array_frame(spec, items).build());
+  directory_.write("x.b2nd", test::array_frame(spec, items).build());
   start();
   std::string model(items.begin(), items.end());
   std::mt19937 random(1);

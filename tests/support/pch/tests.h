@@ -1,4 +1,5 @@
-// What every test includes, compiled once for each folder of tests. (Without "pragma once", which g++ dislikes here.)
+// What every test includes, compiled once for each directory of tests. (Without "pragma once", which g++ dislikes
+// here.)
 
 #include <algorithm>
 #include <array>

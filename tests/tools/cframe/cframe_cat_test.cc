@@ -16,7 +16,7 @@
 namespace cframefs::test {
 namespace {
 
-constexpr std::int64_t kMostPrinted = std::int64_t{64} << 20;  // kept in memory by the test
+constexpr std::int64_t kMaxPrinted = std::int64_t{64} << 20;  // kept in memory by the test
 
 std::string digest(const std::string& text) {
   return sha256(std::vector<std::uint8_t>(text.begin(), text.end()));
@@ -29,7 +29,7 @@ std::vector<Row> golden_frames() {
 TEST(CframeCat, WritesEveryGoldenFrame) {
   std::size_t compared = 0;
   for (const Row& row : golden_frames()) {
-    if (row["sha256"] == "-" || row.number("nbytes") > kMostPrinted) continue;
+    if (row["sha256"] == "-" || row.number("nbytes") > kMaxPrinted) continue;
     SCOPED_TRACE(row["path"] + " at " + row["offset"]);
     const Ran ran = run_cframe({"cat", row.file("path").string(), "--frame-offset", row["offset"]});
     EXPECT_EQ(ran.status, tools::done);
@@ -76,17 +76,17 @@ TEST(CframeCat, AnyRangeIsThatPartOfTheWhole) {
 }
 
 /// An array of 3 x 3 x 2 chunks in a file; `items`: its C-order bytes.
-std::string array_file(const TempDir& folder, Bytes& items) {
+std::string array_file(const TempDir& directory, Bytes& items) {
   const ArraySpec spec{{25, 30, 41}, {10, 12, 30}, {4, 5, 16}, 4, "<f4"};
   items = varied_items(spec.nbytes());
   const auto kind = [](std::int64_t chunk) { return chunk % 5 == 0 ? ArrayChunk::plain : ArrayChunk::blocks; };
-  return folder.write("a.b2nd", array_frame(spec, items, kind).build()).string();
+  return directory.write("a.b2nd", array_frame(spec, items, kind).build()).string();
 }
 
 TEST(CframeCat, AnArrayIsWrittenAsItShowsOnAMount) {
-  const TempDir folder;
+  const TempDir directory;
   Bytes items;
-  const std::string path = array_file(folder, items);
+  const std::string path = array_file(directory, items);
   const std::string flat(items.begin(), items.end());
   const Ran npy = run_cframe({"cat", path});
   ASSERT_EQ(npy.status, tools::done) << npy.err;
@@ -116,16 +116,16 @@ TEST(CframeCat, AFormThatDoesNotExistIsAnsweredWithThoseThatDo) {
 }
 
 TEST(CframeCat, AnArrayWhoseLayerIsDamagedIsNotWritten) {
-  const TempDir folder;
+  const TempDir directory;
   Bytes items;
-  const std::string path = array_file(folder, items);
+  const std::string path = array_file(directory, items);
   Bytes frame = file_bytes(path);
   // The first extent of the shape becomes negative.
   const Bytes begin = {0x97, 0x00, 0x03, 0x93, 0xd3};
   const auto found = std::search(frame.begin(), frame.end(), begin.begin(), begin.end());
   ASSERT_NE(found, frame.end());
   found[5] = 0x80;
-  folder.write("a.b2nd", frame);
+  directory.write("a.b2nd", frame);
   for (const char* form : {"npy", "flat"}) {
     const Ran ran = run_cframe({"cat", path, "--b2nd", form});
     EXPECT_EQ(ran.status, tools::kDataError);

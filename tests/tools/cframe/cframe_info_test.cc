@@ -184,10 +184,10 @@ TEST(CframeInfo, ShowsDamageAndWhatIsLeft) {
 }
 
 TEST(CframeInfo, ReadsAFrameInsideAFile) {
-  const TempDir folder;
+  const TempDir directory;
   auto bytes = file_bytes(golden_cframe("large/lz4.b2frame"));
   bytes.insert(bytes.begin(), 5000, 0x55);
-  const auto file = folder.write("archive", bytes);
+  const auto file = directory.write("archive", bytes);
   EXPECT_EQ(info_of(file.string(), "5000")["nbytes"], info_of(golden_cframe("large/lz4.b2frame"))["nbytes"]);
   EXPECT_EQ(run_cframe({"info", file.string()}).status, tools::kDataError);
 }

@@ -196,14 +196,15 @@ TEST_F(CframePack, WhatIsThereStaysUnlessForced) {
 
 TEST_F(CframePack, RefusesPlacesThatAreNoFiles) {
   dir_.write("in", measurements(1000));
-  std::filesystem::create_directory(path("folder"));
+  std::filesystem::create_directory(path("directory"));
   std::filesystem::create_symlink("in", path("link"));
-  for (const std::string& place : {path("folder"), path("link"), path("nowhere/x"), path("in/x"), path("folder/")}) {
+  for (const std::string& place :
+       {path("directory"), path("link"), path("nowhere/x"), path("in/x"), path("directory/")}) {
     const Ran ran = run_cframe({"pack", "-f", path("in"), place});
     EXPECT_EQ(ran.status, tools::kUsageError) << place;
     EXPECT_NE(ran.err.find(place), std::string::npos) << ran.err;
   }
-  for (const std::string& source : {path("folder"), path("missing")})
+  for (const std::string& source : {path("directory"), path("missing")})
     EXPECT_EQ(run_cframe({"pack", source, path("x.b2frame")}).status, tools::kUsageError);
   EXPECT_EQ(run_cframe({"pack", "-", path("x.b2frame")}).status, tools::kUsageError);
   EXPECT_EQ(entries(dir_), 3U);

@@ -84,23 +84,23 @@ TEST(CframeVerify, JudgesEveryMalformedFrameAsItsManifestAllows) {
   EXPECT_GT(faulty, 100U);
 }
 
-TEST(CframeVerify, SearchesFolders) {
-  const TempDir folder;
-  stdfs::create_directories(folder.path() / "deep" / "deeper");
-  stdfs::copy(golden_cframe("large/lz4.b2frame"), folder.path() / "b.b2frame");
-  stdfs::copy(golden_cframe("large/zstd.b2frame"), folder.path() / "deep" / "deeper" / "a.b2f");
-  stdfs::copy(golden_cframe("sframe/lz4.b2frame"), folder.path() / "deep" / "sparse.b2frame",
+TEST(CframeVerify, SearchesDirectories) {
+  const TempDir directory;
+  stdfs::create_directories(directory.path() / "deep" / "deeper");
+  stdfs::copy(golden_cframe("large/lz4.b2frame"), directory.path() / "b.b2frame");
+  stdfs::copy(golden_cframe("large/zstd.b2frame"), directory.path() / "deep" / "deeper" / "a.b2f");
+  stdfs::copy(golden_cframe("sframe/lz4.b2frame"), directory.path() / "deep" / "sparse.b2frame",
               stdfs::copy_options::recursive);
-  stdfs::copy(malformed("truncate/at-0300.b2frame"), folder.path() / "deep" / "bad.b2frame");
-  stdfs::create_symlink(malformed("truncate/at-0301.b2frame"), folder.path() / "link.b2frame");
-  folder.write("README", {});
+  stdfs::copy(malformed("truncate/at-0300.b2frame"), directory.path() / "deep" / "bad.b2frame");
+  stdfs::create_symlink(malformed("truncate/at-0301.b2frame"), directory.path() / "link.b2frame");
+  directory.write("README", {});
 
-  const Ran ran = run_cframe({"verify", "--json", folder.path().string()});
+  const Ran ran = run_cframe({"verify", "--json", directory.path().string()});
   EXPECT_EQ(ran.status, tools::kDataError);
   const json report = json::parse(ran.out);
   std::vector<std::string> names;
   for (const json& file : report["files"]) {
-    names.push_back(stdfs::path(file["path"].get<std::string>()).lexically_relative(folder.path()).string() + " " +
+    names.push_back(stdfs::path(file["path"].get<std::string>()).lexically_relative(directory.path()).string() + " " +
                     file["verdict"].get<std::string>());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"b.b2frame ok", "deep/bad.b2frame damaged", "deep/sparse.b2frame ok",
@@ -108,11 +108,11 @@ TEST(CframeVerify, SearchesFolders) {
 }
 
 TEST(CframeVerify, ASparseFrameWithoutItsIndexIsDamagedNotOverlooked) {
-  const TempDir folder;
-  const auto sparse = folder.path() / "x.b2frame";
+  const TempDir directory;
+  const auto sparse = directory.path() / "x.b2frame";
   stdfs::copy(golden_cframe("sframe/lz4.b2frame"), sparse, stdfs::copy_options::recursive);
   stdfs::remove(sparse / "chunks.b2frame");
-  EXPECT_NE(run_cframe({"verify", folder.path().string()}).status, tools::done);
+  EXPECT_NE(run_cframe({"verify", directory.path().string()}).status, tools::done);
 }
 
 TEST(CframeVerify, ReportsWhatTheSystemRefusesAndGoesOn) {
@@ -124,12 +124,12 @@ TEST(CframeVerify, ReportsWhatTheSystemRefusesAndGoesOn) {
 TEST(CframeVerify, FindsDamageAnywhereInTheChunks) {
   // Flips in the chunk section are found, or harmless: never a crash, never a status other than 0 or 1.
   const auto good = file_bytes(golden_cframe("large/zstd.b2frame"));
-  const TempDir folder;
+  const TempDir directory;
   int found = 0;
   for (std::size_t at = 97; at < good.size() && at < 11000; at += 97) {
     auto bytes = good;
     bytes[at] ^= 0x40;
-    const auto file = folder.write("flipped.b2frame", bytes);
+    const auto file = directory.write("flipped.b2frame", bytes);
     const Ran ran = run_cframe({"verify", file.string()});
     ASSERT_TRUE(ran.status == tools::done || ran.status == tools::kDataError) << at << ": " << ran.err;
     found += ran.status == tools::kDataError;

@@ -21,7 +21,7 @@ using Bytes = std::vector<std::uint8_t>;
 /// Fails one kind of call; has files without a name, or not, as NFS and FUSE.
 class FailingFiles final : public ForwardingFiles {
  public:
-  enum class Call { none, create, sync_file, set_times, sync_folder, link, rename, rename_without_replacing };
+  enum class Call { none, create, sync_file, set_times, sync_directory, link, rename, rename_without_replacing };
   explicit FailingFiles(Call failing, bool unnamed = true) : failing_(failing), unnamed_(unnamed) {}
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
     if (failing_ == Call::create) return codec::io_error(EDQUOT, "create");
@@ -29,8 +29,8 @@ class FailingFiles final : public ForwardingFiles {
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
   codec::Result<void> sync(int fd, bool data_only) override {
-    const bool folder = S_ISDIR(status(fd)->st_mode);
-    if (failing_ == (folder ? Call::sync_folder : Call::sync_file)) return codec::io_error(EIO, "fsync");
+    const bool directory = S_ISDIR(status(fd)->st_mode);
+    if (failing_ == (directory ? Call::sync_directory : Call::sync_file)) return codec::io_error(EIO, "fsync");
     return ForwardingFiles::sync(fd, data_only);
   }
   codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
@@ -137,7 +137,7 @@ TEST_F(NewFileTest, EveryFailureLeavesTheOldFile) {
     EXPECT_EQ(entries(), 1U);
   }
   // Too late to take it back, but told.
-  FailingFiles files(Call::sync_folder);
+  FailingFiles files(Call::sync_directory);
   EXPECT_FALSE(make(files, true, {6}));
   EXPECT_EQ(file_bytes(place()), (Bytes{6}));
   EXPECT_EQ(entries(), 1U);

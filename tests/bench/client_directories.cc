@@ -1,4 +1,4 @@
-// What it costs to list a folder of many files, to ask for their attributes, to open them, and to see a change.
+// What it costs to list a directory of many files, to ask for their attributes, to open them, and to see a change.
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -17,23 +17,23 @@
 namespace cframefs::bench {
 namespace {
 
-/// The names in a folder, sorted, so that every server is asked in the same order.
-std::vector<std::string> names_in(const std::string& folder) {
+/// The names in a directory, sorted, so that every server is asked in the same order.
+std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
 
-/// `each(folder descriptor, name)` for the first names of a folder, timed.
+/// `each(directory descriptor, name)` for the first names of a directory, timed.
 template <class Each>
 nlohmann::json for_names(const Options& options, std::size_t most, const Each& each) {
-  const std::string& folder = options.paths.front();
-  std::vector<std::string> names = names_in(folder);
+  const std::string& directory = options.paths.front();
+  std::vector<std::string> names = names_in(directory);
   names.resize(std::min(names.size(), most));
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail("open " + folder);
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail("open " + directory);
   const Stopwatch watch(options.server);
   for (const std::string& name : names)
     each(fd, name.c_str());
@@ -64,16 +64,16 @@ nlohmann::json walk(const Options& options) {
 }
 
 nlohmann::json stat_all(const Options& options) {
-  return for_names(options, SIZE_MAX, [](int folder, const char* name) {
+  return for_names(options, SIZE_MAX, [](int directory, const char* name) {
     struct stat attributes {};
-    if (::fstatat(folder, name, &attributes, AT_SYMLINK_NOFOLLOW) != 0) fail(std::string("fstatat ") + name);
+    if (::fstatat(directory, name, &attributes, AT_SYMLINK_NOFOLLOW) != 0) fail(std::string("fstatat ") + name);
   });
 }
 
 nlohmann::json open_all(const Options& options) {
   constexpr std::size_t kEnough = 10000;  // each open wakes the server
-  return for_names(options, kEnough, [](int folder, const char* name) {
-    const int fd = ::openat(folder, name, O_RDONLY | O_CLOEXEC);
+  return for_names(options, kEnough, [](int directory, const char* name) {
+    const int fd = ::openat(directory, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) fail(std::string("openat ") + name);
     ::close(fd);
   });
