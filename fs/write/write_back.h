@@ -255,6 +255,8 @@ class WriteBack {
   codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
   bool has_same_content(const frame::FileVersion& disk) const REQUIRES(mutex_);
   codec::Result<void> reload();
+  /// REQUIRES: commit_mutex_.
+  codec::Result<void> reload_held();
   codec::Result<void> make_room(std::uint64_t bytes);
   /// False: the file has that size already, or what was written is taken back by it and nothing is left to commit.
   codec::Result<bool> change_size(std::uint64_t size, Changer by);

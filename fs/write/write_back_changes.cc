@@ -63,6 +63,9 @@ void WriteBack::compact_if_wasteful() {
 
 codec::Result<void> WriteBack::change_file(const std::function<codec::Result<void>()>& change) {
   const std::lock_guard commits(commit_mutex_);
+  // What has changed the file since it was looked at last would be hidden by this change: follow() does not look while
+  // a change is under way, and could not tell the two apart after it.
+  static_cast<void>(reload_held());
   bool was_right = false;
   {
     codec::MutexLock lock(mutex_);

@@ -124,11 +124,19 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
 
 codec::Result<void> WriteBack::reload() {
   const std::lock_guard commits(commit_mutex_);
+  return reload_held();
+}
+
+codec::Result<void> WriteBack::reload_held() {
   {
     codec::MutexLock lock(mutex_);
     auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
     if (*disk == identity_ || stale_) return check_usable();
+    if (has_same_content(*disk)) {
+      note_identity(*disk);
+      return {};
+    }
     auto named = has_name_ ? shared_.files.status_at(place_.directory->fd(), place_.name)
                            : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
     const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;

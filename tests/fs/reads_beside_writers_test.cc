@@ -91,7 +91,7 @@ TEST_F(ReadsBesideWriters, AChangeOfTimesThatFoundAFormerWriterIsNoChangeByAnoth
       EXPECT_TRUE(filesystem_->change_attributes(node, nullptr, changes));
     }
   });
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     filesystem_->release(std::move(writer_));
     writer_ = open(name_);
     const auto written = write(*writer_, 0, std::to_string(i) + " ");
