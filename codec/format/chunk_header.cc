@@ -156,8 +156,7 @@ Result<ChunkHeader> parse_chunk_header(ByteView bytes) {
   const bool extended = (header.flags & kExtendedMark) == kExtendedMark;
   header.length = extended ? kExtendedHeaderLength : kMinHeaderLength;
   if (bytes.size() < header.length)
-    return corrupt("chunk of " + number(static_cast<std::int64_t>(bytes.size())) +
-                   " bytes is shorter than its header of 32");
+    return corrupt(std::to_string(bytes.size()) + " bytes are too few for a chunk header of 32");
   const Result<void> pipeline = extended ? read_extension(bytes, header) : derive_pipeline(header);
   if (!pipeline) return Failure(pipeline.error());
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 // Most instructions are executed with copies of a fixed length, a pair of machine instructions each; a copy of the
 // exact
