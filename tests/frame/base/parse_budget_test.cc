@@ -35,7 +35,7 @@ TEST(ParseBudget, WhatIsLeftIsToldWhereItDoesNotSuffice) {
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().kind, codec::ErrorKind::unsupported);
   EXPECT_EQ(more.error().reason,
-            "the map: memory of 11 bytes, where 10 are left of what the size of the file justifies");
+            "the map: needs memory of 11 bytes, but only 10 are left of what the size of the file justifies");
   budget.release_memory(1);
   EXPECT_TRUE(budget.take_memory(11, "the map"));
   // What was never taken does not come back.
