@@ -89,9 +89,8 @@ class ChunkDecoder {
   bool decodes_partial(std::uint32_t block) const;
 
   /// Decodes bytes [begin, begin + out.size()) of `block`; `begin` counts from the block's first byte. Decodes and
-  /// checks
-  /// the streams of the whole block, but undoes the filters only for the requested bytes and needs no memory for the
-  /// others. `stored`: as for decode_block(). REQUIRES: decodes_partial(block).
+  /// checks the streams of the whole block, but undoes the filters only for the requested bytes and needs no memory for
+  /// the others. `stored`: as for decode_block(). REQUIRES: decodes_partial(block).
   Result<void> decode_partial(DecodeContext& context, std::uint32_t block, ByteView stored, std::uint32_t begin,
                               ByteSpan out) const;
 
@@ -126,8 +125,7 @@ class ChunkDecoder {
 };
 
 /// Decodes inner bytes [begin, begin + out.size()) of a chunk that is wholly in memory. Decodes only the blocks that
-/// the
-/// range touches, and block 0 if delta needs it. `chunk`: at least header.cbytes bytes.
+/// the range touches, and block 0 if delta needs it. `chunk`: at least header.cbytes bytes.
 Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk, std::uint32_t begin,
                           ByteSpan out);
 

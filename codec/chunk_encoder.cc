@@ -96,8 +96,7 @@ class ChunkBuilder {
   ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
 
   /// Builds the chunk in `out`, which has longest_chunk() bytes, and returns its length; 0 if it would not be shorter
-  /// than
-  /// a memcpyed chunk.
+  /// than a memcpyed chunk.
   Result<std::size_t> build(ByteSpan out);
 
   const FilterEncoder& pipeline() const { return pipeline_; }
@@ -182,8 +181,7 @@ Result<std::size_t> ChunkBuilder::build(ByteSpan out) {
 }
 
 // Makes a dictionary from pieces of all filtered blocks, or for lz4 from their beginning (chunk.md section 3). Returns
-// an
-// empty vector if the chunk is too short for one.
+// an empty vector if the chunk is too short for one.
 std::vector<std::uint8_t> ChunkBuilder::train() const {
   const std::size_t most = std::min<std::size_t>(kMaxDictionaryBytes, plain_.size() / kPlainPerDictionary);
   if (most < kMinDictionary) return {};

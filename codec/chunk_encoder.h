@@ -5,8 +5,7 @@
 //
 // Thread safety: functions; an EncodeContext serves one thread at a time. Ownership: the result owns its bytes.
 // Errors: unsupported (a lossy or unknown codec or filter), invalid (parameters out of range, a chunk too long), io
-// (out
-// of memory).
+// (out of memory).
 #pragma once
 
 #include <array>
@@ -35,8 +34,7 @@ Result<void> check_encodable(const EncodeParameters& parameters);
 Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
 
 /// Encodes `plain` into `chunk` and reuses its memory, which keeps a capacity of about the length of `plain`: page
-/// faults
-/// for fresh memory cost as much as fast codecs do, and so does a copy. After an error `chunk` is unspecified.
+/// faults for fresh memory cost as much as fast codecs do, and so does a copy. After an error `chunk` is unspecified.
 Result<void> encode_into(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
                          EncodedChunk& chunk);
 

@@ -1,6 +1,5 @@
 // Views of bytes, byte vectors that are not cleared when they grow, and endian and unaligned access: the only place
-// where
-// bytes become integers.
+// where bytes become integers.
 //
 // The helpers do not check bounds: the caller has checked that the bytes exist.
 #pragma once

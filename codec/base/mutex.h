@@ -1,6 +1,5 @@
 // std::mutex with the annotations of clang's thread-safety analysis, by which the compiler proves which lock guards
-// which
-// member. g++ ignores them.
+// which member. g++ ignores them.
 #pragma once
 
 #include <chrono>

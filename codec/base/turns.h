@@ -6,8 +6,7 @@
 //                          └──────────▶ (none)
 //
 // The first thread in line may also have to wait for room (memory that other threads hold). If no turn is taken, it
-// does
-// not wait for room, so one thread can always proceed.
+// does not wait for room, so one thread can always proceed.
 //
 // Thread safety: internally synchronised. A thread must not take a second turn of the same object while it holds one.
 #pragma once
@@ -49,8 +48,7 @@ class Turns {
   static constexpr std::chrono::milliseconds kPatience{100};
 
   /// `most`: turns at once. `has_room`: returns whether there is room for one more turn, called with the lock held
-  /// while
-  /// at least one turn is taken; empty: there always is room.
+  /// while at least one turn is taken; empty: there always is room.
   explicit Turns(std::size_t most, std::function<bool()> has_room = nullptr)
       : most_(most), has_room_(std::move(has_room)) {}
 

@@ -13,10 +13,8 @@
 
 // Eight items form one row of 8 * width bytes. A byte shuffle of the rows gives eight planes for byte j of the items;
 // transposing the bits of these eight planes gives the eight bit rows of byte j. Both directions therefore combine a
-// byte
-// shuffle of rows with a bit transposition of eight vectors. They process a few rows at a time, so that the planes stay
-// in
-// the L1 cache.
+// byte shuffle of rows with a bit transposition of eight vectors. They process a few rows at a time, so that the planes
+// stay in the L1 cache.
 
 HWY_BEFORE_NAMESPACE();
 namespace cframefs::codec {
@@ -99,8 +97,7 @@ void narrow_rows_to_bits(std::size_t width, const std::uint8_t* rows, std::uint8
 }
 
 // Makes kRows rows of items of more than 16 bytes, 16 bytes of each item per step. If the width is no multiple of 16,
-// the
-// last step overlaps the one before; both write the same bytes.
+// the last step overlaps the one before; both write the same bytes.
 void wide_bits_to_rows(std::size_t width, const std::uint8_t* bits, std::size_t stride, std::uint8_t* rows) {
   alignas(64) std::uint8_t planes[8 * kMaxWidth * kRows];
   for (std::size_t part = 0; part < width; part += kMaxWidth) {

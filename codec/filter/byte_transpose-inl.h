@@ -5,10 +5,8 @@
 //
 // The building block is interleave(): n vectors are one string of blocks of 16 bytes, and one round interleaves the two
 // halves of the string byte by byte. This rotates the binary position of each byte by one digit. With n = 2^k planes of
-// 16
-// bytes, k rounds give rows; 4 rounds give planes again. All rounds work within blocks of 16 bytes, so a vector of 32
-// bytes
-// processes two independent groups of 16 rows at once.
+// 16 bytes, k rounds give rows; 4 rounds give planes again. All rounds work within blocks of 16 bytes, so a vector of
+// 32 bytes processes two independent groups of 16 rows at once.
 //
 // Units: bytes. Thread safety: pure functions.
 #if defined(CFRAMEFS_CODEC_BYTE_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -61,8 +59,7 @@ constexpr std::size_t log2_of(std::size_t n) {
 }
 
 // Shuffle tables for a block of 16/n rows of n bytes each, of which only `width` are used. `pack` moves the used bytes
-// to
-// the front, `spread` moves them back; unused positions get arbitrary bytes.
+// to the front, `spread` moves them back; unused positions get arbitrary bytes.
 struct RowTables {
   alignas(16) std::uint8_t pack[kBlock] = {};
   alignas(16) std::uint8_t spread[kBlock] = {};
@@ -118,8 +115,7 @@ struct EvenPlanes {
 // Converts planes to rows for `width` in (n/2, n], n in {2, 4, 8, 16}; `exact`: width is n. Rows are `width` bytes
 // apart.
 // Returns how many rows it made, counted from the first: as many whole groups as possible without a write past the last
-// of
-// `count` rows. `planes[j].from(row)`: pointer to kGroup bytes of plane j.
+// of `count` rows. `planes[j].from(row)`: pointer to kGroup bytes of plane j.
 template <std::size_t n, bool exact, class Planes>
 HWY_INLINE std::size_t planes_to_rows(std::size_t width, const Planes& planes, std::uint8_t* HWY_RESTRICT rows,
                                       std::size_t count) {
@@ -200,8 +196,7 @@ HWY_INLINE void tile_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_
 }
 
 // Converts two groups of rows. Planes a power of two apart share one set of the L1 cache, so a cache line must be read
-// whole
-// before it is evicted.
+// whole before it is evicted.
 HWY_INLINE void tiles_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride,
                               std::uint8_t* HWY_RESTRICT rows, std::size_t row_stride) {
   alignas(64) std::uint8_t lines[16 * 2 * kGroup];
@@ -225,8 +220,7 @@ HWY_INLINE void tile_to_planes(const std::uint8_t* HWY_RESTRICT rows, std::size_
 }
 
 // Converts rows of 16 bytes or more, 16 bytes of each row per tile. If the width is no multiple of 16, the last tile
-// overlaps
-// the one before; both write the same bytes. Both functions return how many rows they processed.
+// overlaps the one before; both write the same bytes. Both functions return how many rows they processed.
 HWY_INLINE std::size_t wide_planes_to_rows(std::size_t width, const std::uint8_t* HWY_RESTRICT planes,
                                            std::size_t plane_stride, std::uint8_t* HWY_RESTRICT rows,
                                            std::size_t count) {

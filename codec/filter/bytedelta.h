@@ -15,8 +15,7 @@ enum class BytedeltaKind {
 };
 
 /// Applies filter 35. Copies the bytes after the `planes` planes. REQUIRES: planes >= 1; in and out of equal length,
-/// not
-/// overlapping.
+/// not overlapping.
 void bytedelta(std::size_t planes, ByteView in, ByteSpan out);
 
 /// Undoes bytedelta in place. The block has `planes` planes of equal length; bytes after them are unchanged.

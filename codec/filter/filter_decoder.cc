@@ -148,8 +148,7 @@ Result<void> FilterDecoder::undo(ByteSpan out, ByteSpan other, ByteView referenc
           undo_delta_within(step.width, now);
         } else {
           // Block 0 can be too short only in chunks with variable-length blocks. The result of the reference library
-          // then
-          // depends on the order in which its threads decode.
+          // then depends on the order in which its threads decode.
           if (reference.size() < length) return unsupported("delta of a block that is longer than block 0");
           undo_delta_against(step.width, reference, now);
         }

@@ -1,8 +1,7 @@
 // Undoes the filter pipeline of a chunk: from the decoded streams to the plain bytes.
 //
 // Format: filters.md. Filters that move bytes need a second buffer; the others work in place. Each filter is one pass
-// over the
-// block, and the buffers are chosen so that the last pass that moves bytes writes to the caller's memory.
+// over the block, and the buffers are chosen so that the last pass that moves bytes writes to the caller's memory.
 //
 // Thread safety: immutable after creation.
 // Errors: corruption; unsupported, naming the filter, if this build cannot undo it.
@@ -42,20 +41,16 @@ class FilterDecoder {
   std::size_t missing_tail(std::size_t length) const;
 
   /// Sets the missing tail of `filtered` from `previous`, the block before it; both are still filtered. Leaves
-  /// `previous`
-  /// partly unfiltered.
+  /// `previous` partly unfiltered.
   Result<void> restore_tail(ByteSpan previous, ByteSpan filtered) const;
 
   /// Returns how many filters move bytes in a block of `length` bytes. If the number is even, the caller must decode
-  /// the
-  /// streams into the `out` of undo(), else into `other`.
+  /// the streams into the `out` of undo(), else into `other`.
   std::size_t swap_count(std::size_t length) const;
 
   /// Undoes all filters. On entry the filtered block is in `out` or in `other`, see swap_count(); on return the plain
-  /// bytes
-  /// are in `out`. `other`: of the same length, or empty if swap_count() is 0. `reference`: plain block 0, empty for
-  /// block 0
-  /// itself.
+  /// bytes are in `out`. `other`: of the same length, or empty if swap_count() is 0. `reference`: plain block 0, empty
+  /// for block 0 itself.
   Result<void> undo(ByteSpan out, ByteSpan other, ByteView reference) const;
 
   /// Returns true if unshuffle_planes() of the `streams` streams of a block of `length` bytes gives the plain block.
@@ -71,8 +66,8 @@ class FilterDecoder {
   std::size_t window_scratch(std::size_t length) const;
 
   /// Computes plain bytes [begin, begin + out.size()) of a block. `filtered`: the whole block. REQUIRES:
-  /// supports_partial();
-  /// the range lies in the block; scratch.size() >= window_scratch(out.size()); neither buffer overlaps `filtered`.
+  /// supports_partial(); the range lies in the block; scratch.size() >= window_scratch(out.size()); neither buffer
+  /// overlaps `filtered`.
   void undo_window(ByteView filtered, std::size_t begin, ByteSpan out, ByteSpan scratch) const;
 
  private:

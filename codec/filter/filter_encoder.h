@@ -23,8 +23,7 @@ class FilterEncoder {
   static Result<void> check(const EncodeParameters& parameters);
 
   /// Makes the pipeline for a chunk of `nbytes` in blocks of `blocksize`. Omits bytedelta if a block is not whole
-  /// items,
-  /// because releases of C-Blosc2 before 3.3.2 do not restore the rest of the block. REQUIRES: check() passed.
+  /// items, because releases of C-Blosc2 before 3.3.2 do not restore the rest of the block. REQUIRES: check() passed.
   FilterEncoder(const EncodeParameters& parameters, std::int32_t nbytes, std::int32_t blocksize);
 
   /// Return the filter slots for the chunk's header.
@@ -35,8 +34,7 @@ class FilterEncoder {
   std::size_t buffers() const { return steps_.size() < 2 ? steps_.size() : 2; }
 
   /// Filters `block`. `reference`: plain block 0, empty for block 0 itself. Returns the filtered bytes, which are in
-  /// one of
-  /// the two buffers, or `block` itself if there are no filters.
+  /// one of the two buffers, or `block` itself if there are no filters.
   ByteView apply(ByteView block, ByteView reference, ByteSpan first, ByteSpan second) const;
 
  private:

@@ -1,10 +1,8 @@
 // Byte shuffle: the first bytes of all items, then the second bytes, and so on (filters.md section 3).
 //
 // `width` is the size of an item in bytes, 1 or more. Bytes at the end that do not fill an item keep their position.
-// The
-// functions in `plain` define the result, one byte at a time; the others compute the same bytes with vector
-// instructions
-// that are chosen at run time.
+// The functions in `plain` define the result, one byte at a time; the others compute the same bytes with vector
+// instructions that are chosen at run time.
 //
 // Thread safety: pure functions. REQUIRES: in and out of equal length, not overlapping.
 #pragma once
@@ -50,8 +48,7 @@ void unshuffle_planes(std::span<const Plane> planes, ByteSpan out);
 void unshuffle_window(std::span<const Plane> planes, std::size_t begin, ByteSpan out);
 
 /// Undoes `times` successive shuffles in one pass, so that many cost no more than a few. Early releases shuffled
-/// repeatedly
-/// (filters.md section 1).
+/// repeatedly (filters.md section 1).
 void unshuffle_repeatedly(std::size_t width, std::size_t times, ByteView in, ByteSpan out);
 
 namespace plain {

@@ -9,8 +9,7 @@ namespace {
 constexpr std::int64_t kLengthField = 4;
 
 /// Stored bytes that a variable-length block may have beyond its uncompressed length: writers store a block
-/// uncompressed
-/// if it would grow.
+/// uncompressed if it would grow.
 constexpr std::int64_t kVlSlack = 1024;
 
 // Writers with several threads store blocks in order of completion: block i + 1 need not follow block i in the file.

@@ -26,14 +26,12 @@ Result<void> check_block_starts(ByteView starts, std::uint32_t first, const Chun
                                 std::uint64_t blocks_begin);
 
 /// Returns the stored range of each block. `chunk`: at least header and block starts. `blocks_begin`: the least offset
-/// of
-/// a block, after starts and dictionary. REQUIRES: the starts fit into the chunk, as parse_chunk_header() checks.
+/// of a block, after starts and dictionary. REQUIRES: the starts fit into the chunk, as parse_chunk_header() checks.
 Result<std::vector<StoredBlock>> read_block_starts(ByteView chunk, const ChunkHeader& header, std::uint32_t count,
                                                    std::uint64_t blocks_begin);
 
 /// Returns the uncompressed offset of each variable-length block, followed by nbytes. `lengths`: the length field at
-/// the
-/// start of each stored block.
+/// the start of each stored block.
 Result<std::vector<std::uint32_t>> read_vl_offsets(std::span<const std::int32_t> lengths, const ChunkHeader& header,
                                                    const std::vector<StoredBlock>& blocks);
 

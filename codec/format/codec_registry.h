@@ -25,8 +25,7 @@ std::string filter_name(std::uint8_t id);
 Result<std::uint8_t> find_codec(std::string_view name);
 
 /// Parses a pipeline of lossless filters, joined with "+" in the order of application: "delta+shuffle". The filters
-/// take
-/// the last slots. "none" is the empty pipeline.
+/// take the last slots. "none" is the empty pipeline.
 Result<FilterSlots> filters_named(std::string_view names);
 
 }  // namespace cframefs::codec

@@ -13,8 +13,7 @@ struct DecodeParams {
   /// 4).
   bool old_bitshuffle = false;
   /// The shape of a block in items if the chunks are tiles of an n-d array, else empty. Some registered codecs and
-  /// filters
-  /// need it.
+  /// filters need it.
   std::vector<std::int32_t> blockshape = {};
 };
 

@@ -5,9 +5,8 @@
 #include <string>
 
 // Most instructions are executed with copies of a fixed length, a pair of machine instructions each; a copy of the
-// exact
-// length would be a call or a loop. Fixed-length copies write more bytes than needed: the excess lies after the output
-// position and is overwritten by later instructions. Near the end of a buffer the copies are exact.
+// exact length would be a call or a loop. Fixed-length copies write more bytes than needed: the excess lies after the
+// output position and is overwritten by later instructions. Near the end of a buffer the copies are exact.
 
 namespace cframefs::codec {
 namespace {
@@ -57,8 +56,7 @@ inline void repeat_word(std::uint8_t* out, std::size_t distance, std::size_t len
 }
 
 // Executes a match with a distance below half a word. The pattern is built in a register, because reading back bytes
-// that
-// were just written would stall.
+// that were just written would stall.
 inline void copy_pattern(std::uint8_t* out, std::size_t distance, std::size_t length) {
   constexpr std::size_t kStores = 4;
   const std::uint64_t pattern = repeated(load_le<std::uint64_t>(out - distance), distance);

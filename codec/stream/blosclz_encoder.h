@@ -3,8 +3,7 @@
 // A greedy match search with one hash table of the latest position of each four bytes; steps grow while nothing
 // matches.
 // Like the reference encoder it first encodes samples, and rejects streams that would not shrink enough at their level
-// to
-// be worth the decoding time.
+// to be worth the decoding time.
 //
 // Thread safety: pure but for the table, which serves one thread at a time.
 #pragma once
@@ -24,8 +23,7 @@ class BlosclzTable {
   static constexpr unsigned kLog = 14;
 
   /// Starts a stream of `length` bytes and returns its base. Slots hold base plus offset; a value below the base
-  /// belongs to
-  /// an earlier stream.
+  /// belongs to an earlier stream.
   std::uint32_t begin(std::size_t length);
   std::uint32_t* slots() { return slots_.data(); }
 

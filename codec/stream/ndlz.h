@@ -1,7 +1,6 @@
 // Decoder of ndlz: a two-dimensional block of bytes is divided into cells of 4 x 4 or 8 x 8, each stored as a token and
-// its
-// operands (codecs.md section 8). A cell is a copy of earlier bytes, has some rows copied, is one repeated value, or is
-// stored uncompressed.
+// its operands (codecs.md section 8). A cell is a copy of earlier bytes, has some rows copied, is one repeated value,
+// or is stored uncompressed.
 //
 // Thread safety: pure functions. Units: bytes. Errors: corruption; unsupported for other cells.
 #pragma once

@@ -1,8 +1,8 @@
 // Decoders of all codecs: one compressed stream in, a known number of uncompressed bytes out.
 //
 // A stream does not store its uncompressed length: the caller passes it, and a decoder writes exactly that many bytes
-// or
-// fails. All decoders write in one call to the caller's memory, so no length that a stream claims makes them allocate.
+// or fails. All decoders write in one call to the caller's memory, so no length that a stream claims makes them
+// allocate.
 //
 // Thread safety: a Dictionary is immutable and may be shared; a DecoderState serves one thread at a time.
 // Errors: corruption; unsupported, naming the codec, if this build lacks it.

@@ -43,8 +43,7 @@ struct StreamEncoder {
 };
 
 /// Returns a dictionary of at most `most` bytes for streams like `samples`, which are concatenated and have `sizes[i]`
-/// bytes
-/// each. Empty if the samples are too few.
+/// bytes each. Empty if the samples are too few.
 std::vector<std::uint8_t> train_dictionary(std::uint8_t compcode, ByteView samples,
                                            const std::vector<std::size_t>& sizes, std::size_t most);
 

@@ -21,10 +21,8 @@ inline constexpr std::uint32_t kMaxStreams = 255;
 class BlockStreams {
  public:
   /// Parses `count` streams. `stored`: begins with the first stream and may extend past the last one. `plain`:
-  /// uncompressed
-  /// length of the block, divided evenly among the streams. `runs`: stream lengths of 0 and below mean runs, as they do
-  /// with a 32-byte header.
-  /// REQUIRES: 1 <= count <= kMaxStreams, plain >= 1.
+  /// uncompressed length of the block, divided evenly among the streams. `runs`: stream lengths of 0 and below mean
+  /// runs, as they do with a 32-byte header. REQUIRES: 1 <= count <= kMaxStreams, plain >= 1.
   Result<void> parse(ByteView stored, std::uint32_t count, std::uint32_t plain, bool runs, CodecFormat format);
 
   /// Parses a variable-length block: one stream of all bytes after the length field (chunk.md section 6).
@@ -42,8 +40,7 @@ class BlockStreams {
   std::uint32_t count() const { return count_; }
 
   /// Sets `planes`, one per stream. Uncompressed streams are used in place; the others are decoded to their positions
-  /// in
-  /// `scratch`, which is as long as the block.
+  /// in `scratch`, which is as long as the block.
   Result<void> decode_planes(DecodeContext::DecoderState& states, const StreamCodec& codec, ByteSpan scratch,
                              std::span<Plane> planes) const;
 

@@ -102,8 +102,7 @@ Result<void> decode_zfp(std::uint8_t compcode, std::uint8_t meta, std::int32_t t
   set_mode(zfp.get(), compcode, meta, type, blockshape.size());
 
   // A crafted stream can make libzfp read more bits than an encoder writes: all values and one test of each bit plane,
-  // and
-  // two more tests per value, which is less than twice the maximum size. Untouched pages of the copy cost nothing.
+  // and two more tests per value, which is less than twice the maximum size. Untouched pages of the copy cost nothing.
   const std::size_t most = 2 * zfp_stream_maximum_size(zfp.get(), field.get()) + kWordSlack;
   const std::size_t size = std::max(most, stream.size() + kWordSlack);
   const std::unique_ptr<void, FreeMemory> memory(std::calloc(1, size));

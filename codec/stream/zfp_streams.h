@@ -1,8 +1,7 @@
 // Decoder of zfp: blocks of an n-d array of floating-point numbers, decoded by libzfp (codecs.md section 7).
 //
 // libzfp does not check the length of its stream. The decoder therefore copies the stream to memory for the longest
-// read
-// of libzfp, and checks afterwards how many bits were read.
+// read of libzfp, and checks afterwards how many bits were read.
 //
 // Thread safety: pure functions. Errors: corruption; unsupported for other item sizes or numbers of dimensions.
 #pragma once

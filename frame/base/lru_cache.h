@@ -1,8 +1,7 @@
 // A bounded map that evicts the least recently used entry. For values that are cheap to rebuild.
 //
 // Thread safety: internally synchronised; members return values by copy (use std::shared_ptr). Units: charges are
-// bytes, by
-// convention. The newest entry stays even if it alone exceeds the bound.
+// bytes, by convention. The newest entry stays even if it alone exceeds the bound.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +30,7 @@ class LruCache {
   }
 
   /// Inserts `value` unless the key has a value already, and returns the value that the key then has. `most`: bound for
-  /// this
-  /// call, if less than the cache's.
+  /// this call, if less than the cache's.
   Value insert(const Key& key, Value value, std::size_t charge, std::size_t most = SIZE_MAX) {
     codec::MutexLock lock(mutex_);
     auto found = entries_.find(key);

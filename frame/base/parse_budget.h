@@ -1,11 +1,9 @@
 // Limits the cost of parsing one file: memory to a fixed amount plus a small multiple of the stored bytes, work to a
-// linear
-// function of the stored bytes.
+// linear function of the stored bytes.
 //
 // Without a limit, small files that describe much more than they store would take gigabytes or minutes. A parser calls
 // take_memory() or spend_work() before it allocates, decodes or walks anything whose size the file determines, and
-// returns
-// the error that it gets.
+// returns the error that it gets.
 //
 // Work is the number of bytes decoded, compared or copied; any other step (an entry of a map, a system call) counts as
 // kStep bytes, which take about as long.

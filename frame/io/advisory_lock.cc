@@ -60,8 +60,7 @@ Result<void> retry_until(std::chrono::steady_clock::time_point until, Take take)
 }
 
 /// Returns true if the frame's owner or group may write the file at the side-car's name. Otherwise the file may be
-/// another
-/// user's file that was renamed to this name, and a mount that runs as root must not write it.
+/// another user's file that was renamed to this name, and a mount that runs as root must not write it.
 bool is_theirs(const struct stat& side_car, const struct stat& frame) {
   if (!S_ISREG(side_car.st_mode)) return false;
   if (side_car.st_uid == frame.st_uid || (side_car.st_mode & S_IWOTH) != 0) return true;

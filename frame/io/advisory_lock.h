@@ -2,22 +2,17 @@
 //
 // A writer takes two locks:
 //   side-car  flock(2) on FILE.b2lock, the lock of the reference library. As soon as the writer holds it, it increments
-// the
-//             counter at byte 8, so that readers of that library reload the frame. Used if the side-car exists or the
-//             environment requests locking (BLOSC_LOCKING, as in the reference library); else no side-car is created,
-//             because most directories hold frames that no program locks.
+//             the counter at byte 8, so that readers of that library reload the frame. Used if the side-car exists or
+//             the environment requests locking (BLOSC_LOCKING, as in the reference library); else no side-car is
+//             created, because most directories hold frames that no program locks.
 //   frame     flock(2) on the frame itself, by which our own programs exclude each other without a side-car.
 // On filesystems without locks a writer takes neither.
 //
 // Any program that can read the frame can hold a flock(2) on it, and a mount holds a shared one while the frame is open
-// for
-// writing. Therefore shared locks of other programs do not block a commit. A writer that meets one takes a third lock,
-// so
-// that such writers exclude each other: the `guard`, a file beside the frame that only its owner can open and that
-// exists
-// only while it is locked. A program that replaces the file of the frame (compaction outside the mount) requests
-// `alone`,
-// and fails while a mount has the frame open for writing.
+// for writing. Therefore shared locks of other programs do not block a commit. A writer that meets one takes a third
+// lock, so that such writers exclude each other: the `guard`, a file beside the frame that only its owner can open and
+// that exists only while it is locked. A program that replaces the file of the frame (compaction outside the mount)
+// requests `alone`, and fails while a mount has the frame open for writing.
 //
 // Lock order: side-car, frame, guard; a process holds the locks of one frame at a time.
 // Thread safety: one thread per object. Ownership: releases on destruction; borrows the file operations.
@@ -42,8 +37,7 @@ struct LockManner {
   std::chrono::milliseconds patience{5000};
   bool alone = false;  // fail if other programs hold shared locks on the frame
   /// After `patience`, continue without the lock on the frame if the frame has not changed since, and without the lock
-  /// on
-  /// the side-car if only programs hold it that cannot write it.
+  /// on the side-car if only programs hold it that cannot write it.
   bool past_frame = false;
   bool stays_shared = false;  // on release the lock on the frame becomes a shared one
 };
@@ -51,8 +45,7 @@ struct LockManner {
 class AdvisoryLock {
  public:
   /// The files of the locks: names beneath `dir`, empty for a frame without them, and the descriptor of the frame,
-  /// which must
-  /// stay open.
+  /// which must stay open.
   struct Target {
     int dir = -1;
     std::string side_car;

@@ -22,13 +22,11 @@ struct FileVersion {
   std::int64_t ctime_ns = 0;
   struct timespec modified {};  // exact, while mtime_ns wraps for times centuries away
   /// True if ctime was older than the timestamp granularity when this object was made. Otherwise one more change could
-  /// get
-  /// the same timestamp (git calls such a file "racily clean").
+  /// get the same timestamp (git calls such a file "racily clean").
   bool settled = false;
 
   /// Returns true if the file may change repeatedly while stat(2) reports no change: it is not settled, and its
-  /// timestamp
-  /// has no fraction of a second. With finer timestamps a change is detected at most a moment late.
+  /// timestamp has no fraction of a second. With finer timestamps a change is detected at most a moment late.
   bool may_hide_changes() const { return !settled && is_coarse(); }
 
   /// Compares all fields except `modified` and `settled`.
@@ -37,8 +35,7 @@ struct FileVersion {
            ctime_ns == other.ctime_ns;
   }
   /// Returns true if data that were read at this version are valid at version `now`. False if a second change so soon
-  /// after
-  /// the first one could have gone undetected; the caller then reads again.
+  /// after the first one could have gone undetected; the caller then reads again.
   bool still_matches(const FileVersion& now) const {
     return *this == now && (settled || (!now.settled && !now.is_coarse()));
   }
@@ -57,8 +54,7 @@ class ByteSource {
   /// Returns the bytes stored on disk: less than size() for a file with holes or a compressed member.
   virtual std::uint64_t stored() const { return size(); }
   /// Returns how many bytes from `at` lie in a hole and therefore are zeros; 0 if that is not known. Makes few system
-  /// calls,
-  /// however long the hole is, while reading a hole costs as much as reading data.
+  /// calls, however long the hole is, while reading a hole costs as much as reading data.
   virtual std::uint64_t zeros(FileOffset /*at*/) const { return 0; }
   /// Reads all of `into`, or returns an error.
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;

@@ -1,9 +1,8 @@
 // The interface of all file operations. Tests replace it by implementations that fail, tear or stop at any step.
 //
 // The calls are those of POSIX with `*at` resolution: paths are resolved beneath `dir` and symbolic links in them are
-// not
-// followed, so no call reaches a file outside `dir`. Attributes are those of an open descriptor, which may be an O_PATH
-// descriptor. Implementations retry on EINTR and continue short transfers, so callers need not.
+// not followed, so no call reaches a file outside `dir`. Attributes are those of an open descriptor, which may be an
+// O_PATH descriptor. Implementations retry on EINTR and continue short transfers, so callers need not.
 //
 // Thread safety: all members may run concurrently. Ownership: the caller closes descriptors; class Descriptor does so.
 // Errors: io, with the errno of the system call.
@@ -48,12 +47,10 @@ class FileOps {
   /// Opens the file of `fd` again; `fd` may be an O_PATH descriptor. `flags` as open(2); O_CLOEXEC is added.
   virtual Result<int> reopen(int fd, int flags) = 0;
   /// Returns the file handle of the file of `fd`, as name_to_handle_at(2): it identifies the file until that is
-  /// deleted, even
-  /// if it is renamed. An error if the filesystem has no file handles.
+  /// deleted, even if it is renamed. An error if the filesystem has no file handles.
   virtual Result<std::vector<std::uint8_t>> handle_of(int fd) = 0;
   /// Opens the file of a handle. `mount`: any file of its filesystem, not open with O_PATH. `flags` as open(2);
-  /// O_CLOEXEC is
-  /// added. Errors: ESTALE if the file was deleted; EPERM if the caller lacks CAP_DAC_READ_SEARCH.
+  /// O_CLOEXEC is added. Errors: ESTALE if the file was deleted; EPERM if the caller lacks CAP_DAC_READ_SEARCH.
   virtual Result<int> open_handle(int mount, ByteView handle, int flags) = 0;
   virtual void close(int fd) = 0;
 
@@ -79,8 +76,7 @@ class FileOps {
   virtual void prefetch(int fd, FileOffset at, std::uint64_t length) = 0;
 
   /// Returns true if `fd` is a descriptor of the kernel for that very file, so that inotify reports its changes. False
-  /// for
-  /// files that an implementation only presents.
+  /// for files that an implementation only presents.
   virtual bool is_on_disk(int /*fd*/) const { return true; }
   /// Checks access for the thread's effective user, groups and capabilities; EACCES if denied. `rights`: R_OK, W_OK,
   /// X_OK.
@@ -91,8 +87,7 @@ class FileOps {
   // Operations that change files.
 
   /// Opens as open_at() with O_CREAT. `flags`: with O_EXCL an existing file gives EEXIST; with O_TMPFILE the new file
-  /// has no
-  /// name, and `path` is its directory.
+  /// has no name, and `path` is its directory.
   virtual Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) = 0;
   /// Writes all of `from`. After an error any part of it may have been written.
   virtual Result<void> pwrite(int fd, ByteView from, FileOffset at) = 0;
@@ -102,8 +97,7 @@ class FileOps {
   /// fsync(2), or fdatasync(2) with `data_only`. For a directory: makes its names durable.
   virtual Result<void> sync(int fd, bool data_only) = 0;
   /// Returns the error that close(2) would return for `fd`, which stays open: some filesystems report a full disk or a
-  /// write
-  /// error only on close.
+  /// write error only on close.
   virtual Result<void> flush(int fd) = 0;
   /// Starts write-back of the range, so that a later sync waits less. Best effort.
   virtual void start_writeback(int fd, FileOffset at, std::uint64_t length) = 0;

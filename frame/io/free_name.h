@@ -1,6 +1,5 @@
 // Renames that never replace a file, also on filesystems without the flags of renameat2(2): NFS, 9p and most FUSE
-// filesystems
-// return EINVAL for RENAME_NOREPLACE.
+// filesystems return EINVAL for RENAME_NOREPLACE.
 //
 // Thread safety: functions only. Errors: io with the system's errno; EEXIST if the name exists.
 #pragma once
@@ -17,8 +16,7 @@ Result<void> rename_to_free_name(FileOps& files, int from_dir, const std::string
                                  const std::string& to);
 
 /// Gives a new file its final name in the same directory; the name must not exist. Without RENAME_NOREPLACE makes a
-/// link,
-/// which never replaces a file; if the filesystem has no links either, works as rename_to_free_name().
+/// link, which never replaces a file; if the filesystem has no links either, works as rename_to_free_name().
 Result<void> give_free_name(FileOps& files, int dir, const std::string& temporary, const std::string& name);
 
 }  // namespace cframefs::frame

@@ -1,6 +1,5 @@
 // Reads short ranges of a source with few system calls: opening a frame reads ranges that lie close together at both
-// ends
-// of the file.
+// ends of the file.
 //
 // Thread safety: one thread. Ownership: borrows the source; returned views are valid while the buffer exists.
 // Errors: those of the source; corruption if the source ends before the range.

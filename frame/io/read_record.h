@@ -1,14 +1,11 @@
 // Records checksums of all bytes read from a file. If the file's timestamps change, the record shows whether those
-// bytes
-// changed, or whether another program only set the times.
+// bytes changed, or whether another program only set the times.
 //
 // Reading stored bytes again costs less than decoding them again. The record pays for files with large chunks, of which
-// few
-// ranges are read. For files with many small chunks the record ends after 64 ranges, and with it the cost.
+// few ranges are read. For files with many small chunks the record ends after 64 ranges, and with it the cost.
 //
 // Thread safety: internally synchronised; is_unchanged() reads the file without the lock. Ownership: shared by the
-// source
-// that watch() returns and by the cached state of the file. Units: bytes. Errors: a failed read ends the record.
+// source that watch() returns and by the cached state of the file. Units: bytes. Errors: a failed read ends the record.
 #pragma once
 
 #include <atomic>

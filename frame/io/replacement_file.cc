@@ -16,8 +16,7 @@ namespace {
 using codec::Failure;
 
 /// Longer names get a digest and the container suffix instead, because a name of the maximum length leaves no room for
-/// the
-/// prefix and for what a mount beneath the source adds. That mount needs the suffix to recognise the container.
+/// the prefix and for what a mount beneath the source adds. That mount needs the suffix to recognise the container.
 constexpr std::size_t kMaxName = 200;
 
 std::string temporary_path(const std::string& path) {
@@ -37,8 +36,7 @@ bool knows_no_exchange(const Error& error) {
 }
 
 /// Returns true if the copy may lack an attribute (system attributes, owners that only root may set, modes, times)
-/// because
-/// setting it is not permitted or not supported, or because it has been removed.
+/// because setting it is not permitted or not supported, or because it has been removed.
 bool may_be_missing(const Error& error) {
   return is_refused_change(error) || error.sys == ENODATA;
 }

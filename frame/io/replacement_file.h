@@ -1,8 +1,7 @@
 // A temporary file beside a frame that replaces it atomically.
 //
 // The temporary name derives from the frame's name, so that a file left by a crash is overwritten the next time; fs
-// hides
-// such names. Mode, owner and extended attributes are copied from the file that is replaced.
+// hides such names. Mode, owner and extended attributes are copied from the file that is replaced.
 //
 // Thread safety: one thread. Ownership: the descriptor is shared; the file is removed on destruction unless it was
 // published. Errors: io.
@@ -19,8 +18,7 @@ namespace cframefs::frame {
 inline constexpr const char* kTemporaryPrefix = ".cframefs-tmp.";
 
 /// Returns true if a change of mode, owner, times or attributes failed because it is not permitted or not supported by
-/// the
-/// filesystem.
+/// the filesystem.
 bool is_refused_change(const Error& error);
 
 class ReplacementFile {
