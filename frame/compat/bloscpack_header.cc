@@ -181,7 +181,7 @@ Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint
   if (metadata.stored_size > 2 * metadata.plain_size + kFreeMetadata) {
     cannot("metadata of " + std::to_string(metadata.plain_size) + " bytes are stored in " +
            std::to_string(metadata.stored_size));
-  };
+  }
   metadata.deflated = head[kMetaCodecAt] == kMetaZlib;
   return metadata;
 }
@@ -199,14 +199,16 @@ Result<std::vector<std::uint8_t>> read_metadata(const ByteSource& source, const 
   if (kept != *computed) return corrupt(std::string(digest_name(metadata.digest)) + " of the metadata does not match");
 
   if (!metadata.deflated) {
-    if (metadata.plain_size != metadata.stored_size)
+    if (metadata.plain_size != metadata.stored_size) {
       return corrupt("uncompressed metadata of " + std::to_string(metadata.plain_size) + " bytes are stored in " +
                      std::to_string(metadata.stored_size));
+    }
     return stored;
   }
-  if (metadata.plain_size > kMaxInflation * metadata.stored_size)
+  if (metadata.plain_size > kMaxInflation * metadata.stored_size) {
     return corrupt("deflated metadata of " + std::to_string(metadata.stored_size) + " bytes cannot hold " +
                    std::to_string(metadata.plain_size));
+  }
   std::vector<std::uint8_t> plain(static_cast<std::size_t>(metadata.plain_size));
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
