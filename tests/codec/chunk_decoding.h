@@ -1,4 +1,4 @@
-// Decodes whole chunks that tests have put together, and compares all ways to do so.
+// Decodes whole assembled chunks in all ways, and compares the results.
 //
 // Thread safety: functions only. Ownership: none.
 #pragma once
@@ -22,7 +22,7 @@ using codec::DecodeParams;
 using codec::ErrorKind;
 using codec::SpecialValue;
 
-/// As the frame layer decodes: from a prefix, then block by block from no more than the stored bytes each asks for.
+/// Decodes as the frame layer does: parses a prefix, then decodes each block from exactly its stored range.
 inline codec::Result<Bytes> decode(const Bytes& chunk, const DecodeParams& environment = {}) {
   const auto header = codec::parse_chunk_header(chunk);
   if (!header) return codec::Failure(header.error());
@@ -54,7 +54,7 @@ inline ErrorKind error_of(const codec::Result<Bytes>& result) {
   return result ? ErrorKind::invalid : result.error().kind;
 }
 
-/// Parts of single blocks must be the same bytes, wherever they can be decoded alone.
+/// Checks that decode_partial() gives the same bytes for all blocks that support it.
 inline void expect_windows(const Bytes& chunk, const Bytes& plain, const ChunkDecoder& decoder, DecodeContext& context,
                            std::mt19937& random) {
   for (std::uint32_t block = 0; block < decoder.block_count(); ++block) {
@@ -71,7 +71,7 @@ inline void expect_windows(const Bytes& chunk, const Bytes& plain, const ChunkDe
   }
 }
 
-/// Decodes, and reads ranges that must be the same bytes.
+/// Decodes a chunk, and checks that ranges give the same bytes.
 inline void expect_decodes(const Bytes& chunk, const Bytes& plain, const DecodeParams& environment = {}) {
   const auto whole = decode(chunk, environment);
   ASSERT_TRUE(whole) << codec::describe(whole.error());
