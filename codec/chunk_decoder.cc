@@ -138,9 +138,9 @@ Result<void> ChunkDecoder::parse_lengths(std::span<const std::int32_t> lengths) 
   return {};
 }
 
-// Limits the stored range of each block to the most that a writer stores, for writers store a stream uncompressed if it
-// does not shrink. The next higher block start may be far away, or missing, in a chunk with coinciding or distant
-// starts.
+// Limits the stored range of each block to the length of its uncompressed streams plus kSlack: writers store a stream
+// uncompressed if it does not shrink. Without the limit, a block whose start coincides with others, or is far from the
+// next higher start, would extend far past its streams.
 void ChunkDecoder::cut_slack() {
   for (std::uint32_t block = 0; block < block_count_; ++block) {
     const std::uint64_t most = block_range(block).size() + kLengthField * stream_count(header_, geometry_, block);

@@ -69,8 +69,8 @@ class ChunkDecoder {
   ByteRange block_range(std::uint32_t block) const;   // inner offsets
   std::uint32_t block_at(std::uint32_t inner) const;  // REQUIRES: inner < nbytes()
   /// Returns the stored bytes that decoding the block needs: its streams up to the next block's start, but at most 64
-  /// bytes more than uncompressed streams would take. Empty for special chunks; for a memcpyed chunk exactly the plain
-  /// bytes.
+  /// bytes more than uncompressed streams would take; with filter 34 perhaps also the previous block. Empty for special
+  /// chunks; for a memcpyed chunk exactly the plain bytes.
   ByteRange stored_range(std::uint32_t block) const;
 
   /// Returns true if decoding a block other than 0 needs the plain bytes of block 0 (filter delta).

@@ -161,10 +161,10 @@ void unshuffle_window(std::span<const Plane> planes, std::size_t begin, ByteSpan
   copy_until(std::min(out.size(), (width - begin % width) % width));
   const std::size_t items = (out.size() - done) / width;
   if (items > 0) {
-    std::array<Plane, kMaxPlanes> behind;
+    std::array<Plane, kMaxPlanes> rest;
     for (std::size_t j = 0; j < width; ++j)
-      behind[j] = planes[j].behind((begin + done) / width);
-    unshuffle_planes({behind.data(), width}, out.subspan(done, items * width));
+      rest[j] = planes[j].starting_at((begin + done) / width);
+    unshuffle_planes({rest.data(), width}, out.subspan(done, items * width));
     done += items * width;
   }
   copy_until(out.size());

@@ -26,7 +26,7 @@ class Plane {
   /// Returns a pointer to the bytes of the items from `item`; in a constant plane 32 bytes are readable.
   const std::uint8_t* from(std::size_t item) const { return bytes_ + (item & mask_); }
   /// Returns the plane of the items from `item`.
-  Plane behind(std::size_t item) const { return {from(item), mask_}; }
+  Plane starting_at(std::size_t item) const { return {from(item), mask_}; }
 
  private:
   Plane(const std::uint8_t* bytes, std::size_t mask) : bytes_(bytes), mask_(mask) {}

@@ -33,8 +33,8 @@ constexpr bool is_shared_suffix(std::string_view suffix) {
   return suffix == kSavedSuffix;
 }
 
-/// Returns true if a file of this name is a contiguous frame. A file of 0 bytes with such a name is an empty frame: a
-/// power cut just after the creation of a frame leaves one.
+/// Returns true if a file of this name is a frame in the current format. A file of 0 bytes with such a name is an empty
+/// frame: a power cut just after the creation of a frame leaves one.
 constexpr bool is_frame_name(std::string_view name) {
   const std::string_view suffix = container_suffix(name);
   return suffix == ".b2frame" || suffix == ".b2f" || suffix == ".b2" || suffix == kSavedSuffix;

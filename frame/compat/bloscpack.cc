@@ -257,10 +257,10 @@ Result<ChunkSpan> Bloscpack::locate(FlatOffset at) const {
   const auto found = chunks();
   if (!found) return Failure(found.error());
   const std::vector<std::uint64_t>& plain = (*found)->plain;
-  const auto behind = std::upper_bound(plain.begin(), plain.end(), at.value);
-  const std::uint64_t begin = *(behind - 1);
-  return ChunkSpan{ChunkNumber{(behind - plain.begin()) - 1}, FlatOffset{begin},
-                   static_cast<std::uint32_t>(*behind - begin)};
+  const auto next = std::upper_bound(plain.begin(), plain.end(), at.value);
+  const std::uint64_t begin = *(next - 1);
+  return ChunkSpan{ChunkNumber{(next - plain.begin()) - 1}, FlatOffset{begin},
+                   static_cast<std::uint32_t>(*next - begin)};
 }
 
 Result<std::uint64_t> Bloscpack::vlmetalayer_length(const std::string& name) const {

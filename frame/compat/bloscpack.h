@@ -15,8 +15,8 @@
 
 namespace cframefs::frame {
 
-/// Opens a Bloscpack file. `source`: begins with the file. Bytes after the last chunk are ignored if the header has a
-/// chunk count and offsets.
+/// Opens a Bloscpack file. `source`: begins with the file. If the header has a chunk count, bytes after the last chunk
+/// are ignored; without offsets, a further chunk there is corruption.
 Result<std::shared_ptr<const Container>> open_bloscpack(std::shared_ptr<const ByteSource> source);
 
 }  // namespace cframefs::frame

@@ -25,7 +25,7 @@ bool is_legacy_header(ByteView bytes);
 
 struct LegacyHeader {
   FrameHeader frame;  // chunk_count -1 unless empty: chunks may be shorter than the chunk size anywhere
-  LegacyForm form = LegacyForm::beta1;  // beta2 stands for beta3 as well until the trailer has been read
+  LegacyForm form = LegacyForm::beta1;  // until the trailer is read, beta2 may also mean beta3
   std::int32_t chunksize = 0;           // upper bound of all chunks; 0: not recorded
   std::size_t metalayers_at = 0;        // offset of the metalayer section; 0: none
 

@@ -35,8 +35,8 @@ class FlatView {
   /// Appends to `pieces` the pieces of the part of [at, at + length) after head(), in order of `out`. REQUIRES: at +
   /// length <= size().
   virtual Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const = 0;
-  /// Returns the first byte at or after `from` in data or, with `hole`, in a hole, as lseek(2). size() stands for the
-  /// hole at the end, and for data means that there is none. Errors: those of the container.
+  /// Returns the first byte at or after `from` in data or, with `hole`, in a hole, as lseek(2). size() means the
+  /// hole at the end; for data it means that there is none. Errors: those of the container.
   virtual Result<FlatOffset> seek(FlatOffset from, bool hole) const = 0;
 };
 

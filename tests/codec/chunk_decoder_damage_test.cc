@@ -104,7 +104,7 @@ TEST(ChunkDecoder, BuffersOfTheWrongSizeAreInvalid) {
     const auto decoded = decoder->decode_block(context, block, bytes, place, plain);
     return decoded ? ErrorKind::io : decoded.error().kind;
   };
-  EXPECT_EQ(kind(1, stored, out, reference), ErrorKind::io);  // stands for success
+  EXPECT_EQ(kind(1, stored, out, reference), ErrorKind::io);  // means success here
   EXPECT_EQ(kind(4, stored, out, reference), ErrorKind::invalid);
   EXPECT_EQ(kind(1, stored.first(stored.size() - 1), out, reference), ErrorKind::invalid);
   EXPECT_EQ(kind(1, stored, codec::ByteSpan(out).first(1023), reference), ErrorKind::invalid);
