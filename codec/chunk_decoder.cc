@@ -86,7 +86,7 @@ std::uint64_t ChunkDecoder::tables_size(const ChunkHeader& header) {
   return header.dictionary ? std::min(cbytes, starts + kLengthField + kMaxDictionaryBytes) : starts;
 }
 
-Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& environment) {
+Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& params) {
   Result<ChunkHeader> header = parse_chunk_header(prefix);
   if (!header) return Failure(std::move(header.error()));
   if (prefix.size() < prefix_size(*header)) return corrupt("the chunk is truncated");
@@ -95,7 +95,7 @@ Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& en
   decoder.header_ = *header;
   if (has_blocks(*header)) {
     decoder.kind_ = Kind::streams;
-    if (Result<void> parsed = decoder.parse_blocks(prefix, environment); !parsed) return Failure(parsed.error());
+    if (Result<void> parsed = decoder.parse_blocks(prefix, params); !parsed) return Failure(parsed.error());
     if (!header->vl_blocks) return decoder;
     std::vector<std::int32_t> lengths;
     for (const StoredBlock& block : decoder.blocks_)
@@ -117,7 +117,7 @@ Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& en
 }
 
 Result<ChunkDecoder> ChunkDecoder::parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
-                                            const DecodeParams& environment) {
+                                            const DecodeParams& params) {
   Result<ChunkHeader> header = parse_chunk_header(tables);
   if (!header) return Failure(std::move(header.error()));
   if (!header->vl_blocks || !has_blocks(*header))
@@ -126,7 +126,7 @@ Result<ChunkDecoder> ChunkDecoder::parse_vl(ByteView tables, std::span<const std
   ChunkDecoder decoder;
   decoder.header_ = *header;
   decoder.kind_ = Kind::streams;
-  if (Result<void> parsed = decoder.parse_blocks(tables, environment); !parsed) return Failure(parsed.error());
+  if (Result<void> parsed = decoder.parse_blocks(tables, params); !parsed) return Failure(parsed.error());
   if (Result<void> parsed = decoder.parse_lengths(lengths); !parsed) return Failure(parsed.error());
   return decoder;
 }
@@ -150,17 +150,17 @@ void ChunkDecoder::cut_slack() {
   }
 }
 
-Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const DecodeParams& environment) {
+Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const DecodeParams& params) {
   geometry_ = block_geometry(header_);
   block_count_ = geometry_.count;
-  if (header_.format == CodecFormat::registered) blockshape_ = environment.blockshape;
+  if (header_.format == CodecFormat::registered) blockshape_ = params.blockshape;
   std::uint64_t blocks_begin = header_.length + std::uint64_t{4} * block_count_;
   if (header_.dictionary) {
     Result<std::shared_ptr<const Dictionary>> dictionary = read_dictionary(prefix, header_, blocks_begin);
     if (!dictionary) return Failure(std::move(dictionary.error()));
     dictionary_ = std::move(*dictionary);
   }
-  Result<FilterDecoder> pipeline = FilterDecoder::create(header_, environment);
+  Result<FilterDecoder> pipeline = FilterDecoder::create(header_, params);
   if (!pipeline) return Failure(std::move(pipeline.error()));
   pipeline_ = std::move(*pipeline);
   needs_reference_ = pipeline_.needs_reference() && block_count_ > 1;

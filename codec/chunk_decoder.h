@@ -45,13 +45,13 @@ class ChunkDecoder {
   static std::uint64_t prefix_size(const ChunkHeader& header);
 
   /// Parses a chunk. `prefix`: at least its first prefix_size() bytes.
-  static Result<ChunkDecoder> parse(ByteView prefix, const DecodeParams& environment = {});
+  static Result<ChunkDecoder> parse(ByteView prefix, const DecodeParams& params = {});
 
   /// Parses a chunk with variable-length blocks from its first tables_size() bytes. `lengths`: the length field at the
   /// start of each stored block, which parse() would read from the whole chunk.
   static std::uint64_t tables_size(const ChunkHeader& header);
   static Result<ChunkDecoder> parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
-                                       const DecodeParams& environment = {});
+                                       const DecodeParams& params = {});
 
   /// Returns the decoder of a chunk that is not stored: `nbytes` of zeros, NaN (typesize 4 or 8, else unsupported) or
   /// uninitialised bytes (which read as zeros). REQUIRES: value is one of these three, nbytes >= 0.
@@ -96,7 +96,7 @@ class ChunkDecoder {
 
  private:
   ChunkDecoder() = default;
-  Result<void> parse_blocks(ByteView prefix, const DecodeParams& environment);
+  Result<void> parse_blocks(ByteView prefix, const DecodeParams& params);
   Result<void> parse_lengths(std::span<const std::int32_t> lengths);
   void cut_slack();
   bool borrows_tail(std::uint32_t block) const;

@@ -15,13 +15,13 @@
 namespace cframefs::codec {
 namespace {
 
-bool old_bitshuffle(const ChunkHeader& header, const DecodeParams& environment) {
-  return header.version <= 3 || (header.version == 4 && environment.old_bitshuffle);
+bool old_bitshuffle(const ChunkHeader& header, const DecodeParams& params) {
+  return header.version <= 3 || (header.version == 4 && params.old_bitshuffle);
 }
 
-std::size_t bytedelta_planes(const ChunkHeader& header, const DecodeParams& environment, std::uint8_t meta) {
+std::size_t bytedelta_planes(const ChunkHeader& header, const DecodeParams& params, std::uint8_t meta) {
   if (meta != 0) return meta;
-  const std::int32_t typesize = environment.frame_typesize > 0 ? environment.frame_typesize : header.typesize;
+  const std::int32_t typesize = params.frame_typesize > 0 ? params.frame_typesize : header.typesize;
   return static_cast<std::size_t>(typesize);
 }
 
@@ -34,18 +34,18 @@ bool only_shuffle_and_old_bytedelta(const ChunkHeader& header) {
 
 }  // namespace
 
-Result<FilterDecoder> FilterDecoder::create(const ChunkHeader& header, const DecodeParams& environment) {
+Result<FilterDecoder> FilterDecoder::create(const ChunkHeader& header, const DecodeParams& params) {
   FilterDecoder pipeline;
   // The records of an instrumented chunk are not filtered.
   if (header.instrumented) return pipeline;
   for (int slot = kFilterSlots - 1; slot >= 0; --slot) {
-    if (Result<void> added = pipeline.add(header, environment, slot); !added) return Failure(added.error());
+    if (Result<void> added = pipeline.add(header, params, slot); !added) return Failure(added.error());
   }
   pipeline.shuffle_and_old_bytedelta_ = only_shuffle_and_old_bytedelta(header);
   return pipeline;
 }
 
-Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& environment, int slot) {
+Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& params, int slot) {
   const auto index = static_cast<std::size_t>(slot);
   const auto typesize = static_cast<std::size_t>(header.typesize);
   const std::uint8_t meta = header.filters_meta[index];
@@ -64,7 +64,7 @@ Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& e
       return {};
     }
     case FilterId::bitshuffle:
-      steps_.push_back({id, typesize, 1, old_bitshuffle(header, environment)});
+      steps_.push_back({id, typesize, 1, old_bitshuffle(header, params)});
       return {};
     case FilterId::delta:
       steps_.push_back({id, delta_unit(typesize), 1, false});
@@ -72,19 +72,19 @@ Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& e
       return {};
     case FilterId::bytedelta:
     case FilterId::bytedelta_old:
-      steps_.push_back({id, bytedelta_planes(header, environment, meta), 1, false});
+      steps_.push_back({id, bytedelta_planes(header, params, meta), 1, false});
       return {};
     case FilterId::ndcell:
     case FilterId::ndmean:
-      return add_cells(header, environment, index);
+      return add_cells(header, params, index);
   }
   return unsupported("unknown filter " + std::to_string(header.filters[index]));
 }
 
 /// Adds ndcell or ndmean. Both are undone by reordering the items; ndmean stored only the mean of each cell.
-Result<void> FilterDecoder::add_cells(const ChunkHeader& header, const DecodeParams& environment, std::size_t slot) {
-  const std::int32_t itemsize = environment.frame_typesize > 0 ? environment.frame_typesize : header.typesize;
-  auto cells = CellOrder::create(environment.blockshape, header.filters_meta[slot], static_cast<std::size_t>(itemsize));
+Result<void> FilterDecoder::add_cells(const ChunkHeader& header, const DecodeParams& params, std::size_t slot) {
+  const std::int32_t itemsize = params.frame_typesize > 0 ? params.frame_typesize : header.typesize;
+  auto cells = CellOrder::create(params.blockshape, header.filters_meta[slot], static_cast<std::size_t>(itemsize));
   if (!cells) return Failure(cells.error());
   steps_.push_back({static_cast<FilterId>(header.filters[slot]), static_cast<std::size_t>(itemsize), 1, false,
                     std::make_shared<const CellOrder>(std::move(*cells))});

@@ -26,7 +26,7 @@ class FilterDecoder {
  public:
   FilterDecoder() = default;
 
-  static Result<FilterDecoder> create(const ChunkHeader& header, const DecodeParams& environment);
+  static Result<FilterDecoder> create(const ChunkHeader& header, const DecodeParams& params);
 
   /// Returns true if blocks other than 0 need the plain bytes of block 0.
   bool needs_reference() const { return needs_reference_; }
@@ -81,8 +81,8 @@ class FilterDecoder {
 
   static bool is_plain_shuffle(const Step& step) { return step.id == FilterId::shuffle && step.times == 1; }
   static bool moves_bytes(const Step& step, std::size_t length);
-  Result<void> add(const ChunkHeader& header, const DecodeParams& environment, int slot);
-  Result<void> add_cells(const ChunkHeader& header, const DecodeParams& environment, std::size_t slot);
+  Result<void> add(const ChunkHeader& header, const DecodeParams& params, int slot);
+  Result<void> add_cells(const ChunkHeader& header, const DecodeParams& params, std::size_t slot);
 
   std::vector<Step> steps_;  // in order of undoing
   bool needs_reference_ = false;
