@@ -25,8 +25,7 @@ struct ChunkPlan {
   Bytes dictionary = {};                        // raw content
   std::vector<std::uint32_t> block_order = {};  // order of the stored blocks; empty: ascending
   std::size_t slack = 0;                        // stray bytes after each block
-  std::vector<std::uint32_t> vl_lengths =
-      {};  // uncompressed lengths of variable-length blocks; empty: blocks of equal length
+  std::vector<std::uint32_t> vl_lengths = {};   // of variable-length blocks; empty: blocks of equal length
 };
 
 Bytes assemble(const ChunkPlan& plan, const Bytes& plain);

@@ -57,8 +57,7 @@ TEST(ChunkDecoder, ShortHeadersOfEveryVersion) {
 
 TEST(ChunkDecoder, Blosc1SplitsBySizesWithoutTheFlag) {
   const Bytes plain = mixed_bytes(20000, 10);
-  // A block of fewer than 128 items, and a typesize above 16: one stream each, although the don't-split flag is not
-  // set.
+  // Fewer than 128 items per block, and a typesize above 16: one stream each, even without the don't-split flag.
   for (const auto& [typesize, blocksize] : {std::pair<int, int>{8, 1016}, {17, 1020 * 17}}) {
     ChunkPlan plan;
     plan.version = 2;
