@@ -47,9 +47,10 @@ class ChunkDecoder {
   /// Parses a chunk. `prefix`: at least its first prefix_size() bytes.
   static Result<ChunkDecoder> parse(ByteView prefix, const DecodeParams& params = {});
 
+  /// Returns how many bytes from the chunk's start parse_vl() needs: header, block starts, dictionary.
+  static std::uint64_t tables_size(const ChunkHeader& header);
   /// Parses a chunk with variable-length blocks from its first tables_size() bytes. `lengths`: the length field at the
   /// start of each stored block, which parse() would read from the whole chunk.
-  static std::uint64_t tables_size(const ChunkHeader& header);
   static Result<ChunkDecoder> parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
                                        const DecodeParams& params = {});
 

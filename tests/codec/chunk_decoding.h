@@ -27,7 +27,7 @@ inline codec::Result<Bytes> decode(const Bytes& chunk, const DecodeParams& envir
   const auto header = codec::parse_chunk_header(chunk);
   if (!header) return codec::Failure(header.error());
   const std::uint64_t prefix_size = ChunkDecoder::prefix_size(*header);
-  if (prefix_size > chunk.size()) return codec::corrupt("cut short");
+  if (prefix_size > chunk.size()) return codec::corrupt("truncated");
   const Bytes prefix(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(prefix_size));
   const auto decoder = ChunkDecoder::parse(prefix, environment);
   if (!decoder) return codec::Failure(decoder.error());
@@ -36,7 +36,7 @@ inline codec::Result<Bytes> decode(const Bytes& chunk, const DecodeParams& envir
   Bytes reference;
   for (std::uint32_t i = 0; i < decoder->block_count(); ++i) {
     const codec::ByteRange stored = decoder->stored_range(i);
-    if (stored.end > chunk.size()) return codec::corrupt("cut short");
+    if (stored.end > chunk.size()) return codec::corrupt("truncated");
     const Bytes bytes(chunk.begin() + static_cast<std::ptrdiff_t>(stored.begin),
                       chunk.begin() + static_cast<std::ptrdiff_t>(stored.end));
     EXPECT_EQ(decoder->block_range(i).begin, plain.size());
