@@ -23,9 +23,8 @@ constexpr std::uint8_t kRunToken = 0x01;
 
 constexpr std::size_t kMinCompressed = 32;  // shorter chunks are stored uncompressed
 constexpr std::size_t kMinDictionary = 256;
-constexpr std::size_t kDictionaryPiece = 1024;  // bytes per training sample; every fourth piece is one
-constexpr std::size_t kPlainPerDictionary =
-    64;  // plain bytes per dictionary byte; a longer one costs more than it saves
+constexpr std::size_t kDictionaryPiece = 1024;   // bytes per training sample; every fourth piece is one
+constexpr std::size_t kPlainPerDictionary = 64;  // plain bytes per dictionary byte; more bytes cost more than they save
 
 using Slot = EncodeContext::Slot;
 
