@@ -11,19 +11,19 @@
 namespace cframefs::codec {
 namespace {
 
-// Plain bytes per block of chunks that have none of their own.
+// Bytes per block of memcpyed and special chunks.
 constexpr std::uint32_t kPieceBytes = 64 << 10;
 constexpr std::size_t kLengthField = 4;
-/// A block's streams may take so much more than if all of them were stored as they are.
+// Stored bytes that a block may have beyond those of its uncompressed streams.
 constexpr std::uint32_t kSlack = 64;
 
-// The quiet NaNs that the reference library fills with, little-endian whatever the machine.
+// Returns the quiet NaN of the reference library, little-endian on every machine.
 std::vector<std::uint8_t> nan_value(std::int32_t typesize) {
   if (typesize == 4) return {0, 0, 0xc0, 0x7f};
   return {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
 }
 
-// `out` becomes the bytes from `begin` on of `value` repeated without end.
+// Fills `out` with the endlessly repeated `value`, from offset `begin` of that sequence. Empty `value`: zeros.
 void fill_pattern(ByteView value, std::uint64_t begin, ByteSpan out) {
   if (out.empty()) return;
   if (value.empty()) {
@@ -35,7 +35,7 @@ void fill_pattern(ByteView value, std::uint64_t begin, ByteSpan out) {
   std::memcpy(out.data(), &value[phase], head);
   const std::size_t rest = std::min(out.size() - head, phase);
   std::memcpy(out.data() + head, value.data(), rest);
-  // What is done is a whole number of values, so it can be copied behind itself.
+  // The filled prefix is a multiple of the period, so double it.
   for (std::size_t done = head + rest; done < out.size();) {
     const std::size_t more = std::min(done, out.size() - done);
     std::memcpy(out.data() + done, out.data(), more);
@@ -52,7 +52,7 @@ Failure in_block(std::uint32_t block, Error error) {
   return Failure(std::move(error));
 }
 
-// The dictionary behind the block starts. `at`: its length field; moved behind it.
+// Reads the dictionary after the block starts. `at`: offset of its length field; moved to the end of the dictionary.
 Result<std::shared_ptr<const Dictionary>> read_dictionary(ByteView prefix, const ChunkHeader& header,
                                                           std::uint64_t& at) {
   const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
@@ -60,10 +60,11 @@ Result<std::shared_ptr<const Dictionary>> read_dictionary(ByteView prefix, const
   const auto size = load_le<std::int32_t>(&prefix[at]);
   at += kLengthField;
   if (size <= 0 || size > kMaxDictionaryBytes || at + static_cast<std::uint64_t>(size) > cbytes) {
-    return corrupt("a dictionary of " + std::to_string(size) + " bytes");
+    return corrupt("dictionary of " + std::to_string(size) + " bytes, allowed are 1 to " +
+                   std::to_string(kMaxDictionaryBytes) + " within the chunk");
   }
   const auto length = static_cast<std::size_t>(size);
-  if (at + length > prefix.size()) return invalid("too few bytes of the chunk for its dictionary");
+  if (at + length > prefix.size()) return invalid("the prefix ends inside the dictionary");
   const ByteView bytes = prefix.subspan(at, length);
   at += length;
   return make_dictionary(header.format, bytes);
@@ -85,16 +86,16 @@ std::uint64_t ChunkDecoder::tables_size(const ChunkHeader& header) {
   return header.dictionary ? std::min(cbytes, starts + kLengthField + kMaxDictionaryBytes) : starts;
 }
 
-Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& environment) {
+Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& params) {
   Result<ChunkHeader> header = parse_chunk_header(prefix);
   if (!header) return Failure(std::move(header.error()));
-  if (prefix.size() < prefix_size(*header)) return corrupt("the chunk is cut short");
+  if (prefix.size() < prefix_size(*header)) return corrupt("the chunk is truncated");
 
   ChunkDecoder decoder;
   decoder.header_ = *header;
   if (has_blocks(*header)) {
     decoder.kind_ = Kind::streams;
-    if (Result<void> parsed = decoder.parse_blocks(prefix, environment); !parsed) return Failure(parsed.error());
+    if (Result<void> parsed = decoder.parse_blocks(prefix, params); !parsed) return Failure(parsed.error());
     if (!header->vl_blocks) return decoder;
     std::vector<std::int32_t> lengths;
     for (const StoredBlock& block : decoder.blocks_)
@@ -116,15 +117,16 @@ Result<ChunkDecoder> ChunkDecoder::parse(ByteView prefix, const DecodeParams& en
 }
 
 Result<ChunkDecoder> ChunkDecoder::parse_vl(ByteView tables, std::span<const std::int32_t> lengths,
-                                            const DecodeParams& environment) {
+                                            const DecodeParams& params) {
   Result<ChunkHeader> header = parse_chunk_header(tables);
   if (!header) return Failure(std::move(header.error()));
-  if (!header->vl_blocks || !has_blocks(*header)) return invalid("lengths of blocks that are all alike");
-  if (tables.size() < tables_size(*header)) return corrupt("the chunk is cut short");
+  if (!header->vl_blocks || !has_blocks(*header))
+    return invalid("block lengths for a chunk without variable-length blocks");
+  if (tables.size() < tables_size(*header)) return corrupt("the chunk is truncated");
   ChunkDecoder decoder;
   decoder.header_ = *header;
   decoder.kind_ = Kind::streams;
-  if (Result<void> parsed = decoder.parse_blocks(tables, environment); !parsed) return Failure(parsed.error());
+  if (Result<void> parsed = decoder.parse_blocks(tables, params); !parsed) return Failure(parsed.error());
   if (Result<void> parsed = decoder.parse_lengths(lengths); !parsed) return Failure(parsed.error());
   return decoder;
 }
@@ -136,8 +138,9 @@ Result<void> ChunkDecoder::parse_lengths(std::span<const std::int32_t> lengths) 
   return {};
 }
 
-// Starts that coincide, or are far apart, make a block end at the end of the chunk. It does not reach so far: a writer
-// stores as it is what does not become shorter.
+// Limits the stored range of each block to the length of its uncompressed streams plus kSlack: writers store a stream
+// uncompressed if it does not shrink. Without the limit, a block whose start coincides with others, or is far from the
+// next higher start, would extend far past its streams.
 void ChunkDecoder::cut_slack() {
   for (std::uint32_t block = 0; block < block_count_; ++block) {
     const std::uint64_t most = block_range(block).size() + kLengthField * stream_count(header_, geometry_, block);
@@ -147,17 +150,17 @@ void ChunkDecoder::cut_slack() {
   }
 }
 
-Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const DecodeParams& environment) {
+Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const DecodeParams& params) {
   geometry_ = block_geometry(header_);
   block_count_ = geometry_.count;
-  if (header_.format == CodecFormat::registered) blockshape_ = environment.blockshape;
+  if (header_.format == CodecFormat::registered) blockshape_ = params.blockshape;
   std::uint64_t blocks_begin = header_.length + std::uint64_t{4} * block_count_;
   if (header_.dictionary) {
     Result<std::shared_ptr<const Dictionary>> dictionary = read_dictionary(prefix, header_, blocks_begin);
     if (!dictionary) return Failure(std::move(dictionary.error()));
     dictionary_ = std::move(*dictionary);
   }
-  Result<FilterDecoder> pipeline = FilterDecoder::create(header_, environment);
+  Result<FilterDecoder> pipeline = FilterDecoder::create(header_, params);
   if (!pipeline) return Failure(std::move(pipeline.error()));
   pipeline_ = std::move(*pipeline);
   needs_reference_ = pipeline_.needs_reference() && block_count_ > 1;
@@ -171,10 +174,11 @@ Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const DecodeParams& env
 
 Result<ChunkDecoder> ChunkDecoder::special(SpecialValue value, std::int32_t nbytes, std::int32_t typesize) {
   if (value == SpecialValue::nan && typesize != 4 && typesize != 8) {
-    return unsupported("NaN of typesize " + std::to_string(typesize));
+    return unsupported("NaN of typesize " + std::to_string(typesize) + ", allowed are 4 and 8");
   }
   if (value != SpecialValue::zeros && (typesize <= 0 || nbytes % typesize != 0)) {
-    return corrupt(std::to_string(nbytes) + " bytes of a special value are no multiple of the typesize");
+    return corrupt("nbytes " + std::to_string(nbytes) + " of a special chunk is no multiple of typesize " +
+                   std::to_string(typesize));
   }
   ChunkDecoder decoder;
   ChunkHeader& header = decoder.header_;
@@ -236,7 +240,7 @@ Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t bl
   if (block >= block_count_) return invalid("the chunk has no block " + std::to_string(block));
   const ByteRange plain = block_range(block);
   if (out.size() != plain.size() || stored.size() != stored_range(block).size()) {
-    return invalid("buffers do not fit block " + std::to_string(block));
+    return invalid("buffer sizes do not match block " + std::to_string(block));
   }
   switch (kind_) {
     case Kind::pattern:
@@ -262,7 +266,7 @@ StreamCodec ChunkDecoder::stream_codec() const {
   return {header_.format, header_.compcode, dictionary_.get(), header_.compcode_meta, header_.typesize, blockshape_};
 }
 
-// `stored`: the stored bytes of that block and no others.
+// `stored`: exactly the stored bytes of that block.
 Result<void> ChunkDecoder::parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const {
   const auto length = static_cast<std::uint32_t>(block_range(block).size());
   if (header_.vl_blocks) return streams.parse_vl(stored, length, header_.format);
@@ -320,10 +324,10 @@ bool ChunkDecoder::decodes_partial(std::uint32_t block) const {
 
 Result<void> ChunkDecoder::decode_partial(DecodeContext& context, std::uint32_t block, ByteView stored,
                                           std::uint32_t begin, ByteSpan out) const {
-  if (!decodes_partial(block)) return invalid("no part of block " + std::to_string(block) + " can be decoded alone");
+  if (!decodes_partial(block)) return invalid("block " + std::to_string(block) + " cannot be decoded in part");
   const auto length = static_cast<std::size_t>(block_range(block).size());
   if (begin > length || out.size() > length - begin || stored.size() != stored_range(block).size()) {
-    return invalid("buffers do not fit block " + std::to_string(block));
+    return invalid("buffer sizes do not match block " + std::to_string(block));
   }
   BlockStreams streams;
   if (Result<void> parsed = parse_streams(block, stored, streams); !parsed) {
@@ -350,16 +354,17 @@ Result<void> ChunkDecoder::decode_partial(DecodeContext& context, std::uint32_t 
   return {};
 }
 
-// `stored`: the bytes of stored_range(block), which hold those of the block before.
+// Restores the bytes that filter 34 did not store. `stored`: the bytes of stored_range(block), which then include the
+// previous block.
 Result<void> ChunkDecoder::restore_tail(DecodeContext& context, std::uint32_t block, ByteView stored,
                                         ByteSpan filtered) const {
-  if (block == 0) return unsupported("filter 34 (bytedelta) lost the end of the first block");
+  if (block == 0) return unsupported("filter 34 (bytedelta) did not store the end of block 0");
   const StoredBlock& before = blocks_[block - 1];
   BlockStreams streams;
   const ByteView bytes = stored.subspan(before.begin - stored_range(block).begin, before.end - before.begin);
   if (Result<void> parsed = parse_streams(block - 1, bytes, streams); !parsed) return parsed;
   const std::size_t length = block_range(block - 1).size();
-  // Free for this: a pipeline that needs a reference is not one whose tails can be borrowed.
+  // The slot is free: tails are restored only in pipelines that need no reference.
   const ByteSpan previous = context.scratch(DecodeContext::Slot::reference, length).first(length);
   const StreamCodec codec = stream_codec();
   if (Result<void> decoded = streams.decode(context.states(), codec, previous); !decoded) return decoded;
@@ -368,8 +373,11 @@ Result<void> ChunkDecoder::restore_tail(DecodeContext& context, std::uint32_t bl
 
 Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk, std::uint32_t begin,
                           ByteSpan out) {
-  if (begin > decoder.nbytes() || out.size() > decoder.nbytes() - begin) return invalid("a range beyond the chunk");
-  if (chunk.size() < static_cast<std::size_t>(decoder.header_.cbytes)) return invalid("the chunk is not all there");
+  if (begin > decoder.nbytes() || out.size() > decoder.nbytes() - begin)
+    return invalid("the range ends beyond nbytes " + std::to_string(decoder.nbytes()));
+  if (chunk.size() < static_cast<std::size_t>(decoder.header_.cbytes))
+    return invalid("chunk of " + std::to_string(chunk.size()) + " bytes, cbytes is " +
+                   std::to_string(decoder.header_.cbytes));
   if (out.empty()) return {};
   if (decoder.kind_ == ChunkDecoder::Kind::pattern) {
     fill_pattern(decoder.value_, begin, out);
@@ -391,7 +399,7 @@ Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, B
   ByteView reference;
   if (decoder.needs_reference() && last > 0) {
     const ByteRange zero = decoder.block_range(0);
-    // Where the caller gets block 0 anyway, the loop below decodes it first, into its place.
+    // If the range starts with all of block 0, the loop below decodes block 0 first, directly into `out`.
     if (begin == 0) {
       reference = out.first(zero.size());
     } else {

@@ -21,10 +21,10 @@ constexpr std::uint8_t kDontSplit = 0x10;
 constexpr std::uint8_t kDictionary = 0x01;
 constexpr std::uint8_t kRunToken = 0x01;
 
-constexpr std::size_t kMinCompressed = 32;  // shorter chunks are always stored as they are
+constexpr std::size_t kMinCompressed = 32;  // shorter chunks are stored uncompressed
 constexpr std::size_t kMinDictionary = 256;
-constexpr std::size_t kDictionaryPiece = 1024;   // of every four are looked at
-constexpr std::size_t kPlainPerDictionary = 64;  // a longer one costs more than it saves
+constexpr std::size_t kDictionaryPiece = 1024;   // bytes per training sample; every fourth piece is one
+constexpr std::size_t kPlainPerDictionary = 64;  // plain bytes per dictionary byte; more bytes cost more than they save
 
 using Slot = EncodeContext::Slot;
 
@@ -45,7 +45,7 @@ bool knows_dictionaries(std::uint8_t compcode) {
   return compcode == kLz4 || compcode == kLz4hc || compcode == kZstd;
 }
 
-// The same `width` bytes over and over.
+// Returns true if `bytes` repeats its first `width` bytes.
 bool repeats(ByteView bytes, std::size_t width) {
   return bytes.size() <= width || std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) == 0;
 }
@@ -63,9 +63,9 @@ SpecialValue special_value(std::int32_t typesize, ByteView plain) {
   return SpecialValue::none;
 }
 
-// The first 32 bytes of a chunk; the caller gives what differs from chunk to chunk.
+// The header fields that differ from chunk to chunk.
 struct HeaderFields {
-  std::uint8_t flags = 0;  // without the mark of a long header
+  std::uint8_t flags = 0;  // without the mark of a 32-byte header
   std::int32_t nbytes = 0;
   std::int32_t blocksize = 1;
   std::int32_t cbytes = 0;
@@ -89,13 +89,13 @@ void write_header(const EncodeParameters& parameters, const FilterEncoder& pipel
   out[0x1f] = fields.dictionary ? kDictionary : 0;
 }
 
-// A chunk in the making: blocks are filtered, cut into streams and encoded one behind the other.
+// Builds a chunk: filters the blocks, splits them into streams and encodes these one after another.
 class ChunkBuilder {
  public:
   ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
 
-  /// Bytes that the finished chunk has in `out`, which has room for longest_chunk(); 0 if it would be no shorter than
-  /// the plain bytes are.
+  /// Builds the chunk in `out`, which has longest_chunk() bytes, and returns its length; 0 if it would not be shorter
+  /// than a memcpyed chunk.
   Result<std::size_t> build(ByteSpan out);
 
   const FilterEncoder& pipeline() const { return pipeline_; }
@@ -124,15 +124,15 @@ class ChunkBuilder {
   StreamEncoder encoder_;
   ByteSpan first_, second_;                            // for the filters
   ByteSpan out_;                                       // longest_chunk() bytes
-  std::size_t at_ = 0;                                 // how much of it there is
-  std::vector<std::pair<std::size_t, ByteView>> raw_;  // streams that are to be copied, and where to
+  std::size_t at_ = 0;                                 // bytes of out_ in use
+  std::vector<std::pair<std::size_t, ByteView>> raw_;  // offset in out_ and bytes of streams that finish() copies
 };
 
 std::int32_t length_of(ByteView plain) {
   return static_cast<std::int32_t>(plain.size());
 }
 
-// As long as a chunk may get that is worth it.
+// Returns the greatest length that is shorter than a memcpyed chunk.
 std::size_t longest_chunk(ByteView plain) {
   return plain.size() + kExtendedHeaderLength - 1;
 }
@@ -179,7 +179,8 @@ Result<std::size_t> ChunkBuilder::build(ByteSpan out) {
   return at_;
 }
 
-// Pieces from all over the filtered blocks, or for lz4 just the beginning (chunk.md section 3).
+// Makes a dictionary from pieces of all filtered blocks, or for lz4 from their beginning (chunk.md section 3). Returns
+// an empty vector if the chunk is too short for one.
 std::vector<std::uint8_t> ChunkBuilder::train() const {
   const std::size_t most = std::min<std::size_t>(kMaxDictionaryBytes, plain_.size() / kPlainPerDictionary);
   if (most < kMinDictionary) return {};
@@ -200,7 +201,7 @@ std::vector<std::uint8_t> ChunkBuilder::train() const {
   return train_dictionary(parameters_.compcode, samples.first(taken), sizes, most);
 }
 
-// Puts a dictionary behind the block starts, if one can be made.
+// Stores a dictionary after the block starts, if one can be made.
 Result<void> ChunkBuilder::make_dictionary() {
   const std::vector<std::uint8_t> bytes = train();
   if (bytes.empty() || !fits(4 + bytes.size())) return {};
@@ -219,7 +220,7 @@ void ChunkBuilder::put_length(std::int32_t length) {
   at_ += 4;
 }
 
-// False: the chunk gets too long.
+// Returns false if the chunk becomes too long; so does add_stream().
 Result<bool> ChunkBuilder::add_block(std::size_t block) {
   store_le(&out_[kExtendedHeaderLength + 4 * block], static_cast<std::int32_t>(at_));
   const ByteView filtered = filtered_block(block);
@@ -240,7 +241,7 @@ Result<bool> ChunkBuilder::add_stream(ByteView stream) {
     if (stream[0] != 0) out_[at_++] = kRunToken;
     return true;
   }
-  // A stream as long as the plain bytes would be taken for them.
+  // Readers take a stream of exactly the plain length for uncompressed bytes, so the output must be shorter.
   const std::size_t room = std::min(stream.size() - 1, out_.size() - at_ - 4);
   const Result<std::size_t> encoded = encode_stream(context_.states(), encoder_, stream, out_.subspan(at_ + 4, room));
   if (!encoded) return Failure(encoded.error());
@@ -255,7 +256,8 @@ Result<bool> ChunkBuilder::add_stream(ByteView stream) {
   return true;
 }
 
-// A stream that lies in the plain bytes is copied when the chunk is known to be worth it.
+// Stores a stream uncompressed. Without filters it points into the plain bytes, and finish() copies it only once the
+// chunk is known to be short enough.
 void ChunkBuilder::put_raw(ByteView stream) {
   if (pipeline_.buffers() == 0) {
     raw_.emplace_back(at_ + 4, stream);
@@ -277,7 +279,7 @@ void ChunkBuilder::finish() {
   write_header(parameters_, pipeline_, fields, out_);
 }
 
-// The plain bytes behind a header.
+// Makes a memcpyed chunk: a header, then the plain bytes.
 void put_memcpyed(const EncodeParameters& parameters, ByteView plain, UninitializedBytes& bytes) {
   HeaderFields fields;
   fields.flags = kMemcpyed;
@@ -292,12 +294,14 @@ void put_memcpyed(const EncodeParameters& parameters, ByteView plain, Uninitiali
 Result<void> check_chunk(const EncodeParameters& parameters, ByteView plain) {
   if (Result<void> checked = check_encodable(parameters); !checked) return checked;
   if (plain.size() > static_cast<std::size_t>(kMaxChunkBytes)) {
-    return invalid("a chunk of " + std::to_string(plain.size()) + " bytes");
+    return invalid("chunk of " + std::to_string(plain.size()) + " bytes, at most " + std::to_string(kMaxChunkBytes) +
+                   " are allowed");
   }
   return {};
 }
 
-// Begins `chunk`. True: it has to be encoded; false: it is special, and finished.
+// Sets nbytes and special of `chunk`. Returns true if the bytes must be encoded, false if `chunk` is special and
+// complete.
 bool begin_chunk(const EncodeParameters& parameters, ByteView plain, EncodedChunk& chunk) {
   chunk.nbytes = length_of(plain);
   chunk.special = special_value(parameters.typesize, plain);
@@ -324,11 +328,13 @@ Result<void> check_encodable(const EncodeParameters& parameters) {
   if (parameters.clevel < 0 || parameters.clevel > 9) {
     return invalid("clevel " + std::to_string(parameters.clevel) + " is not 0 to 9");
   }
-  if (parameters.typesize < 1) return invalid("typesize " + std::to_string(parameters.typesize));
+  if (parameters.typesize < 1) return invalid("typesize " + std::to_string(parameters.typesize) + " is less than 1");
   if (parameters.blocksize < 0 || parameters.blocksize > kMaxBlockBytes) {
-    return invalid("blocksize " + std::to_string(parameters.blocksize) + " is out of range");
+    return invalid("blocksize " + std::to_string(parameters.blocksize) + " is not 0 to " +
+                   std::to_string(kMaxBlockBytes));
   }
-  if (parameters.split_mode > 4) return invalid("split mode " + std::to_string(parameters.split_mode));
+  if (parameters.split_mode > 4)
+    return invalid("split mode " + std::to_string(parameters.split_mode) + " is not 0 to 4");
   return FilterEncoder::check(parameters);
 }
 
@@ -347,7 +353,7 @@ Result<void> encode_into(EncodeContext& context, const EncodeParameters& paramet
   return {};
 }
 
-// No longer in memory than it must be: a commit holds many of these.
+// Encodes into scratch memory and copies, so that the result has no spare capacity: a commit holds many chunks.
 Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain) {
   if (Result<void> checked = check_chunk(parameters, plain); !checked) return Failure(checked.error());
   EncodedChunk chunk;

@@ -1,7 +1,7 @@
-// Views of bytes, memory for them that is not cleared first, and endian and unaligned access: the only place where
-// bytes become integers.
+// Views of bytes, byte vectors that are not cleared when they grow, and endian and unaligned access: the only place
+// where bytes become integers.
 //
-// The caller has checked that the bytes are there: these helpers do not know how long the buffer is.
+// The helpers do not check bounds: the caller has checked that the bytes exist.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@ namespace cframefs::codec {
 using ByteView = std::span<const std::uint8_t>;
 using ByteSpan = std::span<std::uint8_t>;
 
-/// Leaves new elements as they are in memory: what is about to be written over need not be cleared.
+/// Default-initialises new elements, so that bytes that are about to be overwritten are not cleared first.
 template <class T>
 struct UninitializedAllocator : std::allocator<T> {
   template <class U>
@@ -36,7 +36,7 @@ struct UninitializedAllocator : std::allocator<T> {
     }
   }
 };
-/// What resize() adds is unspecified.
+/// A byte vector whose resize() adds bytes of unspecified content.
 using UninitializedBytes = std::vector<std::uint8_t, UninitializedAllocator<std::uint8_t>>;
 
 template <std::integral T>
@@ -82,13 +82,13 @@ inline void append(std::vector<std::uint8_t>& to, ByteView bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// The memory of integers, to have their bytes decoded into it.
+/// Returns the memory of `values`, for stored bytes to be read into; see from_little_endian().
 template <std::integral T>
 ByteSpan bytes_of(std::span<T> values) {
   return {reinterpret_cast<std::uint8_t*>(values.data()), values.size_bytes()};
 }
 
-/// Makes integers of what was stored as little-endian bytes.
+/// Converts integers whose memory holds little-endian bytes to the byte order of the machine.
 template <std::integral T>
 void from_little_endian(std::span<T> values) {
   if constexpr (std::endian::native == std::endian::big) {

@@ -1,7 +1,7 @@
-// Contexts, of one thread at a time each, handed out to whoever needs one and kept for the next.
+// A pool of contexts that serve one thread at a time each and are reused.
 //
-// Thread safety: the pool may be used by any number of threads; what it hands out belongs to one. Ownership: the pool
-// owns idle contexts, a lease the one in use; leases must not outlive their pool. Memory: a context that comes back is
+// Thread safety: any number of threads may use the pool; an acquired context belongs to one thread. Ownership: the pool
+// owns idle contexts, a PooledPtr the one in use; a PooledPtr must not outlive its pool. Memory: a returned context is
 // trimmed, so that one huge block does not stay resident.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace cframefs::codec {
 
-/// `Context`: default constructible, with trim(keep).
+/// `Context`: default constructible, with a member trim(keep).
 template <class Context>
 class ObjectPool {
  public:
@@ -34,7 +34,7 @@ class ObjectPool {
     std::unique_ptr<Context> context_;
   };
 
-  /// `keep`: scratch bytes per slot that a context may hold while nobody uses it.
+  /// `keep`: scratch bytes per slot that an idle context may hold.
   explicit ObjectPool(std::size_t keep = std::size_t{2} << 20) : keep_(keep) {}
 
   PooledPtr acquire() {
@@ -56,7 +56,7 @@ class ObjectPool {
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(context));
     } catch (const std::bad_alloc&) {
-      // It is not kept then.
+      // Out of memory: the context is destroyed instead of kept.
     }
   }
 

@@ -6,7 +6,7 @@ namespace cframefs::codec {
 
 Failure io_error(int sys, const std::string& doing) {
   char buffer[128];
-  // The GNU strerror_r, which may return a string of its own.
+  // The GNU strerror_r may return a static string instead of filling the buffer.
   const char* text = strerror_r(sys, buffer, sizeof buffer);
   return Failure(Error{ErrorKind::io, sys, doing + ": " + text});
 }

@@ -1,8 +1,8 @@
-// What went wrong, as a value.
+// Errors as values.
 //
-// Errors travel as values (Result<T>) through codec, frame and fs; only the FUSE adapter turns them into an errno, by
-// the one table in fs/util/errno_table.h. The kinds are kept apart because users act on them differently: corruption is
-// a damaged file, unsupported is a file we cannot read yet, io is the disk.
+// Functions of codec, frame and fs return errors as values (Result<T>); only the FUSE adapter turns them into an errno,
+// by the table in fs/util/errno_table.h. The kinds are separate because users act on them differently: corruption is a
+// damaged file, unsupported is a file that this build cannot read, io is the disk.
 //
 // Thread safety: plain values. Ownership: an Error owns its text.
 #pragma once
@@ -18,18 +18,18 @@ namespace cframefs::codec {
 
 enum class ErrorKind : std::uint8_t {
   corruption,   // the bytes contradict the format, or each other
-  unsupported,  // well-formed as far as can be told, but a codec, filter or version that this build cannot decode
-  io,           // the system refused; `sys` holds its errno
-  stale,        // what was opened has been changed or replaced by somebody else
-  invalid,      // the caller asked for something that makes no sense (an offset past the end, a bad option)
+  unsupported,  // well-formed as far as this build can tell, but it lacks the codec, filter or version
+  io,           // a system call failed; `sys` holds its errno
+  stale,        // another program has changed or replaced the opened file
+  invalid,      // the caller passed an invalid argument (an offset past the end, a bad option)
 };
 
 struct Error {
   ErrorKind kind = ErrorKind::corruption;
   int sys = 0;         // errno of kind io, else 0
-  std::string reason;  // what is wrong, half a sentence: "bstart 3 points past the chunk"
+  std::string reason;  // what is wrong, without a location: "bstart 3 points past the chunk"
 
-  // Where, as far as the layer that saw it knows; upper layers fill in what is missing.
+  // The location, as far as the layer that found the error knows it; upper layers fill in the rest.
   std::string path = {};
   std::optional<std::int64_t> chunk = std::nullopt;
   std::optional<std::uint64_t> file_offset = std::nullopt;
@@ -51,13 +51,13 @@ using Failure = tl::unexpected<Error>;
 [[nodiscard]] inline Failure stale(std::string reason) {
   return Failure(Error{ErrorKind::stale, 0, std::move(reason)});
 }
-/// `sys`: an errno value; `doing`: what was tried, such as "open" or "pread".
+/// `sys`: an errno value. `doing`: the operation that failed, such as "open" or "pread".
 [[nodiscard]] Failure io_error(int sys, const std::string& doing);
 
-/// One line for people: "PATH: chunk 3 at file offset 1234: REASON". Parts that are not known are left out.
+/// Returns one line for users: "PATH: chunk 3 at file offset 1234: REASON". Omits unknown parts.
 std::string describe(const Error& error);
 
-/// The word for a kind in logs and JSON: "damaged", "unsupported", "I/O error", "stale", "invalid".
+/// Returns the name of a kind in logs and JSON: "damaged", "unsupported", "I/O error", "stale", "invalid".
 const char* kind_name(ErrorKind kind);
 
 }  // namespace cframefs::codec

@@ -1,5 +1,5 @@
-// std::mutex with the annotations that clang's thread-safety analysis reads, so that the compiler proves which lock
-// guards which member. g++ ignores them.
+// std::mutex with the annotations of clang's thread-safety analysis, by which the compiler proves which lock guards
+// which member. g++ ignores them.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 #define GUARDED_BY(x) CFRAMEFS_TSA(guarded_by(x))
 #define REQUIRES(...) CFRAMEFS_TSA(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) CFRAMEFS_TSA(locks_excluded(__VA_ARGS__))
-// For a function object that a function which holds the mutex calls at once.
+// For a lambda that runs only inside a function that holds the mutex; the analysis cannot see that.
 #define NO_THREAD_SAFETY_ANALYSIS CFRAMEFS_TSA(no_thread_safety_analysis)
 
 namespace cframefs::codec {
@@ -42,7 +42,7 @@ class CFRAMEFS_TSA(scoped_lockable) MutexLock {
   Mutex& mutex_;
 };
 
-/// Waits are for a change of what the mutex guards; they may wake for nothing, so callers loop.
+/// A condition variable for Mutex. Waits may wake spuriously, so callers loop.
 class CondVar {
  public:
   void wait(Mutex& mutex) REQUIRES(mutex) {
@@ -50,7 +50,7 @@ class CondVar {
     condition_.wait(held);
     held.release();
   }
-  /// The same, but at most for `patience`.
+  /// Waits as wait() does, but at most for `patience`.
   void wait_for(Mutex& mutex, std::chrono::milliseconds patience) REQUIRES(mutex) {
     std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
     condition_.wait_for(held, patience);

@@ -1,6 +1,6 @@
-// Memory that is about to be written whole: its pages are asked for at once instead of faulted in one by one.
+// Populates memory that is about to be written whole with one system call instead of one page fault per page.
 //
-// Thread safety: functions only. Errors: none; where the system cannot do it, the pages are faulted in as they are
+// Thread safety: functions only. Errors: none; where the system lacks the call, pages are faulted in as they are
 // touched.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace cframefs::codec {
 
-/// Makes the pages of [data, data + size) resident, where there are enough of them for it to be worth a call.
+/// Makes the whole pages of [data, data + size) resident if `size` is 128 KiB to 4 MiB; else does nothing.
 void fault_in(void* data, std::size_t size);
 
 }  // namespace cframefs::codec

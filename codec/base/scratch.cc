@@ -11,7 +11,7 @@ constexpr std::size_t kGranularity = std::size_t{64} << 10;
 
 ByteSpan Scratch::get(std::size_t size) {
   if (size_ < size) {
-    // Given back first: the contents need not survive, and two buffers at once would double the peak.
+    // Free the old buffer first: its contents need not survive, and two buffers at once would double the peak.
     trim(0);
     const std::size_t rounded = (size + kGranularity - 1) / kGranularity * kGranularity;
     bytes_ = std::make_unique_for_overwrite<std::uint8_t[]>(rounded);

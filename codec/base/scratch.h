@@ -1,4 +1,4 @@
-// Memory that is written before it is read, and kept from one use to the next.
+// A reusable buffer whose contents do not survive from one use to the next.
 //
 // Thread safety: one thread at a time. Units: bytes.
 #pragma once
@@ -13,10 +13,10 @@ namespace cframefs::codec {
 
 class Scratch {
  public:
-  /// At least `size` bytes, contents unspecified; valid until the next call.
+  /// Returns at least `size` bytes of unspecified content, valid until the next call.
   ByteSpan get(std::size_t size);
 
-  /// Gives the memory back if it is more than `keep` bytes.
+  /// Frees the memory if it is more than `keep` bytes.
   void trim(std::size_t keep);
 
  private:

@@ -1,8 +1,8 @@
-// A mutex that many hold who look, or one who changes.
+// A reader-writer lock with bounded writer preference.
 //
-// Unlike std::shared_mutex, whoever wants to change is not starved by those who look: newcomers let him go first. They
-// do so for a while only, so that one who looks and, while he does, waits for somebody else who looks comes to his end
-// (a mount within its own source). Nobody may take it twice knowingly. Thread safety: that is what it is for.
+// New readers yield to a waiting writer for at most 20 ms. Writers therefore do not starve, as they may with
+// std::shared_mutex; and a reader that waits for another reader while it holds the lock (a mount inside its own source)
+// does not deadlock behind the writer. Not recursive. Thread safety: internally synchronised.
 #pragma once
 
 #include <chrono>
@@ -15,26 +15,26 @@ class CFRAMEFS_TSA(capability("mutex")) SharedMutex {
  public:
   void lock_shared() CFRAMEFS_TSA(acquire_shared_capability()) CFRAMEFS_TSA(no_thread_safety_analysis) {
     MutexLock lock(mutex_);
-    if (waiting_ > 0 && !changing_) changed_.wait_for(mutex_, kWriterGrace);
-    while (changing_)
+    if (waiting_writers_ > 0 && !has_writer_) changed_.wait_for(mutex_, kWriterGrace);
+    while (has_writer_)
       changed_.wait(mutex_);
-    ++looking_;
+    ++readers_;
   }
   void unlock_shared() CFRAMEFS_TSA(release_shared_capability()) CFRAMEFS_TSA(no_thread_safety_analysis) {
     MutexLock lock(mutex_);
-    if (--looking_ == 0) changed_.notify_all();
+    if (--readers_ == 0) changed_.notify_all();
   }
   void lock() CFRAMEFS_TSA(acquire_capability()) CFRAMEFS_TSA(no_thread_safety_analysis) {
     MutexLock lock(mutex_);
-    ++waiting_;
-    while (changing_ || looking_ > 0)
+    ++waiting_writers_;
+    while (has_writer_ || readers_ > 0)
       changed_.wait(mutex_);
-    --waiting_;
-    changing_ = true;
+    --waiting_writers_;
+    has_writer_ = true;
   }
   void unlock() CFRAMEFS_TSA(release_capability()) CFRAMEFS_TSA(no_thread_safety_analysis) {
     MutexLock lock(mutex_);
-    changing_ = false;
+    has_writer_ = false;
     changed_.notify_all();
   }
 
@@ -43,12 +43,13 @@ class CFRAMEFS_TSA(capability("mutex")) SharedMutex {
 
   Mutex mutex_;
   CondVar changed_;
-  unsigned looking_ = 0;  // mutex_, as the others
-  unsigned waiting_ = 0;  // to change
-  bool changing_ = false;
+  // Guarded by mutex_.
+  unsigned readers_ = 0;
+  unsigned waiting_writers_ = 0;
+  bool has_writer_ = false;
 };
 
-/// Holds a SharedMutex for a scope, for looking.
+/// Holds a SharedMutex as a reader for a scope.
 class CFRAMEFS_TSA(scoped_lockable) SharedLock {
  public:
   explicit SharedLock(SharedMutex& mutex) CFRAMEFS_TSA(acquire_shared_capability(mutex)) : mutex_(mutex) {
@@ -62,7 +63,7 @@ class CFRAMEFS_TSA(scoped_lockable) SharedLock {
   SharedMutex& mutex_;
 };
 
-/// Holds a SharedMutex for a scope, for changing.
+/// Holds a SharedMutex as the writer for a scope.
 class CFRAMEFS_TSA(scoped_lockable) ExclusiveLock {
  public:
   explicit ExclusiveLock(SharedMutex& mutex) CFRAMEFS_TSA(acquire_capability(mutex)) : mutex_(mutex) { mutex_.lock(); }

@@ -1,14 +1,14 @@
-// At most so many at once, in the order in which they come.
+// A fair semaphore: at most `most` threads hold a turn at once, in order of arrival.
 //
 //           take()                    first in line, and room
 //   (none) ─────────▶ waits in line ──────────────────────────▶ has a turn ──~Turn()──▶ (none)
 //                          │ no longer wanted
 //                          └──────────▶ (none)
 //
-// The first in line may have to wait for room besides (memory that others hold). It never does when no turn is taken,
-// so there is always one that goes on.
+// The first thread in line may also have to wait for room (memory that other threads hold). If no turn is taken, it
+// does not wait for room, so one thread can always proceed.
 //
-// Thread safety: internally synchronised. A thread must not take a second turn of the same object while it has one.
+// Thread safety: internally synchronised. A thread must not take a second turn of the same object while it holds one.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace cframefs::codec {
 
 class Turns {
  public:
-  /// Gives itself back. Movable; may be empty.
+  /// A turn, given back on destruction. Movable; may be empty.
   class Turn {
    public:
     Turn() = default;
@@ -44,15 +44,15 @@ class Turns {
     Turns* turns_ = nullptr;
   };
 
-  /// Far longer than a turn takes that computes and copies alone.
+  /// Far longer than a turn that only computes and copies takes.
   static constexpr std::chrono::milliseconds kPatience{100};
 
-  /// `has_room`: asked, while a turn is taken, whether there is room for another one; empty: always. It is called with
-  /// the lock held.
+  /// `most`: turns at once. `has_room`: returns whether there is room for one more turn, called with the lock held
+  /// while at least one turn is taken; empty: there always is room.
   explicit Turns(std::size_t most, std::function<bool()> has_room = nullptr)
       : most_(most), has_room_(std::move(has_room)) {}
 
-  /// Waits for a turn. `is_wanted` is asked every now and then meanwhile; an empty turn if it no longer is.
+  /// Waits for a turn. Calls `is_wanted` at least every 50 ms while it waits; returns an empty turn once that is false.
   template <class Wanted>
   Turn take(const Wanted& is_wanted) {
     MutexLock lock(mutex_);
@@ -74,13 +74,13 @@ class Turns {
   Turn take() {
     return take([] { return true; });
   }
-  /// Waits as long as turns are taken and given back: an empty turn once neither has happened for about `patience`. For
-  /// work that goes on without one, because those that have the turns may wait for a disk that does not answer.
+  /// Waits for a turn, but returns an empty one if no turn was taken or given back for about `patience`. For work that
+  /// can continue without a turn, because the holders may wait for a disk that does not respond.
   template <class Wanted>
   Turn take_while_they_move(std::chrono::milliseconds patience, const Wanted& is_wanted) {
     return take([&] { return Clock::now().time_since_epoch() - Clock::duration(moved_at_) < patience && is_wanted(); });
   }
-  /// Whether a thread waits for a turn.
+  /// Returns true if a thread waits for a turn.
   bool is_waited_for() const {
     MutexLock lock(mutex_);
     return !line_.empty();
@@ -89,7 +89,7 @@ class Turns {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What makes room does not tell.
+  // Code that makes room does not notify, so the first in line polls.
   static constexpr std::chrono::milliseconds kRoomPause{2};
   static constexpr std::chrono::milliseconds kWantedPause{50};
 
@@ -111,7 +111,7 @@ class Turns {
   const std::function<bool()> has_room_;
   mutable Mutex mutex_;
   CondVar changed_;
-  std::list<char> line_ GUARDED_BY(mutex_);  // a place for each thread that waits
+  std::list<char> line_ GUARDED_BY(mutex_);  // one element per waiting thread
   std::size_t taken_ GUARDED_BY(mutex_) = 0;
   std::atomic<Clock::rep> moved_at_{0};  // when a turn was last taken or given back; changed under the mutex
 };

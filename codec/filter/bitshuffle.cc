@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// Scalable vectors cannot be kept in arrays; on such machines the fixed ones are used.
+// Scalable vectors cannot be stored in arrays; machines that have them use vectors of fixed length.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/filter/bitshuffle.cc"
@@ -11,16 +11,16 @@
 
 #include "codec/filter/byte_transpose-inl.h"
 
-// Eight items are one row of 8 * width bytes. Cut into planes of bytes, byte j of the eight items is eight planes; to
-// exchange bits between these is to turn them into the eight bit rows of byte j. So both directions are a byte shuffle
-// of such rows and an exchange of bits among eight vectors, done for a few rows at a time so that the planes in between
-// stay in the first cache.
+// Eight items form one row of 8 * width bytes. A byte shuffle of the rows gives eight planes for byte j of the items;
+// transposing the bits of these eight planes gives the eight bit rows of byte j. Both directions therefore combine a
+// byte shuffle of rows with a bit transposition of eight vectors. They process a few rows at a time, so that the planes
+// stay in the L1 cache.
 
 HWY_BEFORE_NAMESPACE();
 namespace cframefs::codec {
 namespace HWY_NAMESPACE {
 
-// The vector_ functions return how many rows of eight items they did, from the first on.
+// The vector_ functions return how many rows of eight items they processed, counted from the first.
 #if HWY_TARGET == HWY_SCALAR
 
 std::size_t vector_bitunshuffle(std::size_t, const std::uint8_t*, std::size_t, std::uint8_t*) {
@@ -32,10 +32,11 @@ std::size_t vector_bitshuffle(std::size_t, const std::uint8_t*, std::size_t, std
 
 #else
 
-constexpr std::size_t kRows = 64;      // rows of eight items that are done at a time: one cache line of each bit row
-constexpr std::size_t kMaxWidth = 16;  // bytes of an item that are done at a time
+constexpr std::size_t kRows = 64;      // rows of eight items per step: one cache line of each bit row
+constexpr std::size_t kMaxWidth = 16;  // bytes of an item per step
 
-// Exchanges the upper bits of `low` with the lower bits of `high`, `shift` apart, where `mask` has the lower ones.
+// Exchanges the upper bits of `low` with the lower bits of `high`, which are `shift` bits apart. `mask`: the lower
+// bits.
 template <int shift>
 HWY_INLINE void exchange(std::uint8_t mask, Vector& low, Vector& high) {
   const Bytes d;
@@ -46,7 +47,7 @@ HWY_INLINE void exchange(std::uint8_t mask, Vector& low, Vector& high) {
   low = hn::Xor(low, hn::BitCast(d, hn::ShiftLeft<shift>(hn::BitCast(d16, changed))));
 }
 
-// Bit i of vector k becomes bit k of vector i, in every byte. Its own reverse.
+// Moves bit i of vector k to bit k of vector i, in every byte. Self-inverse.
 HWY_INLINE void transpose_bits(Vector (&v)[8]) {
   for (std::size_t k = 0; k < 4; ++k)
     exchange<4>(0x0f, v[k], v[k + 4]);
@@ -56,7 +57,7 @@ HWY_INLINE void transpose_bits(Vector (&v)[8]) {
     exchange<1>(0x55, v[k], v[k + 1]);
 }
 
-// Eight lines of kRows bytes each, read with one distance between them, written with another.
+// Transposes the bits of eight lines of kRows bytes each.
 HWY_INLINE void transpose_lines(const std::uint8_t* HWY_RESTRICT in, std::size_t in_stride,
                                 std::uint8_t* HWY_RESTRICT out, std::size_t out_stride) {
   const Bytes d;
@@ -70,7 +71,7 @@ HWY_INLINE void transpose_lines(const std::uint8_t* HWY_RESTRICT in, std::size_t
   }
 }
 
-// kRows rows of items of up to 16 bytes. `bits`: bit rows, `stride` apart.
+// Makes kRows rows of items of up to 16 bytes. `bits`: bit rows, `stride` bytes apart.
 void narrow_bits_to_rows(std::size_t width, const std::uint8_t* bits, std::size_t stride, std::uint8_t* rows) {
   alignas(64) std::uint8_t planes[8 * kMaxWidth * kRows];
   for (std::size_t j = 0; j < width; ++j) {
@@ -95,8 +96,8 @@ void narrow_rows_to_bits(std::size_t width, const std::uint8_t* rows, std::uint8
   }
 }
 
-// kRows rows of items of more than 16 bytes, 16 bytes of all items at a time. The last 16 overlap with those before
-// where the width asks for it; what both write is the same.
+// Makes kRows rows of items of more than 16 bytes, 16 bytes of each item per step. If the width is no multiple of 16,
+// the last step overlaps the one before; both write the same bytes.
 void wide_bits_to_rows(std::size_t width, const std::uint8_t* bits, std::size_t stride, std::uint8_t* rows) {
   alignas(64) std::uint8_t planes[8 * kMaxWidth * kRows];
   for (std::size_t part = 0; part < width; part += kMaxWidth) {
@@ -165,7 +166,7 @@ HWY_EXPORT(vector_bitunshuffle);
 
 namespace {
 
-// Bit i of byte k becomes bit k of byte i.
+// Moves bit i of byte k to bit k of byte i.
 constexpr std::uint64_t transpose_word(std::uint64_t word) {
   std::uint64_t changed = (word ^ (word >> 28)) & 0x00000000f0f0f0f0;
   word ^= changed ^ (changed << 28);
@@ -175,7 +176,7 @@ constexpr std::uint64_t transpose_word(std::uint64_t word) {
   return word ^ changed ^ (changed << 7);
 }
 
-// Rows of eight items from `first` on.
+// Processes the rows of eight items from `first`.
 void finish_bitshuffle(std::size_t width, const std::uint8_t* in, std::size_t count, std::uint8_t* out,
                        std::size_t first) {
   for (std::size_t i = first; i < count; ++i) {
@@ -204,7 +205,7 @@ void finish_bitunshuffle(std::size_t width, const std::uint8_t* in, std::size_t 
   }
 }
 
-// The bytes behind the last row.
+// Copies the bytes after the last row.
 void copy_rest(std::size_t width, std::size_t count, ByteView in, ByteSpan out) {
   const auto done = static_cast<std::ptrdiff_t>(8 * width * count);
   std::copy(in.begin() + done, in.end(), out.begin() + done);

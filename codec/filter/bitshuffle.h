@@ -1,8 +1,8 @@
-// Bit shuffle: the lowest bits of all items, then the second lowest, and so on (filters.md section 4).
+// Bitshuffle: the lowest bits of all items, then the second lowest, and so on (filters.md section 4).
 //
-// This is the layout of Blosc2: items are taken in groups of eight; what is left over at the end, items or bytes, stays
-// where it is. That of Blosc1 differs only in leaving the whole block alone if any item is left over, which the
-// pipeline (filters.h) sees to. `width` is the size of an item in bytes, 1 or more.
+// The layout is that of Blosc2: items are processed in groups of eight; remaining items and bytes at the end are
+// copied. The layout of Blosc1 differs only in that the whole block is copied if items remain; filter_decoder.h handles
+// that. `width` is the size of an item in bytes, 1 or more.
 //
 // Thread safety: pure functions. REQUIRES: in and out of equal length, not overlapping.
 #pragma once

@@ -1,12 +1,12 @@
-// Rows of bytes into planes of bytes and back, with vectors: the work that shuffle and bitshuffle share.
+// Vector code that converts rows of bytes to planes of bytes and back, shared by shuffle and bitshuffle.
 //
-// A row is an item of `width` bytes, a plane holds the byte at one place of all rows. Included once per vector
-// instruction set (Highway's way of choosing when the program runs), hence the odd include guard.
+// A row is an item of `width` bytes; a plane holds the byte at one position of all rows. The file is included once per
+// vector instruction set, among which Highway chooses at run time; hence the unusual include guard.
 //
-// The one building block is interleave(): n vectors in a row are seen as one string of blocks of 16 bytes, and one
-// round deals the two halves of the string out byte by byte. A byte's place in the string, written in binary, is
-// thereby rotated by one digit. With n = 2^k planes of 16 bytes, k rounds give rows; 4 rounds give planes again. All
-// works within blocks of 16 bytes, so a vector of 32 bytes does the same for two independent groups of 16 rows at once.
+// The building block is interleave(): n vectors are one string of blocks of 16 bytes, and one round interleaves the two
+// halves of the string byte by byte. This rotates the binary position of each byte by one digit. With n = 2^k planes of
+// 16 bytes, k rounds give rows; 4 rounds give planes again. All rounds work within blocks of 16 bytes, so a vector of
+// 32 bytes processes two independent groups of 16 rows at once.
 //
 // Units: bytes. Thread safety: pure functions.
 #if defined(CFRAMEFS_CODEC_BYTE_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -21,7 +21,7 @@
 
 #include <hwy/highway.h>
 
-// Where Highway has no vectors there is nothing to include: the plain versions do everything.
+// Without vectors (HWY_SCALAR) there is nothing to include: the plain versions do all the work.
 #if HWY_TARGET != HWY_SCALAR
 
 HWY_BEFORE_NAMESPACE();
@@ -30,7 +30,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Wider vectors gain nothing: memory is the limit, and most of the stores below go by blocks anyway.
+// Wider vectors gain nothing: memory bandwidth is the limit, and most stores below are of 16 bytes anyway.
 using Bytes = hn::CappedTag<std::uint8_t, 32>;
 using Block = hn::FixedTag<std::uint8_t, 16>;
 using Vector = hn::Vec<Bytes>;
@@ -58,8 +58,8 @@ constexpr std::size_t log2_of(std::size_t n) {
   return n <= 1 ? 0 : 1 + log2_of(n / 2);
 }
 
-// Where the bytes of a block of 16/n rows of n places each go, if a row has only `width` bytes: packed to the front.
-// And the other way round, spread from there. Places without a byte get any.
+// Shuffle tables for a block of 16/n rows of n bytes each, of which only `width` are used. `pack` moves the used bytes
+// to the front, `spread` moves them back; unused positions get arbitrary bytes.
 struct RowTables {
   alignas(16) std::uint8_t pack[kBlock] = {};
   alignas(16) std::uint8_t spread[kBlock] = {};
@@ -90,7 +90,7 @@ HWY_INLINE void store_block(V v, std::size_t block, std::uint8_t* to) {
   }
 }
 
-// One block from `lower`, the next (in vectors that have one) from `upper`.
+// Loads one block from `lower` and, in vectors of 32 bytes, the next from `upper`.
 template <class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const std::uint8_t* lower, const std::uint8_t* upper) {
   const Block block;
@@ -101,7 +101,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const std::uint8_t* lower, const std::uin
   }
 }
 
-// Planes of which each begins where the one before ends, `stride` bytes further.
+// Planes `stride` bytes apart.
 struct EvenPlanes {
   struct Plane {
     HWY_INLINE const std::uint8_t* from(std::size_t row) const { return bytes + row; }
@@ -112,20 +112,21 @@ struct EvenPlanes {
   std::size_t stride;
 };
 
-// Planes to rows for `width` in (n/2, n], n in {2, 4, 8, 16}; `exact`: width is n. Rows lie `width` bytes apart.
-// Returns how many rows were made, from the first on: as many whole groups as can be while nothing is written past the
-// last of `count` rows. `planes[j].from(row)`: where kGroup bytes of plane j are.
+// Converts planes to rows for `width` in (n/2, n], n in {2, 4, 8, 16}; `exact`: width is n. Rows are `width` bytes
+// apart.
+// Returns how many rows it made, counted from the first: as many whole groups as possible without a write past the last
+// of `count` rows. `planes[j].from(row)`: pointer to kGroup bytes of plane j.
 template <std::size_t n, bool exact, class Planes>
 HWY_INLINE std::size_t planes_to_rows(std::size_t width, const Planes& planes, std::uint8_t* HWY_RESTRICT rows,
                                       std::size_t count) {
   const Bytes d;
   if constexpr (exact) width = n;
-  constexpr bool packed = !exact && n < kBlock;  // a block of one row needs no packing
+  constexpr bool packed = !exact && n < kBlock;  // a block that holds one row needs no packing
   const RowTables tables = row_tables(n, width);
   const auto pack = hn::LoadDup128(d, tables.pack);
-  // Packed blocks are stored whole; what they write too much is the place of the rows that follow.
+  // Packed blocks are stored whole; the excess lies in rows that are written later.
   const std::size_t slack = exact ? 0 : kBlock;
-  // Copies, which no store to the rows can change.
+  // Local copies: the compiler knows that stores to the rows do not change them.
   decltype(planes[0]) plane[n];
   for (std::size_t j = 0; j < n; ++j)
     plane[j] = planes[exact || j < width ? j : 0];
@@ -138,7 +139,7 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const Planes& planes, s
     for (std::size_t i = 0; i < n && packed; ++i)
       v[i] = hn::TableLookupBytes(v[i], pack);
     if constexpr (exact && kBlocks == 2) {
-      // All rows of a block lie together, so that two halves make one store.
+      // The rows of a block are contiguous, so two halves make one store.
       std::uint8_t* const to = rows + done * width;
       for (std::size_t i = 0; i < n; i += 2) {
         hn::StoreU(hn::ConcatLowerLower(d, v[i + 1], v[i]), d, to + i * kBlock);
@@ -155,7 +156,7 @@ HWY_INLINE std::size_t planes_to_rows(std::size_t width, const Planes& planes, s
   return done;
 }
 
-// The reverse: rows to planes.
+// Converts rows to planes, the reverse of planes_to_rows().
 template <std::size_t n, bool exact>
 HWY_INLINE std::size_t rows_to_planes(std::size_t width, const std::uint8_t* HWY_RESTRICT rows,
                                       std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride, std::size_t count) {
@@ -163,7 +164,7 @@ HWY_INLINE std::size_t rows_to_planes(std::size_t width, const std::uint8_t* HWY
   if constexpr (exact) width = n;
   const RowTables tables = row_tables(n, width);
   const auto spread = hn::LoadDup128(d, tables.spread);
-  // Blocks are read whole, even where the rows that are wanted end before.
+  // Blocks are read whole, even if the rows end before.
   const std::size_t slack = exact ? 0 : kBlock;
   std::size_t done = 0;
   for (; count - done >= kGroup && (count - done - kGroup) * width >= slack; done += kGroup) {
@@ -181,7 +182,7 @@ HWY_INLINE std::size_t rows_to_planes(std::size_t width, const std::uint8_t* HWY
   return done;
 }
 
-// Sixteen planes to sixteen bytes of each of kGroup rows, for rows of any width from 16 on.
+// Converts 16 planes to 16 bytes of each of kGroup rows, for rows of 16 bytes or more.
 HWY_INLINE void tile_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride,
                              std::uint8_t* HWY_RESTRICT rows, std::size_t row_stride) {
   Vector v[16];
@@ -194,8 +195,8 @@ HWY_INLINE void tile_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_
   }
 }
 
-// Two groups of rows. Planes that lie a power of two apart share one place in the first cache: what is not read of a
-// line at once has to be fetched again.
+// Converts two groups of rows. Planes a power of two apart share one set of the L1 cache, so a cache line must be read
+// whole before it is evicted.
 HWY_INLINE void tiles_to_rows(const std::uint8_t* HWY_RESTRICT planes, std::size_t plane_stride,
                               std::uint8_t* HWY_RESTRICT rows, std::size_t row_stride) {
   alignas(64) std::uint8_t lines[16 * 2 * kGroup];
@@ -218,8 +219,8 @@ HWY_INLINE void tile_to_planes(const std::uint8_t* HWY_RESTRICT rows, std::size_
     hn::StoreU(v[j], Bytes(), planes + j * plane_stride);
 }
 
-// Rows wider than a block, 16 bytes of them at a time. The last tile overlaps the one before where the width is no
-// multiple of 16; what both write is the same. These two, too, return how many rows they did.
+// Converts rows of 16 bytes or more, 16 bytes of each row per tile. If the width is no multiple of 16, the last tile
+// overlaps the one before; both write the same bytes. Both functions return how many rows they processed.
 HWY_INLINE std::size_t wide_planes_to_rows(std::size_t width, const std::uint8_t* HWY_RESTRICT planes,
                                            std::size_t plane_stride, std::uint8_t* HWY_RESTRICT rows,
                                            std::size_t count) {

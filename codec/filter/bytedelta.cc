@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace cframefs::codec {
 namespace HWY_NAMESPACE {
 
-// Running sums of the bytes from `data` on, in place, as many as fill whole vectors; returns how many.
+// Replaces the bytes from `data` by their running sums, as many as fill whole vectors; returns how many.
 #if HWY_TARGET == HWY_SCALAR
 
 std::size_t vector_running_sum(std::uint8_t*, std::size_t) {
@@ -22,7 +22,7 @@ std::size_t vector_running_sum(std::uint8_t*, std::size_t) {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sums of each block of 16 bytes for itself.
+// Returns the running sums of each block of 16 bytes.
 template <class D>
 HWY_INLINE hn::Vec<D> sums_of_blocks(D d, hn::Vec<D> bytes) {
   bytes = hn::Add(bytes, hn::ShiftLeftBytes<1>(d, bytes));
@@ -36,8 +36,8 @@ std::size_t vector_running_sum(std::uint8_t* data, std::size_t count) {
   const std::size_t whole = count / kLane * kLane;
   std::size_t i = 0;
   std::uint8_t before = 0;
-#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE  // how long a scalable vector is, is known at run time only
-  // Two blocks at a time. From one step to the next only one addition has to wait.
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE  // the length of scalable vectors is known only at run time
+  // Two blocks per step. Only one addition of a step depends on the previous step.
   const hn::FixedTag<std::uint8_t, 2 * kLane> pair;
   auto last_pair = hn::Zero(pair);  // the sum so far, in every byte
   for (; whole - i >= 2 * kLane; i += 2 * kLane) {
@@ -97,8 +97,7 @@ void undo_bytedelta(std::size_t planes, BytedeltaKind kind, ByteSpan block) {
   const std::size_t length = block.size() / planes;
   const std::size_t restart = length / 16 * 16;
   const auto vector_sum = HWY_DYNAMIC_DISPATCH(vector_running_sum);
-  // The number of planes may be the itemsize that a frame claims, up to 2^31: where they are empty nothing is to be
-  // done.
+  // The number of planes may be the item size that a frame claims, up to 2^31: do not iterate over empty planes.
   for (std::size_t plane = 0; plane < planes && length > 0; ++plane) {
     const ByteSpan bytes = block.subspan(plane * length, length);
     std::size_t done = vector_sum(bytes.data(), length);

@@ -16,9 +16,10 @@ constexpr std::size_t kMaxDimensions = 16;
 
 Result<CellOrder> CellOrder::create(std::span<const std::int32_t> blockshape, std::size_t side, std::size_t itemsize) {
   if (blockshape.empty() || blockshape.size() > kMaxDimensions) {
-    return corrupt("a filter for n-d blocks, in a frame that tells no shape of them");
+    return corrupt("n-d filter with a block shape of " + std::to_string(blockshape.size()) +
+                   " dimensions, allowed are 1 to " + std::to_string(kMaxDimensions));
   }
-  if (side == 0) return corrupt("a filter for n-d blocks with cells of no items");
+  if (side == 0) return corrupt("n-d filter with cells of side 0");
   CellOrder order;
   order.side_ = side;
   order.itemsize_ = itemsize;
@@ -26,7 +27,8 @@ Result<CellOrder> CellOrder::create(std::span<const std::int32_t> blockshape, st
   order.dimensions_.resize(blockshape.size());
   for (std::size_t d = blockshape.size(); d-- > 0;) {
     if (blockshape[d] <= 0 || order.size_ > static_cast<std::size_t>(kMaxBlockBytes)) {
-      return corrupt("a shape of blocks that no block has");
+      return corrupt("invalid block shape: extent " + std::to_string(blockshape[d]) + " of dimension " +
+                     std::to_string(d));
     }
     order.dimensions_[d] = {static_cast<std::size_t>(blockshape[d]), order.size_};
     order.size_ *= order.dimensions_[d].extent;
@@ -34,7 +36,7 @@ Result<CellOrder> CellOrder::create(std::span<const std::int32_t> blockshape, st
   return order;
 }
 
-// Rows of a cell are side by side in `in`, and a stride apart in `out`.
+// Copies one cell. Its rows are contiguous in `in`, and a stride apart in `out`.
 void CellOrder::undo_cell(ByteView& in, ByteSpan out, std::size_t d, std::size_t at,
                           std::span<const std::size_t> begins) const {
   const std::size_t begin = begins[d];
@@ -54,7 +56,7 @@ void CellOrder::undo(ByteView in, ByteSpan out) const {
   const std::size_t count = dimensions_.size();
   while (true) {
     undo_cell(in, out, 0, 0, std::span(begins).first(count));
-    // The next cell, the last dimension first.
+    // Advance to the next cell; the last dimension changes fastest.
     std::size_t d = count;
     while (d > 0) {
       --d;

@@ -1,6 +1,6 @@
-// The order in which the filters ndcell and ndmean put the items of an n-d block: cell by cell (filters.md section 9).
+// The item order of the filters ndcell and ndmean: cell by cell of an n-d block (filters.md section 9).
 //
-// Thread safety: immutable. Units: bytes, but for shapes, which are items.
+// Thread safety: immutable. Units: bytes; shapes are in items.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace cframefs::codec {
 
 class CellOrder {
  public:
-  /// Cells have `side` items along each dimension of a block of this shape, fewer at its ends. corruption: there can be
-  /// no such block.
+  /// Makes the order for a block of this shape. Cells have `side` items along each dimension, fewer at the block's end.
+  /// corruption: no block can have this shape.
   static Result<CellOrder> create(std::span<const std::int32_t> blockshape, std::size_t side, std::size_t itemsize);
 
-  /// Of a block.
+  /// Returns the length of a block.
   std::size_t size() const { return size_; }
 
-  /// From cell by cell to row by row. REQUIRES: both of size(), not overlapping.
+  /// Converts cell-by-cell order to row-major order. REQUIRES: both of size(), not overlapping.
   void undo(ByteView in, ByteSpan out) const;
 
  private:

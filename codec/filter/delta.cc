@@ -5,7 +5,7 @@
 namespace cframefs::codec {
 namespace {
 
-// Every item of a word of 8 bytes, each xored with all items below it: a running xor in log2(items) steps.
+// XORs every item of a word of 8 bytes with all lower items: a running XOR in log2(items) steps.
 template <std::size_t unit>
 constexpr std::uint64_t running_xor(std::uint64_t word) {
   if constexpr (unit <= 1) word ^= word << 8;
@@ -14,7 +14,7 @@ constexpr std::uint64_t running_xor(std::uint64_t word) {
   return word;
 }
 
-// The topmost item of the word, in the place of every item.
+// Returns the topmost item of the word at every item position.
 template <std::size_t unit>
 constexpr std::uint64_t spread_last(std::uint64_t word) {
   if constexpr (unit == 8) {
@@ -30,13 +30,13 @@ constexpr std::uint64_t spread_last(std::uint64_t word) {
 template <std::size_t unit>
 void undo_within(ByteSpan block) {
   const std::size_t words = block.size() / 8 * 8;
-  std::uint64_t last = 0;  // the last item done, in the place of every item
+  std::uint64_t last = 0;  // the last decoded item, at every item position
   for (std::size_t i = 0; i < words; i += 8) {
     const std::uint64_t word = running_xor<unit>(load_le<std::uint64_t>(&block[i]));
     store_le(&block[i], word ^ last);
     last ^= spread_last<unit>(word);
   }
-  // The items behind the last whole word; the one before them has been decoded.
+  // The items after the last whole word; the item before them is decoded.
   const std::size_t items = block.size() / unit * unit;
   for (std::size_t i = words; i < items; ++i) {
     if (i >= unit) block[i] ^= block[i - unit];

@@ -15,13 +15,13 @@
 namespace cframefs::codec {
 namespace {
 
-bool old_bitshuffle(const ChunkHeader& header, const DecodeParams& environment) {
-  return header.version <= 3 || (header.version == 4 && environment.old_bitshuffle);
+bool old_bitshuffle(const ChunkHeader& header, const DecodeParams& params) {
+  return header.version <= 3 || (header.version == 4 && params.old_bitshuffle);
 }
 
-std::size_t bytedelta_planes(const ChunkHeader& header, const DecodeParams& environment, std::uint8_t meta) {
+std::size_t bytedelta_planes(const ChunkHeader& header, const DecodeParams& params, std::uint8_t meta) {
   if (meta != 0) return meta;
-  const std::int32_t typesize = environment.frame_typesize > 0 ? environment.frame_typesize : header.typesize;
+  const std::int32_t typesize = params.frame_typesize > 0 ? params.frame_typesize : header.typesize;
   return static_cast<std::size_t>(typesize);
 }
 
@@ -34,18 +34,18 @@ bool only_shuffle_and_old_bytedelta(const ChunkHeader& header) {
 
 }  // namespace
 
-Result<FilterDecoder> FilterDecoder::create(const ChunkHeader& header, const DecodeParams& environment) {
+Result<FilterDecoder> FilterDecoder::create(const ChunkHeader& header, const DecodeParams& params) {
   FilterDecoder pipeline;
-  // The records of an instrumented chunk never went through it.
+  // The records of an instrumented chunk are not filtered.
   if (header.instrumented) return pipeline;
   for (int slot = kFilterSlots - 1; slot >= 0; --slot) {
-    if (Result<void> added = pipeline.add(header, environment, slot); !added) return Failure(added.error());
+    if (Result<void> added = pipeline.add(header, params, slot); !added) return Failure(added.error());
   }
   pipeline.shuffle_and_old_bytedelta_ = only_shuffle_and_old_bytedelta(header);
   return pipeline;
 }
 
-Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& environment, int slot) {
+Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& params, int slot) {
   const auto index = static_cast<std::size_t>(slot);
   const auto typesize = static_cast<std::size_t>(header.typesize);
   const std::uint8_t meta = header.filters_meta[index];
@@ -54,9 +54,9 @@ Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& e
     case FilterId::none:
     case FilterId::trunc_prec:
     case FilterId::int_trunc:
-      return {};  // what these two cut off is gone
+      return {};  // lossy: the cut bits cannot be restored
     case FilterId::shuffle: {
-      // What the meta byte means changed over time (filters.md section 1).
+      // The meaning of the meta byte changed over time (filters.md section 1).
       const bool repeats = header.version <= 4;
       const std::size_t times = repeats ? meta + std::size_t{1} : 1;
       const std::size_t width = repeats || meta == 0 ? typesize : meta;
@@ -64,7 +64,7 @@ Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& e
       return {};
     }
     case FilterId::bitshuffle:
-      steps_.push_back({id, typesize, 1, old_bitshuffle(header, environment)});
+      steps_.push_back({id, typesize, 1, old_bitshuffle(header, params)});
       return {};
     case FilterId::delta:
       steps_.push_back({id, delta_unit(typesize), 1, false});
@@ -72,19 +72,19 @@ Result<void> FilterDecoder::add(const ChunkHeader& header, const DecodeParams& e
       return {};
     case FilterId::bytedelta:
     case FilterId::bytedelta_old:
-      steps_.push_back({id, bytedelta_planes(header, environment, meta), 1, false});
+      steps_.push_back({id, bytedelta_planes(header, params, meta), 1, false});
       return {};
     case FilterId::ndcell:
     case FilterId::ndmean:
-      return add_cells(header, environment, index);
+      return add_cells(header, params, index);
   }
   return unsupported("unknown filter " + std::to_string(header.filters[index]));
 }
 
-/// ndmean has lost what was in a cell but its mean; both are undone by putting the items back in order.
-Result<void> FilterDecoder::add_cells(const ChunkHeader& header, const DecodeParams& environment, std::size_t slot) {
-  const std::int32_t itemsize = environment.frame_typesize > 0 ? environment.frame_typesize : header.typesize;
-  auto cells = CellOrder::create(environment.blockshape, header.filters_meta[slot], static_cast<std::size_t>(itemsize));
+/// Adds ndcell or ndmean. Both are undone by reordering the items; ndmean stored only the mean of each cell.
+Result<void> FilterDecoder::add_cells(const ChunkHeader& header, const DecodeParams& params, std::size_t slot) {
+  const std::int32_t itemsize = params.frame_typesize > 0 ? params.frame_typesize : header.typesize;
+  auto cells = CellOrder::create(params.blockshape, header.filters_meta[slot], static_cast<std::size_t>(itemsize));
   if (!cells) return Failure(cells.error());
   steps_.push_back({static_cast<FilterId>(header.filters[slot]), static_cast<std::size_t>(itemsize), 1, false,
                     std::make_shared<const CellOrder>(std::move(*cells))});
@@ -108,8 +108,8 @@ std::size_t FilterDecoder::missing_tail(std::size_t length) const {
 }
 
 Result<void> FilterDecoder::restore_tail(ByteSpan previous, ByteSpan filtered) const {
-  // With other filters about, the buffer went through other hands since.
-  const Failure lost = unsupported("filter 34 (bytedelta) lost the end of the block");
+  // With other filters in the pipeline the content of the writer's buffer is not known.
+  const Failure lost = unsupported("filter 34 (bytedelta) did not store the end of the block");
   if (!shuffle_and_old_bytedelta_) return lost;
   const std::size_t tail = missing_tail(filtered.size());
   const std::size_t begin = filtered.size() - tail;
@@ -147,22 +147,23 @@ Result<void> FilterDecoder::undo(ByteSpan out, ByteSpan other, ByteView referenc
         if (reference.empty()) {
           undo_delta_within(step.width, now);
         } else {
-          // Only in chunks of variable-length blocks can block 0 be too short; what the reference library then
-          // takes for it depends on the order in which its threads decode.
+          // Block 0 can be too short only in chunks with variable-length blocks. The result of the reference library
+          // then depends on the order in which its threads decode.
           if (reference.size() < length) return unsupported("delta of a block that is longer than block 0");
           undo_delta_against(step.width, reference, now);
         }
         break;
       case FilterId::ndcell:
       case FilterId::ndmean:
-        if (length != step.cells->size()) return corrupt("a block that has not the shape of the array's blocks");
+        if (length != step.cells->size())
+          return corrupt("block of " + std::to_string(length) + " bytes does not match the block shape of the array");
         step.cells->undo(now, next);
         std::swap(now, next);
         break;
       case FilterId::bytedelta:
         undo_bytedelta(step.width, BytedeltaKind::whole, now);
         break;
-      default:  // bytedelta_old; create() let no other pass
+      default:  // bytedelta_old; create() rejects all others
         undo_bytedelta(step.width, BytedeltaKind::restarted, now);
         break;
     }
@@ -171,7 +172,7 @@ Result<void> FilterDecoder::undo(ByteSpan out, ByteSpan other, ByteView referenc
 }
 
 std::size_t FilterDecoder::window_scratch(std::size_t length) const {
-  // The items that the window touches, once as rows of the shuffled block and once in order.
+  // Twice the items that the window touches: once shuffled, once in order.
   return steps_.empty() ? 0 : 2 * (length + 2 * steps_.front().width);
 }
 
@@ -195,7 +196,7 @@ void FilterDecoder::undo_window(ByteView filtered, std::size_t begin, ByteSpan o
       std::memcpy(out.data(), &ordered[skipped], done);
     }
   }
-  // Bytes that fill no item stay where they are.
+  // Bytes that do not fill an item are not shuffled.
   if (done < out.size()) std::memcpy(&out[done], &filtered[begin + done], out.size() - done);
 }
 

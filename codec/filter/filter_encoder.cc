@@ -21,9 +21,9 @@ Failure refused(std::uint8_t filter) {
     case FilterId::ndmean:
       return unsupported("filter ndmean loses bits");
     case FilterId::ndcell:
-      return unsupported("filter ndcell");
+      return unsupported("filter ndcell cannot be written");
     case FilterId::bytedelta_old:
-      return unsupported("filter 34 (early bytedelta) is only read");
+      return unsupported("filter 34 (early bytedelta) cannot be written");
     default:
       return unsupported("unknown filter " + std::to_string(filter));
   }
@@ -60,7 +60,7 @@ void FilterEncoder::add(const EncodeParameters& parameters, std::size_t slot, st
   std::uint8_t stored_meta = 0;
   switch (id) {
     case FilterId::shuffle: {
-      // Some releases took a meta byte for something else: none where it says no more than the typesize.
+      // The meta byte had other meanings in some releases: store 0 if it only repeats the typesize.
       const std::size_t width = meta == 0 ? typesize : meta;
       stored_meta = width == typesize ? 0 : meta;
       if (width > 1) steps_.push_back({id, width});
@@ -73,14 +73,14 @@ void FilterEncoder::add(const EncodeParameters& parameters, std::size_t slot, st
       steps_.push_back({id, delta_unit(typesize)});
       break;
     case FilterId::bytedelta: {
-      // With a meta byte of 0 a chunk could not be decoded without its frame.
+      // Store the number of planes: with a meta byte of 0 the chunk could not be decoded without its frame.
       const std::int32_t planes = meta == 0 ? parameters.typesize : meta;
       if (blocksize % planes != 0 || nbytes % blocksize % planes != 0) return;
       stored_meta = planes <= 255 ? static_cast<std::uint8_t>(planes) : 0;
       steps_.push_back({id, static_cast<std::size_t>(planes)});
       break;
     }
-    default:  // none; check() let no other pass
+    default:  // none; check() rejects all others
       return;
   }
   filters_[slot] = parameters.filters[slot];

@@ -1,7 +1,7 @@
-// The filter pipeline of a chunk, applied: from plain bytes to what the streams hold. filters.h undoes it.
+// Applies the filter pipeline of a chunk: from plain bytes to the content of the streams. filter_decoder.h undoes it.
 //
-// Format: filters.md. Only filters that lose nothing. Thread safety: immutable after creation.
-// Errors: unsupported, naming the filter.
+// Format: filters.md. Lossless filters only. Thread safety: immutable after creation. Errors: unsupported, naming the
+// filter.
 #pragma once
 
 #include <array>
@@ -19,35 +19,35 @@ struct EncodeParameters;
 
 class FilterEncoder {
  public:
-  /// unsupported: a slot holds a filter that loses bits, or that is not ours.
+  /// Checks the filters. unsupported: a slot holds a lossy or unknown filter, or one that is only decoded.
   static Result<void> check(const EncodeParameters& parameters);
 
-  /// For a chunk of `nbytes` in blocks of `blocksize`. Bytedelta is left out where it would not fill whole items: what
-  /// it leaves over, releases of C-Blosc2 before 3.3.2 do not restore. REQUIRES: check() passed.
+  /// Makes the pipeline for a chunk of `nbytes` in blocks of `blocksize`. Omits bytedelta if a block is not whole
+  /// items, because releases of C-Blosc2 before 3.3.2 do not restore the rest of the block. REQUIRES: check() passed.
   FilterEncoder(const EncodeParameters& parameters, std::int32_t nbytes, std::int32_t blocksize);
 
-  /// As they go into the chunk's header.
+  /// Return the filter slots for the chunk's header.
   const std::array<std::uint8_t, kFilterSlots>& filters() const { return filters_; }
   const std::array<std::uint8_t, kFilterSlots>& metas() const { return metas_; }
 
-  /// How many buffers apply() needs: 0, 1 or 2.
+  /// Returns how many buffers apply() needs: 0, 1 or 2.
   std::size_t buffers() const { return steps_.size() < 2 ? steps_.size() : 2; }
 
-  /// Filters `block`. `reference`: plain block 0 for all blocks but block 0 itself, which has none. Returns what came
-  /// out, in one of the two buffers or, without filters, `block` itself.
+  /// Filters `block`. `reference`: plain block 0, empty for block 0 itself. Returns the filtered bytes, which are in
+  /// one of the two buffers, or `block` itself if there are no filters.
   ByteView apply(ByteView block, ByteView reference, ByteSpan first, ByteSpan second) const;
 
  private:
   struct Step {
     FilterId id;
-    std::size_t width;  // of the items (shuffle, bitshuffle, delta); number of planes (bytedelta)
+    std::size_t width;  // bytes of an item; bytedelta: number of planes
   };
 
   void add(const EncodeParameters& parameters, std::size_t slot, std::int32_t nbytes, std::int32_t blocksize);
 
   std::array<std::uint8_t, kFilterSlots> filters_{};
   std::array<std::uint8_t, kFilterSlots> metas_{};
-  std::vector<Step> steps_;  // in the order of applying
+  std::vector<Step> steps_;  // in order of application
 };
 
 }  // namespace cframefs::codec

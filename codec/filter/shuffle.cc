@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-// Scalable vectors cannot be kept in arrays; on such machines the fixed ones are used.
+// Scalable vectors cannot be stored in arrays; machines that have them use vectors of fixed length.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/filter/shuffle.cc"
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace cframefs::codec {
 namespace HWY_NAMESPACE {
 
-// The vector_ functions return how many rows they did, from the first on.
+// The vector_ functions return how many rows they processed, counted from the first.
 #if HWY_TARGET == HWY_SCALAR
 
 std::size_t vector_unshuffle(std::size_t, const std::uint8_t*, std::size_t, std::uint8_t*) {
@@ -38,7 +38,7 @@ std::size_t narrow_to_rows(std::size_t width, const Planes& planes, std::uint8_t
                     : planes_to_rows<n, false>(width, planes, rows, count);
 }
 
-// Of up to eight planes.
+// Converts up to eight planes to rows.
 template <class Planes>
 std::size_t few_to_rows(std::size_t width, const Planes& planes, std::uint8_t* rows, std::size_t count) {
   if (width > 4) return narrow_to_rows<8>(width, planes, rows, count);
@@ -90,7 +90,7 @@ HWY_EXPORT(vector_unshuffle_planes);
 
 namespace {
 
-// Rows from `first` on, and the bytes behind the last row.
+// Processes the rows from `first`, and copies the bytes after the last row.
 void finish_shuffle(std::size_t width, ByteView in, ByteSpan out, std::size_t first) {
   const std::size_t items = in.size() / width;
   for (std::size_t i = first; i < items; ++i) {
@@ -111,7 +111,7 @@ void finish_unshuffle(std::size_t width, ByteView in, ByteSpan out, std::size_t 
             out.begin() + static_cast<std::ptrdiff_t>(items * width));
 }
 
-// As long as the longest vector that byte_transpose-inl.h loads.
+// As long as the longest vector of byte_transpose-inl.h.
 using ConstantLine = std::array<std::uint8_t, 32>;
 
 constexpr std::array<ConstantLine, 256> make_constant_lines() {
@@ -161,10 +161,10 @@ void unshuffle_window(std::span<const Plane> planes, std::size_t begin, ByteSpan
   copy_until(std::min(out.size(), (width - begin % width) % width));
   const std::size_t items = (out.size() - done) / width;
   if (items > 0) {
-    std::array<Plane, kMaxPlanes> behind;
+    std::array<Plane, kMaxPlanes> rest;
     for (std::size_t j = 0; j < width; ++j)
-      behind[j] = planes[j].behind((begin + done) / width);
-    unshuffle_planes({behind.data(), width}, out.subspan(done, items * width));
+      rest[j] = planes[j].starting_at((begin + done) / width);
+    unshuffle_planes({rest.data(), width}, out.subspan(done, items * width));
     done += items * width;
   }
   copy_until(out.size());
@@ -176,8 +176,9 @@ void unshuffle_repeatedly(std::size_t width, std::size_t times, ByteView in, Byt
   std::copy(in.begin() + static_cast<std::ptrdiff_t>(bytes), in.end(),
             out.begin() + static_cast<std::ptrdiff_t>(bytes));
   if (bytes == 0) return;
-  // A shuffle takes byte p = width * i + j to items * j + i, which is p * items modulo bytes - 1, and leaves the last
-  // byte where it is. So a number of shuffles is one multiplication by a power of items.
+  // A shuffle moves byte p = width * i + j to items * j + i, which is p * items modulo bytes - 1, and keeps the last
+  // byte.
+  // Repeated shuffles therefore are one multiplication by a power of items.
   const std::size_t last = bytes - 1;
   out[last] = in[last];
   if (last == 0) return;

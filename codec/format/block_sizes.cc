@@ -9,11 +9,11 @@ namespace cframefs::codec {
 namespace {
 
 constexpr std::int32_t kKiB = 1024;
-constexpr std::int32_t kWidestSplit = 16;    // typesize that is still split where the choice is ours
-constexpr std::int32_t kFewestItems = 32;    // in a block that is split
-constexpr std::int32_t kWidestHeader = 255;  // typesize that a chunk's header can hold
+constexpr std::int32_t kMaxSplitTypesize = 16;    // largest typesize that the automatic rule splits
+constexpr std::int32_t kMinSplitItems = 32;       // fewest items of a block that the automatic rule splits
+constexpr std::int32_t kMaxHeaderTypesize = 255;  // largest typesize that a chunk header can hold
 
-// Codecs that gain by longer blocks.
+// Codecs whose ratio improves with longer blocks.
 bool high_ratio(std::uint8_t compcode) {
   return compcode == kLz4hc || compcode == kZlib || compcode == kZstd;
 }
@@ -23,8 +23,8 @@ bool rule_splits(const EncodeParameters& parameters, std::int32_t blocksize) {
                            (parameters.compcode == kZstd && parameters.clevel <= 5);
   const bool shuffled = std::find(parameters.filters.begin(), parameters.filters.end(),
                                   static_cast<std::uint8_t>(FilterId::shuffle)) != parameters.filters.end();
-  return codec_gains && shuffled && parameters.typesize <= kWidestSplit &&
-         blocksize / parameters.typesize >= kFewestItems;
+  return codec_gains && shuffled && parameters.typesize <= kMaxSplitTypesize &&
+         blocksize / parameters.typesize >= kMinSplitItems;
 }
 
 bool wants_split(const EncodeParameters& parameters, std::int32_t blocksize) {
@@ -57,7 +57,7 @@ std::int32_t unsplit_blocksize(const EncodeParameters& parameters, std::int32_t 
   }
 }
 
-// A stream of a split block has one byte of every item.
+// Each stream of a split block holds one byte of every item, so the block is typesize times a stream.
 std::int32_t split_blocksize(const EncodeParameters& parameters) {
   constexpr std::array<std::int32_t, 10> kStream{32, 32, 32, 32, 64, 64, 64, 128, 256, 512};
   const std::int64_t block =
@@ -77,13 +77,13 @@ std::int32_t choose_blocksize(const EncodeParameters& parameters, std::int32_t n
     const bool split = parameters.clevel > 0 && wants_split(parameters, nbytes);
     blocksize = split ? split_blocksize(parameters) : unsplit_blocksize(parameters, nbytes);
   }
-  // A block shorter than an item could not be told from one that was cut wrongly.
+  // Readers could not tell a block shorter than an item from one that was cut wrongly.
   blocksize = std::max(blocksize, parameters.typesize);
   return whole_items(std::min(blocksize, nbytes), parameters.typesize);
 }
 
 bool choose_split(const EncodeParameters& parameters, std::int32_t blocksize) {
-  const bool divides = parameters.typesize <= kWidestHeader && parameters.typesize > 1 &&
+  const bool divides = parameters.typesize <= kMaxHeaderTypesize && parameters.typesize > 1 &&
                        blocksize >= parameters.typesize && blocksize % parameters.typesize == 0;
   return divides && wants_split(parameters, blocksize);
 }

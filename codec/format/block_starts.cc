@@ -8,10 +8,11 @@ namespace {
 
 constexpr std::int64_t kLengthField = 4;
 
-/// Bytes that a block of variable length may take beyond its plain ones: writers store it as it is where it would grow.
+/// Stored bytes that a variable-length block may have beyond its uncompressed length: writers store a block
+/// uncompressed if it would grow.
 constexpr std::int64_t kVlSlack = 1024;
 
-// Threads write the blocks as they finish them, so the next block in the file need not be the next one in number.
+// Writers with several threads store blocks in order of completion: block i + 1 need not follow block i in the file.
 void find_ends_of_unordered(std::vector<StoredBlock>& blocks, std::uint32_t chunk_end) {
   std::vector<std::uint32_t> starts(blocks.size());
   std::transform(blocks.begin(), blocks.end(), starts.begin(), [](const StoredBlock& block) { return block.begin; });
@@ -31,8 +32,8 @@ Result<void> check_block_starts(ByteView starts, std::uint32_t first, const Chun
     if (start >= 0 && static_cast<std::uint64_t>(start) >= blocks_begin && start <= header.cbytes - kLengthField) {
       continue;
     }
-    return corrupt("block " + std::to_string(first + i) + " starts at " + std::to_string(start) +
-                   ", outside the chunk's data");
+    return corrupt("block " + std::to_string(first + i) + " starts at " + std::to_string(start) + ", allowed are " +
+                   std::to_string(blocks_begin) + " to " + std::to_string(header.cbytes - kLengthField));
   }
   return {};
 }
@@ -52,14 +53,15 @@ Result<std::vector<StoredBlock>> read_block_starts(ByteView chunk, const ChunkHe
     blocks[i - 1].end = blocks[i].begin;
   }
   if (increasing) return blocks;
-  if (header.vl_blocks) return corrupt("blocks of variable length are out of order");
+  if (header.vl_blocks) return corrupt("the starts of variable-length blocks are not ascending");
   find_ends_of_unordered(blocks, chunk_end);
   return blocks;
 }
 
 Result<std::vector<std::uint32_t>> read_vl_offsets(std::span<const std::int32_t> lengths, const ChunkHeader& header,
                                                    const std::vector<StoredBlock>& blocks) {
-  if (lengths.size() != blocks.size()) return invalid("not one length for each block");
+  if (lengths.size() != blocks.size())
+    return invalid(std::to_string(lengths.size()) + " lengths for " + std::to_string(blocks.size()) + " blocks");
   std::vector<std::uint32_t> offsets;
   offsets.reserve(blocks.size() + 1);
   std::int64_t offset = 0;
@@ -69,16 +71,17 @@ Result<std::vector<std::uint32_t>> read_vl_offsets(std::span<const std::int32_t>
     if (stored <= 0) return corrupt("block " + std::to_string(i) + " has no data");
     const std::int64_t length = lengths[i];
     if (length < 1 || length > header.nbytes - offset) {
-      return corrupt("block " + std::to_string(i) + " has the length " + std::to_string(length));
+      return corrupt("block " + std::to_string(i) + " has length " + std::to_string(length) + ", allowed are 1 to " +
+                     std::to_string(header.nbytes - offset));
     }
     if (stored > length + length / 16 + kVlSlack) {
-      return corrupt("block " + std::to_string(i) + " takes " + std::to_string(stored) + " bytes for " +
-                     std::to_string(length));
+      return corrupt("block " + std::to_string(i) + " stores " + std::to_string(length) + " bytes in " +
+                     std::to_string(stored));
     }
     offset += length;
   }
   if (offset != header.nbytes) {
-    return corrupt("the blocks hold " + std::to_string(offset) + " bytes, not " + std::to_string(header.nbytes));
+    return corrupt("the blocks hold " + std::to_string(offset) + " bytes, nbytes is " + std::to_string(header.nbytes));
   }
   offsets.push_back(static_cast<std::uint32_t>(offset));
   return offsets;

@@ -28,7 +28,7 @@ std::string number(std::int64_t value) {
   return std::to_string(value);
 }
 
-// The pipeline that the flags of a 16-byte header stand for (section 1.2).
+// Derives the filter pipeline from the flags of a 16-byte header (section 1.2).
 Result<void> derive_pipeline(ChunkHeader& header) {
   if (header.flags & kDelta) {
     if (header.version <= 2) return unsupported("flag 0x08 in a Blosc1 chunk");
@@ -39,14 +39,14 @@ Result<void> derive_pipeline(ChunkHeader& header) {
   return {};
 }
 
-// Bytes 0x10 to 0x1f.
+// Reads bytes 0x10 to 0x1f.
 Result<void> read_extension(ByteView bytes, ChunkHeader& header) {
   std::copy_n(bytes.begin() + 0x10, kFilterSlots, header.filters.begin());
   std::copy_n(bytes.begin() + 0x18, kFilterSlots, header.filters_meta.begin());
   header.compcode = bytes[0x16];
   header.compcode_meta = bytes[0x17];
   if (header.version <= 3) {
-    // Five slots; what stands in the sixth was never initialised (legacy-frame.md section 8).
+    // These versions have five slots; the sixth was never initialised (legacy-frame.md section 8).
     header.filters[5] = 0;
     header.filters_meta[5] = 0;
   }
@@ -56,7 +56,7 @@ Result<void> read_extension(ByteView bytes, ChunkHeader& header) {
   header.vl_blocks = (flags2 & kVlBlocks) != 0;
 
   const std::uint8_t flags = bytes[0x1f];
-  if (flags & kLazy) return corrupt("a lazy chunk, which exists in memory only");
+  if (flags & kLazy) return corrupt("the lazy flag is set, which stored chunks never have");
   header.dictionary = (flags & kDictionary) != 0;
   header.instrumented = (flags & kInstrumented) != 0;
   const int special = (flags >> 4) & 7;
@@ -68,22 +68,22 @@ Result<void> read_extension(ByteView bytes, ChunkHeader& header) {
 }
 
 Result<void> check_fields(const ChunkHeader& header) {
-  if (header.typesize == 0) return corrupt("typesize is 0");
+  if (header.typesize == 0) return corrupt("typesize is 0, allowed are 1 to 255");
   if (header.nbytes < 0 || header.nbytes > kMaxChunkBytes) {
-    return corrupt("nbytes " + number(header.nbytes) + " is out of range");
+    return corrupt("nbytes " + number(header.nbytes) + " is not in 0 to " + number(kMaxChunkBytes));
   }
   if (header.blocksize <= 0 || (!header.vl_blocks && header.blocksize > kMaxBlockBytes)) {
-    return corrupt("blocksize " + number(header.blocksize) + " is out of range");
+    return corrupt("blocksize " + number(header.blocksize) + " is not in 1 to " + number(kMaxBlockBytes));
   }
   if (header.cbytes < static_cast<std::int64_t>(header.length)) {
-    return corrupt("cbytes " + number(header.cbytes) + " is less than the header");
+    return corrupt("cbytes " + number(header.cbytes) + " is less than the header of " + number(header.length));
   }
   return {};
 }
 
 Result<void> check_special(const ChunkHeader& header) {
-  if (header.memcpyed) return corrupt("both memcpyed and of a special value");
-  if (header.vl_blocks) return corrupt("both of variable-length blocks and of a special value");
+  if (header.memcpyed) return corrupt("the chunk is marked both memcpyed and special");
+  if (header.vl_blocks) return corrupt("the chunk is marked both special and of variable-length blocks");
   const std::int64_t stored = std::int64_t{header.cbytes} - header.length;
   switch (header.special) {
     case SpecialValue::none:
@@ -91,7 +91,8 @@ Result<void> check_special(const ChunkHeader& header) {
       return {};
     case SpecialValue::repeated:
       if (stored < 1 || stored > header.nbytes || header.nbytes % stored != 0) {
-        return corrupt("a repeated value of " + number(stored) + " bytes does not fill " + number(header.nbytes));
+        return corrupt("a repeated value of " + number(stored) + " bytes does not fill nbytes " +
+                       number(header.nbytes));
       }
       return {};
     case SpecialValue::nan:
@@ -101,7 +102,8 @@ Result<void> check_special(const ChunkHeader& header) {
       [[fallthrough]];
     case SpecialValue::uninitialised:
       if (header.nbytes % header.typesize != 0) {
-        return corrupt("nbytes " + number(header.nbytes) + " of a special chunk is no multiple of its typesize");
+        return corrupt("nbytes " + number(header.nbytes) + " of a special chunk is no multiple of typesize " +
+                       number(header.typesize));
       }
       return {};
   }
@@ -109,11 +111,12 @@ Result<void> check_special(const ChunkHeader& header) {
 }
 
 Result<void> check_memcpyed(const ChunkHeader& header) {
-  if (header.vl_blocks) return corrupt("both memcpyed and of variable-length blocks");
+  if (header.vl_blocks) return corrupt("the chunk is marked both memcpyed and of variable-length blocks");
   const std::int64_t before = std::int64_t{header.cbytes} - header.nbytes;
-  // Old releases left 32 bytes even behind a 16-byte header (chunk.md section 2).
+  // Old releases put the payload at offset 32 even with a 16-byte header (chunk.md section 2).
   if (before == kExtendedHeaderLength || before == static_cast<std::int64_t>(header.length)) return {};
-  return corrupt("memcpyed, but cbytes " + number(header.cbytes) + " does not fit nbytes " + number(header.nbytes));
+  return corrupt("cbytes " + number(header.cbytes) + " of a memcpyed chunk is not nbytes " + number(header.nbytes) +
+                 " plus a header");
 }
 
 Result<void> check_layout(const ChunkHeader& header) {
@@ -121,7 +124,8 @@ Result<void> check_layout(const ChunkHeader& header) {
   if (header.special != SpecialValue::none) return check_special(header);
   if (header.memcpyed) return check_memcpyed(header);
   if (header.vl_blocks && header.blocksize > header.nbytes) {
-    return corrupt(number(header.blocksize) + " blocks cannot share " + number(header.nbytes) + " bytes");
+    return corrupt(number(header.blocksize) + " variable-length blocks cannot share " + number(header.nbytes) +
+                   " bytes");
   }
   const BlockGeometry geometry = block_geometry(header);
   if (header.length + 4 * std::uint64_t{geometry.count} > static_cast<std::uint64_t>(header.cbytes)) {
@@ -133,7 +137,8 @@ Result<void> check_layout(const ChunkHeader& header) {
 }  // namespace
 
 Result<ChunkHeader> parse_chunk_header(ByteView bytes) {
-  if (bytes.size() < kMinHeaderLength) return corrupt("too short for a chunk header");
+  if (bytes.size() < kMinHeaderLength)
+    return corrupt(std::to_string(bytes.size()) + " bytes are too few for a chunk header of 16");
   ChunkHeader header;
   header.version = bytes[0];
   header.flags = bytes[2];
@@ -150,13 +155,14 @@ Result<ChunkHeader> parse_chunk_header(ByteView bytes) {
 
   const bool extended = (header.flags & kExtendedMark) == kExtendedMark;
   header.length = extended ? kExtendedHeaderLength : kMinHeaderLength;
-  if (bytes.size() < header.length) return corrupt("too short for a chunk header of 32 bytes");
+  if (bytes.size() < header.length)
+    return corrupt(std::to_string(bytes.size()) + " bytes are too few for a chunk header of 32");
   const Result<void> pipeline = extended ? read_extension(bytes, header) : derive_pipeline(header);
   if (!pipeline) return Failure(pipeline.error());
 
   if (Result<void> checked = check_fields(header); !checked) return Failure(checked.error());
   if (Result<void> checked = check_layout(header); !checked) return Failure(checked.error());
-  // Writers leave the bit on when they give up compressing; there is no dictionary then (chunk.md, traps).
+  // C-Blosc2 leaves the bit set when it gives up compressing, although there is no dictionary then (chunk.md, traps).
   if (header.memcpyed || header.special != SpecialValue::none) header.dictionary = false;
   return header;
 }

@@ -9,7 +9,7 @@ namespace {
 struct Name {
   std::uint8_t id;
   std::string_view text;
-  bool writable;  // chunks are made with it, without loss
+  bool writable;  // the encoder can make chunks with it, without loss
 };
 
 constexpr std::array<Name, 15> kCodecs{{

@@ -1,6 +1,6 @@
-// The names of codecs and filters, as options take them and reports print them. The only table of them.
+// The names of codecs and filters, as options take them and reports print them. The only table of these names.
 //
-// Thread safety: functions only. Errors: invalid, half a sentence that says what was expected.
+// Thread safety: functions only. Errors: invalid; the reason says what was expected, to follow the name of the option.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@ namespace cframefs::codec {
 
 using FilterSlots = std::array<std::uint8_t, kFilterSlots>;
 
-/// Of a compressor code: "blosclz", "lz4", "lz4hc", "zlib", "zstd", or the registered name, or "codec 170".
+/// Returns the name of a compressor code: "blosclz", "lz4", "lz4hc", "zlib", "zstd", a registered name, or "codec 170".
 std::string codec_name(std::uint8_t compcode);
 
-/// "shuffle", or "filter 200".
+/// Returns the name of a filter id: "shuffle", or "filter 200" for an unknown one.
 std::string filter_name(std::uint8_t id);
 
-/// The compressor code of a codec that chunks are made with.
+/// Returns the compressor code of a codec that the encoder supports.
 Result<std::uint8_t> find_codec(std::string_view name);
 
-/// A pipeline of filters that lose nothing, joined with "+" in the order applied: "delta+shuffle". They take the last
-/// slots. "none" is the empty one.
+/// Parses a pipeline of lossless filters, joined with "+" in the order of application: "delta+shuffle". The filters
+/// take the last slots. "none" is the empty pipeline.
 Result<FilterSlots> filters_named(std::string_view names);
 
 }  // namespace cframefs::codec

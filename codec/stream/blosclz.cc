@@ -2,21 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
-// Most instructions are carried out with copies of a fixed length, a pair of machine instructions each, where one of
-// exact length would be a call or a loop. They move more bytes than asked for; what is written too much lies ahead of
-// the output position and is overwritten by what comes next. Near the end of a buffer the copies are exact.
+// Most instructions are executed with copies of a fixed length, a pair of machine instructions each; a copy of the
+// exact length would be a call or a loop. Fixed-length copies write more bytes than needed: the excess lies after the
+// output position and is overwritten by later instructions. Near the end of a buffer the copies are exact.
 
 namespace cframefs::codec {
 namespace {
 
 constexpr std::size_t kWord = 16;
 constexpr std::size_t kHalf = 8;
-// With so much room left in both buffers no instruction can leave them, whatever it moves beyond its length.
+// Bytes left in both buffers that guarantee that the excess of a copy stays inside them.
 constexpr std::size_t kSlack = 64;
-constexpr std::size_t kLiterals = 32;         // control bytes below are those of literals
-constexpr std::size_t kNearDistances = 8192;  // far distances start here
-// For each distance below kHalf the largest multiple of it in kHalf bytes.
+constexpr std::size_t kLiterals = 32;         // control bytes below this are literal runs
+constexpr std::size_t kNearDistances = 8192;  // least far distance
+// For each distance below kHalf: its largest multiple that is at most kHalf.
 constexpr std::size_t kSteps[kHalf] = {0, 8, 8, 6, 8, 5, 6, 7};
 
 struct Cursor {
@@ -31,7 +32,7 @@ struct Cursor {
   std::size_t produced() const { return static_cast<std::size_t>(out - out_begin); }
 };
 
-// The first bytes of `word`, `distance` of them, over and over.
+// Returns the first `distance` bytes of `word`, repeated.
 inline std::uint64_t repeated(std::uint64_t word, std::size_t distance) {
   constexpr std::uint64_t kFactors[kHalf] = {0,
                                              0x0101010101010101,
@@ -44,8 +45,8 @@ inline std::uint64_t repeated(std::uint64_t word, std::size_t distance) {
   return (word & ((std::uint64_t{1} << (8 * distance)) - 1)) * kFactors[distance];
 }
 
-// A match of more than a word that repeats bytes which it is writing itself. The first word stands. Further words may
-// be laid down at any multiple of the distance. REQUIRES: kHalf <= distance < kWord.
+// Completes a match longer than a word that overlaps its own output. The caller has written the first word; it may be
+// repeated at any multiple of the distance. REQUIRES: kHalf <= distance < kWord.
 inline void repeat_word(std::uint8_t* out, std::size_t distance, std::size_t length) {
   std::uint8_t word[kWord];
   std::memcpy(word, out, kWord);
@@ -54,8 +55,8 @@ inline void repeat_word(std::uint8_t* out, std::size_t distance, std::size_t len
     std::memcpy(out + done, word, kWord);
 }
 
-// A match that repeats less than half a word. The pattern is put together in a register: reading back what was just
-// written would mean to wait for it.
+// Executes a match with a distance below half a word. The pattern is built in a register, because reading back bytes
+// that were just written would stall.
 inline void copy_pattern(std::uint8_t* out, std::size_t distance, std::size_t length) {
   constexpr std::size_t kStores = 4;
   const std::uint64_t pattern = repeated(load_le<std::uint64_t>(out - distance), distance);
@@ -90,7 +91,7 @@ inline void copy_wide(std::uint8_t* out, std::size_t distance, std::size_t lengt
 
 // REQUIRES: distance <= produced(), length <= out_left().
 inline void copy_match(Cursor& at, std::size_t distance, std::size_t length) {
-  // The last bytes of the output have no room behind them and are copied one by one.
+  // The last bytes of the output have no slack after them and are copied one by one.
   const std::size_t room = at.out_left() - length;
   const std::size_t exact = room >= kSlack ? 0 : std::min(length, kSlack - room);
   const std::size_t wide = length - exact;
@@ -102,7 +103,7 @@ inline void copy_match(Cursor& at, std::size_t distance, std::size_t length) {
   at.out += exact;
 }
 
-// Length and distance of the match whose control byte has been read. False: the input ends too early.
+// Reads length and distance of the match whose control byte has been read. Returns false if the input ends too early.
 inline bool read_match(const std::uint8_t*& in, const std::uint8_t* end, std::uint8_t control, std::size_t& distance,
                        std::size_t& length) {
   length = (control >> 5) + 2u;
@@ -126,8 +127,8 @@ inline bool read_match(const std::uint8_t*& in, const std::uint8_t* end, std::ui
   return true;
 }
 
-// Carries out instructions while there is room for copies that are too long and nothing is wrong. `control`: of the
-// first one, and then of the first that is left.
+// Executes instructions while both buffers have slack and the stream is valid. `control`: the control byte of the first
+// instruction; on return that of the first instruction that is left.
 inline void decode_most(Cursor& at, std::uint8_t& control) {
   const std::uint8_t* in = at.in;
   std::uint8_t* out = at.out;
@@ -160,16 +161,17 @@ inline void decode_most(Cursor& at, std::uint8_t& control) {
 }  // namespace
 
 Result<void> decode_blosclz(ByteView stream, ByteSpan out) {
-  if (stream.empty()) return corrupt("blosclz: an empty stream");
+  if (stream.empty()) return corrupt("blosclz: the stream is empty");
   Cursor at{stream.data(), stream.data() + stream.size(), out.data(), out.data(), out.data() + out.size()};
-  // The first instruction is a run of literals, whatever its upper bits say.
+  // The first instruction is a literal run, whatever its upper bits are.
   std::uint8_t control = *at.in++ % kLiterals;
   decode_most(at, control);
   while (true) {
     if (control < kLiterals) {
       const std::size_t length = control + std::size_t{1};
-      if (length > at.in_left()) return corrupt("blosclz: ends within literals");
-      if (length > at.out_left()) return corrupt("blosclz: more bytes than expected");
+      if (length > at.in_left()) return corrupt("blosclz: the stream ends inside a literal run");
+      if (length > at.out_left())
+        return corrupt("blosclz: more than the expected " + std::to_string(out.size()) + " bytes");
       std::memcpy(at.out, at.in, length);
       at.in += length;
       at.out += length;
@@ -177,17 +179,23 @@ Result<void> decode_blosclz(ByteView stream, ByteSpan out) {
     } else {
       std::size_t distance = 0;
       std::size_t length = 0;
-      // Nor may a match be the last instruction: the reference decoder would not carry it out.
+      // A match must not be the last instruction: the reference decoder would not execute it.
       if (!read_match(at.in, at.in_end, control, distance, length) || at.in == at.in_end) {
-        return corrupt("blosclz: ends within a match");
+        return corrupt("blosclz: the stream ends inside or after a match");
       }
-      if (distance > at.produced()) return corrupt("blosclz: a match before the first byte");
-      if (length > at.out_left()) return corrupt("blosclz: more bytes than expected");
+      if (distance > at.produced())
+        return corrupt("blosclz: match distance " + std::to_string(distance) + " exceeds the " +
+                       std::to_string(at.produced()) + " decoded bytes");
+      if (length > at.out_left())
+        return corrupt("blosclz: more than the expected " + std::to_string(out.size()) + " bytes");
       copy_match(at, distance, length);
     }
     control = *at.in++;
   }
-  if (at.out != at.out_end) return corrupt("blosclz: fewer bytes than expected");
+  if (at.out != at.out_end) {
+    return corrupt("blosclz: decoded " + std::to_string(at.produced()) + " bytes, expected " +
+                   std::to_string(out.size()));
+  }
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Decoder of BloscLZ, the codec that only Blosc knows. Format: codecs.md section 3.
+// Decoder of BloscLZ, a codec that only Blosc uses. Format: codecs.md section 3.
 //
 // Thread safety: pure function.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace cframefs::codec {
 
-/// Decodes `stream` into all of `out`; anything that does not give exactly so many bytes is corruption.
+/// Decodes `stream` into `out`. corruption: the stream does not decode to exactly out.size() bytes.
 Result<void> decode_blosclz(ByteView stream, ByteSpan out);
 
 }  // namespace cframefs::codec

@@ -12,22 +12,22 @@ namespace {
 constexpr std::size_t kMinPlain = 16;
 constexpr std::size_t kMaxLiterals = 32;
 constexpr std::ptrdiff_t kWide = kMaxLiterals;
-constexpr std::size_t kFarDistance = 8192;  // from here on a match takes two bytes more
+constexpr std::size_t kFarDistance = 8192;  // a match at this distance or more takes two more bytes
 constexpr std::size_t kMaxDistance = 73727;
-constexpr std::size_t kNoSearch = 12;  // at the end, where no match begins
+constexpr std::size_t kNoSearch = 12;  // no match begins in this many bytes at the end
 constexpr std::size_t kSamples = 4;
-constexpr std::uint8_t kMarker = 1 << 5;  // on the first byte of a stream
+constexpr std::uint8_t kMarker = 1 << 5;  // set in the first byte of a stream
 
 struct Level {
   unsigned hash_log;
-  unsigned patience;        // log2 of how many misses it takes to lengthen the step by one
-  std::size_t near_match;   // shortest that is worth it
-  double least_ratio;       // of a sample
-  double least_last_ratio;  // of its last quarter
+  unsigned patience;        // log2 of the misses after which the step grows by one
+  std::size_t near_match;   // least length of a match at a near distance
+  double least_ratio;       // of all samples together
+  double least_last_ratio;  // of the last sample
 };
 
 constexpr std::array<Level, 10> kLevels{{
-    {12, 5, 7, 2.0, 2.0},  // 0 is never encoded
+    {12, 5, 7, 2.0, 2.0},  // clevel 0 is never encoded
     {12, 5, 7, 2.0, 2.0},
     {13, 6, 6, 1.5, 2.0},
     {13, 5, 7, 1.25, 2.5},
@@ -43,7 +43,7 @@ std::uint32_t hash_of(std::uint32_t word, unsigned log) {
   return (word * 2654435761u) >> (32 - log);
 }
 
-// How many bytes from `a` on, and before `end`, are those from `b` on.
+// Returns how many bytes from `a`, up to `end`, equal those from `b`.
 std::size_t equal_bytes(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* end) {
   const std::uint8_t* const begin = a;
   while (end - a >= 8) {
@@ -60,7 +60,7 @@ std::size_t equal_bytes(const std::uint8_t* a, const std::uint8_t* b, const std:
   return static_cast<std::size_t>(a - begin);
 }
 
-// How many bytes before `a`, from `first` on, are those before `b`, from `begin` on.
+// Returns how many bytes before `a`, back to `first`, equal those before `b`, back to `begin`.
 std::size_t equal_bytes_before(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* first,
                                const std::uint8_t* begin) {
   std::size_t count = 0;
@@ -72,19 +72,19 @@ std::size_t equal_bytes_before(const std::uint8_t* a, const std::uint8_t* b, con
   return count;
 }
 
-// Writes instructions; room() is to be asked before.
+// Writes instructions. Callers check room() before each.
 class Writer {
  public:
   explicit Writer(ByteSpan out) : out_(out.data()), begin_(out.data()), end_(out.data() + out.size()) {}
 
-  // Whether so many literals and one match of `length` bytes fit.
+  // Returns true if `literals` literals and one match of `length` bytes fit.
   bool room(std::size_t literals, std::size_t length) const {
     return literals + literals / kMaxLiterals + length / 255 + 6 <= static_cast<std::size_t>(end_ - out_);
   }
 
-  // `end`: of what may be read behind the literals.
+  // Writes `count` literals. `end`: end of the readable bytes after `from`.
   void literals(const std::uint8_t* from, std::size_t count, const std::uint8_t* end) {
-    // A copy of constant length is a few instructions; what it writes too much is written again.
+    // A copy of constant length takes few machine instructions; later output overwrites the excess.
     while (count > 0 && end - from >= kWide && end_ - out_ > kWide) {
       const std::size_t run = std::min(count, kMaxLiterals);
       *out_++ = static_cast<std::uint8_t>(run - 1);
@@ -133,14 +133,14 @@ class Writer {
   std::uint8_t* const end_;
 };
 
-// REQUIRES: plain.size() >= kMinPlain.
+// Encodes `plain`; returns 0 if it does not fit into `out`. REQUIRES: plain.size() >= kMinPlain.
 std::size_t encode(BlosclzTable& table, const Level& level, ByteView plain, ByteSpan out) {
   const std::uint32_t base = table.begin(plain.size());
   std::uint32_t* const slots = table.slots();
   const std::uint8_t* const begin = plain.data();
   const std::uint8_t* const end = begin + plain.size();
   const std::uint8_t* const search_end = end - kNoSearch;
-  const std::uint8_t* literals = begin;  // those not written yet
+  const std::uint8_t* literals = begin;  // first literal that is not written yet
   const std::uint8_t* at = begin + 1;    // a stream begins with a literal
   std::size_t misses = 0;
   Writer writer(out);
@@ -159,7 +159,7 @@ std::size_t encode(BlosclzTable& table, const Level& level, ByteView plain, Byte
       continue;
     }
     const auto distance = static_cast<std::size_t>(at - from);
-    // ... and ends with one.
+    // A stream ends with a literal, too: a match stops before the last byte.
     std::size_t length = 4 + equal_bytes(at + 4, from + 4, end - 1);
     const std::size_t earlier = equal_bytes_before(at, from, std::max(literals, begin + 1), begin);
     length += earlier;
@@ -183,8 +183,8 @@ std::size_t encode(BlosclzTable& table, const Level& level, ByteView plain, Byte
   return writer.finish();
 }
 
-// Whether samples from all over the stream shrink enough, or the last one shrinks much: of a bitshuffled block the
-// upper bits come last, which may be worth it even where the others are noise. `out` is overwritten.
+// Returns true if samples of the whole stream shrink enough, or the last sample shrinks much: the upper bits of a
+// bitshuffled block come last and may compress even if the lower bits are noise. Overwrites `out`.
 bool promising(BlosclzTable& table, const Level& level, ByteView plain, ByteSpan out) {
   const std::size_t piece = (std::size_t{1} << level.hash_log) / kSamples;
   const std::size_t stride = plain.size() / kSamples;

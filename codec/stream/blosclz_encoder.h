@@ -1,8 +1,9 @@
 // Encoder of BloscLZ. Format: codecs.md section 3; blosclz.h decodes.
 //
-// A search for repeats by one hash table of the latest places of four bytes, greedy, with longer and longer steps where
-// nothing repeats. Like the reference encoder it first tries a sample, and leaves streams alone that would not shrink
-// enough at their level to be worth the time of decoding them.
+// A greedy match search with one hash table of the latest position of each four bytes; steps grow while nothing
+// matches.
+// Like the reference encoder it first encodes samples, and rejects streams that would not shrink enough at their level
+// to be worth the decoding time.
 //
 // Thread safety: pure but for the table, which serves one thread at a time.
 #pragma once
@@ -15,13 +16,14 @@
 
 namespace cframefs::codec {
 
-/// Where four bytes of some hash were seen last. Kept from stream to stream without being cleared: places count on.
+/// The latest position of each hash of four bytes. Reused from stream to stream without being cleared: positions keep
+/// counting up.
 class BlosclzTable {
  public:
   static constexpr unsigned kLog = 14;
 
-  /// Starts a stream of `length` bytes: places are kept as the returned base plus the offset, and what is less than the
-  /// base is of an earlier stream.
+  /// Starts a stream of `length` bytes and returns its base. Slots hold base plus offset; a value below the base
+  /// belongs to an earlier stream.
   std::uint32_t begin(std::size_t length);
   std::uint32_t* slots() { return slots_.data(); }
 
@@ -30,8 +32,8 @@ class BlosclzTable {
   std::uint32_t next_ = 0;
 };
 
-/// Encodes `plain` into `out` at `clevel` 1..9 and returns the stream's length; 0 where it does not fit or is not worth
-/// it.
+/// Encodes `plain` into `out` at `clevel` 1..9. Returns the stream's length; 0 if the stream does not fit or would not
+/// shrink enough.
 std::size_t encode_blosclz(BlosclzTable& table, int clevel, ByteView plain, ByteSpan out);
 
 }  // namespace cframefs::codec

@@ -1,7 +1,6 @@
-// What a thread needs to decode: codec states and scratch memory, kept from one block to the next.
+// Codec states and scratch memory for decoding, reused from block to block.
 //
-// A DecodeContext serves one thread at a time; a ContextPool hands contexts out. Scratch memory is returned to the
-// system by trim().
+// Thread safety: a DecodeContext serves one thread at a time; threads share a ContextPool.
 #pragma once
 
 #include <array>
@@ -21,16 +20,18 @@ class DecodeContext {
   DecodeContext(const DecodeContext&) = delete;
   DecodeContext& operator=(const DecodeContext&) = delete;
 
-  /// Scratch memory of at least `size` bytes, contents unspecified; valid until the next call for the same slot.
-  /// Slots are independent: stored (compressed bytes as read, for the caller; codec/ never touches it), streams (codec
-  /// output before the filters), partial (a block of which the caller wants a part), reference (block 0 for delta).
+  /// Returns at least `size` bytes of unspecified content, valid until the next call for the same slot. The slots:
+  ///   stored     compressed bytes as read; for callers, codec/ does not use it
+  ///   streams    output of the codec before the filters are undone
+  ///   partial    a block of which the caller needs a part
+  ///   reference  block 0 for delta, or the previous block for filter 34
   enum class Slot { stored, streams, partial, reference };
   ByteSpan scratch(Slot slot, std::size_t size);
 
-  /// Gives back scratch memory beyond `keep` bytes per slot.
+  /// Frees the scratch memory of each slot that has more than `keep` bytes.
   void trim(std::size_t keep);
 
-  /// Codec states of this thread; only codec/ looks inside.
+  /// Returns the codec states, which are private to codec/.
   struct DecoderState;
   DecoderState& states() { return *states_; }
 

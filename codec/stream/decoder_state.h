@@ -1,4 +1,4 @@
-// Codec states that are worth keeping from one stream to the next. Made when first needed, owned by a DecodeContext.
+// Decoder states that are reused from stream to stream. Created on first use, owned by a DecodeContext.
 //
 // Thread safety: one thread at a time, like the context.
 #pragma once

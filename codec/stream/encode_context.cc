@@ -4,7 +4,7 @@
 
 namespace cframefs::codec {
 
-EncodeContext::EncodeContext() : states_(std::make_unique<DecoderState>()) {}
+EncodeContext::EncodeContext() : states_(std::make_unique<EncoderState>()) {}
 EncodeContext::~EncodeContext() = default;
 
 ByteSpan EncodeContext::scratch(Slot slot, std::size_t size) {
@@ -14,7 +14,7 @@ ByteSpan EncodeContext::scratch(Slot slot, std::size_t size) {
 void EncodeContext::trim(std::size_t keep) {
   for (Scratch& scratch : scratch_)
     scratch.trim(keep);
-  // zstd's tables depend on the level: some KiB to hundreds of MiB.
+  // The tables of zstd take some KiB to hundreds of MiB, depending on the level.
   if (states_->zstd && ZSTD_sizeof_CCtx(states_->zstd.get()) > 4 * keep) states_->zstd.reset();
 }
 

@@ -1,6 +1,6 @@
-// What a thread needs to encode: codec states and scratch memory, kept from one chunk to the next.
+// Codec states and scratch memory for encoding, reused from chunk to chunk.
 //
-// Thread safety: an EncodeContext serves one thread at a time; an EncodeContextPool may be shared and hands them out.
+// Thread safety: an EncodeContext serves one thread at a time; threads share an EncodeContextPool.
 #pragma once
 
 #include <array>
@@ -20,23 +20,25 @@ class EncodeContext {
   EncodeContext(const EncodeContext&) = delete;
   EncodeContext& operator=(const EncodeContext&) = delete;
 
-  /// Scratch memory of at least `size` bytes, contents unspecified; valid until the next call for the same slot.
-  /// Slots are independent: chunk (the chunk as it grows), filtered and other (a block between two filters), samples
-  /// (what a dictionary is made of).
+  /// Returns at least `size` bytes of unspecified content, valid until the next call for the same slot. The slots:
+  ///   chunk            the chunk that is being encoded
+  ///   filtered, other  a block before and after a filter
+  ///   samples          training samples of a dictionary
   enum class Slot { chunk, filtered, other, samples };
   ByteSpan scratch(Slot slot, std::size_t size);
 
-  /// Gives back scratch memory beyond `keep` bytes per slot, and codec states that have grown beyond it.
+  /// Frees the scratch memory of each slot that has more than `keep` bytes, and the zstd state if it has more than four
+  /// times that.
   void trim(std::size_t keep);
 
-  /// Codec states of this thread; only codec/ looks inside.
-  struct DecoderState;
-  DecoderState& states() { return *states_; }
+  /// Returns the codec states, which are private to codec/.
+  struct EncoderState;
+  EncoderState& states() { return *states_; }
 
  private:
   static constexpr std::size_t kSlots = 4;
   std::array<Scratch, kSlots> scratch_;
-  std::unique_ptr<DecoderState> states_;
+  std::unique_ptr<EncoderState> states_;
 };
 
 using EncodeContextPool = ObjectPool<EncodeContext>;

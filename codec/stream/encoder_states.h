@@ -1,5 +1,4 @@
-// States of the encoders that are worth keeping from one stream to the next. Made when first needed, owned by an
-// EncodeContext.
+// Encoder states that are reused from stream to stream. Created on first use, owned by an EncodeContext.
 //
 // Thread safety: one thread at a time, like the context.
 #pragma once
@@ -29,7 +28,7 @@ struct FreeLz4hcStream {
   void operator()(LZ4_streamHC_t* stream) const { LZ4_freeStreamHC(stream); }
 };
 
-struct EncodeContext::DecoderState {
+struct EncodeContext::EncoderState {
   BlosclzTable blosclz;
   std::unique_ptr<LZ4_stream_t, FreeLz4Stream> lz4;
   std::unique_ptr<LZ4_streamHC_t, FreeLz4hcStream> lz4hc;

@@ -15,7 +15,8 @@ constexpr std::uint8_t kWholeCell = 0xc0;
 constexpr std::size_t kMaxSide = 8;
 using Rows = std::array<std::uint8_t, kMaxSide>;
 
-/// Which rows of a cell are copied from one place; the others follow as literals, or are copied from a second place.
+/// Rows of a cell that are copied from one position; the others follow as literals, or are copied from a second
+/// position.
 struct RowMatch {
   Rows rows{};
   std::size_t count = 0;
@@ -30,7 +31,7 @@ RowMatch run_of_rows(std::size_t first, std::size_t count) {
   return match;
 }
 
-/// count 0: no such token.
+/// Decodes a row token of an 8 x 8 cell; count is 0 if the token is unknown. So does rows_of_4() for 4 x 4.
 RowMatch rows_of_8(std::uint8_t token) {
   if (token >= 0x88 && token <= 0x88 + 6) return run_of_rows(token - 0x88U, 2);
   if (token >= 0xa8 && token <= 0xa8 + 5) return run_of_rows(token - 0xa8U, 3);
@@ -65,12 +66,13 @@ class Decoder {
   Decoder(std::size_t side, ByteView stream) : side_(side), stream_(stream) {}
 
   Result<void> decode(ByteSpan out) {
-    if (stream_.size() < kHeader || stream_[0] != 2) return corrupt("ndlz: not a stream of two dimensions");
+    if (stream_.size() < kHeader || stream_[0] != 2)
+      return corrupt("ndlz: the stream is too short or not of two dimensions");
     const auto rows = load_le<std::int32_t>(&stream_[1]);
     const auto columns = load_le<std::int32_t>(&stream_[5]);
     if (rows <= 0 || columns <= 0 ||
         static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(columns) != out.size()) {
-      return corrupt("ndlz: block of " + std::to_string(rows) + " x " + std::to_string(columns) + " in place of " +
+      return corrupt("ndlz: block of " + std::to_string(rows) + " x " + std::to_string(columns) + ", expected " +
                      std::to_string(out.size()) + " bytes");
     }
     at_ = kHeader;
@@ -88,12 +90,12 @@ class Decoder {
         }
       }
     }
-    if (at_ != stream_.size()) return corrupt("ndlz: bytes behind the last cell");
+    if (at_ != stream_.size()) return corrupt("ndlz: trailing bytes after the last cell");
     return {};
   }
 
  private:
-  /// The bytes of the next cell, row by row.
+  /// Returns the bytes of the next cell, row by row.
   Result<ByteView> read_cell(std::size_t rows, std::size_t columns) {
     const Result<ByteView> first = take(1);
     if (!first) return first;
@@ -115,14 +117,14 @@ class Decoder {
         break;
     }
     const RowMatch match = side_ == 4 ? rows_of_4(token) : rows_of_8(token);
-    if (match.count == 0) return corrupt("ndlz: token " + std::to_string(token));
-    if (size != side_ * side_) return corrupt("ndlz: rows copied into a cell that is cut off");
+    if (match.count == 0) return corrupt("ndlz: unknown token " + std::to_string(token));
+    if (size != side_ * side_) return corrupt("ndlz: rows copied into an incomplete cell");
     return join_rows(match);
   }
 
   Result<ByteView> join_rows(const RowMatch& match) {
     const std::size_t size = match.count * side_;
-    // Distances count from the token, so both of them are read before what follows.
+    // Both distances count from the token. The literals, if any, follow the first distance.
     const Result<ByteView> copied = take_back(size);
     if (!copied) return copied;
     const std::size_t others = side_ * side_ - size;
@@ -151,13 +153,14 @@ class Decoder {
     return stream_.subspan(at_ - size, size);
   }
 
-  /// `size` bytes of the stream before the token, at the distance that stands next.
+  /// Reads a distance and returns the `size` bytes of the stream that lie that far before the token.
   Result<ByteView> take_back(std::size_t size) {
     const Result<ByteView> field = take(2);
     if (!field) return field;
     const std::size_t distance = load_le<std::uint16_t>(field->data());
     if (distance > token_at_ - kHeader || distance < size) {
-      return corrupt("ndlz: distance " + std::to_string(distance) + " at byte " + std::to_string(token_at_));
+      return corrupt("ndlz: distance " + std::to_string(distance) + " at byte " + std::to_string(token_at_) +
+                     ", allowed are " + std::to_string(size) + " to " + std::to_string(token_at_ - kHeader));
     }
     return stream_.subspan(token_at_ - distance, size);
   }

@@ -33,63 +33,63 @@ Result<void> decode_lz4(const Dictionary* dictionary, ByteView stream, ByteSpan 
   } else {
     got = LZ4_decompress_safe(chars(stream), chars(out), stored, plain);
   }
-  if (got < 0) return corrupt("lz4: damaged at byte " + std::to_string(-(got + 1)));
-  if (got != plain) return corrupt("lz4: " + std::to_string(got) + " bytes in place of " + std::to_string(plain));
+  if (got < 0) return corrupt("lz4: corrupt stream at byte " + std::to_string(-(got + 1)));
+  if (got != plain) return corrupt("lz4: decoded " + std::to_string(got) + " bytes, expected " + std::to_string(plain));
   return {};
 }
 
 Result<void> decode_snappy(ByteView stream, ByteSpan out) {
   std::size_t plain = 0;
   if (!snappy::GetUncompressedLength(chars(stream), stream.size(), &plain) || plain != out.size()) {
-    return corrupt("snappy: not a stream of " + std::to_string(out.size()) + " bytes");
+    return corrupt("snappy: the stream does not claim the expected " + std::to_string(out.size()) + " bytes");
   }
-  if (!snappy::RawUncompress(chars(stream), stream.size(), chars(out))) return corrupt("snappy: damaged");
+  if (!snappy::RawUncompress(chars(stream), stream.size(), chars(out))) return corrupt("snappy: corrupt stream");
   return {};
 }
 
 Result<void> decode_zlib(DecodeContext::DecoderState& states, ByteView stream, ByteSpan out) {
   if (!states.inflater) states.inflater.reset(libdeflate_alloc_decompressor());
   if (!states.inflater) return io_error(ENOMEM, "zlib");
-  // Without room for an actual length it insists on exactly out.size() bytes.
+  // Given nullptr for the actual length, libdeflate fails unless the stream has exactly out.size() bytes.
   const libdeflate_result result =
       libdeflate_zlib_decompress(states.inflater.get(), stream.data(), stream.size(), out.data(), out.size(), nullptr);
   switch (result) {
     case LIBDEFLATE_SUCCESS:
       return {};
     case LIBDEFLATE_SHORT_OUTPUT:
-      return corrupt("zlib: fewer than " + std::to_string(out.size()) + " bytes");
+      return corrupt("zlib: decoded fewer than the expected " + std::to_string(out.size()) + " bytes");
     case LIBDEFLATE_INSUFFICIENT_SPACE:
-      return corrupt("zlib: more than " + std::to_string(out.size()) + " bytes");
+      return corrupt("zlib: decoded more than the expected " + std::to_string(out.size()) + " bytes");
     case LIBDEFLATE_BAD_DATA:
       break;
   }
-  return corrupt("zlib: damaged");
+  return corrupt("zlib: corrupt stream");
 }
 
 Result<void> decode_zstd(DecodeContext::DecoderState& states, const Dictionary* dictionary, ByteView stream,
                          ByteSpan out) {
-  // Anything but a frame of today's format is not for Blosc: neither skippable frames nor those of zstd before 0.8,
-  // which Debian's library would accept.
+  // Blosc streams are frames of the current zstd format: reject skippable frames and frames of zstd before 0.8, which
+  // Debian's library would accept.
   if (stream.size() < 4 || load_le<std::uint32_t>(stream.data()) != ZSTD_MAGICNUMBER) {
-    return corrupt("zstd: no frame");
+    return corrupt("zstd: the stream does not begin with a zstd frame");
   }
   if (ZSTD_findFrameCompressedSize(stream.data(), stream.size()) != stream.size()) {
-    return corrupt("zstd: not one whole frame");
+    return corrupt("zstd: the stream is not exactly one frame");
   }
   if (!states.zstd) states.zstd.reset(ZSTD_createDCtx());
   if (!states.zstd) return io_error(ENOMEM, "zstd");
   const ZSTD_DDict* digest = dictionary ? dictionary->zstd.get() : nullptr;
-  // One-shot decoding: the window is `out` itself, whatever size the frame asks for.
+  // In one-shot decoding `out` serves as the window, whatever window size the frame claims.
   const std::size_t got =
       ZSTD_decompress_usingDDict(states.zstd.get(), out.data(), out.size(), stream.data(), stream.size(), digest);
   if (ZSTD_isError(got)) return corrupt(std::string("zstd: ") + ZSTD_getErrorName(got));
   if (got != out.size()) {
-    return corrupt("zstd: " + std::to_string(got) + " bytes in place of " + std::to_string(out.size()));
+    return corrupt("zstd: decoded " + std::to_string(got) + " bytes, expected " + std::to_string(out.size()));
   }
   return {};
 }
 
-/// Of those that this build does not have.
+/// Returns the name of a registered codec that this build lacks.
 std::string registered_name(std::uint8_t compcode) {
   switch (compcode) {
     case 36:
@@ -126,7 +126,7 @@ Result<std::shared_ptr<const Dictionary>> make_dictionary(CodecFormat format, By
   auto dictionary = std::make_shared<Dictionary>();
   if (format == CodecFormat::zstd) {
     dictionary->zstd.reset(ZSTD_createDDict(bytes.data(), bytes.size()));
-    if (!dictionary->zstd) return corrupt("zstd does not accept the dictionary");
+    if (!dictionary->zstd) return corrupt("zstd rejects the dictionary of " + std::to_string(bytes.size()) + " bytes");
   } else if (format == CodecFormat::lz4) {
     dictionary->lz4.assign(bytes.begin(), bytes.end());
   }
@@ -138,13 +138,13 @@ std::uint64_t expansion_limit(CodecFormat format, std::uint64_t stored) {
     case CodecFormat::blosclz:
     case CodecFormat::lz4:
     case CodecFormat::snappy:
-      // A byte that extends a match stands for at most 255; everything else for less.
+      // A byte that extends a match adds at most 255 bytes; any other byte adds fewer.
       return 255 * stored;
     case CodecFormat::zlib:
-      // 258 bytes by two codes of one bit each.
+      // Two codes of one bit each give 258 bytes: 4 * 258 per byte.
       return 1032 * stored;
     case CodecFormat::zstd:
-      // A block of 128 KiB of one byte takes four.
+      // Four stored bytes can give a block of 128 KiB of one repeated byte.
       return 131072 * (stored / 4 + 1);
     case CodecFormat::reserved:
     case CodecFormat::registered:

@@ -1,10 +1,11 @@
-// The codecs: one compressed stream in, a known number of plain bytes out.
+// Decoders of all codecs: one compressed stream in, a known number of uncompressed bytes out.
 //
-// A stream does not tell its plain length; the caller knows it, and a decoder writes exactly that many bytes or fails.
-// All decoders work in one shot into the caller's memory, so nothing that a stream claims makes them allocate.
+// A stream does not store its uncompressed length: the caller passes it, and a decoder writes exactly that many bytes
+// or fails. All decoders write in one call to the caller's memory, so no length that a stream claims makes them
+// allocate.
 //
-// Thread safety: a Dictionary is immutable and may be shared; DecoderState serve one thread at a time.
-// Errors: corruption; unsupported, naming the codec, for those that this build does not have.
+// Thread safety: a Dictionary is immutable and may be shared; a DecoderState serves one thread at a time.
+// Errors: corruption; unsupported, naming the codec, if this build lacks it.
 #pragma once
 
 #include <cstdint>
@@ -25,27 +26,27 @@ struct FreeZstdDictionary {
   void operator()(ZSTD_DDict* dictionary) const { ZSTD_freeDDict(dictionary); }
 };
 
-/// The dictionary of a chunk (chunk.md section 3), as its codec wants it; neither for codecs that know none.
+/// The dictionary of a chunk (chunk.md section 3) in the form of its codec. Both members are empty for other codecs.
 struct Dictionary {
   std::unique_ptr<ZSTD_DDict, FreeZstdDictionary> zstd;
-  std::vector<std::uint8_t> lz4;  // what the window holds before the first byte
+  std::vector<std::uint8_t> lz4;  // content of the window before the first byte
 };
 
-/// Copies `bytes`.
+/// Makes a dictionary of a copy of `bytes`.
 Result<std::shared_ptr<const Dictionary>> make_dictionary(CodecFormat format, ByteView bytes);
 
 struct StreamCodec {
   CodecFormat format = CodecFormat::blosclz;
-  std::uint8_t compcode = 0;               // which codec, where format is registered
+  std::uint8_t compcode = 0;               // the codec, if format is registered
   const Dictionary* dictionary = nullptr;  // made for the same format
-  // Registered codecs may want to know:
-  std::uint8_t meta = 0;  // their parameter
+  // For registered codecs:
+  std::uint8_t meta = 0;  // parameter of the codec
   std::int32_t typesize = 1;
-  std::span<const std::int32_t> blockshape = {};  // of an n-d array, in items; empty if it is none
+  std::span<const std::int32_t> blockshape = {};  // of an n-d array, in items; else empty
 };
 
-/// The most plain bytes that `stored` bytes of any stream of this codec can hold. A stream that is to give more is
-/// damaged, and known to be so before any memory is touched for it.
+/// Returns the greatest uncompressed length of a stream of `stored` bytes. A stream with a greater expected length is
+/// corrupt, which is known before memory is touched for it.
 std::uint64_t expansion_limit(CodecFormat format, std::uint64_t stored);
 
 /// Decodes `stream` into all of `out`.

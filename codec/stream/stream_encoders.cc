@@ -28,11 +28,12 @@ int size_of(ByteView bytes) {
   return static_cast<int>(bytes.size());
 }
 
-// As the reference library maps them (codecs.md section 4).
+// Maps clevel as the reference library does (codecs.md section 4).
 int zstd_level(int clevel) {
   return clevel < 9 ? 2 * clevel - 1 : ZSTD_maxCLevel();
 }
-// Levels 5 and 6 of libdeflate fall behind those of zlib-ng, which the reference library uses; no others do.
+// Levels 5 and 6 of libdeflate compress worse than those of zlib-ng, which the reference library uses; other levels do
+// not.
 int deflate_level(int clevel) {
   return clevel == 5 || clevel == 6 ? clevel + 1 : clevel;
 }
@@ -80,7 +81,7 @@ Result<EncodeDictionary> EncodeDictionary::create(std::uint8_t compcode, int cle
 
 namespace {
 
-Result<std::size_t> encode_lz4(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_lz4(EncodeContext::EncoderState& states, const StreamEncoder& encoder, ByteView plain,
                                ByteSpan out) {
   if (!states.lz4) states.lz4.reset(LZ4_createStream());
   if (!states.lz4) return io_error(ENOMEM, "lz4");
@@ -89,13 +90,13 @@ Result<std::size_t> encode_lz4(EncodeContext::DecoderState& states, const Stream
     return length_or_none(LZ4_compress_fast_extState(states.lz4.get(), chars(plain), chars(out), size_of(plain),
                                                      size_of(out), acceleration));
   }
-  // A copy of the stream that has read the dictionary: every block starts behind it, and behind nothing else.
+  // Start from a copy of the stream that has loaded the dictionary: each block may refer to the dictionary only.
   *states.lz4 = *encoder.dictionary->digest().lz4;
   return length_or_none(LZ4_compress_fast_continue(states.lz4.get(), chars(plain), chars(out), size_of(plain),
                                                    size_of(out), acceleration));
 }
 
-Result<std::size_t> encode_lz4hc(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_lz4hc(EncodeContext::EncoderState& states, const StreamEncoder& encoder, ByteView plain,
                                  ByteSpan out) {
   if (!states.lz4hc) states.lz4hc.reset(LZ4_createStreamHC());
   if (!states.lz4hc) return io_error(ENOMEM, "lz4hc");
@@ -108,7 +109,7 @@ Result<std::size_t> encode_lz4hc(EncodeContext::DecoderState& states, const Stre
       LZ4_compress_HC_continue(states.lz4hc.get(), chars(plain), chars(out), size_of(plain), size_of(out)));
 }
 
-Result<std::size_t> encode_zlib(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_zlib(EncodeContext::EncoderState& states, const StreamEncoder& encoder, ByteView plain,
                                 ByteSpan out) {
   if (!states.deflater || states.deflater_level != encoder.clevel) {
     states.deflater.reset(libdeflate_alloc_compressor(deflate_level(encoder.clevel)));
@@ -118,7 +119,7 @@ Result<std::size_t> encode_zlib(EncodeContext::DecoderState& states, const Strea
   return libdeflate_zlib_compress(states.deflater.get(), plain.data(), plain.size(), out.data(), out.size());
 }
 
-Result<std::size_t> encode_zstd(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_zstd(EncodeContext::EncoderState& states, const StreamEncoder& encoder, ByteView plain,
                                 ByteSpan out) {
   if (!states.zstd) states.zstd.reset(ZSTD_createCCtx());
   if (!states.zstd) return io_error(ENOMEM, "zstd");
@@ -152,7 +153,7 @@ std::vector<std::uint8_t> train_dictionary(std::uint8_t compcode, ByteView sampl
   return dictionary;
 }
 
-Result<std::size_t> encode_stream(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
+Result<std::size_t> encode_stream(EncodeContext::EncoderState& states, const StreamEncoder& encoder, ByteView plain,
                                   ByteSpan out) {
   switch (encoder.compcode) {
     case kBlosclz:

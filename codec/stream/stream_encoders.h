@@ -1,8 +1,8 @@
-// The codecs, forward: plain bytes in, one compressed stream out, or none where it would not be shorter.
+// Encoders of all codecs: uncompressed bytes in, one compressed stream out, or none if it does not fit.
 //
-// Format: codecs.md. stream_decoders.h decodes. All encoders work in one shot into the caller's memory.
+// Format: codecs.md. stream_decoders.h decodes. All encoders write in one call to the caller's memory.
 //
-// Thread safety: an EncodeDictionary is immutable and may be shared; DecoderState serve one thread at a time.
+// Thread safety: an EncodeDictionary is immutable and may be shared; an EncoderState serves one thread at a time.
 // Errors: io (out of memory).
 #pragma once
 
@@ -16,10 +16,10 @@
 
 namespace cframefs::codec {
 
-/// The dictionary of a chunk that is being made (chunk.md section 3), digested for its codec.
+/// The dictionary of a chunk that is being encoded (chunk.md section 3), preprocessed for its codec.
 class EncodeDictionary {
  public:
-  /// Copies `bytes`. REQUIRES: compcode is kLz4, kLz4hc or kZstd.
+  /// Makes a dictionary of a copy of `bytes`. REQUIRES: compcode is kLz4, kLz4hc or kZstd.
   static Result<EncodeDictionary> create(std::uint8_t compcode, int clevel, ByteView bytes);
   EncodeDictionary(EncodeDictionary&&) noexcept;
   EncodeDictionary& operator=(EncodeDictionary&&) noexcept;
@@ -42,13 +42,13 @@ struct StreamEncoder {
   const EncodeDictionary* dictionary = nullptr;
 };
 
-/// A dictionary for streams like `samples`, which lie one behind the other, `sizes[i]` bytes each; empty where they are
-/// too few to make one of. At most `most` bytes.
+/// Returns a dictionary of at most `most` bytes for streams like `samples`, which are concatenated and have `sizes[i]`
+/// bytes each. Empty if the samples are too few.
 std::vector<std::uint8_t> train_dictionary(std::uint8_t compcode, ByteView samples,
                                            const std::vector<std::size_t>& sizes, std::size_t most);
 
-/// Encodes `plain` into `out` and returns the stream's length; 0 where it does not fit.
-Result<std::size_t> encode_stream(EncodeContext::DecoderState& states, const StreamEncoder& encoder, ByteView plain,
+/// Encodes `plain` into `out`. Returns the stream's length; 0 if the stream does not fit or does not shrink.
+Result<std::size_t> encode_stream(EncodeContext::EncoderState& states, const StreamEncoder& encoder, ByteView plain,
                                   ByteSpan out);
 
 }  // namespace cframefs::codec

@@ -21,7 +21,7 @@ Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint
   count_ = count;
   length_ = plain / count;
   if (length_ == 0 || length_ * count != plain) {
-    return corrupt(std::to_string(count) + " streams cannot share " + std::to_string(plain) + " bytes");
+    return corrupt(std::to_string(count) + " streams cannot share a block of " + std::to_string(plain) + " bytes");
   }
   std::size_t at = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -29,17 +29,17 @@ Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint
     const auto length = load_le<std::int32_t>(&stored[at]);
     at += kLengthField;
     if (length <= 0) {
-      if (!runs || length < -255) return at_stream(i, "has the length " + std::to_string(length));
+      if (!runs || length < -255) return at_stream(i, "has invalid length " + std::to_string(length));
       if (length < 0) {
-        if (at == stored.size()) return at_stream(i, "lacks its token");
-        if (!(stored[at] & kRunToken)) return at_stream(i, "has the unknown token " + std::to_string(stored[at]));
+        if (at == stored.size()) return at_stream(i, "has no token byte");
+        if (!(stored[at] & kRunToken)) return at_stream(i, "has unknown token " + std::to_string(stored[at]));
         ++at;
       }
       streams_[i] = {Stream::Kind::run, static_cast<std::uint8_t>(-length), nullptr, 0};
       continue;
     }
     const auto size = static_cast<std::uint32_t>(length);
-    if (stored.size() - at < size) return at_stream(i, "reaches past its block");
+    if (stored.size() - at < size) return at_stream(i, "of " + std::to_string(size) + " bytes extends past its block");
     const Stream::Kind kind = size == length_ ? Stream::Kind::raw : Stream::Kind::coded;
     if (kind == Stream::Kind::coded && length_ > expansion_limit(format, size)) {
       return at_stream(i, "of " + std::to_string(size) + " bytes cannot hold " + std::to_string(length_));
@@ -51,7 +51,7 @@ Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint
 }
 
 Result<void> BlockStreams::parse_vl(ByteView stored, std::uint32_t plain, CodecFormat format) {
-  if (stored.size() <= kLengthField) return corrupt("a block without data");
+  if (stored.size() <= kLengthField) return corrupt("the block has no data");
   count_ = 1;
   length_ = plain;
   const auto size = static_cast<std::uint32_t>(stored.size() - kLengthField);

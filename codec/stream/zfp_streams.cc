@@ -29,11 +29,11 @@ struct FreeMemory {
 
 constexpr std::size_t kMaxDimensions = 4;
 constexpr std::size_t kBitsPerByte = 8;
-/// The library reads its stream by words, one ahead.
+/// libzfp reads its stream in words and up to one word ahead.
 constexpr std::size_t kWordSlack = 64;
 
 std::unique_ptr<zfp_field, CloseField> make_field(zfp_type type, std::span<const std::int32_t> shape, ByteSpan out) {
-  // The last dimension, in which neighbours lie side by side, is zfp's x.
+  // The last dimension, whose items are contiguous, is the x of zfp.
   std::array<std::size_t, kMaxDimensions> extent{};
   for (std::size_t i = 0; i < shape.size(); ++i)
     extent[i] = static_cast<std::size_t>(shape[shape.size() - 1 - i]);
@@ -70,17 +70,22 @@ void set_mode(zfp_stream* zfp, std::uint8_t compcode, std::uint8_t meta, zfp_typ
   }
 }
 
+Failure wrong_size(std::size_t size) {
+  return corrupt("zfp: block of " + std::to_string(size) + " bytes does not match the block shape of the array");
+}
+
 Result<void> check_block(std::int32_t typesize, std::span<const std::int32_t> shape, std::size_t size) {
-  if (typesize != 4 && typesize != 8) return unsupported("zfp: items of " + std::to_string(typesize) + " bytes");
+  if (typesize != 4 && typesize != 8)
+    return unsupported("zfp: items of " + std::to_string(typesize) + " bytes, allowed are 4 and 8");
   if (shape.empty() || shape.size() > kMaxDimensions) {
-    return unsupported("zfp: blocks of " + std::to_string(shape.size()) + " dimensions");
+    return unsupported("zfp: blocks of " + std::to_string(shape.size()) + " dimensions, allowed are 1 to 4");
   }
   std::uint64_t bytes = static_cast<std::uint64_t>(typesize);
   for (const std::int32_t extent : shape) {
-    if (extent <= 0 || bytes > size) return corrupt("zfp: the block has not the shape of the array's blocks");
+    if (extent <= 0 || bytes > size) return wrong_size(size);
     bytes *= static_cast<std::uint64_t>(extent);
   }
-  if (bytes != size) return corrupt("zfp: the block has not the shape of the array's blocks");
+  if (bytes != size) return wrong_size(size);
   return {};
 }
 
@@ -89,15 +94,15 @@ Result<void> check_block(std::int32_t typesize, std::span<const std::int32_t> sh
 Result<void> decode_zfp(std::uint8_t compcode, std::uint8_t meta, std::int32_t typesize,
                         std::span<const std::int32_t> blockshape, ByteView stream, ByteSpan out) {
   if (auto fine = check_block(typesize, blockshape, out.size()); !fine) return fine;
-  if (stream.empty()) return corrupt("zfp: the stream ends too early");
+  if (stream.empty()) return corrupt("zfp: the stream is empty");
   const zfp_type type = typesize == 4 ? zfp_type_float : zfp_type_double;
   const auto field = make_field(type, blockshape, out);
   const std::unique_ptr<zfp_stream, CloseStream> zfp(zfp_stream_open(nullptr));
   if (!field || !zfp) return io_error(ENOMEM, "zfp");
   set_mode(zfp.get(), compcode, meta, type, blockshape.size());
 
-  // A hostile stream can make the decoder ask for more bits than an encoder makes: of each bit plane all values and one
-  // test, and two tests for each value besides, which is less than twice as many. Untouched pages cost nothing.
+  // A crafted stream can make libzfp read more bits than an encoder writes: all values and one test of each bit plane,
+  // and two more tests per value, which is less than twice the maximum size. Untouched pages of the copy cost nothing.
   const std::size_t most = 2 * zfp_stream_maximum_size(zfp.get(), field.get()) + kWordSlack;
   const std::size_t size = std::max(most, stream.size() + kWordSlack);
   const std::unique_ptr<void, FreeMemory> memory(std::calloc(1, size));
@@ -107,8 +112,8 @@ Result<void> decode_zfp(std::uint8_t compcode, std::uint8_t meta, std::int32_t t
   if (!bits) return io_error(ENOMEM, "zfp");
   zfp_stream_set_bit_stream(zfp.get(), bits.get());
   zfp_stream_rewind(zfp.get());
-  if (zfp_decompress(zfp.get(), field.get()) == 0) return corrupt("zfp: damaged");
-  if (stream_rtell(bits.get()) > kBitsPerByte * stream.size()) return corrupt("zfp: the stream ends too early");
+  if (zfp_decompress(zfp.get(), field.get()) == 0) return corrupt("zfp: corrupt stream");
+  if (stream_rtell(bits.get()) > kBitsPerByte * stream.size()) return corrupt("zfp: the stream is truncated");
   return {};
 }
 

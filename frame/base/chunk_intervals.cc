@@ -24,7 +24,7 @@ void ChunkIntervals::add(std::int64_t begin, std::int64_t end) {
     run = std::prev(run);
     begin = run->first;
   }
-  // Those that it meets become a part of it.
+  // Merge the runs that it touches.
   while (run != runs_.end() && run->first <= end) {
     end = std::max(end, run->second);
     run = runs_.erase(run);
@@ -38,7 +38,7 @@ void ChunkIntervals::remove(std::int64_t begin, std::int64_t end) {
   if (run != runs_.begin() && std::prev(run)->second > begin) run = std::prev(run);
   while (run != runs_.end() && run->first < end) {
     const Run old{run->first, run->second};
-    // Added first: without memory nothing has changed.
+    // Insert first: if memory runs out, nothing has changed.
     if (old.end > end) runs_[end] = old.end;
     if (old.begin < begin) {
       run->second = begin;

@@ -1,10 +1,10 @@
-// The coordinates that must not be confused: each is a type of its own.
+// Coordinates, each a distinct type so that the compiler rejects a mix-up.
 //
 //   FlatOffset   byte of the flat file that users see
 //   FileOffset   byte of a file on disk
-//   ChunkNumber  which chunk of a container, with `inner` (a plain std::uint32_t) for the byte inside the decoded chunk
+//   ChunkNumber  chunk of a container; `inner` (a plain std::uint32_t) is a byte inside the decoded chunk
 //
-// Arithmetic is on `.value`, on purpose: crossing from one system to another has to be written out.
+// Arithmetic uses `.value` on purpose: code must spell out a conversion from one coordinate to another.
 #pragma once
 
 #include <compare>

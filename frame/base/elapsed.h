@@ -1,4 +1,4 @@
-// How long ago something was, for times that files may bear: any number of seconds.
+// Time differences for file timestamps, which may hold any number of seconds.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace cframefs::frame {
 
-/// Nanoseconds from `then` to `now`; of more than some 292 years that much, in either direction.
+/// Returns the nanoseconds from `then` to `now`, clamped to about 292 years in either direction.
 inline std::int64_t elapsed_ns(const struct timespec& then, const struct timespec& now) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kSecond = 1'000'000'000;
@@ -21,7 +21,7 @@ inline std::int64_t elapsed_ns(const struct timespec& then, const struct timespe
   return now.tv_sec < then.tv_sec ? -kMost : kMost;
 }
 
-/// From `then` until now.
+/// Returns the nanoseconds from `then` until now.
 inline std::int64_t age_ns(const struct timespec& then) {
   struct timespec now {};
   clock_gettime(CLOCK_REALTIME, &now);

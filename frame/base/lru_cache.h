@@ -1,6 +1,6 @@
-// A map with a bound: what was used least recently leaves first. For things that are cheap to make again.
+// A bounded map that evicts the least recently used entry. For values that are cheap to rebuild.
 //
-// Thread safety: internally synchronised; values are handed out by copy (use std::shared_ptr). Units: charges are
+// Thread safety: internally synchronised; members return values by copy (use std::shared_ptr). Units: charges are
 // bytes, by convention. The newest entry stays even if it alone exceeds the bound.
 #pragma once
 
@@ -29,8 +29,8 @@ class LruCache {
     return found->second->value;
   }
 
-  /// Keeps `value`, unless another thread has put one there first; returns the one that is kept.
-  /// `most`: what it may hold now, if that is less than the bound.
+  /// Inserts `value` unless the key has a value already, and returns the value that the key then has. `most`: bound for
+  /// this call, if less than the cache's.
   Value insert(const Key& key, Value value, std::size_t charge, std::size_t most = SIZE_MAX) {
     codec::MutexLock lock(mutex_);
     auto found = entries_.find(key);
@@ -43,7 +43,7 @@ class LruCache {
     return value;
   }
 
-  /// Puts `value` in the place of what there is of this key.
+  /// Inserts `value` and removes the key's previous value.
   void replace(const Key& key, Value value, std::size_t charge) {
     {
       codec::MutexLock lock(mutex_);

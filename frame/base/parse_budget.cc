@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-/// What each file may take, however little it stores …
+/// Bytes that every file may use, however little it stores …
 struct Free {
   std::uint64_t memory;
   std::uint64_t work;
 };
 constexpr Free kUnasked{24 * kMiB, 64 * kMiB};
 constexpr Free kAsked{40 * kMiB, 256 * kMiB};
-/// … and this many times what it stores on top.
+/// … plus this multiple of its stored bytes.
 constexpr std::uint64_t kMemoryFactor = 2;
 constexpr std::uint64_t kUnaskedWorkFactor = 16;
 constexpr std::uint64_t kAskedWorkFactor = 64;
@@ -28,8 +28,9 @@ std::uint64_t with_factor(std::uint64_t base, std::uint64_t factor, std::uint64_
 }
 
 codec::Failure too_much(std::string_view thing, const char* what, std::uint64_t bytes, std::uint64_t left) {
-  return codec::unsupported(std::string(thing) + ": " + what + " of " + std::to_string(bytes) + " bytes, where " +
-                            std::to_string(left) + " are left of what the size of the file justifies");
+  return codec::unsupported(std::string(thing) + ": needs " + what + " of " + std::to_string(bytes) +
+                            " bytes, but only " + std::to_string(left) +
+                            " are left of what the size of the file justifies");
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
-// What the parsing of one file may cost: memory at most a fixed amount and a small multiple of what the file stores,
-// work linear in what it stores.
+// Limits the cost of parsing one file: memory to a fixed amount plus a small multiple of the stored bytes, work to a
+// linear function of the stored bytes.
 //
-// Small files that describe much more than they store would else take gigabytes or minutes. A parser asks before it
-// allocates, decodes or walks anything whose size the file chose itself, and gives up with the failure that it gets.
+// Without a limit, small files that describe much more than they store would take gigabytes or minutes. A parser calls
+// take_memory() or spend_work() before it allocates, decodes or walks anything whose size the file determines, and
+// returns the error that it gets.
 //
-// Work is counted in bytes that are decoded, compared or copied; a step that is no byte (an entry of a map, a call of
-// the system) counts as what it takes in their time, see kStep.
+// Work is the number of bytes decoded, compared or copied; any other step (an entry of a map, a system call) counts as
+// kStep bytes, which take about as long.
 //
-// Thread safety: one thread. Units: bytes. Errors: unsupported, which names the thing, its cost and what was left.
+// Thread safety: one thread. Units: bytes. Errors: unsupported, which names the thing, its cost and the rest of the
+// budget.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +23,24 @@ namespace cframefs::frame {
 
 class ParseBudget {
  public:
-  /// For what programs do not ask for by name: stat, lookup, readdir. `stored`: bytes that the file takes on disk.
+  /// Returns the budget of implicit accesses: stat, lookup, readdir. `stored`: bytes of the file on disk.
   static ParseBudget unasked(std::uint64_t stored);
-  /// For what they ask for: open, getxattr, info, verify, repair.
+  /// Returns the larger budget of explicit accesses: open, getxattr, info, verify, repair.
   static ParseBudget asked(std::uint64_t stored);
 
-  /// Work of one step that is no byte.
+  /// Work of a step that does not process bytes.
   static constexpr std::uint64_t kStep = 64;
 
-  /// Before `bytes` of memory are taken for `thing`, which stay taken until release().
+  /// Reserves `bytes` of memory for `thing` until release_memory(). Call before allocating.
   codec::Result<void> take_memory(std::uint64_t bytes, std::string_view thing);
   void release_memory(std::uint64_t bytes);
-  /// Before work on `bytes` for `thing`.
+  /// Spends the work of `bytes` on `thing`. Call before the work.
   codec::Result<void> spend_work(std::uint64_t bytes, std::string_view thing);
 
   std::uint64_t memory_left() const { return memory_; }
   std::uint64_t memory_taken() const { return taken_; }
   std::uint64_t work_left() const { return work_; }
-  /// Something was refused.
+  /// Returns true if a request was refused.
   bool is_exceeded() const { return exceeded_; }
 
  private:
@@ -50,7 +52,7 @@ class ParseBudget {
   bool exceeded_ = false;
 };
 
-/// What a file takes on disk, holes not counted; its length on filesystems that do not tell.
+/// Returns the bytes that a file takes on disk, without holes; its length if the filesystem does not report blocks.
 std::uint64_t stored_bytes(const struct stat& status);
 
 }  // namespace cframefs::frame

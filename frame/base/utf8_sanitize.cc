@@ -13,7 +13,7 @@ bool is_continuation(std::uint8_t byte) {
   return (byte & 0xc0) == 0x80;
 }
 
-/// C0, delete, and C1 in its two-byte UTF-8 form.
+/// Returns true for C0, delete, and C1 in its two-byte UTF-8 form.
 bool is_control(codec::ByteView sequence) {
   if (sequence.size() == 1) return sequence[0] < 0x20 || sequence[0] == 0x7f;
   return sequence.size() == 2 && sequence[0] == 0xc2 && sequence[1] < 0xa0;
@@ -32,7 +32,7 @@ std::size_t utf8_length(codec::ByteView bytes) {
   for (std::size_t i = 1; i < length; ++i) {
     if (!is_continuation(bytes[i])) return 0;
   }
-  // Overlong forms, surrogates and what lies past U+10FFFF show in the second byte.
+  // The second byte shows overlong forms, surrogates and code points past U+10FFFF.
   const std::uint8_t second = bytes[1];
   if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second >= 0xa0) || (lead == 0xf0 && second < 0x90) ||
       (lead == 0xf4 && second >= 0x90)) {

@@ -1,4 +1,4 @@
-// Text that came out of a file, made fit for a terminal, a log and JSON.
+// Makes text from files safe for a terminal, a log and JSON.
 //
 // Thread safety: functions only.
 #pragma once
@@ -10,16 +10,16 @@
 
 namespace cframefs::frame {
 
-/// Length of the UTF-8 character that the text begins with, 0 if it begins with none. REQUIRES: text is not empty.
+/// Returns the length of the UTF-8 character at the start of `text`; 0 if there is none. REQUIRES: text is not empty.
 std::size_t utf8_length(codec::ByteView text);
 
-/// Valid UTF-8 without control characters other than tab and line ends.
+/// Returns true if `bytes` is valid UTF-8 without control characters other than tab and line ends.
 bool is_plain_text(codec::ByteView bytes);
 
-/// The text with everything that could steer a terminal, and what is no UTF-8, written as \xNN.
+/// Returns the text with control characters and invalid UTF-8 written as \xNN.
 std::string printable(std::string_view text);
 
-/// Two digits a byte.
+/// Returns two hexadecimal digits per byte.
 std::string hex(codec::ByteView bytes);
 
 }  // namespace cframefs::frame

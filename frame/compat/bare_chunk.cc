@@ -21,7 +21,7 @@ std::uint8_t compressor_code(const codec::ChunkHeader& header) {
     case CodecFormat::blosclz:
       return 0;
     case CodecFormat::lz4:
-      // Both write the same streams; only the longer header can tell which did.
+      // lz4 and lz4hc write the same stream format; only the 32-byte header distinguishes them.
       return header.extended() && header.compcode == kLz4hc ? kLz4hc : 1;
     case CodecFormat::snappy:
       return 3;
@@ -91,11 +91,12 @@ Result<codec::ChunkHeader> parse_bare_chunk(ByteView first, std::uint64_t size, 
   if (!header) return header;
   const auto cbytes = static_cast<std::uint64_t>(header->cbytes);
   if (cbytes > size || (whole && cbytes != size)) {
-    return corrupt("chunk of " + std::to_string(cbytes) + " bytes in a file of " + std::to_string(size));
+    return corrupt("cbytes " + std::to_string(cbytes) + " of the chunk does not fit a file of " + std::to_string(size) +
+                   " bytes");
   }
-  // Else a lost length would pass for an empty file.
+  // A chunk whose nbytes field was lost must not appear as an empty file.
   if (header->nbytes == 0 && header->cbytes > static_cast<std::int32_t>(codec::kExtendedHeaderLength)) {
-    return corrupt("chunk of no plain bytes that takes " + std::to_string(cbytes));
+    return corrupt("chunk with nbytes 0 has cbytes " + std::to_string(cbytes) + ", at most 32 are allowed");
   }
   return header;
 }

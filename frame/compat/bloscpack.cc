@@ -20,11 +20,12 @@ using codec::Failure;
 
 const char* const kMetadata = "metadata";
 
-/// A chunk is read in pieces of this size to be held against its digest.
+/// Bytes per read while the digest of a chunk is computed.
 constexpr std::size_t kPiece = std::size_t{64} << 10;
 
-/// A chunk that does not compress takes a header more than its plain bytes. A chunk that says that it takes far more is
-/// damaged, and its digest would be computed over whatever lies behind it, which may be a hole of any length.
+/// Allowed excess of cbytes over twice nbytes. An incompressible chunk takes nbytes plus a header. A chunk with far
+/// greater cbytes is corrupt, and its digest would be computed over whatever follows, which may be a hole of any
+/// length.
 constexpr std::uint64_t kMaxOverhead = std::uint64_t{64} << 10;
 
 class DigestVerifier final : public ChunkVerifier {
@@ -39,8 +40,8 @@ class DigestVerifier final : public ChunkVerifier {
     if ((word.load(std::memory_order_relaxed) & bit) != 0) return {};
     const std::uint64_t max_cbytes = 2 * static_cast<std::uint64_t>(place.nbytes) + kMaxOverhead;
     if (cbytes > max_cbytes) {
-      return corrupt("chunk of " + std::to_string(cbytes) + " bytes for " + std::to_string(place.nbytes) +
-                     " plain bytes, at most " + std::to_string(max_cbytes) + " are expected");
+      return corrupt("cbytes " + std::to_string(cbytes) + " of a chunk with nbytes " + std::to_string(place.nbytes) +
+                     ", at most " + std::to_string(max_cbytes) + " are allowed");
     }
     const auto same = matches(place, cbytes);
     if (!same) return Failure(same.error());
@@ -74,7 +75,7 @@ class DigestVerifier final : public ChunkVerifier {
   }
 
   const DigestKind kind_;
-  mutable std::vector<std::atomic<std::uint64_t>> good_;  // a bit for each chunk
+  mutable std::vector<std::atomic<std::uint64_t>> good_;  // one bit per chunk: verified
 };
 
 class Bloscpack final : public Container {
@@ -114,13 +115,13 @@ class Bloscpack final : public Container {
   std::optional<BloscpackMetadata> metadata_;
   std::uint64_t offsets_at_ = 0;
   std::uint64_t chunks_at_ = 0;
-  bool sizes_known_ = false;  // by the header; else chunks_ has them from the start
+  bool sizes_known_ = false;  // from the header; else open() sets chunks_, which has them
   std::int64_t count_ = 0;
   FrameParameters parameters_;
   std::shared_ptr<const ChunkVerifier> verifier_;  // null: there are no digests
   const codec::DecodeParams environment_;
   mutable std::mutex mutex_;
-  mutable Chunks chunks_;  // guarded by mutex_; null until asked for
+  mutable Chunks chunks_;  // guarded by mutex_; null until first used
 };
 
 Result<void> Bloscpack::open() {
@@ -132,7 +133,8 @@ Result<void> Bloscpack::open() {
     offsets_at_ = metadata_->end;
   }
   const std::uint64_t slots = static_cast<std::uint64_t>(header_.slots) * sizeof(std::int64_t);
-  if (slots > source_->size() - offsets_at_) return corrupt("the file ends inside its offsets");
+  if (slots > source_->size() - offsets_at_)
+    return corrupt("the file ends inside its section of " + std::to_string(header_.slots) + " offsets");
   chunks_at_ = offsets_at_ + slots;
 
   parameters_.kind = "bloscpack";
@@ -151,7 +153,7 @@ Result<void> Bloscpack::open() {
     if (!walked) return Failure(walked.error());
     if ((*walked)->damage) return Failure(*(*walked)->damage);
     count_ = static_cast<std::int64_t>((*walked)->begins.size());
-    if (count_ == 0) return corrupt("the file holds no chunk");
+    if (count_ == 0) return corrupt("the file has no chunks");
     parameters_.nbytes = (*walked)->plain.back();
   }
   parameters_.variable_chunks = !sizes_known_ || header_.chunksize == 0 || header_.last > header_.chunksize;
@@ -160,7 +162,7 @@ Result<void> Bloscpack::open() {
   return describe_first();
 }
 
-/// The file says of codec and filters only what its chunks do; the first one speaks for all.
+/// Takes codec and filters from the first chunk: the file's header does not record them.
 Result<void> Bloscpack::describe_first() {
   std::array<std::uint8_t, codec::kExtendedHeaderLength> bytes{};
   const auto first = ByteSpan(bytes).first(
@@ -171,8 +173,8 @@ Result<void> Bloscpack::describe_first() {
   return {};
 }
 
-/// Where chunks begin in the flat file hangs on a few bytes of the header that no digest covers. If the first two
-/// chunks say something else, these bytes are not to be believed; if one does, it is the chunk.
+/// Cross-checks the chunk sizes of the header, which no digest covers, with the first two chunks. If both chunks
+/// disagree, the header is corrupt; if only one does, that chunk is corrupt and is reported when it is read.
 Result<void> Bloscpack::check_sizes() const {
   const auto walked = walk_chunks(*source_, chunks_at_, gap(), std::min<std::int64_t>(count_, 2));
   if (!walked) return Failure(walked.error());
@@ -184,12 +186,12 @@ Result<void> Bloscpack::check_sizes() const {
     if (tells && plain == header_.size_of(chunk)) return {};
   }
   if (found == 0) return {};
-  return corrupt("the header says that chunks hold " + std::to_string(header_.size_of(0)) + " bytes, the first holds " +
+  return corrupt("the header records chunks of " + std::to_string(header_.size_of(0)) + " bytes, the first has " +
                  std::to_string(walked->plain[1]));
 }
 
 Result<Bloscpack::Chunks> Bloscpack::chunks() const {
-  // Held while the file is walked: whoever else needs to know waits for it instead of walking, too.
+  // Hold the lock during the walk, so that other threads wait for its result instead of walking, too.
   const std::lock_guard lock(mutex_);
   if (!chunks_) {
     auto found = find_chunks();
@@ -204,18 +206,21 @@ Result<Bloscpack::Chunks> Bloscpack::find_chunks() const {
     auto listed = read_offsets(*source_, offsets_at_, count_, chunks_at_, gap());
     if (!listed) return Failure(listed.error());
     if (*listed) {
-      // The first chunk follows the offsets; else the header miscounts them, and with them the chunks.
-      if ((*listed)->begins.front() != chunks_at_) return corrupt("the first chunk is not where its offset says");
+      // The first chunk follows the offsets. Otherwise the header's count of offsets, and thus of chunks, is wrong.
+      if ((*listed)->begins.front() != chunks_at_) {
+        return corrupt("the offset of the first chunk is " + std::to_string((*listed)->begins.front()) + ", expected " +
+                       std::to_string(chunks_at_));
+      }
       return std::make_shared<const ChunkOffsets>(std::move(**listed));
     }
   }
   auto walked = walk_chunks(*source_, chunks_at_, gap(), header_.count);
   if (!walked) return Failure(walked.error());
-  // Only appending, which needs offsets, leaves anything behind the last chunk.
+  // Only files with offsets can be appended to, and only appending leaves bytes after the last chunk.
   if (header_.slots == 0 && !walked->damage && walked->end < source_->size()) {
     const auto more = walk_chunks(*source_, walked->end, gap(), 1);
     if (!more) return Failure(more.error());
-    if (!more->damage) return corrupt("there are more chunks than the " + std::to_string(count_) + " of the header");
+    if (!more->damage) return corrupt("the file has more chunks than the " + std::to_string(count_) + " of its header");
   }
   return std::make_shared<const ChunkOffsets>(std::move(*walked));
 }
@@ -252,10 +257,10 @@ Result<ChunkSpan> Bloscpack::locate(FlatOffset at) const {
   const auto found = chunks();
   if (!found) return Failure(found.error());
   const std::vector<std::uint64_t>& plain = (*found)->plain;
-  const auto behind = std::upper_bound(plain.begin(), plain.end(), at.value);
-  const std::uint64_t begin = *(behind - 1);
-  return ChunkSpan{ChunkNumber{(behind - plain.begin()) - 1}, FlatOffset{begin},
-                   static_cast<std::uint32_t>(*behind - begin)};
+  const auto next = std::upper_bound(plain.begin(), plain.end(), at.value);
+  const std::uint64_t begin = *(next - 1);
+  return ChunkSpan{ChunkNumber{(next - plain.begin()) - 1}, FlatOffset{begin},
+                   static_cast<std::uint32_t>(*next - begin)};
 }
 
 Result<std::uint64_t> Bloscpack::vlmetalayer_length(const std::string& name) const {

@@ -1,10 +1,10 @@
-// Bloscpack files (.blp): chunks of Blosc1 one after the other, each followed by a digest of it.
+// Bloscpack files (.blp): a sequence of Blosc1 chunks, each followed by its digest.
 //
-// Where the header tells how many bytes there are, opening reads it and the head of the metadata, no more. Chunks are
-// then found by the section of offsets, or, if there is none that can be trusted, by walking from chunk to chunk once.
-// Where the header does not tell, opening walks. A digest is checked when its chunk is first read.
+// If the header records the uncompressed size, opening reads only header, head of the metadata and headers of the first
+// chunks. Chunks are located later by the offsets section or, if that is missing or invalid, by one walk over all chunk
+// headers. If the header does not record the size, opening walks. A digest is checked when its chunk is first read.
 //
-// The section of metadata shows as the variable-length metalayer "metadata".
+// The metadata section appears as the variable-length metalayer "metadata".
 //
 // Thread safety, ownership, errors: as container.h.
 #pragma once
@@ -15,7 +15,8 @@
 
 namespace cframefs::frame {
 
-/// `source`: from the first byte of the file; bytes behind the last chunk are ignored where the header counts them.
+/// Opens a Bloscpack file. `source`: begins with the file. If the header has a chunk count, bytes after the last chunk
+/// are ignored; without offsets, a further chunk there is corruption.
 Result<std::shared_ptr<const Container>> open_bloscpack(std::shared_ptr<const ByteSource> source);
 
 }  // namespace cframefs::frame

@@ -21,7 +21,7 @@ using codec::unsupported;
 
 constexpr std::array<std::uint8_t, 4> kPackMagic = {'b', 'l', 'p', 'k'};
 
-// Header. In version 1 the number of chunks stands at 8, and that is all.
+// Offsets of the header fields. Version 1 has only the magic, the version and the number of chunks at byte 8.
 constexpr std::size_t kVersionAt = 4;    // u8
 constexpr std::size_t kOptionsAt = 5;    // u8
 constexpr std::size_t kDigestAt = 6;     // u8
@@ -29,14 +29,14 @@ constexpr std::size_t kTypesizeAt = 7;   // u8
 constexpr std::size_t kChunksizeAt = 8;  // i32
 constexpr std::size_t kLastAt = 12;      // i32
 constexpr std::size_t kCountAt = 16;     // i64
-constexpr std::size_t kSpareAt = 24;     // i64, slots for offsets to come; from version 3 on
+constexpr std::size_t kSpareAt = 24;     // i64, unused slots for offsets; since version 3
 constexpr std::size_t kVersion1Length = 16;
 constexpr std::size_t kVersion1CountAt = 8;
 constexpr std::uint8_t kOffsetsOption = 0x01;
-constexpr std::uint8_t kMetadataOption = 0x02;  // from version 3 on
+constexpr std::uint8_t kMetadataOption = 0x02;  // since version 3
 constexpr std::int32_t kMaxBloscpackChunk = 2147483631;
 
-// Head of the metadata.
+// Offsets of the fields in the head of the metadata.
 constexpr std::size_t kMetaHead = 32;
 constexpr std::array<std::uint8_t, 8> kJson = {'J', 'S', 'O', 'N', 0, 0, 0, 0};
 constexpr std::size_t kMetaOptionsAt = 8;      // u8
@@ -47,11 +47,11 @@ constexpr std::size_t kMetaRoomAt = 16;        // u32
 constexpr std::size_t kMetaStoredSizeAt = 20;  // u32
 constexpr std::uint8_t kMetaZlib = 1;          // 0: none
 
-/// What a byte of a zlib stream can stand for at most.
+/// Greatest uncompressed length per byte of a zlib stream.
 constexpr std::uint64_t kMaxInflation = 1032;
-/// What deflation may add.
+/// Bytes that deflation may add.
 constexpr std::uint64_t kFreeMetadata = std::uint64_t{64} << 10;
-/// A description of data; what claims to be longer is none.
+/// Greatest length of metadata; a description of data is never longer.
 constexpr std::uint64_t kMaxMetadata = std::uint64_t{16} << 20;
 
 std::string number(std::int64_t value) {
@@ -62,18 +62,20 @@ Result<BloscpackHeader> parse_version1(ByteView bytes) {
   BloscpackHeader header;
   header.version = 1;
   header.length = kVersion1Length;
-  if (bytes[5] != 0 || bytes[6] != 0 || bytes[7] != 0) return corrupt("reserved bytes of the header are not 0");
+  if (bytes[5] != 0 || bytes[6] != 0 || bytes[7] != 0) return corrupt("reserved bytes 5 to 7 of the header are not 0");
   header.count = load_le<std::int64_t>(&bytes[kVersion1CountAt]);
   return header;
 }
 
 Result<void> check_sizes(const BloscpackHeader& header) {
   for (const std::int32_t size : {header.chunksize, header.last}) {
-    if (size < -1 || size > kMaxBloscpackChunk) return corrupt("chunks of " + number(size) + " bytes");
+    if (size < -1 || size > kMaxBloscpackChunk)
+      return corrupt("chunk size " + number(size) + " of the header is not in -1 to " + number(kMaxBloscpackChunk));
   }
-  // Version 2 spread what was left over to the last chunk.
+  // Version 2 added the remainder to the last chunk.
   if (header.version >= 3 && header.chunksize >= 0 && header.last > header.chunksize) {
-    return corrupt("last chunk of " + number(header.last) + " bytes behind chunks of " + number(header.chunksize));
+    return corrupt("last chunk of " + number(header.last) + " bytes exceeds the chunk size " +
+                   number(header.chunksize));
   }
   return {};
 }
@@ -85,10 +87,10 @@ Result<BloscpackHeader> parse_later_version(ByteView bytes) {
   header.length = kBloscpackHeader;
   const std::uint8_t options = bytes[kOptionsAt];
   const std::uint8_t known = header.version >= 3 ? kOffsetsOption | kMetadataOption : kOffsetsOption;
-  if ((options & ~known) != 0) return corrupt("unknown options " + number(options));
+  if ((options & ~known) != 0) return corrupt("unknown option bits " + number(options) + " in the header");
   header.has_metadata = (options & kMetadataOption) != 0;
   const auto digest = digest_kind(bytes[kDigestAt]);
-  if (!digest) return corrupt("there is no checksum " + number(bytes[kDigestAt]));
+  if (!digest) return corrupt("unknown checksum " + number(bytes[kDigestAt]) + ", allowed are 0 to 8");
   header.digest = *digest;
   header.typesize = bytes[kTypesizeAt];
   header.chunksize = load_le<std::int32_t>(&bytes[kChunksizeAt]);
@@ -96,26 +98,29 @@ Result<BloscpackHeader> parse_later_version(ByteView bytes) {
   if (auto fine = check_sizes(header); !fine) return Failure(fine.error());
   header.count = load_le<std::int64_t>(&bytes[kCountAt]);
   const std::int64_t spare = header.version >= 3 ? load_le<std::int64_t>(&bytes[kSpareAt]) : 0;
-  if (spare < 0) return corrupt(number(spare) + " spare offsets");
+  if (spare < 0) return corrupt("negative number " + number(spare) + " of spare offsets");
   if ((options & kOffsetsOption) == 0 || header.count < 0) return header;
-  if (spare > INT64_MAX - header.count) return corrupt("more offsets than can be counted");
+  if (spare > INT64_MAX - header.count)
+    return corrupt(number(header.count) + " plus " + number(spare) + " offsets exceed 2^63 - 1");
   header.slots = header.count + spare;
   return header;
 }
 
-/// What the header counts must fit into the file.
+/// Checks that the counts of the header fit into the file.
 Result<void> check_extent(const BloscpackHeader& header, std::uint64_t size) {
-  if (header.count < -1 || header.count == 0) return corrupt(number(header.count) + " chunks");
+  if (header.count < -1 || header.count == 0) return corrupt("the header records " + number(header.count) + " chunks");
   const std::uint64_t left = size - header.length;
   const std::uint64_t slots = static_cast<std::uint64_t>(header.slots);
-  if (slots > left / sizeof(std::int64_t)) return corrupt("offsets of " + number(header.slots) + " chunks do not fit");
+  if (slots > left / sizeof(std::int64_t)) {
+    return corrupt(number(header.slots) + " offsets do not fit into a file of " + std::to_string(size) + " bytes");
+  }
   const std::uint64_t rest = left - slots * sizeof(std::int64_t);
   const std::uint64_t least = codec::kMinHeaderLength + digest_size(header.digest);
   if (header.count > 0 && static_cast<std::uint64_t>(header.count) > rest / least) {
     return corrupt(number(header.count) + " chunks do not fit into a file of " + std::to_string(size) + " bytes");
   }
   if (header.count > 1 && header.chunksize > 0 && header.count > INT64_MAX / header.chunksize) {
-    return corrupt(number(header.count) + " chunks of " + number(header.chunksize) + " bytes are more than a file");
+    return corrupt(number(header.count) + " chunks of " + number(header.chunksize) + " bytes exceed 2^63 - 1 bytes");
   }
   return {};
 }
@@ -128,7 +133,7 @@ bool has_bloscpack_magic(ByteView bytes) {
 
 std::optional<std::uint64_t> BloscpackHeader::nbytes() const {
   if (count < 1 || last < 0 || chunksize < 0) return std::nullopt;
-  // A chunk size of 0 was written for single chunks, whatever their size; with more of them it means nothing.
+  // Some releases wrote chunk size 0 for a single chunk of any size; with more chunks 0 has no meaning.
   if (count > 1 && chunksize == 0) return std::nullopt;
   return static_cast<std::uint64_t>(chunksize) * static_cast<std::uint64_t>(count - 1) +
          static_cast<std::uint64_t>(last);
@@ -146,11 +151,13 @@ Result<BloscpackHeader> parse_bloscpack_header(ByteView bytes, std::uint64_t siz
 }
 
 Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint64_t at) {
-  if (at > source.size() || source.size() - at < kMetaHead) return corrupt("the file ends inside its metadata");
+  if (at > source.size() || source.size() - at < kMetaHead)
+    return corrupt("the file of " + std::to_string(source.size()) + " bytes ends inside its metadata");
   std::array<std::uint8_t, kMetaHead> head{};
   if (auto done = source.read(FileOffset{at}, head); !done) return Failure(done.error());
   const auto digest = digest_kind(head[kMetaDigestAt]);
-  if (!digest) return corrupt("there is no checksum " + number(head[kMetaDigestAt]));
+  if (!digest)
+    return corrupt("unknown checksum " + number(head[kMetaDigestAt]) + " of the metadata, allowed are 0 to 8");
   BloscpackMetadata metadata;
   metadata.digest = *digest;
   metadata.plain_size = load_le<std::uint32_t>(&head[kMetaPlainSizeAt]);
@@ -160,18 +167,21 @@ Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint
   const std::uint64_t left = source.size() - metadata.at;
   if (metadata.stored_size > room || room > left || digest_size(*digest) > left - room) {
     return corrupt("metadata of " + std::to_string(metadata.stored_size) + " bytes in room for " +
-                   std::to_string(room) + " do not fit");
+                   std::to_string(room) + " do not fit into the file");
   }
   metadata.digest_at = metadata.at + room;
   metadata.end = metadata.digest_at + digest_size(*digest);
 
-  // Where the chunks begin is known all the same.
+  // The section is located, so the following errors do not prevent reading the chunks.
   const auto cannot = [&metadata](std::string why) { metadata.trouble = unsupported(std::move(why)).value(); };
-  if (!std::equal(kJson.begin(), kJson.end(), head.begin())) cannot("metadata that are not JSON");
-  if (head[kMetaOptionsAt] != 0) cannot("unknown options of the metadata");
-  if (head[kMetaCodecAt] > kMetaZlib) cannot("codec " + number(head[kMetaCodecAt]) + " of the metadata");
-  if (std::max(metadata.stored_size, metadata.plain_size) > kMaxMetadata) cannot("metadata of more than 16 MiB");
-  if (metadata.stored_size > 2 * metadata.plain_size + kFreeMetadata) cannot("metadata that deflation made longer");
+  if (!std::equal(kJson.begin(), kJson.end(), head.begin())) cannot("the metadata are not JSON");
+  if (head[kMetaOptionsAt] != 0) cannot("unknown options " + number(head[kMetaOptionsAt]) + " of the metadata");
+  if (head[kMetaCodecAt] > kMetaZlib) cannot("unknown codec " + number(head[kMetaCodecAt]) + " of the metadata");
+  if (std::max(metadata.stored_size, metadata.plain_size) > kMaxMetadata) cannot("the metadata claim more than 16 MiB");
+  if (metadata.stored_size > 2 * metadata.plain_size + kFreeMetadata) {
+    cannot("metadata of " + std::to_string(metadata.plain_size) + " bytes are stored in " +
+           std::to_string(metadata.stored_size));
+  }
   metadata.deflated = head[kMetaCodecAt] == kMetaZlib;
   return metadata;
 }
@@ -189,17 +199,24 @@ Result<std::vector<std::uint8_t>> read_metadata(const ByteSource& source, const 
   if (kept != *computed) return corrupt(std::string(digest_name(metadata.digest)) + " of the metadata does not match");
 
   if (!metadata.deflated) {
-    if (metadata.plain_size != metadata.stored_size) return corrupt("metadata of contradicting sizes");
+    if (metadata.plain_size != metadata.stored_size) {
+      return corrupt("uncompressed metadata of " + std::to_string(metadata.plain_size) + " bytes are stored in " +
+                     std::to_string(metadata.stored_size));
+    }
     return stored;
   }
-  if (metadata.plain_size > kMaxInflation * metadata.stored_size) return corrupt("metadata of an impossible size");
+  if (metadata.plain_size > kMaxInflation * metadata.stored_size) {
+    return corrupt("deflated metadata of " + std::to_string(metadata.stored_size) + " bytes cannot hold " +
+                   std::to_string(metadata.plain_size));
+  }
   std::vector<std::uint8_t> plain(static_cast<std::size_t>(metadata.plain_size));
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
   if (!inflater) return codec::io_error(ENOMEM, "zlib");
   const auto result =
       libdeflate_zlib_decompress(inflater.get(), stored.data(), stored.size(), plain.data(), plain.size(), nullptr);
-  if (result != LIBDEFLATE_SUCCESS) return corrupt("the metadata do not inflate");
+  if (result != LIBDEFLATE_SUCCESS)
+    return corrupt("the metadata do not inflate to " + std::to_string(metadata.plain_size) + " bytes");
   return plain;
 }
 

@@ -14,14 +14,14 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
-/// Headers of chunks that lie close together are read together.
+/// Bytes per read of chunk headers, which serves chunks that lie close together.
 constexpr std::uint64_t kHeaderWindow = 4096;
-/// What is remembered of each chunk takes memory; nobody has as many chunks in one file.
+/// Greatest number of chunks, which bounds the memory for their offsets; real files have fewer.
 constexpr std::size_t kMaxChunks = std::size_t{1} << 24;
-// How many offsets are read at once.
+// Offsets per read.
 constexpr std::size_t kOffsetsAtOnce = 8192;
 
-/// The bytes around the header read last.
+/// The bytes of the latest read.
 class HeaderWindow {
  public:
   explicit HeaderWindow(const ByteSource& source) : source_(source) {}
@@ -55,10 +55,10 @@ Result<ChunkOffsets> walk_chunks(const ByteSource& source, std::uint64_t begin, 
     error.file_offset = source.base_offset().value + chunks.end;
     chunks.damage = std::move(error);
   };
-  const auto wanted = static_cast<std::uint64_t>(count);  // of -1 the largest there is
+  const auto wanted = static_cast<std::uint64_t>(count);  // -1 becomes the largest number
   while (chunks.begins.size() < wanted && !(count < 0 && chunks.end == source.size())) {
     if (chunks.begins.size() == kMaxChunks) {
-      stop(codec::unsupported("more than " + std::to_string(kMaxChunks) + " chunks").value());
+      stop(codec::unsupported("the file has more than " + std::to_string(kMaxChunks) + " chunks").value());
       break;
     }
     const auto bytes = window.get(chunks.end);
@@ -70,7 +70,7 @@ Result<ChunkOffsets> walk_chunks(const ByteSource& source, std::uint64_t begin, 
     }
     const auto length = static_cast<std::uint64_t>(header->cbytes) + gap;
     if (length > source.size() - chunks.end) {
-      stop(corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " +
+      stop(corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, but only " +
                    std::to_string(source.size() - chunks.end) + " are left")
                .value());
       break;
@@ -88,7 +88,7 @@ Result<std::optional<ChunkOffsets>> read_offsets(const ByteSource& source, std::
   ChunkOffsets chunks;
   chunks.end = source.size();
   std::uint64_t least = begin;
-  // By pieces: a section that is a hole must cost no more than its first offset.
+  // Read in parts and check each: a section that is a hole must not cost more than its first part.
   std::vector<std::int64_t> offsets(std::min(static_cast<std::size_t>(count), kOffsetsAtOnce));
   for (auto left = static_cast<std::size_t>(count); left > 0; left -= offsets.size()) {
     offsets.resize(std::min(left, offsets.size()));
@@ -105,7 +105,7 @@ Result<std::optional<ChunkOffsets>> read_offsets(const ByteSource& source, std::
       least = here + codec::kMinHeaderLength + gap;
     }
   }
-  chunks.begins.shrink_to_fit();  // it is kept for as long as the file is open
+  chunks.begins.shrink_to_fit();  // kept while the file is open
   return std::optional<ChunkOffsets>(std::move(chunks));
 }
 

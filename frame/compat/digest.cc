@@ -99,7 +99,7 @@ codec::Result<std::vector<std::uint8_t>> Digest::finish() {
     return result;
   }
   if (!hash_ || EVP_DigestFinal_ex(hash_->context.get(), result.data(), nullptr) != 1) {
-    return codec::unsupported(std::string("digest ") + digest_name(kind_) + " is not to be had here");
+    return codec::unsupported(std::string("digest ") + digest_name(kind_) + " is not available on this system");
   }
   return result;
 }

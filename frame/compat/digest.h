@@ -1,6 +1,6 @@
-// The digests that Bloscpack keeps of its chunks, computed by libraries.
+// The digests of Bloscpack chunks, computed by libdeflate and OpenSSL.
 //
-// Thread safety: one thread per object. Errors: unsupported, if the system's policy forbids an algorithm.
+// Thread safety: one thread per object. Errors: unsupported if the crypto policy of the system forbids an algorithm.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,9 @@ namespace cframefs::frame {
 /// The values are those of the format (bloscpack.md section 3).
 enum class DigestKind : std::uint8_t { none, adler32, crc32, md5, sha1, sha224, sha256, sha384, sha512 };
 
-/// nullopt: there is no such kind.
+/// Returns nullopt for an unknown id.
 std::optional<DigestKind> digest_kind(std::uint8_t id);
+/// Returns the length of a digest in bytes.
 std::size_t digest_size(DigestKind kind);
 const char* digest_name(DigestKind kind);
 
@@ -30,7 +31,7 @@ class Digest {
   Digest& operator=(const Digest&) = delete;
 
   void add(codec::ByteView bytes);
-  /// Of all that was added, as it is stored. Nothing can be added afterwards.
+  /// Returns the digest of all added bytes in its stored form. Call it once, last.
   codec::Result<std::vector<std::uint8_t>> finish();
 
  private:
@@ -38,7 +39,7 @@ class Digest {
 
   const DigestKind kind_;
   std::uint32_t sum_ = 0;       // adler32, crc32
-  std::unique_ptr<Hash> hash_;  // the others; null once it has failed
+  std::unique_ptr<Hash> hash_;  // other kinds; null after a failure
 };
 
 }  // namespace cframefs::frame

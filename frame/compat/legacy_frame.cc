@@ -14,7 +14,7 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
-/// Header and index of a small frame lie in one window of this size.
+/// Bytes of the first read, which holds header and index of a small frame.
 constexpr std::size_t kFirstWindow = 4096;
 const char* const kUsermeta = "usermeta";
 
@@ -49,7 +49,7 @@ Failure at_place(const ByteSource& source, std::uint64_t offset, Error error) {
   return Failure(std::move(error));
 }
 
-/// The first form's header knows no filters; the first chunk speaks for all.
+/// Takes the filters from the first chunk: the header of form beta1 does not record them.
 void note_filters(RangeBuffer& windows, FrameParameters& parameters) {
   const std::uint64_t length = std::min<std::uint64_t>(parameters.cbytes, codec::kExtendedHeaderLength);
   const auto bytes = windows.get(FileOffset{parameters.header_length}, static_cast<std::size_t>(length));
@@ -60,7 +60,8 @@ void note_filters(RangeBuffer& windows, FrameParameters& parameters) {
   parameters.filters_meta = chunk->filters_meta;
 }
 
-/// No chunk is longer than the header's chunk size. If so many of that size make the whole, none is shorter.
+/// Sets the chunk size if all chunks have the header's chunk size: no chunk is longer, so if `count` chunks of that
+/// size give nbytes, none is shorter.
 void infer_chunksize(std::int32_t chunksize, std::int64_t count, FrameParameters& parameters) {
   const auto most = static_cast<std::uint64_t>(chunksize) * static_cast<std::uint64_t>(count);
   if (chunksize == 0 || chunksize > codec::kMaxChunkBytes || most != parameters.nbytes) return;
@@ -73,10 +74,12 @@ Result<void> open_index(RangeBuffer& windows, const LegacyTrailer& trailer, Fram
   const FrameParameters& parameters = parts.header.parameters;
   const std::uint64_t begin = parameters.header_length + parameters.cbytes;
   const std::uint64_t limit = trailer.begin - begin;
-  if (limit < codec::kMinHeaderLength) return corrupt("the frame has no room for its index");
+  if (limit < codec::kMinHeaderLength)
+    return corrupt("index section of " + std::to_string(limit) + " bytes is shorter than a chunk header");
   auto index = OffsetIndex::open(parts.source, FileOffset{begin}, limit, windows, std::move(cache));
   if (!index) return Failure(index.error());
-  if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
+  if ((*index)->count() == 0)
+    return corrupt("the frame has " + std::to_string(parameters.nbytes) + " bytes, but its index has no entries");
   parts.index = std::move(*index);
   return {};
 }
@@ -93,7 +96,8 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   RangeBuffer windows(bytes);
   if (auto done = windows.load(FileOffset{0}, kFirstWindow); !done) return Failure(done.error());
   const ByteView first = windows.peek(FileOffset{0}, layout::kFixedHeaderLength);
-  if (!has_frame_magic(first) || !is_legacy_header(first)) return corrupt("not a frame of a beta of Blosc2 2.0");
+  if (!has_frame_magic(first) || !is_legacy_header(first))
+    return corrupt("not a frame of a Blosc2 2.0 beta: magic or number of fields differ");
   auto header = parse_legacy_header(first);
   if (!header) return at_place(bytes, 0, header.error());
   if (auto fits = check_extent(*header, bytes.size()); !fits) return at_place(bytes, 0, fits.error());
@@ -107,7 +111,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   }
   const auto trailer = read_legacy_trailer(windows, *header);
   if (!trailer) return at_place(bytes, parameters.frame_length, trailer.error());
-  // The blocks that beta.3 and beta.4 left alone, beta.5 shuffles (legacy-frame.md section 8).
+  // beta.5 shuffles blocks that beta.3 and beta.4 do not (legacy-frame.md section 8).
   parts.old_bitshuffle = trailer->form != LegacyForm::beta3 || old_bitshuffle;
   if (parameters.nbytes > 0) {
     if (auto done = open_index(windows, *trailer, parts, std::move(index_cache)); !done) return Failure(done.error());

@@ -1,7 +1,8 @@
-// Frames of the betas of C-Blosc2 2.0 (legacy_header.h), to be read only.
+// Frames of the betas of C-Blosc2 2.0 (legacy_header.h), read-only.
 //
-// Behind the header all is as in a contiguous frame, but that every chunk is stored and any of them may be short. What
-// they call usermeta, one piece of content, shows as the variable-length metalayer "usermeta".
+// After the header the layout is that of a contiguous frame, except that every chunk is stored and any chunk may be
+// short.
+// The usermeta content of such a frame appears as the variable-length metalayer "usermeta".
 //
 // Thread safety, ownership, errors: as container.h.
 #pragma once
@@ -13,8 +14,8 @@
 
 namespace cframefs::frame {
 
-/// `source`: from the first byte of the frame; bytes behind the frame are ignored. `old_bitshuffle`: beta.3 and beta.4,
-/// which nothing tells from beta.5, wrote the frame.
+/// Opens a legacy frame. `source`: begins with the frame; bytes after the frame are ignored. `old_bitshuffle`: the
+/// frame was written by beta.3 or beta.4; such frames cannot be distinguished from those of beta.5.
 Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const ByteSource> source,
                                                            std::shared_ptr<IndexCache> index_cache,
                                                            bool old_bitshuffle);

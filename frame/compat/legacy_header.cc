@@ -13,7 +13,7 @@ using codec::Failure;
 using codec::load_be;
 using codec::unsupported;
 
-// Header, up to the type size as today (frame_layout.h).
+// Offsets of the header fields. Those up to the typesize are the current ones (frame_layout.h).
 constexpr std::uint8_t kBeta1Fields = 11;  // 12 with metalayers
 constexpr std::uint8_t kBeta2Fields = 13;
 constexpr std::uint8_t kBeta1Flags = 0x24;
@@ -21,20 +21,20 @@ constexpr std::uint8_t kBeta2Flags = 0x21;
 constexpr std::size_t kChunksizeAt = 0x35;      // i32
 constexpr std::size_t kEncodeThreadsAt = 0x3a;  // i16
 constexpr std::size_t kDecodeThreadsAt = 0x3d;  // i16
-constexpr std::size_t kHasMetaAt = 0x3f;        // bool marker; of metalayers in beta1, of usermeta in beta2
-constexpr std::size_t kBeta1Length = 0x40;      // where the metalayers begin, if there are any
+constexpr std::size_t kHasMetaAt = 0x3f;        // bool marker: metalayers in beta1, usermeta in beta2
+constexpr std::size_t kBeta1Length = 0x40;      // offset of the metalayers, if there are any
 constexpr std::size_t kFilterMarkerAt = 0x40;   // fixext 16
 constexpr std::size_t kFilterCountAt = 0x41;    // u8
-constexpr std::size_t kFiltersAt = 0x42;        // as many ids, in front
+constexpr std::size_t kFiltersAt = 0x42;        // filter ids, from the front
 constexpr std::size_t kFiltersMetaAt = 0x4a;
 constexpr std::size_t kBeta2MetalayersAt = 0x52;
 constexpr std::size_t kBeta2MinLength = 0x5c;
-constexpr std::size_t kEmptySection = 10;  // of metalayers
+constexpr std::size_t kEmptySection = 10;  // bytes of a metalayer section without metalayers
 
 // Trailer: marker | version | C6 u32 usermeta length | usermeta | CE u32 trailer length | D8 kind | 16 bytes.
 constexpr std::size_t kTrailerFront = 7;
 constexpr std::size_t kMinTrailer = kTrailerFront + layout::kTrailerEnd;
-constexpr std::uint8_t kTrailerMarker0 = 0x0d;  // a slip of beta.2, no msgpack
+constexpr std::uint8_t kTrailerMarker0 = 0x0d;  // an error of beta.2, not msgpack
 constexpr std::uint8_t kTrailerMarker1 = layout::kFixArray4;
 
 struct Marker {
@@ -45,8 +45,8 @@ struct Marker {
 Result<void> check_markers(ByteView bytes, std::span<const Marker> markers) {
   for (const Marker& marker : markers) {
     if (bytes[marker.at] != marker.value) {
-      return corrupt("header of a beta's frame has " + std::to_string(bytes[marker.at]) + " at byte " +
-                     std::to_string(marker.at) + " where " + std::to_string(marker.value) + " must be");
+      return corrupt("beta frame header has " + std::to_string(bytes[marker.at]) + " at byte " +
+                     std::to_string(marker.at) + ", expected " + std::to_string(marker.value));
     }
   }
   return {};
@@ -67,9 +67,9 @@ Result<LegacyForm> header_form(ByteView bytes) {
   const std::uint8_t fields = bytes[layout::kArrayMarkerAt] & 0x0f;
   const LegacyForm form = fields == kBeta2Fields ? LegacyForm::beta2 : LegacyForm::beta1;
   if (bytes.size() < (form == LegacyForm::beta1 ? kBeta1Length : kBeta2MetalayersAt)) {
-    return corrupt("frame ends inside its header, after " + std::to_string(bytes.size()) + " bytes");
+    return corrupt("the frame ends inside its header, after " + std::to_string(bytes.size()) + " bytes");
   }
-  // Between beta.5 and the first release candidate there were snapshots of other forms, which nobody released.
+  // Versions between beta.5 and the first release candidate had other forms; none of them was released.
   const std::uint8_t flags = bytes[layout::kGeneralFlagsAt];
   if (flags != (form == LegacyForm::beta1 ? kBeta1Flags : kBeta2Flags)) {
     return unsupported("frame of " + std::to_string(fields) + " fields and flags " + std::to_string(flags) +
@@ -83,8 +83,8 @@ Result<LegacyForm> header_form(ByteView bytes) {
   return form;
 }
 
-/// The filters as they stand in the header are pushed together to the front; chunks know their slots. A lone one sits
-/// in the last.
+/// Reads the filters. The header stores them packed to the front, while chunks store them by slot. Here they get the
+/// last slots, which is right for a single filter.
 void read_filters(ByteView bytes, FrameParameters& parameters) {
   const std::size_t count = std::min<std::size_t>(bytes[kFilterCountAt], codec::kFilterSlots);
   for (std::size_t i = 0; i < count; ++i) {
@@ -99,23 +99,23 @@ Result<void> read_numbers(ByteView bytes, LegacyHeader& header) {
   const auto header_length = load_be<std::int32_t>(&bytes[layout::kHeaderLengthAt]);
   const std::size_t least = header.form == LegacyForm::beta1 ? kBeta1Length : kBeta2MinLength;
   if (header_length < static_cast<std::int32_t>(least)) {
-    return corrupt("header length " + std::to_string(header_length) + " is too short");
+    return corrupt("header length " + std::to_string(header_length) + " is less than " + std::to_string(least));
   }
   parameters.header_length = static_cast<std::uint64_t>(header_length);
   parameters.frame_length = load_be<std::uint64_t>(&bytes[layout::kFrameLengthAt]);
   const auto nbytes = load_be<std::int64_t>(&bytes[layout::kNbytesAt]);
   const auto cbytes = load_be<std::int64_t>(&bytes[layout::kCbytesAt]);
-  if (nbytes < 0) return corrupt("negative plain length " + std::to_string(nbytes));
-  if (cbytes < 0) return corrupt("negative length " + std::to_string(cbytes) + " of the chunk section");
+  if (nbytes < 0) return corrupt("uncompressed length " + std::to_string(nbytes) + " is negative");
+  if (cbytes < 0) return corrupt("length " + std::to_string(cbytes) + " of the chunk section is negative");
   if ((nbytes == 0) != (cbytes == 0)) {
-    return corrupt(std::to_string(nbytes) + " plain bytes are stored in " + std::to_string(cbytes));
+    return corrupt(std::to_string(nbytes) + " uncompressed bytes are stored in " + std::to_string(cbytes));
   }
   parameters.nbytes = static_cast<std::uint64_t>(nbytes);
   parameters.cbytes = static_cast<std::uint64_t>(cbytes);
   parameters.typesize = load_be<std::int32_t>(&bytes[layout::kTypesizeAt]);
-  if (parameters.typesize <= 0) return corrupt("typesize " + std::to_string(parameters.typesize));
+  if (parameters.typesize <= 0) return corrupt("typesize " + std::to_string(parameters.typesize) + " is less than 1");
   header.chunksize = load_be<std::int32_t>(&bytes[kChunksizeAt]);
-  if (header.chunksize < 0) return corrupt("chunk size " + std::to_string(header.chunksize));
+  if (header.chunksize < 0) return corrupt("chunk size " + std::to_string(header.chunksize) + " is negative");
   return {};
 }
 
@@ -156,7 +156,7 @@ Result<LegacyHeader> parse_legacy_header(ByteView bytes) {
 Result<void> check_extent(const LegacyHeader& header, std::uint64_t available) {
   const FrameParameters& parameters = header.frame.parameters;
   if (parameters.frame_length > available) {
-    return corrupt("frame of " + std::to_string(parameters.frame_length) + " bytes is cut off after " +
+    return corrupt("frame of " + std::to_string(parameters.frame_length) + " bytes is truncated to " +
                    std::to_string(available));
   }
   const std::uint64_t trailer = header.form == LegacyForm::beta1 ? 0 : kMinTrailer;
@@ -181,7 +181,7 @@ Result<LegacyTrailer> read_legacy_trailer(RangeBuffer& windows, const LegacyHead
   const auto last = windows.get(FileOffset{end - layout::kTrailerEnd}, layout::kTrailerEnd);
   if (!last) return Failure(last.error());
   if ((*last)[0] != layout::kUint32 || (*last)[5] != layout::kFixExt16) {
-    return corrupt("the frame does not end in a trailer");
+    return corrupt("the frame does not end with a trailer");
   }
   const std::uint64_t length = load_be<std::uint32_t>(&(*last)[1]);
   if (length < kMinTrailer || length > end - parameters.header_length - parameters.cbytes) {
@@ -197,12 +197,12 @@ Result<LegacyTrailer> read_legacy_trailer(RangeBuffer& windows, const LegacyHead
   } else if (marker == kTrailerMarker1 && version == 1) {
     trailer.form = LegacyForm::beta3;
   } else {
-    return corrupt("the trailer begins with " + std::to_string(marker) + " and version " + std::to_string(version));
+    return corrupt("unknown trailer marker " + std::to_string(marker) + " and version " + std::to_string(version));
   }
   trailer.usermeta_at = trailer.begin + kTrailerFront;
   trailer.usermeta_size = load_be<std::uint32_t>(&(*front)[3]);
   if ((*front)[2] != layout::kBin32 || trailer.usermeta_size != length - kMinTrailer) {
-    return corrupt("usermeta of " + std::to_string(trailer.usermeta_size) + " bytes in a trailer of " +
+    return corrupt("usermeta of " + std::to_string(trailer.usermeta_size) + " bytes does not fit a trailer of " +
                    std::to_string(length));
   }
   return trailer;

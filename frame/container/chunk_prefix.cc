@@ -12,9 +12,9 @@ using codec::ChunkDecoder;
 using codec::ChunkHeader;
 using codec::Failure;
 
-/// Starts are read in pieces of this size, then of twice what is there.
+/// Size of the first part of the starts; each further part doubles the total.
 constexpr std::size_t kMinPiece = std::size_t{64} << 10;
-/// Lengths of blocks that lie close together are read together.
+/// Bytes per read of the length fields of variable-length blocks, which serves blocks that lie close together.
 constexpr std::size_t kLengthsRead = 4096;
 
 Result<std::vector<std::uint8_t>> read_tables(const ByteSource& source, FileOffset at, const ChunkHeader& header,
@@ -42,7 +42,7 @@ Result<std::vector<std::uint8_t>> read_tables(const ByteSource& source, FileOffs
   }
 }
 
-/// What each block of variable length begins with. The starts are known to be good.
+/// Reads the length field of each variable-length block. REQUIRES: the starts are checked.
 Result<std::vector<std::int32_t>> read_lengths(const ByteSource& source, FileOffset at, const ChunkHeader& header,
                                                ByteView tables) {
   const std::uint32_t count = codec::block_geometry(header).count;

@@ -1,7 +1,7 @@
-// The beginning of a stored chunk, read and parsed: header, block starts, dictionary.
+// Reads and parses the beginning of a stored chunk: header, block starts, dictionary.
 //
-// Block starts are read a piece at a time, and those that lead nowhere end it: a header alone, before a hole of the
-// file, takes no memory for the blocks that it claims.
+// Block starts are read in parts, and the first invalid one ends the read. A crafted header in front of a hole of the
+// file thus takes no memory for all the blocks that it claims.
 //
 // Thread safety: functions only. Errors: those of the source; corruption, unsupported.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace cframefs::frame {
 
-/// Of the chunk at `at`, whose header is `header`. `head`: its first bytes, the header and as many more as are there
-/// already. REQUIRES: header.cbytes bytes from `at` on lie in the source.
+/// Returns the decoder of the chunk at `at`, whose header is `header`. `head`: the first bytes of the chunk that are
+/// already in memory, at least the header. REQUIRES: header.cbytes bytes from `at` lie in the source.
 Result<codec::ChunkDecoder> parse_chunk(const ByteSource& source, FileOffset at, const codec::ChunkHeader& header,
                                         ByteView head, const codec::DecodeParams& environment = {});
 

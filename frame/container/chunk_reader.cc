@@ -18,14 +18,13 @@ using codec::DecodeContext;
 using codec::Failure;
 using codec::SpecialValue;
 
-/// The first read of a chunk: header and the starts of up to 248 blocks.
+/// Bytes of the first read of a chunk: header and the starts of up to 248 blocks.
 constexpr std::size_t kFirstRead = 1024;
 
-/// Stored bytes fetched with one read. More saves no time worth having and would make the scratch memory grow.
+/// Most stored bytes per read. Larger reads are hardly faster but need more scratch memory.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
 
-/// How far behind the blocks that do is looked for more that lie together, so that no file makes the search itself
-/// slow.
+/// Blocks after the last suitable one that group_end() examines; bounds the time of its search.
 constexpr std::uint32_t kLookAhead = 256;
 
 Error at_chunk(const ByteSource* source, ChunkNumber chunk, FileOffset offset, Error error) {
@@ -46,12 +45,12 @@ Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& place, const codec
   const auto header = codec::parse_chunk_header(head);
   if (!header) return Failure(header.error());
   if (static_cast<std::uint64_t>(header->cbytes) > place.limit) {
-    return corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " + std::to_string(place.limit) +
+    return corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, but only " + std::to_string(place.limit) +
                    " are left");
   }
   if (place.nbytes >= 0 && header->nbytes != place.nbytes) {
-    return corrupt("chunk holds " + std::to_string(header->nbytes) + " bytes, " + std::to_string(place.nbytes) +
-                   " are expected");
+    return corrupt("chunk holds " + std::to_string(header->nbytes) + " bytes, expected " +
+                   std::to_string(place.nbytes));
   }
   return parse_chunk(*place.source, place.offset, *header, head, environment);
 }
@@ -66,7 +65,7 @@ Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& co
                      : parse_stored(*place, container.environment());
   if (!decoder) return Failure(at_chunk(place->source.get(), chunk, place->offset, decoder.error()));
   auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*place), std::move(*decoder));
-  // The plain bytes of these are never asked for: they are known from the header.
+  // Callers never decode these chunks, because the header determines their bytes. So verify them here.
   if (reader->decoder().header().special != SpecialValue::none || reader->decoder().nbytes() == 0) {
     if (auto good = reader->verify(); !good) return Failure(good.error());
   }
@@ -77,7 +76,7 @@ ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkLocation place, codec:
     : chunk_(chunk), place_(std::move(place)), decoder_(std::move(decoder)) {}
 
 std::size_t ChunkReader::footprint() const {
-  // Block starts and their order, and a dictionary with what the codec derives from it.
+  // Block starts and ranges, and a dictionary with what the codec derives from it: about twice the stored tables.
   const std::uint64_t tables = place_.source ? codec::ChunkDecoder::tables_size(decoder_.header()) : 0;
   return sizeof *this + 2 * static_cast<std::size_t>(tables);
 }
@@ -85,17 +84,19 @@ std::size_t ChunkReader::footprint() const {
 Result<void> ChunkReader::decode(DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
                                  ByteView reference) const {
   const std::uint32_t count = decoder_.block_count();
-  if (first > count || outs.size() > count - first) return codec::invalid("blocks past the end of the chunk");
+  if (first > count || outs.size() > count - first)
+    return codec::invalid("blocks past block_count " + std::to_string(count));
   for (std::size_t i = 0; i < outs.size(); ++i) {
     if (outs[i].size() != decoder_.block_range(first + static_cast<std::uint32_t>(i)).size()) {
-      return codec::invalid("buffer that is not of its block's size");
+      return codec::invalid("buffer of " + std::to_string(outs[i].size()) + " bytes does not match block " +
+                            std::to_string(first + i));
     }
   }
   if (outs.empty()) return {};
   if (auto good = verify(); !good) return good;
   if (decoder_.header().memcpyed && place_.source) return decode_plain(first, outs);
   if (decoder_.needs_reference() && first > 0 && reference.empty()) {
-    return codec::invalid("blocks of a delta chunk without block 0");
+    return codec::invalid("blocks of a delta chunk need the plain bytes of block 0");
   }
   return decode_stored(context, first, outs, reference);
 }
@@ -127,8 +128,8 @@ Result<void> ChunkReader::decode_stored(DecodeContext& context, std::uint32_t fi
   return {};
 }
 
-/// The end of the blocks from `first` that are fetched together: all that lie in one stretch of at most kBatchBytes, in
-/// whatever order, with no more useless bytes than useful ones.
+/// Returns the end (exclusive) of the blocks from `first` to read together: they lie, in any order, in one range of at
+/// most kBatchBytes of which at least half are theirs.
 std::uint32_t ChunkReader::group_end(std::uint32_t first, std::uint32_t end) const {
   ByteRange span = decoder_.stored_range(first);
   std::uint64_t useful = span.size();
@@ -143,7 +144,7 @@ std::uint32_t ChunkReader::group_end(std::uint32_t first, std::uint32_t end) con
   return best;
 }
 
-/// The payload of a memcpyed chunk goes straight to where it is wanted; buffers that adjoin are filled by one read.
+/// Reads the payload of a memcpyed chunk directly into `outs`; one read fills adjacent buffers.
 Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const ByteSpan> outs) const {
   for (std::size_t begin = 0; begin < outs.size();) {
     std::size_t stop = begin + 1;
@@ -159,7 +160,8 @@ Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const Byte
 
 Result<void> ChunkReader::decode_partial(DecodeContext& context, std::uint32_t block, std::uint32_t begin,
                                          ByteSpan out) const {
-  if (!decoder_.decodes_partial(block)) return codec::invalid("a block of which no part can be decoded alone");
+  if (!decoder_.decodes_partial(block))
+    return codec::invalid("block " + std::to_string(block) + " cannot be decoded in part");
   if (auto good = verify(); !good) return good;
   const ByteRange range = decoder_.stored_range(block);
   const auto size = static_cast<std::size_t>(range.size());
@@ -197,12 +199,12 @@ std::uint64_t ChunkReader::scratch_bytes(std::uint32_t first, std::uint32_t coun
     largest_stored = std::max(largest_stored, stored);
     largest_plain = std::max(largest_plain, decoder_.block_range(block).size());
   }
-  // A group is one block, or at most kBatchBytes of which half is useful.
+  // A group is one block, or at most kBatchBytes of which at least half belongs to its blocks.
   const std::uint64_t group = std::max(largest_stored, std::min(kBatchBytes, 2 * total));
   return group + largest_plain;
 }
 
-/// Against the chunk's digest, if there is one.
+/// Checks the chunk's digest, if there is one.
 Result<void> ChunkReader::verify() const {
   if (!place_.verifier) return {};
   const auto good = place_.verifier->verify(chunk_, place_, static_cast<std::uint64_t>(decoder_.header().cbytes));
@@ -216,7 +218,9 @@ Error ChunkReader::located(Error error) const {
 
 Result<void> decode_whole(DecodeContext& context, const ChunkReader& reader, ByteSpan out) {
   const codec::ChunkDecoder& decoder = reader.decoder();
-  if (out.size() != decoder.nbytes()) return codec::invalid("buffer that is not of the chunk's size");
+  if (out.size() != decoder.nbytes())
+    return codec::invalid("buffer of " + std::to_string(out.size()) + " bytes does not match the chunk of " +
+                          std::to_string(decoder.nbytes()));
   constexpr std::uint32_t kSpans = 256;
   std::array<ByteSpan, kSpans> spans;
   ByteView reference;

@@ -1,8 +1,7 @@
-// A chunk of a container made ready to be read: its header and block starts are in memory, its blocks are fetched and
-// decoded when asked for.
+// An open chunk of a container: header and block starts are in memory, blocks are read and decoded on request.
 //
-// Thread safety: immutable, const members may run at once with a DecodeContext each. Ownership: shares the source.
-// Errors: those of codec and of the source, with chunk number and file offset filled in.
+// Thread safety: immutable; const members may run concurrently, each with its own DecodeContext. Ownership: shares the
+// source. Errors: those of codec and of the source, with chunk number and file offset set.
 #pragma once
 
 #include <memory>
@@ -17,34 +16,34 @@ class ChunkReader {
   struct Private {};
 
  public:
-  /// For open() alone.
+  /// Private to open().
   ChunkReader(Private, ChunkNumber chunk, ChunkLocation place, codec::ChunkDecoder decoder);
 
-  /// Reads and checks header and block starts of `chunk` (usually one short read), and that its plain length is what
-  /// the container expects. Chunks that are not stored are served too.
+  /// Reads header and block starts of `chunk` (usually one short read), and checks them and that the uncompressed
+  /// length is the one that the container expects. Works for chunks that are not stored, too.
   static Result<std::shared_ptr<const ChunkReader>> open(const Container& container, ChunkNumber chunk);
 
   ChunkNumber chunk() const { return chunk_; }
   const codec::ChunkDecoder& decoder() const { return decoder_; }
-  /// Memory that this object holds, for caches that charge it.
+  /// Returns the memory that this object holds, for caches that charge it.
   std::size_t footprint() const;
 
-  /// Decodes blocks first, first + 1, … one into each of `outs` (sizes as decoder().block_range()). Neighbouring stored
-  /// ranges are fetched with one read. `reference`: plain block 0 where decoder().needs_reference(); may be empty if
-  /// first is 0, for then it is taken from outs[0].
+  /// Decodes blocks first, first + 1, … one into each of `outs` (sizes as decoder().block_range()). Reads neighbouring
+  /// stored ranges together. `reference`: plain block 0 if decoder().needs_reference(); may be empty if first is 0, for
+  /// then outs[0] is used.
   Result<void> decode(codec::DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
                       ByteView reference) const;
 
-  /// Bytes [begin, begin + out.size()) of one block alone, see codec::ChunkDecoder::decode_partial(). REQUIRES:
+  /// Decodes bytes [begin, begin + out.size()) of one block, see codec::ChunkDecoder::decode_partial(). REQUIRES:
   /// decoder().decodes_partial(block).
   Result<void> decode_partial(codec::DecodeContext& context, std::uint32_t block, std::uint32_t begin,
                               ByteSpan out) const;
 
-  /// Plain bytes straight from the source, for memcpyed chunks: no block, no scratch. REQUIRES: decoder().header()
-  /// .memcpyed, inner + out.size() <= nbytes.
+  /// Reads bytes of a memcpyed chunk directly from the source into `out`, without scratch memory. REQUIRES: the chunk
+  /// is stored, decoder().header().memcpyed, inner + out.size() <= nbytes.
   Result<void> read_plain(std::uint32_t inner, ByteSpan out) const;
 
-  /// Upper bound of the scratch bytes (stored bytes plus filters) that decoding these blocks takes.
+  /// Returns an upper bound of the scratch bytes (stored bytes plus filter buffers) that decoding these blocks needs.
   std::uint64_t scratch_bytes(std::uint32_t first, std::uint32_t count) const;
 
  private:

@@ -1,10 +1,10 @@
-// One container of chunks, whatever its format: which chunks there are, where they lie, what they are made of.
+// The interface of a container of chunks in any format: number, locations and parameters of its chunks.
 //
-// A Container is one state ("generation") of one file: header, index and metalayers as they were when it was opened. It
-// never changes; when the file does, open it again. Implemented by CFrame (cframe.h), SparseFrame (sparse_frame.h),
-// LegacyFrame (legacy_frame.h), Bloscpack (bloscpack.h), BareChunk (bare_chunk.h).
+// A Container is a snapshot ("generation") of one file: header, index and metalayers as they were when it was opened.
+// It never changes; after a change of the file, open it again. Implemented by CFrame (cframe.h), SparseFrame
+// (sparse_frame.h), LegacyFrame (legacy_frame.h), Bloscpack (bloscpack.h), BareChunk (bare_chunk.h).
 //
-// Thread safety: immutable, const members may run at once (what they keep inside is guarded).
+// Thread safety: immutable; const members may run concurrently (internal caches are guarded).
 // Ownership: shared; views, readers and caches hold std::shared_ptr<const Container>.
 // Errors: corruption and unsupported name the chunk and the file offset; io passes through.
 #pragma once
@@ -22,8 +22,8 @@
 
 namespace cframefs::frame {
 
-/// What the header says of the whole. The codec fields are defaults for chunks to come; every stored chunk describes
-/// itself. Bytes throughout.
+/// The parameters in the container's header. Codec and filter fields are defaults for new chunks; every stored chunk
+/// has its own. Units: bytes.
 struct FrameParameters {
   std::string kind;  // "cframe", "sframe", "legacy", "bloscpack", "chunk"
   int frame_version = 0;
@@ -35,8 +35,8 @@ struct FrameParameters {
   std::array<std::uint8_t, codec::kFilterSlots> filters_meta{};
   std::int32_t typesize = 1;
   std::int32_t blocksize = 0;  // 0: chosen per chunk
-  std::int32_t chunksize = 0;  // 0: chunks of different sizes; -1: nothing appended yet
-  std::uint64_t nbytes = 0;    // plain length of all chunks together
+  std::int32_t chunksize = 0;  // 0: chunks of different sizes; -1: no chunk appended yet
+  std::uint64_t nbytes = 0;    // uncompressed length of all chunks
   std::uint64_t cbytes = 0;    // length of the chunk section (cframe), sum of the chunk files (sframe)
   std::uint64_t header_length = 0;
   std::uint64_t frame_length = 0;
@@ -47,25 +47,26 @@ struct FrameParameters {
 
 struct ChunkLocation;
 
-/// Holds stored chunks against the digests that some formats keep of them.
+/// Verifies stored chunks against the digests that some formats keep.
 class ChunkVerifier {
  public:
   virtual ~ChunkVerifier() = default;
-  /// `cbytes`: of the chunk, by its header. Chunks that were found good are remembered. corruption: the digests differ.
+  /// Verifies a chunk. `cbytes`: its stored length by its header. Remembers valid chunks. corruption: the digests
+  /// differ.
   virtual Result<void> verify(ChunkNumber chunk, const ChunkLocation& place, std::uint64_t cbytes) const = 0;
 };
 
-/// Where a chunk lies, or what it is made of if it is not stored.
+/// Where a chunk is stored, or its special value if it is not stored.
 struct ChunkLocation {
   codec::SpecialValue special = codec::SpecialValue::none;  // zeros, nan or uninitialised: not stored
-  std::int32_t nbytes = -1;                       // plain length the container expects; -1: only the chunk knows
-  std::shared_ptr<const ByteSource> source;       // stored chunks: where the bytes are
-  FileOffset offset;                              // of the chunk's header in `source`
-  std::uint64_t limit = 0;                        // bytes from there that may belong to the chunk
-  std::shared_ptr<const ChunkVerifier> verifier;  // null: the format keeps no digests
+  std::int32_t nbytes = -1;                                 // uncompressed length; -1: only the chunk header has it
+  std::shared_ptr<const ByteSource> source;                 // of stored chunks
+  FileOffset offset;                                        // of the chunk's header in `source`
+  std::uint64_t limit = 0;                                  // greatest possible stored length
+  std::shared_ptr<const ChunkVerifier> verifier;            // null: the format keeps no digests
 };
 
-/// A chunk and where it begins in chunk order.
+/// A chunk and its offset in the concatenation of all chunks.
 struct ChunkSpan {
   ChunkNumber chunk;
   FlatOffset begin;
@@ -74,35 +75,35 @@ struct ChunkSpan {
 
 class ParseBudget;
 
-/// Chunks of which the index says the same, and which have the same plain length.
+/// Chunks with equal index entries and equal uncompressed length.
 struct ChunkRun {
   ChunkNumber first;
   std::int64_t count = 1;
-  std::int64_t step = 1;  // from one of them to the next
-  std::int64_t same = 0;  // if it is `alike`: runs of the same number are of the same chunks
+  std::int64_t step = 1;  // difference between successive chunk numbers
+  std::int64_t same = 0;  // if `alike`: runs with equal numbers have equal chunks
   bool alike = false;
-  const Error* damage = nullptr;  // the index does not tell what they are; valid until the next call
+  const Error* damage = nullptr;  // why the index entries cannot be read; valid until the next call
 };
 
-/// All chunks of a range, each in one run. The order of the runs is that of their first chunks.
+/// Iterates over the runs of a range of chunks. Every chunk is in one run; runs are ordered by their first chunks.
 class ChunkRuns {
  public:
   virtual ~ChunkRuns() = default;
-  /// False: there are no more. Errors: io.
+  /// Sets `run` to the next run; returns false if there are no more. Errors: io.
   virtual Result<bool> next(ChunkRun& run) = 0;
 };
 
 struct Metalayer {
   std::string name;
-  std::vector<std::uint8_t> content;  // variable-length metalayers: decompressed
+  std::vector<std::uint8_t> content;  // uncompressed
 };
 
-/// A metalayer of fixed length, in the header.
+/// A fixed metalayer, stored in the header.
 struct MetalayerPlace {
   std::string name;
   FileOffset offset;                                                // of its content
   std::uint64_t length = 0;                                         // of its content
-  std::optional<std::vector<std::uint8_t>> content = std::nullopt;  // set where it is short
+  std::optional<std::vector<std::uint8_t>> content = std::nullopt;  // set if it is short
 };
 
 class Container {
@@ -113,45 +114,46 @@ class Container {
   virtual std::int64_t chunk_count() const = 0;
   virtual Result<ChunkLocation> place(ChunkNumber chunk) const = 0;
 
-  /// The chunk that holds byte `at` of the chunks laid end to end. REQUIRES: at < parameters().nbytes. Constant time
-  /// for chunks of one size; where sizes differ the first call reads all chunk headers.
+  /// Returns the chunk that holds byte `at` of the concatenated chunks. REQUIRES: at < parameters().nbytes. Takes
+  /// constant time for chunks of one size; if sizes differ, the first call reads all chunk headers.
   virtual Result<ChunkSpan> locate(FlatOffset at) const = 0;
 
-  /// The first chunk at or after `from` that is (`hole`) or is not (`!hole`) zeros by the index alone: special zeros or
-  /// uninitialised. chunk_count() if there is none.
+  /// Returns the first chunk at or after `from` that is (`hole`) or is not (`!hole`) zeros according to the index:
+  /// special value zeros or uninitialised. chunk_count() if there is none.
   virtual Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const = 0;
 
-  /// The chunks [begin, end): by what the index says of them, so that what is said of very many costs no more than what
-  /// is said of one. REQUIRES: 0 <= begin <= end <= chunk_count(); the container outlives what is returned.
+  /// Returns the chunks [begin, end) grouped by their index entries, so that cost does not depend on the number of
+  /// equal entries. REQUIRES: 0 <= begin <= end <= chunk_count(); the container outlives the returned object.
   virtual std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const;
 
-  /// Chunks whose index entries are decoded together: runs() of less than these decodes more than it is asked for.
+  /// Returns how many index entries are decoded at once: runs() of fewer chunks decodes more entries than requested.
   virtual std::int64_t chunks_decoded_together() const { return 1; }
 
   virtual const codec::DecodeParams& environment() const = 0;
 
-  /// Fixed metalayers in stored order.
+  /// Returns the fixed metalayers in stored order.
   virtual const std::vector<MetalayerPlace>& metalayer_places() const;
-  /// The content of one of them. unsupported: it is longer than what the file stores justifies.
+  /// Returns the content of a fixed metalayer. unsupported: it is longer than the size of the file justifies.
   virtual Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const;
-  /// All of them with their contents.
+  /// Returns all fixed metalayers with their contents.
   Result<std::vector<Metalayer>> metalayers() const;
-  /// Set if not all of them could be read. The chunks can be all the same, but what the metalayers said about them
-  /// (that they are tiles of an array) may be among what is lost.
+  /// Set if some fixed metalayers could not be read. The chunks are readable even then, but the lost metalayers may
+  /// have described them as tiles of an array.
   virtual const std::optional<Error>& metalayer_damage() const { return no_damage(); }
-  /// Names of those that could not be read, as far as these are known.
+  /// Returns the known names of fixed metalayers that could not be read.
   virtual std::vector<std::string> lost_metalayers() const { return {}; }
-  /// Names of the variable-length metalayers in stored order.
+  /// Returns the names of the variable-length metalayers in stored order.
   virtual std::vector<std::string> vlmetalayer_names() const = 0;
-  /// Set if not all of these names could be read.
+  /// Set if some of these names could not be read.
   virtual const std::optional<Error>& vlmetalayer_damage() const { return no_damage(); }
-  /// Length of the plain content of one, which is not decompressed; invalid if there is no such name.
+  /// Returns the uncompressed length of a variable-length metalayer; the default implementation decompresses it.
+  /// invalid: the name does not exist.
   virtual Result<std::uint64_t> vlmetalayer_length(const std::string& name) const;
-  /// Plain content of one; invalid if there is no such name.
+  /// Returns the uncompressed content of a variable-length metalayer. invalid: the name does not exist.
   virtual Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const = 0;
-  /// Whether the content of one can be decoded, without keeping it. unsupported: that would cost more than `budget`.
+  /// Checks that a variable-length metalayer can be decoded. unsupported: that would cost more than `budget`.
   virtual Result<void> check_vlmetalayer(const std::string& name, ParseBudget& budget) const;
-  /// What the container takes on disk, as far as it lies in one file.
+  /// Returns the bytes of the container on disk, for a container in one file.
   virtual std::uint64_t stored_bytes() const { return parameters().frame_length; }
 
  protected:

@@ -17,7 +17,8 @@ class ChunkOrderView final : public FlatView {
   std::uint64_t size() const override { return container_->parameters().nbytes; }
 
   Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const override {
-    if (at.value > size() || length > size() - at.value) return codec::invalid("range past the end of the data");
+    if (at.value > size() || length > size() - at.value)
+      return codec::invalid("the range ends past the size of " + std::to_string(size()) + " bytes");
     for (std::uint64_t done = 0; done < length;) {
       const FlatOffset here{at.value + done};
       const auto span = container_->locate(here);
@@ -37,7 +38,7 @@ class ChunkOrderView final : public FlatView {
     const FlatOffset end{size()};
     if (from >= end) return end;
     const FrameParameters& parameters = container_->parameters();
-    // Chunks of different sizes: at most one of them is not stored, and finding it would cost a look at all.
+    // Chunks of different sizes: at most one is not stored, and finding it would mean to read all chunk headers.
     if (parameters.variable_chunks) return hole ? end : from;
     const auto here = container_->locate(from);
     if (!here) return Failure(here.error());
@@ -62,7 +63,8 @@ class PrefixedView final : public FlatView {
   ByteView head() const override { return head_; }
 
   Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const override {
-    if (at.value > size() || length > size() - at.value) return codec::invalid("range past the end of the data");
+    if (at.value > size() || length > size() - at.value)
+      return codec::invalid("the range ends past the size of " + std::to_string(size()) + " bytes");
     const std::uint64_t before = std::min(length, head_.size() - std::min<std::uint64_t>(at.value, head_.size()));
     if (before == length) return {};
     const std::size_t first = pieces.size();

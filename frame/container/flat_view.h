@@ -1,7 +1,7 @@
-// The flat file over a container: its size, and which bytes of which chunks make up a range of it.
+// The flat file that programs see: its size, and the mapping of its ranges to bytes of chunks.
 //
-// Views: chunk order for plain frames (here); C order for n-d arrays, with or without the header of a .npy file in
-// front (array_view.h). Thread safety: immutable. Ownership: shares the container.
+// Views: chunk order for plain frames (here); C order for n-d arrays, optionally after a .npy header (array_view.h).
+// Thread safety: immutable. Ownership: shares the container.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace cframefs::frame {
 
-/// `length` plain bytes of a chunk, from `inner`, belong at `out` of the range that was asked for.
+/// `length` plain bytes of a chunk from `inner`, which belong at offset `out` of the requested range.
 struct Piece {
   ChunkNumber chunk;
   std::uint32_t inner = 0;
@@ -27,23 +27,23 @@ class FlatView {
   virtual ~FlatView() = default;
   virtual const Container& container() const = 0;
   virtual std::uint64_t size() const = 0;
-  /// Bytes that stand in front of those of the chunks and belong to none.
+  /// Returns the bytes before those of the chunks, such as a .npy header.
   virtual ByteView head() const { return {}; }
-  /// Set where the chunks are tiles of an array: behind head() come its C-order bytes, which map() gives in pieces too
-  /// small to be read one by one.
+  /// Returns the geometry if the chunks are tiles of an array, else nullptr. The bytes after head() then are in C
+  /// order, and map() would return pieces too small to be read one by one.
   virtual const ArrayGeometry* array_geometry() const { return nullptr; }
-  /// Appends the pieces of [at, at + length) less head() to `pieces`, in order of `out`. REQUIRES: at + length <=
-  /// size().
+  /// Appends to `pieces` the pieces of the part of [at, at + length) after head(), in order of `out`. REQUIRES: at +
+  /// length <= size().
   virtual Result<void> map(FlatOffset at, std::uint64_t length, std::vector<Piece>& pieces) const = 0;
-  /// As lseek(2): the first byte at or after `from` in data (or a hole); size() for the hole at the end; corruption
-  /// passes through. For data, size() means that there is none.
+  /// Returns the first byte at or after `from` in data or, with `hole`, in a hole, as lseek(2). size() means the
+  /// hole at the end; for data it means that there is none. Errors: those of the container.
   virtual Result<FlatOffset> seek(FlatOffset from, bool hole) const = 0;
 };
 
-/// The chunks laid end to end.
+/// Returns the view of the concatenated chunks.
 std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container);
 
-/// The chunks laid end to end, behind bytes that belong to none.
+/// Returns the view of `head`, followed by the concatenated chunks.
 std::shared_ptr<const FlatView> chunk_order_view(std::shared_ptr<const Container> container,
                                                  std::vector<std::uint8_t> head);
 

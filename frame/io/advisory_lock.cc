@@ -29,7 +29,7 @@ bool locking_asked_for() {
   return asked != nullptr && *asked != '\0' && std::string_view(asked) != "0";
 }
 
-/// Filesystems that know no locks say so in several ways.
+/// Returns true for the errors of filesystems without locks, which differ.
 bool knows_no_locks(const Error& error) {
   return error.sys == ENOSYS || error.sys == EOPNOTSUPP || error.sys == ENOLCK || error.sys == EINVAL;
 }
@@ -47,7 +47,7 @@ Result<Tried> try_lock(FileOps& files, int fd, int operation) {
   return Failure(held.error());
 }
 
-/// True once `take` says so; EBUSY if it has not by `until`.
+/// Calls `take` until it returns true; EBUSY if it has not by `until`.
 template <class Take>
 Result<void> retry_until(std::chrono::steady_clock::time_point until, Take take) {
   while (true) {
@@ -59,15 +59,16 @@ Result<void> retry_until(std::chrono::steady_clock::time_point until, Take take)
   }
 }
 
-/// Whether those who own the frame may write the file at the side-car's name. Else it is no side-car that they made,
-/// but a file of another user that they have renamed so, and must not be written on their behalf.
+/// Returns true if the frame's owner or group may write the file at the side-car's name. Otherwise the file may be
+/// another user's file that was renamed to this name, and a mount that runs as root must not write it.
 bool is_theirs(const struct stat& side_car, const struct stat& frame) {
   if (!S_ISREG(side_car.st_mode)) return false;
   if (side_car.st_uid == frame.st_uid || (side_car.st_mode & S_IWOTH) != 0) return true;
   return side_car.st_gid == frame.st_gid && (side_car.st_mode & S_IWGRP) != 0;
 }
 
-/// The counter is in the order of this machine: the side-car is never carried to another.
+/// Increments the counter of the side-car. It is in the byte order of this machine, because side-cars are not moved to
+/// other machines.
 Result<void> raise_counter(FileOps& files, int fd) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
   const auto got = files.pread(fd, bytes, kCounterAt);
@@ -79,7 +80,7 @@ Result<void> raise_counter(FileOps& files, int fd) {
   return files.pwrite(fd, bytes, kCounterAt);
 }
 
-/// Those who may write the frame may lock it.
+/// Creates the side-car with the mode and owner of the frame: users that may write the frame may lock it.
 Result<Descriptor> make_side_car(FileOps& files, const AdvisoryLock::Target& target) {
   const auto frame = files.status(target.frame);
   if (!frame) return Failure(frame.error());
@@ -99,7 +100,7 @@ Result<Descriptor> open_side_car(FileOps& files, const AdvisoryLock::Target& tar
   if (target.side_car.empty()) return Descriptor();
   const auto fd = files.open_at(target.dir, target.side_car, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (fd) return Descriptor(files, *fd);
-  // A frame whose own name is nearly as long as names can be has no side-car, and can get none.
+  // A frame whose name is nearly of the maximum length cannot have a side-car.
   if (fd.error().sys == ENAMETOOLONG) return Descriptor();
   if (fd.error().sys != ENOENT) return Failure(fd.error());
   if (!locking_asked_for()) return Descriptor();
@@ -111,7 +112,7 @@ Result<Descriptor> open_side_car(FileOps& files, const AdvisoryLock::Target& tar
 std::string guard_path(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
-  // A digest (FNV-1a), for names may be as long as names can be. All programs must come to the same one.
+  // The digest (FNV-1a) bounds the length of the guard's name. All programs must compute the same digest.
   std::uint64_t digest = 0xcbf29ce484222325;
   for (const char letter : std::string_view(path).substr(begin))
     digest = (digest ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
@@ -139,7 +140,7 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
       return *tried != Tried::refused;
     });
     if (!held) {
-      // The last attempt: a program that only reads must not make data be lost.
+      // Last resort: a lock of a program that only reads must not cause data loss.
       const auto file = files.status(lock.side_car_.fd());
       if (!manner.past_frame || held.error().sys != EBUSY || !file || !only_readers_lock(*file))
         return Failure(held.error());
@@ -163,7 +164,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
     is_exclusive_ = true;
     if (*alone == Tried::held) frame_ = target_.frame;
     if (*alone != Tried::refused) return true;
-    // A refused change of lock gives up the one that was held: the shared one is taken again in any case.
+    // A failed lock conversion releases the previous lock, so take the shared lock again in any case.
     const auto shared = try_lock(*files_, target_.frame, LOCK_SH);
     if (!shared) return Failure(shared.error());
     if (*shared != Tried::held) return false;
@@ -177,7 +178,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
     return io_error(EBUSY, "open for writing in a mount, or locked by another program");
   }
   if (held || held.error().sys != EBUSY || manner.alone || !manner.past_frame) return held;
-  // The last attempt: a program that only reads must not make data be lost. A writer would have changed the file.
+  // Last resort: a lock of a program that only reads must not cause data loss. A writer would have changed the file.
   const auto after = files_->status(target_.frame);
   if (!before || !after || !(FileVersion::of(*before) == FileVersion::of(*after))) return held;
   is_exclusive_ = false;
@@ -186,7 +187,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
   return {};
 }
 
-/// False: another writer holds it, or it cannot be had.
+/// Takes the guard. Returns false if another writer holds it, or if the file may not be created.
 Result<bool> AdvisoryLock::take_guard() {
   if (target_.guard.empty()) return true;  // a file without a name has one writer
   const auto fd = files_->create_at(target_.dir, target_.guard, O_RDWR | O_NONBLOCK | O_NOCTTY, 0600);
@@ -198,7 +199,7 @@ Result<bool> AdvisoryLock::take_guard() {
   const auto held = try_lock(*files_, made.fd(), LOCK_EX);
   if (!held) return Failure(held.error());
   if (*held != Tried::held) return false;
-  // The writer that held it before has removed it meanwhile: then it keeps no other one out.
+  // If the previous holder has removed the file since, this lock excludes no other writer.
   const auto ours = files_->status(made.fd());
   const auto named = files_->status_at(target_.dir, target_.guard);
   if (!ours || !named || ours->st_ino != named->st_ino || ours->st_dev != named->st_dev) return false;

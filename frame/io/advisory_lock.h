@@ -1,16 +1,18 @@
-// The lock that writers of one frame hold against each other while they commit.
+// The lock that a writer of a frame holds during a commit, so that writers exclude each other.
 //
-// Two locks are taken. One is the reference library's: flock(2) on the side-car FILE.b2lock, whose counter at byte 8 is
-// raised as soon as the lock is held, so that its readers look again. It is honoured where the side-car exists or the
-// environment asks for locking (BLOSC_LOCKING, as in the reference library); else none is made, for most directories
-// hold frames that no program locks. The other is a flock(2) on the frame itself, which keeps our own programs apart
-// where there is no side-car. Where the filesystem knows no locks there is none.
+// A writer takes two locks:
+//   side-car  flock(2) on FILE.b2lock, the lock of the reference library. As soon as the writer holds it, it increments
+//             the counter at byte 8, so that readers of that library reload the frame. Used if the side-car exists or
+//             the environment requests locking (BLOSC_LOCKING, as in the reference library); else no side-car is
+//             created, because most directories hold frames that no program locks.
+//   frame     flock(2) on the frame itself, by which our own programs exclude each other without a side-car.
+// On filesystems without locks a writer takes neither.
 //
-// Any program that can read the frame can hold a flock(2) on it, and a mount holds a shared one for as long as it has
-// the frame open for writing. So shared locks of others do not keep a commit from going on. Writers that meet one take
-// a third lock, so that they keep each other out: a file beside the frame (`guard`) that only its owner can open and
-// that is there only meanwhile. What makes a new file of the frame (compaction by a program that is not the mount) asks
-// to be `alone`, and is refused while a mount has the frame open for writing.
+// Any program that can read the frame can hold a flock(2) on it, and a mount holds a shared one while the frame is open
+// for writing. Therefore shared locks of other programs do not block a commit. A writer that meets one takes a third
+// lock, so that such writers exclude each other: the `guard`, a file beside the frame that only its owner can open and
+// that exists only while it is locked. A program that replaces the file of the frame (compaction outside the mount)
+// requests `alone`, and fails while a mount has the frame open for writing.
 //
 // Lock order: side-car, frame, guard; a process holds the locks of one frame at a time.
 // Thread safety: one thread per object. Ownership: releases on destruction; borrows the file operations.
@@ -24,25 +26,26 @@
 
 namespace cframefs::frame {
 
-/// The side-car of a contiguous frame, beside it; that of a sparse one lies in the frame's directory.
+/// Returns the path of the side-car of a contiguous frame. That of a sparse frame is kSparseSideCar in its directory.
 std::string side_car_path(const std::string& path);
 inline constexpr const char* kSparseSideCar = ".b2lock";
-/// Where the guard of a frame is, while there is one.
+/// Returns the path of the guard of a frame. The guard exists only while a writer holds it.
 std::string guard_path(const std::string& path);
 
-/// How a lock is taken.
+/// How acquire() takes the locks.
 struct LockManner {
   std::chrono::milliseconds patience{5000};
-  bool alone = false;  // not beside shared locks of other programs
-  /// At the end of the patience without the frame's own lock, and without the side-car's if only programs hold it that
-  /// cannot write it.
+  bool alone = false;  // fail if other programs hold shared locks on the frame
+  /// After `patience`, continue without the lock on the frame if the frame has not changed since, and without the lock
+  /// on the side-car if only programs hold it that cannot write it.
   bool past_frame = false;
-  bool stays_shared = false;  // the frame's own lock becomes a shared one in the end
+  bool stays_shared = false;  // on release the lock on the frame becomes a shared one
 };
 
 class AdvisoryLock {
  public:
-  /// What is locked: names beneath `dir`, empty for a frame that has none, and the open frame, which must stay open.
+  /// The files of the locks: names beneath `dir`, empty for a frame without them, and the descriptor of the frame,
+  /// which must stay open.
   struct Target {
     int dir = -1;
     std::string side_car;
@@ -63,7 +66,7 @@ class AdvisoryLock {
   AdvisoryLock& operator=(AdvisoryLock&&) = delete;
   ~AdvisoryLock();
 
-  /// Whether the frame's own lock keeps all other programs out, or the filesystem knows no locks.
+  /// Returns true if the lock on the frame is exclusive, or the filesystem has no locks.
   bool is_exclusive() const { return is_exclusive_; }
 
  private:
@@ -75,7 +78,7 @@ class AdvisoryLock {
   FileOps* files_ = nullptr;
   Target target_;
   Descriptor side_car_;  // closing it releases the lock
-  Descriptor guard_;     // the same
+  Descriptor guard_;     // closing it releases the lock
   int frame_ = -1;       // -1: not locked
   bool is_exclusive_ = true;
   bool stays_shared_ = false;

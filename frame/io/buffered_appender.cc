@@ -4,16 +4,16 @@ namespace cframefs::frame {
 
 namespace {
 
-constexpr std::size_t kGather = std::size_t{1} << 20;
-// From here on a write of its own costs less than gathering does.
+constexpr std::size_t kBufferSize = std::size_t{1} << 20;
+// From this size a separate write costs less than copying to the buffer.
 constexpr std::size_t kDirect = std::size_t{128} << 10;
-// So much at a time goes to the disk.
-constexpr std::uint64_t kAnnounce = std::uint64_t{4} << 20;
+// Bytes between two starts of write-back.
+constexpr std::uint64_t kWritebackStep = std::uint64_t{4} << 20;
 
 }  // namespace
 
 Result<void> BufferedAppender::append(ByteView bytes) {
-  if (bytes.size() >= kDirect || gathered_.size() + bytes.size() > kGather) {
+  if (bytes.size() >= kDirect || gathered_.size() + bytes.size() > kBufferSize) {
     if (auto done = flush(); !done) return done;
   }
   if (bytes.size() >= kDirect) return put(bytes);
@@ -31,7 +31,7 @@ Result<void> BufferedAppender::flush() {
 Result<void> BufferedAppender::put(ByteView bytes) {
   if (auto done = files_.pwrite(fd_, bytes, FileOffset{flushed_}); !done) return done;
   flushed_ += bytes.size();
-  if (flushed_ - writeback_started_ < kAnnounce) return {};
+  if (flushed_ - writeback_started_ < kWritebackStep) return {};
   files_.start_writeback(fd_, FileOffset{writeback_started_}, flushed_ - writeback_started_);
   writeback_started_ = flushed_;
   return {};

@@ -1,8 +1,7 @@
-// Writes bytes one after the other, gathered so that the file sees few, large writes; of many bytes, the disk is told
-// to begin with those that are there.
+// Appends bytes with few, large writes, and starts their write-back every 4 MiB.
 //
-// Thread safety: one thread. Ownership: borrows the file operations and the descriptor. Errors: io; after one, what
-// lies from the first byte on is undefined.
+// Thread safety: one thread. Ownership: borrows the file operations and the descriptor. Errors: io; after an error all
+// appended bytes are undefined.
 #pragma once
 
 #include <vector>
@@ -16,10 +15,10 @@ class BufferedAppender {
   BufferedAppender(FileOps& files, int fd, FileOffset begin)
       : files_(files), fd_(fd), flushed_(begin.value), writeback_started_(begin.value) {}
 
-  /// Where the next byte goes.
+  /// Returns the file offset of the next appended byte.
   std::uint64_t position() const { return flushed_ + gathered_.size(); }
   Result<void> append(ByteView bytes);
-  /// Writes what is gathered.
+  /// Writes the buffered bytes.
   Result<void> flush();
 
  private:
@@ -28,7 +27,7 @@ class BufferedAppender {
   FileOps& files_;
   const int fd_;
   std::uint64_t flushed_;
-  std::uint64_t writeback_started_;  // what lies before is on its way to the disk
+  std::uint64_t writeback_started_;  // write-back of all bytes before this offset has started
   std::vector<std::uint8_t> gathered_;
 };
 

@@ -14,31 +14,30 @@ namespace cframefs::frame {
 namespace {
 
 std::int64_t nanoseconds(const struct timespec& time) {
-  // Wraps for times that no clock shows; only equality matters.
+  // Wraps for times centuries away; only equality matters.
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
                                    static_cast<std::uint64_t>(time.tv_nsec));
 }
 
-// The kernel stamps files by its tick, at most 10 ms; filesystems without fractions of a second stamp them by the
-// second.
+// The kernel takes timestamps from its tick, of at most 10 ms; some filesystems store whole seconds only.
 constexpr std::int64_t kTickNs = 100'000'000;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
 bool has_settled(const struct timespec& changed) {
   const std::int64_t age = age_ns(changed);
   const std::int64_t step = changed.tv_nsec == 0 ? 2 * kSecondNs : kTickNs;
-  // A stamp of the future is none that a change of now would get.
+  // A timestamp in the future is settled, too: a change made now cannot get it.
   return age > step || age < -step;
 }
 
-/// Reads of this size and more ask first whether they are of a hole.
-constexpr std::size_t kMinAsked = std::size_t{32} << 10;
-/// A file may store so many bytes less than it is long, and have no holes that are worth a question.
+/// Reads of this size and more check for a hole first.
+constexpr std::size_t kMinHoleCheck = std::size_t{32} << 10;
+/// A file that stores at most this much less than its length is treated as a file without holes.
 constexpr std::uint64_t kMaxSlack = std::uint64_t{1} << 20;
 
 codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
-  return codec::corrupt("the file ends at byte " + std::to_string(end) + ", before " + std::to_string(size) +
-                        " bytes at " + std::to_string(at.value));
+  return codec::corrupt("the file ends at byte " + std::to_string(end) + ", but " + std::to_string(size) +
+                        " bytes are needed at " + std::to_string(at.value));
 }
 
 class FileSource final : public ByteSource {
@@ -62,7 +61,7 @@ class FileSource final : public ByteSource {
     const auto data = files_.seek(file_->fd(), FileOffset{begin_.value + at.value}, SEEK_DATA);
     if (data) return std::min(std::max(data->value, begin_.value + at.value) - begin_.value, size_) - at.value;
     if (data.error().sys != ENXIO) return 0;
-    // No data up to the end, which may be an earlier one by now.
+    // ENXIO: no data up to the end of the file, which may have been truncated since it was opened.
     const auto status = files_.status(file_->fd());
     if (!status) return 0;
     const auto length = static_cast<std::uint64_t>(status->st_size);
@@ -71,7 +70,7 @@ class FileSource final : public ByteSource {
   }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size_ || into.size() > size_ - at.value) return ends_before(at, into.size(), size_);
-    if (into.size() >= kMinAsked && zeros(at) >= into.size()) {
+    if (into.size() >= kMinHoleCheck && zeros(at) >= into.size()) {
       std::fill(into.begin(), into.end(), std::uint8_t{0});
       return {};
     }
@@ -84,8 +83,8 @@ class FileSource final : public ByteSource {
  private:
   enum class Holes : std::uint8_t { not_known, none, some };
 
-  /// Whether it stores so much less than it is long that it is worth to ask for its holes. A file of which that changes
-  /// later is read correctly all the same.
+  /// Returns true if the file stores so much less than its length that checks for holes pay. Computed once; reads stay
+  /// correct if the file changes later.
   bool has_holes() const {
     Holes holes = holes_.load(std::memory_order_relaxed);
     if (holes == Holes::not_known) {
@@ -138,7 +137,7 @@ FileVersion FileVersion::of(const struct stat& status) {
 
 std::unique_ptr<ByteSource> file_source(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
                                         std::uint64_t size) {
-  // Past the largest offset there is nothing to read, and adding to `begin` must not wrap.
+  // There are no bytes past the largest offset, and sums with `begin` must not wrap.
   constexpr std::uint64_t kLastOffset = INT64_MAX;
   if (begin.value > kLastOffset) begin.value = kLastOffset;
   size = std::min(size, kLastOffset - begin.value);

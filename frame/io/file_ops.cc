@@ -23,7 +23,7 @@ namespace {
 
 using codec::io_error;
 
-/// Repeats a system call that a signal interrupted.
+/// Repeats a system call while signals interrupt it.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -32,17 +32,17 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-/// A path without a directory in it names an entry of the directory itself: nothing has to be resolved beneath.
+/// Returns true if the path has no directory part, so that plain openat() cannot leave the directory.
 bool is_plain_name(const std::string& path) {
   return !path.empty() && path != ".." && path.find('/') == std::string::npos;
 }
 
-/// A path with a NUL would silently be cut at it.
+/// Returns true for a path with a NUL, which system calls would truncate silently.
 bool has_nul(const std::string& path) {
   return path.find('\0') != std::string::npos;
 }
 
-/// The system's form of a file handle, with room for the longest.
+/// A file_handle with room for the longest handle.
 union HandleRoom {
   file_handle handle;
   std::array<std::uint8_t, sizeof(file_handle) + MAX_HANDLE_SZ> bytes{};
@@ -66,7 +66,7 @@ class SystemFiles final : public FileOps {
     if (openat2_.load(std::memory_order_relaxed)) {
       const int fd = open_beneath(dir, path, flags);
       if (fd >= 0) return fd;
-      // Old kernels do not know the call; some sandboxes answer EPERM to what they do not know.
+      // Old kernels lack the call (ENOSYS); some sandboxes return EPERM for calls that they do not know.
       if (errno != ENOSYS && errno != EPERM) return io_error(errno, "open");
       if (errno == ENOSYS) openat2_.store(false, std::memory_order_relaxed);
     }
@@ -85,7 +85,7 @@ class SystemFiles final : public FileOps {
     if (again >= 0) return again;
     const int error = errno;
     if (error == ENOENT && ::access("/proc/self/fd", F_OK) != 0) {
-      return codec::unsupported("/proc is not mounted, and files are reopened by /proc/self/fd");
+      return codec::unsupported("/proc is not mounted, but files are reopened through /proc/self/fd");
     }
     return io_error(error, "open");
   }
@@ -108,7 +108,7 @@ class SystemFiles final : public FileOps {
     return fd;
   }
 
-  // close(2) is not repeated on EINTR: the descriptor is gone all the same.
+  // close(2) is not repeated on EINTR: Linux has closed the descriptor even then.
   void close(int fd) override { ::close(fd); }
 
   Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override {
@@ -152,7 +152,7 @@ class SystemFiles final : public FileOps {
   }
 
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override {
-    // A descriptor of its own: reading a directory moves the position that all users of a descriptor share.
+    // A separate descriptor: reading a directory moves a position that all users of `dir_fd` would share.
     const int fd = uninterrupted([&] { return ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return io_error(errno, "open of a directory");
     Descriptor own(*this, fd);
@@ -172,7 +172,7 @@ class SystemFiles final : public FileOps {
       DirectoryEntry entry{std::string(name), read->d_ino, read->d_type};
       if (entry.type == DT_UNKNOWN) {
         const auto found = status_at(fd, entry.name);
-        if (!found) continue;  // gone since
+        if (!found) continue;  // removed since
         entry.type = IFTODT(found->st_mode);
       }
       entries.push_back(std::move(entry));
@@ -214,7 +214,7 @@ class SystemFiles final : public FileOps {
   }
 
   Result<void> check_rights(int fd, int rights) override {
-    // The C library's faccessat() goes by other ids than those of the thread where the system lacks the call.
+    // Call by number: without faccessat2 the C library's faccessat() checks other ids than the thread's.
     const long done =
         uninterrupted([&] { return ::syscall(SYS_faccessat2, fd, "", rights, AT_EACCESS | AT_EMPTY_PATH); });
     if (done < 0) return io_error(errno, "access");
@@ -229,7 +229,7 @@ class SystemFiles final : public FileOps {
   }
 
   Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
-    // A file without a name is asked for by O_TMPFILE alone.
+    // O_TMPFILE does not combine with O_CREAT.
     const int create = (flags & O_TMPFILE) == O_TMPFILE ? 0 : O_CREAT;
     return with_parent<int>(dir, path, "create", [&](int directory, const char* name) -> Result<int> {
       const int fd =
@@ -275,7 +275,7 @@ class SystemFiles final : public FileOps {
   }
 
   void prefetch(int fd, FileOffset at, std::uint64_t length) override {
-    // One call reads no more than the disk takes in one request, which is seldom less than this.
+    // One call reads at most one request of the disk, which is rarely less than this.
     constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
     if (at.value > kMost || length > kMost - at.value) return;
@@ -289,7 +289,7 @@ class SystemFiles final : public FileOps {
     static_cast<void>(
         ::sync_file_range(fd, static_cast<off64_t>(at.value), static_cast<off64_t>(length), SYNC_FILE_RANGE_WRITE));
   }
-  // Not repeated on EINTR: the kernel forgets an error of writing back once it has told it.
+  // Not repeated on EINTR: the kernel reports a write-back error only once.
   Result<void> sync(int fd, bool data_only) override {
     return answer(data_only ? "fdatasync" : "fsync", data_only ? ::fdatasync(fd) : ::fsync(fd));
   }
@@ -329,7 +329,7 @@ class SystemFiles final : public FileOps {
 
   Result<void> link_at(int fd, int to_dir, const std::string& to) override {
     return with_parent<void>(to_dir, to, "link", [&](int directory, const char* name) {
-      // With AT_EMPTY_PATH alone it would take a capability.
+      // AT_EMPTY_PATH would require CAP_DAC_READ_SEARCH.
       return answer("link", ::linkat(AT_FDCWD, link_of(fd).c_str(), directory, name, AT_SYMLINK_FOLLOW));
     });
   }
@@ -368,7 +368,7 @@ class SystemFiles final : public FileOps {
   }
 
  private:
-  /// A path that leads to the very file that `fd` is open on, also where a call takes no descriptor of O_PATH.
+  /// Returns a path to the file of `fd`, for calls that do not accept O_PATH descriptors.
   static std::string link_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
   static Result<void> answer(const char* doing, int result) {
@@ -376,8 +376,7 @@ class SystemFiles final : public FileOps {
     return {};
   }
 
-  /// Calls `call(directory, name)` with the directory that holds the entry, opened beneath `dir`, and the entry's name
-  /// there.
+  /// Calls `call(directory, name)` with the parent directory of `path`, opened beneath `dir`, and the last component.
   template <class T, class Call>
   Result<T> with_parent(int dir, const std::string& path, const char* doing, Call call) {
     if (has_nul(path)) return io_error(EINVAL, doing);
@@ -391,12 +390,12 @@ class SystemFiles final : public FileOps {
     return call(parent.fd(), name.c_str());
   }
 
-  /// openat2(2), by number: the C library of Debian 12 has no wrapper.
+  /// Calls openat2(2) by number: the C library of Debian 12 has no wrapper.
   static int open_beneath(int dir, const std::string& path, int flags) {
     struct open_how how {};
     how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    // EAGAIN: something was renamed while the kernel looked.
+    // EAGAIN: another program renamed a directory during the resolution.
     for (int tries = 0; tries < 100; ++tries) {
       const long fd = uninterrupted([&] { return ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how); });
       if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
@@ -404,7 +403,7 @@ class SystemFiles final : public FileOps {
     return -1;
   }
 
-  /// The same without openat2: one directory at a time, never through a link, never upwards.
+  /// Opens beneath `dir` without openat2: one directory at a time, never through a symbolic link, never upwards.
   Result<int> open_by_component(int dir, const std::string& path, int flags) {
     if (path.empty()) return io_error(ENOENT, "open");
     if (path.front() == '/') return io_error(EXDEV, "open");
@@ -427,7 +426,7 @@ class SystemFiles final : public FileOps {
     }
   }
 
-  /// A call that tells the size when given none, repeated while the answer grows in between.
+  /// Calls a function that returns the needed size when given none; repeats if the value grows between both calls.
   template <class Call>
   static Result<std::string> sized_read(const char* doing, Call call) {
     while (true) {

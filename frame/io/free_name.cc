@@ -12,14 +12,16 @@ bool knows_no_flags(const Error& error) {
   return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
 }
 
-Result<void> look_and_rename(FileOps& files, int from_dir, const std::string& from, int to_dir, const std::string& to) {
+Result<void> check_and_rename(FileOps& files, int from_dir, const std::string& from, int to_dir,
+                              const std::string& to) {
   const auto taken = files.status_at(to_dir, to);
   if (taken) return codec::io_error(EEXIST, "rename");
   if (taken.error().sys != ENOENT) return codec::Failure(taken.error());
   return files.rename_at(from_dir, from, to_dir, to, 0);
 }
 
-/// What tells nothing of the name: the filesystem has no links, or the daemon may make none of this file.
+/// Returns true for errors that do not concern the name: the filesystem has no links, or the daemon may not link this
+/// file.
 bool makes_no_links(const Error& error) {
   return error.sys == EPERM || error.sys == EACCES || error.sys == EMLINK || error.sys == EXDEV ||
          knows_no_flags(error);
@@ -31,7 +33,7 @@ Result<void> rename_to_free_name(FileOps& files, int from_dir, const std::string
                                  const std::string& to) {
   auto renamed = files.rename_at(from_dir, from, to_dir, to, RENAME_NOREPLACE);
   if (renamed || !knows_no_flags(renamed.error())) return renamed;
-  return look_and_rename(files, from_dir, from, to_dir, to);
+  return check_and_rename(files, from_dir, from, to_dir, to);
 }
 
 Result<void> give_free_name(FileOps& files, int dir, const std::string& temporary, const std::string& name) {
@@ -41,10 +43,10 @@ Result<void> give_free_name(FileOps& files, int dir, const std::string& temporar
   if (!fd) return codec::Failure(fd.error());
   const Descriptor file(files, *fd);
   auto linked = files.link_at(file.fd(), dir, name);
-  if (!linked && makes_no_links(linked.error())) return look_and_rename(files, dir, temporary, dir, name);
+  if (!linked && makes_no_links(linked.error())) return check_and_rename(files, dir, temporary, dir, name);
   if (!linked) return linked;
   auto removed = files.remove_at(dir, temporary, false);
-  // The caller is told that nothing was made.
+  // The function fails, so remove the new name as well.
   if (!removed) static_cast<void>(files.remove_at(dir, name, false));
   return removed;
 }

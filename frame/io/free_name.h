@@ -1,7 +1,7 @@
-// Names that are given only if they are free, also on filesystems without the flags of renameat2(2): NFS, 9p and most
-// FUSE filesystems answer EINVAL to RENAME_NOREPLACE.
+// Renames that never replace a file, also on filesystems without the flags of renameat2(2): NFS, 9p and most FUSE
+// filesystems return EINVAL for RENAME_NOREPLACE.
 //
-// Thread safety: functions only. Errors: io with the system's errno; EEXIST: the name is taken.
+// Thread safety: functions only. Errors: io with the system's errno; EEXIST if the name exists.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace cframefs::frame {
 
-/// Renames an entry. Without RENAME_NOREPLACE the name is looked at first, and what another program puts there between
-/// the look and the renaming is replaced, as rename(2) does.
+/// Renames an entry to a name that must not exist. Without RENAME_NOREPLACE checks first and then renames; a file that
+/// another program creates between the two steps is replaced.
 Result<void> rename_to_free_name(FileOps& files, int from_dir, const std::string& from, int to_dir,
                                  const std::string& to);
 
-/// Gives a new file its name in the same directory. Without RENAME_NOREPLACE by a link, which never replaces another
-/// file; without links, too, as rename_to_free_name().
+/// Gives a new file its final name in the same directory; the name must not exist. Without RENAME_NOREPLACE makes a
+/// link, which never replaces a file; if the filesystem has no links either, works as rename_to_free_name().
 Result<void> give_free_name(FileOps& files, int dir, const std::string& temporary, const std::string& name);
 
 }  // namespace cframefs::frame

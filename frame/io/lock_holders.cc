@@ -16,7 +16,7 @@
 namespace cframefs::frame {
 namespace {
 
-/// As /proc/locks names the file: major:minor:inode, the numbers of the device in hexadecimal digits.
+/// Returns the name of the file in /proc/locks: major:minor:inode, with major and minor in hexadecimal.
 std::string name_of(const struct stat& file) {
   char name[64];
   std::snprintf(name, sizeof name, "%02x:%02x:%llu", major(file.st_dev), minor(file.st_dev),
@@ -24,7 +24,7 @@ std::string name_of(const struct stat& file) {
   return name;
 }
 
-/// Processes that hold a flock(2) lock on the file.
+/// Returns the processes that hold a flock(2) lock on the file.
 std::set<long> holders_of(const std::string& name) {
   std::set<long> holders;
   std::ifstream locks("/proc/locks");
@@ -36,14 +36,14 @@ std::set<long> holders_of(const std::string& name) {
     std::string type;
     long process = 0;
     std::string file;
-    // A request that waits has an arrow in the place of the kind, and holds nothing.
+    // A waiting request has an arrow instead of a kind, and holds no lock.
     if (fields >> number >> kind >> manner >> type >> process >> file && kind == "FLOCK" && file == name)
       holders.insert(process);
   }
   return holders;
 }
 
-/// Whether the descriptor that /proc describes so holds a lock on the file and can write; none: it holds none.
+/// Returns whether the descriptor can write; nullopt if it holds no lock on the file. `descriptor`: its file in fdinfo.
 std::optional<bool> lock_of_writer(const std::filesystem::path& descriptor, const std::string& name) {
   std::ifstream info(descriptor);
   bool locks = false;

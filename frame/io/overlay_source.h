@@ -1,6 +1,6 @@
-// A source whose first bytes are others than those on disk: a frame as it will be once its header is written.
+// A source whose first bytes are replaced: a frame as it will be after its new header is written.
 //
-// Thread safety: immutable. Ownership: owns both. Errors: those of the source.
+// Thread safety: immutable. Ownership: owns the header and the source. Errors: those of the source.
 #pragma once
 
 #include <algorithm>

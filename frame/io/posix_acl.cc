@@ -24,7 +24,7 @@ bool is_acl(codec::ByteView value) {
          codec::load_le<std::uint32_t>(value.data()) == kVersion;
 }
 
-/// Calls `look` with tag and permissions of each entry, which it may change.
+/// Calls `look` with tag and permissions of each entry, and stores the permissions that it returns.
 template <class Look>
 void for_each_entry(std::vector<std::uint8_t>& value, Look look) {
   for (std::size_t at = kHeaderSize; at + kEntrySize <= value.size(); at += kEntrySize) {

@@ -1,7 +1,7 @@
 // POSIX access control lists as the extended attributes system.posix_acl_access and system.posix_acl_default hold them:
 // a version, then entries of a tag, permissions and an id (acl(5), and Linux' include/uapi/linux/posix_acl_xattr.h).
 //
-// Thread safety: pure functions. Errors: none; a value of another layout is returned as it is, and allows nothing.
+// Thread safety: pure functions. Errors: none; a value with another layout is returned unchanged and grants nothing.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,24 @@
 
 namespace cframefs::frame {
 
-inline constexpr std::string_view kAclPrefix = "system.posix_acl_";  // of both kinds
+inline constexpr std::string_view kAclPrefix = "system.posix_acl_";  // of both attributes
 inline constexpr std::string_view kAccessAcl = "system.posix_acl_access";
 
-/// Permissions of one entry: R_OK, W_OK, X_OK.
+/// Maps the permissions of one entry: bits R_OK, W_OK, X_OK.
 using MapPermissions = std::function<unsigned(unsigned)>;
 
-/// The list with other permissions in each entry, the mask among them.
+/// Returns the list with mapped permissions in each entry, including the mask.
 std::string with_permissions(const std::string& acl, const MapPermissions& map);
 
-/// What at least one user may do, and what every user may do, root not counted.
+/// Permissions that a list grants, root not counted.
 struct AclBounds {
-  unsigned most = 0;
-  unsigned least = 0;
+  unsigned most = 0;   // to at least one user
+  unsigned least = 0;  // to every user
 };
 AclBounds bounds_of(const std::string& acl);
 
-/// What takes the right to enter a directory: a user that may read a file in it may enter it, too.
+/// Returns the permissions of a directory for a user with `permissions` on its file: read, and search if read is
+/// allowed.
 constexpr unsigned enter_if_readable(unsigned permissions) {
   return (permissions & 4U) != 0 ? (permissions & 4U) | 1U : 0;
 }

@@ -1,7 +1,8 @@
-// Short pieces of a source, read with few calls: what opening a frame looks at lies close together at both its ends.
+// Reads short ranges of a source with few system calls: opening a frame reads ranges that lie close together at both
+// ends of the file.
 //
-// Thread safety: one thread. Ownership: borrows the source; the views it returns live as long as it does.
-// Errors: the source's; corruption if the source ends before the bytes.
+// Thread safety: one thread. Ownership: borrows the source; returned views are valid while the buffer exists.
+// Errors: those of the source; corruption if the source ends before the range.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@ class RangeBuffer {
  public:
   explicit RangeBuffer(const ByteSource& source) : source_(source) {}
 
-  /// Reads [at, at + size), as far as the source goes, unless a window holds it.
+  /// Reads the part of [at, at + size) inside the source into a window, unless a window holds it already.
   Result<void> load(FileOffset at, std::size_t size);
-  /// `size` bytes from `at`, out of a window or read now.
+  /// Returns `size` bytes from `at`; reads them if no window holds them.
   Result<ByteView> get(FileOffset at, std::size_t size);
-  /// The bytes from `at` that a window holds already, at most `size`; may be empty.
+  /// Returns the bytes from `at` that a window holds already, at most `size`; may be empty.
   ByteView peek(FileOffset at, std::size_t size) const;
 
  private:

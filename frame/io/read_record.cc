@@ -22,7 +22,7 @@ class ReadRecord::Source final : public ByteSource {
   FileOffset base_offset() const override { return source_->base_offset(); }
   std::string label() const override { return source_->label(); }
   void prefetch(FileOffset at, std::uint64_t length) const override { source_->prefetch(at, length); }
-  /// What is recorded has to be read.
+  /// Returns 0 while recording, so that all bytes are read.
   std::uint64_t zeros(FileOffset at) const override { return record_->has_ended() ? source_->zeros(at) : 0; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (!record_->begin()) return source_->read(at, into);
@@ -92,7 +92,7 @@ bool ReadRecord::is_unchanged() const {
   std::vector<Piece> pieces;
   {
     codec::MutexLock lock(mutex_);
-    // Bytes that are being read are those of before a change, perhaps, and are not known yet.
+    // A read in progress may return bytes from before the change, and is not recorded yet.
     if (ended_ || reading_ > 0 || !source_) return false;
     source = source_;
     pieces = pieces_;

@@ -1,12 +1,11 @@
-// What has been read of a file so far, as checksums: tells whether all of it is still there when another program has
-// set the file's times, which may have been a write of other bytes in place as well.
+// Records checksums of all bytes read from a file. If the file's timestamps change, the record shows whether those
+// bytes changed, or whether another program only set the times.
 //
-// Reading stored bytes again costs less than decoding them again. So it is done for files of large chunks, of which few
-// pieces are read; of those with many small ones the record soon ends, and so does what it costs.
+// Reading stored bytes again costs less than decoding them again. The record pays for files with large chunks, of which
+// few ranges are read. For files with many small chunks the record ends after 64 ranges, and with it the cost.
 //
 // Thread safety: internally synchronised; is_unchanged() reads the file without the lock. Ownership: shared by the
-// source that watch() returns and by what is known of the file. Units: bytes. Errors: a read that failed ends the
-// record.
+// source that watch() returns and by the cached state of the file. Units: bytes. Errors: a failed read ends the record.
 #pragma once
 
 #include <atomic>
@@ -21,10 +20,10 @@ namespace cframefs::frame {
 
 class ReadRecord : public std::enable_shared_from_this<ReadRecord> {
  public:
-  /// The same source, whose reads are recorded from now on. What was recorded before of another one is forgotten.
+  /// Returns a source that reads from `source` and records all reads. Discards the record of an earlier source.
   std::unique_ptr<ByteSource> watch(std::unique_ptr<ByteSource> source);
-  /// Whether the file has, in all places that were read, the bytes that were read there. False if that is not known:
-  /// too many were read, or some are being read.
+  /// Reads all recorded ranges again and returns true if they hold the same bytes. False if that is not known: too many
+  /// ranges were read, or a read is in progress.
   bool is_unchanged() const;
 
  private:
@@ -41,11 +40,11 @@ class ReadRecord : public std::enable_shared_from_this<ReadRecord> {
     Checksums sums;
   };
 
-  /// A read is about to begin. False: it need not be recorded.
+  /// Called before a read. Returns false if the record has ended and the read need not be recorded.
   bool begin();
-  /// Nothing is recorded any more.
+  /// Returns true if nothing is recorded any more.
   bool has_ended() const { return ended_.load(std::memory_order_relaxed); }
-  /// A read that begin() knows of has ended. None: it failed.
+  /// Called after a read for which begin() returned true. `bytes`: nullopt if the read failed.
   void end(FileOffset at, std::optional<ByteView> bytes);
   static std::optional<Checksums> checksums_of(const ByteSource& source, FileOffset at, std::uint64_t length);
 
@@ -53,7 +52,7 @@ class ReadRecord : public std::enable_shared_from_this<ReadRecord> {
   std::shared_ptr<const ByteSource> source_ GUARDED_BY(mutex_);
   std::vector<Piece> pieces_ GUARDED_BY(mutex_);
   unsigned reading_ GUARDED_BY(mutex_) = 0;
-  std::atomic<bool> ended_{false};  // not everything is recorded
+  std::atomic<bool> ended_{false};  // the record is incomplete
 };
 
 }  // namespace cframefs::frame

@@ -15,8 +15,8 @@ namespace {
 
 using codec::Failure;
 
-/// A name as long as names can be leaves no room for the prefix, nor for what a mount below the source adds to it: a
-/// digest stands for such a one, and its suffix, by which that mount knows what is stored so.
+/// Longer names get a digest and the container suffix instead, because a name of the maximum length leaves no room for
+/// the prefix and for what a mount beneath the source adds. That mount needs the suffix to recognise the container.
 constexpr std::size_t kMaxName = 200;
 
 std::string temporary_path(const std::string& path) {
@@ -30,13 +30,13 @@ std::string temporary_path(const std::string& path) {
   return path.substr(0, begin) + name;
 }
 
-/// Filesystems that cannot exchange two names say so in several ways.
+/// Returns true for the errors of filesystems that cannot exchange two names, which differ.
 bool knows_no_exchange(const Error& error) {
   return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
 }
 
-/// What others may not do, or the filesystem does not know, the copy does without: attributes of the system, owners
-/// that only root may give, modes, times.
+/// Returns true if the copy may lack an attribute (system attributes, owners that only root may set, modes, times)
+/// because setting it is not permitted or not supported, or because it has been removed.
 bool may_be_missing(const Error& error) {
   return is_refused_change(error) || error.sys == ENODATA;
 }
@@ -77,7 +77,7 @@ Result<void> ReplacementFile::make(mode_t mode) {
   const int flags = O_RDWR | O_EXCL;
   auto fd = files_->create_at(dir_, temporary_, flags, mode);
   if (!fd && fd.error().sys == EEXIST) {
-    // Left by a crash: the caller holds the frame's lock, so that no other program is at work on it.
+    // Left by a crash: the caller holds the frame's lock, so no other program uses the file.
     if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
     fd = files_->create_at(dir_, temporary_, flags, mode);
   }
@@ -86,7 +86,7 @@ Result<void> ReplacementFile::make(mode_t mode) {
   return {};
 }
 
-/// On filesystems where all files have one mode, or that refuse chmod: what the file is made with has to do.
+/// Sets the mode. If the filesystem refuses chmod, creates the file again with that mode; the umask may then apply.
 Result<void> ReplacementFile::take_mode(mode_t mode) {
   auto set = files_->change_mode(fd(), mode);
   if (set || !may_be_missing(set.error())) return set;
@@ -140,7 +140,7 @@ Result<void> ReplacementFile::publish() {
   }
   if (!exchanged)
     return exchanged.error().sys == ENOENT ? codec::stale("another program removed the frame") : exchanged;
-  // Another file may have come to the name after the caller's look, and must not be lost.
+  // Another program may have replaced the file after the caller's check; its file must not be lost.
   const auto replaced = files_->status_at(dir_, temporary_);
   if (replaced && (replaced->st_ino != original_.st_ino || replaced->st_dev != original_.st_dev)) {
     static_cast<void>(exchange());
@@ -159,7 +159,7 @@ Result<void> ReplacementFile::drop_name() {
 
 Result<void> sync_directory(FileOps& files, int fd) {
   auto synced = files.sync(fd, false);
-  // CIFS, for one, has no fsync(2) for directories, and says so in this way.
+  // EINVAL: the filesystem (such as CIFS) has no fsync(2) for directories.
   return synced || synced.error().sys == EINVAL ? Result<void>() : synced;
 }
 

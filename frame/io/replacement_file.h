@@ -1,9 +1,9 @@
-// A file that is written beside another and takes its place, or never is seen.
+// A temporary file beside a frame that replaces it atomically.
 //
-// Its name is made from the other's, so that what a crash leaves is overwritten the next time; fs never shows it. Mode,
-// owner and extended attributes are taken from the file that it replaces.
+// The temporary name derives from the frame's name, so that a file left by a crash is overwritten the next time; fs
+// hides such names. Mode, owner and extended attributes are copied from the file that is replaced.
 //
-// Thread safety: one thread. Ownership: the descriptor is shared; the file is removed on destruction if it was not
+// Thread safety: one thread. Ownership: the descriptor is shared; the file is removed on destruction unless it was
 // published. Errors: io.
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace cframefs::frame {
 
-/// Names that begin so are ours: files that are being written, or that a crash left.
+/// Prefix of temporary files: files that are being written, or that a crash left.
 inline constexpr const char* kTemporaryPrefix = ".cframefs-tmp.";
 
-/// The error of a change of mode, owner, times or attributes that the caller may not make, or that the filesystem does
-/// not know.
+/// Returns true if a change of mode, owner, times or attributes failed because it is not permitted or not supported by
+/// the filesystem.
 bool is_refused_change(const Error& error);
 
 class ReplacementFile {
  public:
-  /// Makes an empty file beside `path` (beneath `dir`), which `original` is open on.
+  /// Creates an empty file beside `path` (beneath `dir`). `original`: descriptor of the file at `path`.
   static Result<ReplacementFile> create(FileOps& files, int dir, const std::string& path, int original);
   ReplacementFile(ReplacementFile&& other) noexcept;
   ReplacementFile& operator=(ReplacementFile&&) = delete;
@@ -32,15 +32,15 @@ class ReplacementFile {
   int fd() const { return file_->fd(); }
   std::shared_ptr<const Descriptor> file() const { return file_; }
 
-  /// Its name beneath the directory that `dir` refers to, until it is published.
+  /// Returns the temporary path beneath `dir`; empty once the file is published or has no name.
   const std::string& temporary_name() const { return temporary_; }
-  /// Gives it the times of the file that it replaces; without `content_kept` the access time alone.
+  /// Copies the access time of the replaced file and, if `content_kept`, its modification time.
   Result<void> keep_times(bool content_kept);
   Result<void> sync() { return files_->sync(fd(), false); }
-  /// Puts it in the place of the other, which goes. The name is durable once the directory is synced. stale: something
-  /// else lies there, which stays.
+  /// Replaces the file at `path` by this one. The name is durable once the directory is synced. stale: another program
+  /// removed or replaced the file at `path`; it is left unchanged.
   Result<void> publish();
-  /// Takes its name away: the file goes on without.
+  /// Removes the temporary name; the open file remains without a name.
   Result<void> drop_name();
 
  private:
@@ -57,7 +57,7 @@ class ReplacementFile {
   std::shared_ptr<const Descriptor> file_;
 };
 
-/// Makes the names in a directory durable, where the filesystem has such a call.
+/// Makes the names in a directory durable, if the filesystem supports that.
 Result<void> sync_directory(FileOps& files, int fd);
 /// Syncs the directory that holds `path`.
 Result<void> sync_directory_of(FileOps& files, int dir, const std::string& path);

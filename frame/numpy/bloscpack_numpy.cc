@@ -14,11 +14,11 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxNumpyDimensions = 64;
 constexpr int kDeepestItem = 32;
-/// The longest text that is parsed, which takes some 50 times its length: a lookup asks what the file is.
+/// Greatest length of parsed text. Parsing takes about 50 times the length in memory, and every lookup parses.
 constexpr std::uint64_t kMaxPackText = std::uint64_t{512} << 10;
 
-/// A type as old releases wrote it, in JSON: a string, or a list of fields, each [name, type] or [name, type, shape].
-/// As the Python literal that it was; nullopt: it is none.
+/// Converts a type in the JSON form of old releases to a Python literal. The form is a string, or a list of fields,
+/// each [name, type] or [name, type, shape]. Returns nullopt for anything else.
 std::optional<std::string> literal_of(const json& type, int nesting);
 
 std::optional<std::string> quoted(const json& text) {
@@ -54,7 +54,7 @@ std::optional<std::string> literal_of(const json& type, int nesting) {
   if (nesting > kDeepestItem) return std::nullopt;
   if (type.is_string()) return quoted(type);
   if (!type.is_array() || type.empty()) return std::nullopt;
-  // One field without a name is how the first release wrote plain types.
+  // The first release wrote a plain type as one field without a name.
   if (type.size() == 1 && type[0].is_array() && type[0].size() == 2 && type[0][0] == "") return quoted(type[0][1]);
   std::string text = "[";
   for (const json& field : type) {
@@ -66,7 +66,7 @@ std::optional<std::string> literal_of(const json& type, int nesting) {
 }
 
 std::optional<ItemType> item_type(const json& dtype) {
-  // Today it is a Python literal inside the JSON string; between, it was the bare name of a plain type.
+  // Current releases write a Python literal in the JSON string, some older ones the bare name of a plain type.
   if (dtype.is_string()) return parse_dtype(dtype.get_ref<const std::string&>());
   const auto literal = literal_of(dtype, 0);
   return literal ? parse_dtype(*literal) : std::nullopt;
@@ -98,7 +98,7 @@ std::optional<BloscpackNumpy> parse_numpy_metadata(ByteView text) {
   auto type = item_type(metadata["dtype"]);
   if (!type) return std::nullopt;
   pack.type = std::move(*type);
-  // With fewer dimensions the orders are one, and NumPy calls it that of C.
+  // With fewer than two dimensions both orders are the same, which NumPy calls C order.
   pack.fortran_order = order == "F" && pack.shape.size() > 1;
   return pack;
 }
@@ -115,8 +115,9 @@ Result<std::optional<BloscpackNumpy>> numpy_pack_of(const Container& container) 
     auto pack = parse_numpy_metadata(*text);
     if (!pack) continue;
     if (pack->nbytes() != container.parameters().nbytes) {
-      return codec::corrupt("the metadata tell of a NumPy array of another size than the " +
-                            std::to_string(container.parameters().nbytes) + " bytes that there are");
+      const auto bytes = pack->nbytes();
+      return codec::corrupt("the metadata describe a NumPy array of " + (bytes ? std::to_string(*bytes) : "too many") +
+                            " bytes, the file holds " + std::to_string(container.parameters().nbytes));
     }
     return pack;
   }

@@ -1,7 +1,8 @@
-// NumPy arrays in Bloscpack files: what the metadata say of the bytes, and the header that makes a .npy file of them.
+// NumPy arrays in Bloscpack files: type, shape and order from the file's metadata.
 //
-// The bytes are the array's buffer, in the order that the metadata name, so nothing has to be moved. Metadata come from
-// files: they are parsed, never believed. Format: bloscpack.md section 8.
+// The file holds the array's buffer in the order that the metadata name, so a .npy header in front makes it a .npy
+// file.
+// Metadata come from untrusted files and are validated. Format: bloscpack.md section 8.
 //
 // Thread safety: functions and plain values.
 #pragma once
@@ -20,15 +21,16 @@ struct BloscpackNumpy {
   std::vector<std::int64_t> shape;
   bool fortran_order = false;
 
-  /// nullopt: more than any file has.
+  /// Returns the length of the array in bytes; nullopt if it exceeds 64 bits.
   std::optional<std::uint64_t> nbytes() const;
 };
 
-/// nullopt: the text (JSON) tells of no NumPy array, or of one whose type NumPy could not save.
+/// Parses the metadata text (JSON). Returns nullopt if it does not describe a NumPy array, or one with a type that
+/// NumPy cannot save.
 std::optional<BloscpackNumpy> parse_numpy_metadata(ByteView text);
 
-/// Whether the container is a Bloscpack file of a NumPy array, and what it says. Metadata that are damaged tell
-/// nothing: then the bytes are bytes. Errors: corruption, if there are not as many bytes as the array has; io.
+/// Returns the NumPy array of a Bloscpack file; nullopt for other containers and for damaged metadata, whose file is
+/// shown as plain bytes. Errors: corruption if the size of the array differs from that of the file; io.
 Result<std::optional<BloscpackNumpy>> numpy_pack_of(const Container& container);
 
 }  // namespace cframefs::frame

@@ -14,17 +14,17 @@ namespace cframefs::frame {
 
 namespace {
 
-// NumPy's own limit is that of a C int.
+// NumPy's own limit, that of a C int.
 constexpr std::uint64_t kMaxItemBytes = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMaxSubdimensions = 32;
-/// The longest description that is parsed, which takes some 30 times its length: one of 15,000 fields.
+/// Greatest length of a description, enough for about 15,000 fields. Parsing takes about 30 times the length in memory.
 constexpr std::size_t kMaxText = std::size_t{256} << 10;
 
-/// A type and, of a field that is an array itself, its shape. `descr` is that of one element.
+/// A type; for a field that is an array, with its shape. `descr` describes one element.
 struct Type {
   std::string descr;
-  std::uint64_t itemsize = 0;        // the whole, all elements together
-  std::vector<std::uint64_t> shape;  // empty: no array
+  std::uint64_t itemsize = 0;        // of all elements together
+  std::vector<std::uint64_t> shape;  // empty: not an array
 };
 
 using Shape = std::vector<std::uint64_t>;
@@ -47,7 +47,7 @@ struct Name {
   std::string_view code;  // kind and size, without byte order
 };
 
-/// Names and one-letter codes that stand for a kind and a size.
+/// Names and one-letter codes with their kind and size.
 constexpr std::array<Name, 41> kNames = {{
     {"bool", "b1"},      {"bool8", "b1"},       {"?", "b1"},           {"int8", "i1"},    {"int16", "i2"},
     {"int32", "i4"},     {"int64", "i8"},       {"uint8", "u1"},       {"uint16", "u2"},  {"uint32", "u4"},
@@ -76,7 +76,7 @@ std::optional<Type> named(std::string descr, std::uint64_t itemsize) {
   return Type{"'" + descr + "'", itemsize, {}};
 }
 
-/// "[ns]", "[25s]" or nothing, behind M8 and m8.
+/// Parses the unit after M8 or m8: "[ns]", "[25s]" or nothing. Returns its normal form.
 std::optional<std::string> time_unit(std::string_view text) {
   if (text.empty()) return std::string();
   if (text.size() < 3 || text.front() != '[' || text.back() != ']') return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<std::string> time_unit(std::string_view text) {
   return "[" + count + std::string(unit) + "]";
 }
 
-/// `order` is '<' or '>'; `code` what stands behind the byte order.
+/// `order`: '<' or '>'. `code`: the text after the byte order.
 std::optional<Type> scalar_of(char order, std::string_view code) {
   for (const Name& name : kNames) {
     if (code == name.name) code = name.code;
@@ -139,11 +139,11 @@ std::optional<Type> plain_type(std::string_view text) {
 
 // ---- arrays as fields --------------------------------------------------------------------------------------------
 
-/// What a type becomes with a shape around it.
+/// Returns the type of an array of `type` with the shape of `literal`.
 std::optional<Type> with_shape(Type type, const Literal& literal) {
   Shape shape;
   if (const auto* length = std::get_if<std::uint64_t>(&literal.value)) {
-    // A length of 1 that is no tuple means a plain field.
+    // A length of 1 that is not a tuple means a plain field.
     if (*length == 1) return type;
     shape.push_back(*length);
   } else if (const auto* tuple = std::get_if<Tuple>(&literal.value)) {
@@ -181,7 +181,7 @@ struct Field {
   std::uint64_t offset = 0;
 };
 
-/// The list of fields as `dtype.descr` has it, padding among them.
+/// Returns a record type with the list of fields of `dtype.descr`, including padding.
 std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<std::uint64_t> itemsize) {
   std::set<std::u32string> names;
   std::string text = "[";
@@ -208,7 +208,7 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
   return Type{text + "]", whole, {}};
 }
 
-/// A field's name, which may come with a title.
+/// Reads a field's name, which may be a pair of title and name.
 bool read_name(const Literal& literal, Field& field) {
   if (const auto* name = std::get_if<std::u32string>(&literal.value)) {
     field.name = *name;
@@ -229,7 +229,7 @@ std::u32string default_name(std::size_t number) {
   return U"f" + std::u32string(digits.begin(), digits.end());
 }
 
-/// [('a', '<i4'), ('b', '<f8', (2,))]
+/// Parses [('a', '<i4'), ('b', '<f8', (2,))].
 std::optional<Type> from_list(const List& list) {
   std::vector<Field> fields;
   std::uint64_t at = 0;
@@ -238,7 +238,7 @@ std::optional<Type> from_list(const List& list) {
     if (tuple == nullptr || tuple->items.size() < 2 || tuple->items.size() > 3) return std::nullopt;
     Field field;
     if (!read_name(tuple->items[0], field)) return std::nullopt;
-    // As NumPy does: a field without a name is named by its number.
+    // As in NumPy, a field without a name is named by its title or its number.
     if (field.name.empty()) field.name = field.title ? *std::exchange(field.title, {}) : default_name(fields.size());
     auto type = type_of(tuple->items[1]);
     if (type && tuple->items.size() == 3) type = with_shape(std::move(*type), tuple->items[2]);
@@ -260,15 +260,15 @@ const Literal* find(const Dictionary& dictionary, std::u32string_view key) {
   return nullptr;
 }
 
-/// The list under `key`, if there is one of `size` items.
+/// Returns the list under `key`; nullptr if there is none, or none of `size` items.
 const List* list_at(const Dictionary& dictionary, std::u32string_view key, std::optional<std::size_t> size) {
   const Literal* found = find(dictionary, key);
   const auto* list = found == nullptr ? nullptr : std::get_if<List>(&found->value);
   return list != nullptr && (!size || list->items.size() == *size) ? list : nullptr;
 }
 
-/// {'names': ['a'], 'formats': ['<i4'], 'offsets': [0], 'itemsize': 8}, perhaps with 'titles' and 'aligned'. NumPy
-/// always prints the offsets, so 'aligned' adds nothing.
+/// Parses {'names': ['a'], 'formats': ['<i4'], 'offsets': [0], 'itemsize': 8}, with optional 'titles' and 'aligned'.
+/// NumPy always prints the offsets, so 'aligned' is ignored.
 std::optional<Type> from_dictionary(const Dictionary& dictionary) {
   const List* names = list_at(dictionary, U"names", std::nullopt);
   if (names == nullptr) return std::nullopt;
@@ -326,7 +326,7 @@ std::optional<ItemType> parse_dtype(std::string_view text) {
     const auto literal = parse_literal(text);
     if (literal) type = type_of(*literal);
   }
-  // A type that is an array as a whole would add to the dimensions.
+  // A type that is an array itself would add dimensions to the whole array.
   if (!type || !type->shape.empty()) return std::nullopt;
   return ItemType{std::move(type->descr), type->itemsize};
 }

@@ -1,7 +1,7 @@
-// NumPy's descriptions of item types, read without Python.
+// Parses NumPy's descriptions of item types without Python.
 //
-// A metalayer holds what NumPy prints for a dtype; a .npy header wants what `dtype.descr` gives. The two differ: 'f8'
-// becomes '<f8', padding becomes fields without a name, and so on. Text comes from files: it is parsed, never
+// A metalayer holds the text that NumPy prints for a dtype; a .npy header needs `dtype.descr`. The two differ: 'f8'
+// becomes '<f8', padding becomes fields without a name, and so on. Text comes from untrusted files: it is parsed, never
 // evaluated, and nesting is bounded.
 //
 // Thread safety: functions only. Units: bytes.
@@ -15,15 +15,15 @@
 namespace cframefs::frame {
 
 struct ItemType {
-  std::string descr;  // Python source as NumPy writes it into a .npy header, quotes and all; UTF-8
+  std::string descr;  // Python source as in a .npy header, with quotes; UTF-8
   std::uint64_t itemsize = 0;
 };
 
-/// The type that `text` (UTF-8) describes; none if it is no such description, one of Python objects, or one that NumPy
-/// cannot save (fields that overlap or are not in order).
+/// Returns the type that `text` (UTF-8) describes. Returns nullopt if `text` is not a description, or describes Python
+/// objects or a type that NumPy cannot save (fields that overlap or are not in order).
 std::optional<ItemType> parse_dtype(std::string_view text);
 
-/// What an item is if nobody knows: `itemsize` bytes.
+/// Returns the type of items of unknown type: `itemsize` bytes without meaning.
 ItemType opaque_type(std::uint64_t itemsize);
 
 }  // namespace cframefs::frame

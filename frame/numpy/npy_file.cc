@@ -21,7 +21,7 @@ using codec::Failure;
 constexpr std::size_t kVersionAt = 6;
 constexpr std::size_t kLengthAt = 8;  // u16 in version 1, u32 since
 
-/// The Python source of a literal: the inverse of parse_literal().
+/// Returns the Python source of a literal: the inverse of parse_literal().
 std::string source_of(const Literal& literal);
 
 std::string joined(const std::vector<Literal>& items, const char* open, const char* close) {
@@ -55,7 +55,7 @@ std::string source_of(const Literal& literal) {
       literal.value);
 }
 
-/// Null: there is no such key.
+/// Returns nullptr if the key does not exist.
 const Literal* value_of(const Dictionary& dictionary, std::u32string_view key) {
   for (std::size_t i = 0; i < dictionary.keys.size(); ++i) {
     const auto* name = std::get_if<std::u32string>(&dictionary.keys[i].value);
@@ -66,25 +66,26 @@ const Literal* value_of(const Dictionary& dictionary, std::u32string_view key) {
 
 Result<std::vector<std::int64_t>> shape_of(const Literal* literal) {
   const auto* tuple = literal == nullptr ? nullptr : std::get_if<Tuple>(&literal->value);
-  if (tuple == nullptr) return corrupt(".npy header without a shape");
+  if (tuple == nullptr) return corrupt(".npy header: 'shape' is missing or not a tuple");
   std::vector<std::int64_t> shape;
   for (const Literal& extent : tuple->items) {
     const auto* number = std::get_if<std::uint64_t>(&extent.value);
-    if (number == nullptr || *number > INT64_MAX) return corrupt(".npy header with a shape that no array has");
+    if (number == nullptr || *number > INT64_MAX)
+      return corrupt(".npy header: an extent of 'shape' is not an integer below 2^63");
     shape.push_back(static_cast<std::int64_t>(*number));
   }
   return shape;
 }
 
-/// The text of the header, as UTF-8, and where it ends.
+/// Returns the text of the header as UTF-8, and the offset of its end.
 Result<std::pair<std::string, std::size_t>> header_text(ByteView bytes) {
-  if (!has_npy_magic(bytes) || bytes.size() < kLengthAt + 4) return corrupt("not a .npy file");
+  if (!has_npy_magic(bytes) || bytes.size() < kLengthAt + 4) return corrupt("not a .npy file: the magic is missing");
   const int version = bytes[kVersionAt];
   if (version < 1 || version > 3) return codec::unsupported(".npy format version " + std::to_string(version));
   const std::size_t begin = kLengthAt + (version == 1 ? 2 : 4);
   const std::size_t length = version == 1 ? codec::load_le<std::uint16_t>(&bytes[kLengthAt])
                                           : codec::load_le<std::uint32_t>(&bytes[kLengthAt]);
-  if (length > bytes.size() - begin) return corrupt(".npy header of " + std::to_string(length) + " bytes is cut off");
+  if (length > bytes.size() - begin) return corrupt(".npy header of " + std::to_string(length) + " bytes is truncated");
   std::string text;
   for (const std::uint8_t byte : bytes.subspan(begin, length)) {
     // Versions 1 and 2 are Latin-1.
@@ -107,7 +108,7 @@ bool has_npy_magic(ByteView bytes) {
 
 std::optional<std::uint64_t> array_bytes(const std::vector<std::int64_t>& shape, std::uint64_t itemsize) {
   std::uint64_t total = itemsize;
-  // An extent of 0 settles it, however large the others are.
+  // An extent of 0 makes the array empty, however large the others are.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   for (const std::int64_t extent : shape) {
     if (__builtin_mul_overflow(total, static_cast<std::uint64_t>(extent), &total)) return std::nullopt;
@@ -120,7 +121,7 @@ Result<NpyFile> parse_npy_file(ByteView bytes) {
   if (!text) return Failure(text.error());
   const auto literal = parse_literal(text->first);
   const auto* dictionary = literal ? std::get_if<Dictionary>(&literal->value) : nullptr;
-  if (dictionary == nullptr) return corrupt(".npy header that is no dictionary");
+  if (dictionary == nullptr) return corrupt(".npy header is not a dictionary");
   NpyFile file;
   file.data_at = text->second;
   auto shape = shape_of(value_of(*dictionary, U"shape"));
@@ -128,10 +129,10 @@ Result<NpyFile> parse_npy_file(ByteView bytes) {
   file.shape = std::move(*shape);
   const Literal* order = value_of(*dictionary, U"fortran_order");
   const auto* is_fortran = order == nullptr ? nullptr : std::get_if<bool>(&order->value);
-  if (is_fortran == nullptr) return corrupt(".npy header without an order");
+  if (is_fortran == nullptr) return corrupt(".npy header: 'fortran_order' is missing or not True or False");
   file.fortran_order = *is_fortran && file.shape.size() > 1;
   const Literal* descr = value_of(*dictionary, U"descr");
-  if (descr == nullptr) return corrupt(".npy header without a type");
+  if (descr == nullptr) return corrupt(".npy header: 'descr' is missing");
   const auto* plain = std::get_if<std::u32string>(&descr->value);
   std::string source;
   if (plain != nullptr) {
@@ -141,7 +142,7 @@ Result<NpyFile> parse_npy_file(ByteView bytes) {
     source = source_of(*descr);
   }
   auto type = parse_dtype(source);
-  if (!type) return codec::unsupported(".npy file of items that are not plain bytes: " + source);
+  if (!type) return codec::unsupported(".npy header: items of type " + source + " are not plain bytes");
   file.type = std::move(*type);
   return file;
 }

@@ -1,7 +1,7 @@
-// The header of a .npy file, read: what NumPy writes, versions 1 to 3.
+// Parses the header of a .npy file, as NumPy writes it in versions 1 to 3.
 //
-// Thread safety: functions and plain values. Units: bytes. Errors: corruption; unsupported for types that are no plain
-// bytes.
+// Thread safety: functions and plain values. Units: bytes. Errors: corruption; unsupported for types that are not plain
+// bytes, such as Python objects.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ struct NpyFile {
   ItemType type;
   std::vector<std::int64_t> shape;
   bool fortran_order = false;
-  std::uint64_t data_at = 0;  // where the items begin
+  std::uint64_t data_at = 0;  // offset of the items
 };
 
-/// How long the header may be that is read.
+/// Greatest length of a header.
 inline constexpr std::size_t kMaxNpyHeader = std::size_t{1} << 20;
 
 bool has_npy_magic(ByteView bytes);
 
-/// `bytes`: from the first of the file, at least the whole header or kMaxNpyHeader.
+/// Parses a header. `bytes`: the beginning of the file, at least the whole header or kMaxNpyHeader bytes.
 Result<NpyFile> parse_npy_file(ByteView bytes);
 
-/// The bytes of all items; nullopt if there are more than any file has.
+/// Returns the length of all items in bytes; nullopt if it exceeds 2^63 - 1.
 std::optional<std::uint64_t> array_bytes(const std::vector<std::int64_t>& shape, std::uint64_t itemsize);
 
 }  // namespace cframefs::frame

@@ -14,7 +14,7 @@ namespace cframefs::frame {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-// Room for the extent that grows to do so in place: the digits of the largest size there is.
+// NumPy reserves this many digits for the slowest extent, so that it can grow in place.
 constexpr std::size_t kGrowthDigits = 21;
 
 std::string shape_text(std::span<const std::int64_t> shape) {
@@ -24,7 +24,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-/// None if there is a character beyond Latin-1.
+/// Returns nullopt if there is a character beyond Latin-1.
 std::optional<std::string> to_latin1(const std::string& utf8) {
   const auto decoded = decode_utf8(utf8);
   if (!decoded) return std::nullopt;
@@ -36,10 +36,10 @@ std::optional<std::string> to_latin1(const std::string& utf8) {
   return latin1;
 }
 
-/// `width`: bytes of the length field.
+/// Adds magic, version, length field and padding to the text. `width`: bytes of the length field.
 std::vector<std::uint8_t> wrap(std::string text, std::uint8_t version, std::size_t width) {
   const std::size_t before = kNpyMagic.size() + 2 + width;
-  // NumPy adds a whole line of blanks where the text ends just at the boundary.
+  // As NumPy, add 64 blanks if the text ends exactly at the boundary.
   const std::size_t padding = kAlignment - (before + text.size() + 1) % kAlignment;
   text.append(padding, ' ');
   text += '\n';

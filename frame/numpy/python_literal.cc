@@ -15,8 +15,8 @@ bool is_surrogate(char32_t c) {
   return c >= 0xd800 && c <= 0xdfff;
 }
 
-/// Beyond ASCII: what str.isprintable() calls not printable, as far as it has characters: controls, separators, format
-/// characters, private use.
+/// Returns true for the characters beyond ASCII that str.isprintable() rejects: controls, separators, format
+/// characters, private use. Unassigned code points are not covered.
 bool is_unprintable(char32_t c) {
   struct Range {
     char32_t first, last;
@@ -82,7 +82,7 @@ class Parser {
     return std::nullopt;
   }
 
-  /// Literals with commas between them, up to `end`. `comma`: whether the last one was followed by one.
+  /// Parses literals separated by commas, up to `end`. Sets `comma` to whether a comma follows the last one.
   std::optional<std::vector<Literal>> sequence(char32_t end, int depth, bool& comma) {
     std::vector<Literal> items;
     comma = true;
@@ -100,7 +100,7 @@ class Parser {
     bool comma = false;
     auto items = sequence(U')', depth, comma);
     if (!items) return std::nullopt;
-    // Without a comma these are just brackets around a value.
+    // Without a comma, (x) is x, not a tuple.
     if (items->size() == 1 && !comma) return std::move(items->front());
     return Literal{Tuple{std::move(*items)}};
   }
@@ -176,7 +176,7 @@ class Parser {
       case U'U':
         return hex(8);
       default:
-        return std::nullopt;  // repr() writes no others
+        return std::nullopt;  // repr() writes no other escapes
     }
   }
 

@@ -1,6 +1,7 @@
-// Python's literals as NumPy prints them: strings, whole numbers, True and False, tuples, lists, dictionaries.
+// Parses Python literals as NumPy prints them: strings, non-negative integers, True and False, tuples, lists,
+// dictionaries.
 //
-// Text comes from files: nothing is evaluated, and nesting is bounded. Thread safety: plain values.
+// Text comes from untrusted files: it is never evaluated, and nesting is bounded. Thread safety: plain values.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +22,22 @@ struct List {
 };
 struct Dictionary {
   std::vector<Literal> keys;
-  std::vector<Literal> values;  // as many
+  std::vector<Literal> values;  // of the same size as keys
 };
 
 struct Literal {
   std::variant<std::u32string, std::uint64_t, bool, Tuple, List, Dictionary> value;
 };
 
-/// The one literal that `text` (UTF-8) consists of; none if it is anything else, or nested too deeply.
+/// Parses `text` (UTF-8), which must be one literal. Returns nullopt if it is not, or is nested more than 32 levels
+/// deep.
 std::optional<Literal> parse_literal(std::string_view text);
 
-/// The code points of `utf8`; none if it is not UTF-8.
+/// Returns the code points of `utf8`; nullopt if it is not valid UTF-8.
 std::optional<std::u32string> decode_utf8(std::string_view utf8);
 void append_utf8(std::string& out, char32_t code_point);
 
-/// repr() of a string, as UTF-8.
+/// Returns Python's repr() of a string, as UTF-8.
 std::string python_repr(std::u32string_view text);
 
 }  // namespace cframefs::frame

@@ -90,7 +90,7 @@ Bytes filtered(const ChunkPlan& plan, const Bytes& block, const Bytes& reference
   return out;
 }
 
-// Length field and payload of one stream (chunk.md section 4.3).
+// Returns length field and payload of one stream (chunk.md section 4.3).
 void append_stream(Bytes& chunk, const ChunkPlan& plan, const Bytes& bytes) {
   const bool run = std::all_of(bytes.begin(), bytes.end(), [&](std::uint8_t byte) { return byte == bytes[0]; });
   if (run && plan.runs && !plan.short_header) {

@@ -1,4 +1,4 @@
-// Whole chunks put together by hand: sizes that do not fit, blocks out of place, ranges against whole chunks, damage.
+// Assembled chunks: inconsistent sizes, invalid block positions, ranges compared with whole chunks, damage.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(ChunkDecoder, ABlocksizeAboveTheChunkIsClipped) {
   expect_decodes(chunk, plain);
 }
 
-TEST(ChunkDecoder, BlockStartsOutsideTheirPlace) {
+TEST(ChunkDecoder, BlockStartsOutsideTheChunkAreCorrupt) {
   ChunkPlan plan;
   const Bytes chunk = assemble(plan, mixed_bytes(4096, 30));
   const auto size = static_cast<std::int32_t>(chunk.size());
@@ -42,7 +42,7 @@ TEST(ChunkDecoder, BlockStartsOutsideTheirPlace) {
   }
 }
 
-TEST(ChunkDecoder, BlocksWhoseStartsCoincideAreNoLongerThanWriters) {
+TEST(ChunkDecoder, CoincidingBlockStartsDoNotExtendTheStoredRange) {
   constexpr std::uint32_t kBlock = 16;
   constexpr std::uint32_t kBlocks = 1000;
   const std::uint32_t at = 32 + 4 * kBlocks;
@@ -58,14 +58,14 @@ TEST(ChunkDecoder, BlocksWhoseStartsCoincideAreNoLongerThanWriters) {
   std::uint64_t stored = 0;
   for (std::uint32_t block = 0; block < kBlocks; ++block)
     stored += decoder->stored_range(block).size();
-  EXPECT_LE(stored, kBlocks * (kBlock + 100)) << "each reached to the end of the chunk";
+  EXPECT_LE(stored, kBlocks * (kBlock + 100)) << "each range extends to the end of the chunk";
   DecodeContext context;
   Bytes plain(kBlock * kBlocks);
   ASSERT_TRUE(decode_range(context, *decoder, chunk, 0, plain));
   EXPECT_EQ(plain, Bytes(plain.size(), 65));
 }
 
-TEST(ChunkDecoder, ABlockOfVariableLengthThatTakesFarMoreThanItHoldsIsCorrupt) {
+TEST(ChunkDecoder, AVariableLengthBlockStoredInFarMoreBytesThanItHoldsIsCorrupt) {
   ChunkPlan plan;
   plan.version = 6;
   plan.vl_lengths = {500, 300};
@@ -88,7 +88,7 @@ TEST(ChunkDecoder, ErrorsNameTheBlock) {
   EXPECT_NE(decoded.error().reason.find("block 2"), std::string::npos);
 }
 
-TEST(ChunkDecoder, BuffersThatDoNotFitAreTheCallersFault) {
+TEST(ChunkDecoder, BuffersOfTheWrongSizeAreInvalid) {
   ChunkPlan plan;
   plan.filters[0] = kDelta;
   const Bytes chunk = assemble(plan, mixed_bytes(4000, 32));
@@ -104,7 +104,7 @@ TEST(ChunkDecoder, BuffersThatDoNotFitAreTheCallersFault) {
     const auto decoded = decoder->decode_block(context, block, bytes, place, plain);
     return decoded ? ErrorKind::io : decoded.error().kind;
   };
-  EXPECT_EQ(kind(1, stored, out, reference), ErrorKind::io);  // no error, that is
+  EXPECT_EQ(kind(1, stored, out, reference), ErrorKind::io);  // means success here
   EXPECT_EQ(kind(4, stored, out, reference), ErrorKind::invalid);
   EXPECT_EQ(kind(1, stored.first(stored.size() - 1), out, reference), ErrorKind::invalid);
   EXPECT_EQ(kind(1, stored, codec::ByteSpan(out).first(1023), reference), ErrorKind::invalid);

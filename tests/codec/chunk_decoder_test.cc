@@ -1,4 +1,4 @@
-// Whole chunks put together by hand: every kind, every codec and filter, the rules of all versions.
+// Assembled chunks: every kind, every codec and filter, the rules of all versions.
 #include "codec/chunk_decoder.h"
 
 #include <gtest/gtest.h>
@@ -55,9 +55,9 @@ TEST(ChunkDecoder, ShortHeadersOfEveryVersion) {
   }
 }
 
-TEST(ChunkDecoder, Blosc1SplitsOnlyWhereItPays) {
+TEST(ChunkDecoder, Blosc1SplitsBySizesWithoutTheFlag) {
   const Bytes plain = mixed_bytes(20000, 10);
-  // Eight bytes too few for 128 items, and a type too wide: one stream each, though no flag says so.
+  // Fewer than 128 items per block, and a typesize above 16: one stream each, even without the don't-split flag.
   for (const auto& [typesize, blocksize] : {std::pair<int, int>{8, 1016}, {17, 1020 * 17}}) {
     ChunkPlan plan;
     plan.version = 2;
@@ -142,8 +142,8 @@ TEST(ChunkDecoder, BytedeltaWithoutMetaTakesTheFramesTypesize) {
   expect_decodes(chunk, plain);
 }
 
-TEST(ChunkDecoder, OldBytedeltaTakesALostTailFromTheBlockBefore) {
-  // The writer left in its buffer what the block before had there, and so do we find it (filters.h).
+TEST(ChunkDecoder, OldBytedeltaTakesTheMissingTailFromThePreviousBlock) {
+  // The writer's buffer held bytes of the previous block there, and the decoder restores these (filter_decoder.h).
   Bytes plain = mixed_bytes(700 + 355, 15);
   ChunkPlan plan;
   plan.typesize = 7;
@@ -158,7 +158,7 @@ TEST(ChunkDecoder, OldBytedeltaTakesALostTailFromTheBlockBefore) {
   plan.block_order = {1, 0};
   expect_decodes(assemble(plan, plain), expected);
 
-  // Alone in its chunk, such a block cannot be told.
+  // The missing tail of block 0 cannot be restored.
   plan.block_order = {};
   EXPECT_EQ(error_of(decode(assemble(plan, Bytes(plain.begin(), plain.begin() + 355)))), ErrorKind::unsupported);
 }
@@ -190,7 +190,7 @@ TEST(ChunkDecoder, Dictionaries) {
       plan.dictionary = dictionary;
       Bytes chunk = assemble(plan, plain);
       expect_decodes(chunk, plain);
-      // The chunk owes its size to the dictionary; another one must not go by unnoticed where sizes are concerned.
+      // The dictionary makes the streams shorter, so the chunk really uses it.
       ChunkPlan without = plan;
       without.dictionary.clear();
       EXPECT_LT(chunk.size() - dictionary.size(), assemble(without, plain).size());
@@ -262,7 +262,7 @@ TEST(ChunkDecoder, DeltaBeyondBlockZeroOfAVariableLengthChunk) {
   plan.filters[0] = kDelta;
   const Bytes plain = mixed_bytes(800, 23);
   expect_decodes(assemble(plan, plain), plain);
-  // A block longer than the reference has no defined content.
+  // A block longer than block 0 has no defined content.
   plan.vl_lengths = {250, 250, 300};
   plan.filters[0] = 0;
   Bytes chunk = assemble(plan, plain);
@@ -277,7 +277,7 @@ TEST(ChunkDecoder, Memcpyed) {
     expect_decodes(assemble_memcpyed(plain, 2, 16, 16), plain);
     expect_decodes(assemble_memcpyed(plain, 4, 16, 32), plain);
   }
-  // Neither filters nor a dictionary bit concern it.
+  // The decoder ignores filters and the dictionary bit.
   Bytes chunk = assemble_memcpyed(random_bytes(100, 25), 5, 32, 32);
   chunk[0x10] = 99;
   chunk[0x1f] = 0x01;
@@ -330,7 +330,7 @@ TEST(ChunkDecoder, SpecialValuesThatAreNotStored) {
 }
 
 TEST(ChunkDecoder, InstrumentedChunksKeepTheirPipeline) {
-  // Two blocks of four records of 16 bytes; the shuffle in the header is not undone.
+  // Two blocks of four records of 16 bytes; the decoder does not undo the shuffle of the header.
   const Bytes records = random_bytes(2 * 4 * 16, 27);
   ChunkPlan plan;
   plan.typesize = 4;

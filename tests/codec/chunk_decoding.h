@@ -1,4 +1,4 @@
-// Decodes whole chunks that tests have put together, and compares all ways to do so.
+// Decodes whole assembled chunks in all ways, and compares the results.
 //
 // Thread safety: functions only. Ownership: none.
 #pragma once
@@ -22,12 +22,12 @@ using codec::DecodeParams;
 using codec::ErrorKind;
 using codec::SpecialValue;
 
-/// As the frame layer decodes: from a prefix, then block by block from no more than the stored bytes each asks for.
+/// Decodes as the frame layer does: parses a prefix, then decodes each block from exactly its stored range.
 inline codec::Result<Bytes> decode(const Bytes& chunk, const DecodeParams& environment = {}) {
   const auto header = codec::parse_chunk_header(chunk);
   if (!header) return codec::Failure(header.error());
   const std::uint64_t prefix_size = ChunkDecoder::prefix_size(*header);
-  if (prefix_size > chunk.size()) return codec::corrupt("cut short");
+  if (prefix_size > chunk.size()) return codec::corrupt("truncated");
   const Bytes prefix(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(prefix_size));
   const auto decoder = ChunkDecoder::parse(prefix, environment);
   if (!decoder) return codec::Failure(decoder.error());
@@ -36,7 +36,7 @@ inline codec::Result<Bytes> decode(const Bytes& chunk, const DecodeParams& envir
   Bytes reference;
   for (std::uint32_t i = 0; i < decoder->block_count(); ++i) {
     const codec::ByteRange stored = decoder->stored_range(i);
-    if (stored.end > chunk.size()) return codec::corrupt("cut short");
+    if (stored.end > chunk.size()) return codec::corrupt("truncated");
     const Bytes bytes(chunk.begin() + static_cast<std::ptrdiff_t>(stored.begin),
                       chunk.begin() + static_cast<std::ptrdiff_t>(stored.end));
     EXPECT_EQ(decoder->block_range(i).begin, plain.size());
@@ -54,7 +54,7 @@ inline ErrorKind error_of(const codec::Result<Bytes>& result) {
   return result ? ErrorKind::invalid : result.error().kind;
 }
 
-/// Parts of single blocks must be the same bytes, wherever they can be decoded alone.
+/// Checks that decode_partial() gives the same bytes for all blocks that support it.
 inline void expect_windows(const Bytes& chunk, const Bytes& plain, const ChunkDecoder& decoder, DecodeContext& context,
                            std::mt19937& random) {
   for (std::uint32_t block = 0; block < decoder.block_count(); ++block) {
@@ -71,7 +71,7 @@ inline void expect_windows(const Bytes& chunk, const Bytes& plain, const ChunkDe
   }
 }
 
-/// Decodes, and reads ranges that must be the same bytes.
+/// Decodes a chunk, and checks that ranges give the same bytes.
 inline void expect_decodes(const Bytes& chunk, const Bytes& plain, const DecodeParams& environment = {}) {
   const auto whole = decode(chunk, environment);
   ASSERT_TRUE(whole) << codec::describe(whole.error());

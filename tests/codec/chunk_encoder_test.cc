@@ -1,5 +1,5 @@
-// Chunks that our encoder makes, read back by our decoder, and what their headers say. That the reference library reads
-// them, too, is tried outside this tree.
+// Chunks of our encoder, decoded by our decoder, and their headers. Decoding by the reference library is tested outside
+// this tree.
 #include "codec/chunk_encoder.h"
 
 #include <string>
@@ -27,7 +27,7 @@ constexpr std::uint8_t id(FilterId filter) {
   return static_cast<std::uint8_t>(filter);
 }
 
-// The pipelines that users ask for, and some that are merely possible.
+// Common pipelines, and some unusual ones.
 const std::vector<Filters>& pipelines() {
   static const std::vector<Filters> all{
       {},
@@ -49,7 +49,7 @@ EncodedChunk encode(const EncodeParameters& parameters, const Bytes& plain) {
   codec::Result<EncodedChunk> chunk = codec::encode_chunk(context, parameters, plain);
   EXPECT_TRUE(chunk) << chunk.error().reason;
   if (!chunk) return {};
-  // What was in the memory before must not show.
+  // The previous content of the memory must not affect the result.
   static EncodedChunk again;
   EXPECT_TRUE(codec::encode_into(context, parameters, plain, again));
   EXPECT_EQ(again.special, chunk->special);
@@ -104,7 +104,7 @@ codec::ChunkHeader header_of(const EncodedChunk& chunk) {
   return header ? *header : codec::ChunkHeader();
 }
 
-// What holds for every chunk, whatever is in it.
+// Checks the properties of every chunk.
 void expect_sound(const EncodeParameters& parameters, const EncodedChunk& chunk, const Bytes& plain) {
   SCOPED_TRACE(name_of(parameters, plain.size()));
   ASSERT_EQ(static_cast<std::size_t>(chunk.nbytes), plain.size());
@@ -222,7 +222,7 @@ TEST(ChunkEncoder, ZerosAreSpecial) {
 }
 
 TEST(ChunkEncoder, ZerosThatAreNotWholeItemsAreRuns) {
-  // Releases of C-Blosc2 before 3.0 do not read such special chunks.
+  // Releases of C-Blosc2 before 3.0 cannot read special chunks of partial items.
   const Bytes plain(4001);
   const EncodedChunk chunk = encode(shuffled(codec::kZstd, 4), plain);
   expect_sound(shuffled(codec::kZstd, 4), chunk, plain);
@@ -236,7 +236,7 @@ TEST(ChunkEncoder, QuietNansAreSpecial) {
   const Bytes twice{0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
   EXPECT_EQ(encode(shuffled(codec::kLz4, 4), repeated(single, 100)).special, SpecialValue::nan);
   EXPECT_EQ(encode(shuffled(codec::kLz4, 8), repeated(twice, 100)).special, SpecialValue::nan);
-  // Of another type, of another payload, of another sign, not all of them.
+  // NaNs of another type, another payload, another sign, and only some items.
   EXPECT_EQ(encode(shuffled(codec::kLz4, 8), repeated(single, 100)).special, SpecialValue::none);
   EXPECT_EQ(encode(shuffled(codec::kLz4, 2), repeated(single, 100)).special, SpecialValue::none);
   EXPECT_EQ(encode(shuffled(codec::kLz4, 4), repeated({0x01, 0x00, 0xc0, 0x7f}, 100)).special, SpecialValue::none);
@@ -253,11 +253,11 @@ TEST(ChunkEncoder, ARepeatedItemIsRuns) {
   const EncodedChunk chunk = encode(shuffled(codec::kLz4, 4), plain);
   expect_sound(shuffled(codec::kLz4, 4), chunk, plain);
   EXPECT_EQ(chunk.special, SpecialValue::none);
-  // Header, one block start, four streams of which three are a value and a token.
+  // Header, one block start, and four streams, of which three have a value and a token.
   EXPECT_EQ(chunk.bytes.size(), 32u + 4 + 3 * 5 + 4);
 }
 
-TEST(ChunkEncoder, NoiseIsStoredAsItIs) {
+TEST(ChunkEncoder, NoiseIsStoredUncompressed) {
   for (const std::uint8_t compcode : kCodecs) {
     const Bytes plain = random_bytes(100'000, 3);
     const EncodedChunk chunk = encode(shuffled(compcode, 4), plain);
@@ -266,7 +266,7 @@ TEST(ChunkEncoder, NoiseIsStoredAsItIs) {
   }
 }
 
-TEST(ChunkEncoder, NoiseAmongWhatShrinks) {
+TEST(ChunkEncoder, NoiseAmongCompressibleBytes) {
   for (const std::uint8_t compcode : kCodecs) {
     for (const Filters& filters : {pipelines()[0], pipelines()[1]}) {
       EncodeParameters parameters;
@@ -286,7 +286,7 @@ TEST(ChunkEncoder, NoiseAmongWhatShrinks) {
   }
 }
 
-TEST(ChunkEncoder, LevelZeroAndShortChunksAreStoredAsTheyAre) {
+TEST(ChunkEncoder, LevelZeroAndShortChunksAreStoredUncompressed) {
   EncodeParameters parameters = shuffled(codec::kBlosclz, 4);
   EXPECT_TRUE(header_of(encode(parameters, counters(31, 4))).memcpyed);
   parameters.clevel = 0;
@@ -313,12 +313,12 @@ TEST(ChunkEncoder, SplitsAsTheRuleSays) {
   EXPECT_TRUE(split(codec::kLz4, 5, 24, 1));
 }
 
-TEST(ChunkEncoder, BytedeltaIsLeftOutWhereItWouldNotFillItems) {
+TEST(ChunkEncoder, BytedeltaIsOmittedForPartialItems) {
   EncodeParameters parameters = shuffled(codec::kZstd, 4);
   parameters.filters = {0, 0, 0, 0, id(FilterId::shuffle), id(FilterId::bytedelta)};
   codec::ChunkHeader header = header_of(encode(parameters, counters(40'000, 4)));
   EXPECT_EQ(header.filters, parameters.filters);
-  // Said in the chunk, so that it decodes without its frame.
+  // The chunk records the number of planes, so that it decodes without its frame.
   EXPECT_EQ(header.filters_meta[5], 4);
   header = header_of(encode(parameters, counters(40'001, 4)));
   EXPECT_EQ(header.filters[4], id(FilterId::shuffle));
@@ -326,7 +326,7 @@ TEST(ChunkEncoder, BytedeltaIsLeftOutWhereItWouldNotFillItems) {
 }
 
 TEST(ChunkEncoder, Dictionaries) {
-  // Text-like blocks that are short, so that each gains by what is in the others.
+  // Short text-like blocks, which compress better with the content of the others.
   Bytes plain;
   for (std::uint32_t line = 0; plain.size() < 200'000; ++line) {
     const std::string text =
@@ -364,7 +364,7 @@ TEST(ChunkEncoder, OneContextServesAllCodecsInTurn) {
         const auto chunk = codec::encode_chunk(context, parameters, plain);
         ASSERT_TRUE(chunk);
         expect_sound(parameters, *chunk, plain);
-        // And gives the same bytes as any other.
+        // A new context gives the same bytes.
         EXPECT_EQ(chunk->bytes, encode(parameters, plain).bytes);
         context.trim(0);
       }
@@ -372,7 +372,7 @@ TEST(ChunkEncoder, OneContextServesAllCodecsInTurn) {
   }
 }
 
-TEST(ChunkEncoder, RefusesWhatItCannotKeep) {
+TEST(ChunkEncoder, RefusesLossyAndInvalidParameters) {
   const auto kind = [](const EncodeParameters& parameters) {
     const auto checked = codec::check_encodable(parameters);
     EXPECT_FALSE(checked);
@@ -405,7 +405,7 @@ TEST(ChunkEncoder, RefusesWhatItCannotKeep) {
 }
 
 TEST(BlockSizes, AsTheReferenceChooses) {
-  // Figures of codecs.md section 5, for a chunk of 8 MiB.
+  // Numbers of codecs.md section 5, for a chunk of 8 MiB.
   const auto size = [](std::uint8_t compcode, int clevel, std::int32_t typesize, bool shuffle) {
     EncodeParameters parameters;
     parameters.compcode = compcode;

@@ -1,5 +1,5 @@
-// The registered codecs and filters for n-d blocks, against streams put together by hand, the zfp library's own
-// encoder, and plain loops.
+// The registered codecs and filters for n-d blocks, tested against assembled streams, the encoder of libzfp, and simple
+// loops.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -25,7 +25,7 @@ using codec::ErrorKind;
 
 // ---- ndlz ---------------------------------------------------------------------------------------------------------
 
-/// Writes tokens at random and notes what they mean, from the table of the format's description.
+/// Writes random tokens and the bytes that they decode to, from the token tables of codecs.md section 8.
 class NdlzWriter {
  public:
   NdlzWriter(std::size_t side, std::size_t rows, std::size_t columns, std::uint32_t seed)
@@ -148,12 +148,12 @@ RC_GTEST_PROP(Ndlz, EveryTokenDecodes, (std::uint32_t seed)) {
   RC_ASSERT(out == writer.plain());
 }
 
-TEST(Ndlz, CutOffDamagedOrOfAnotherSizeIsDamage) {
+TEST(Ndlz, TruncatedDamagedOrWrongSizeIsCorrupt) {
   for (const std::uint8_t side : {4, 8}) {
     const NdlzWriter writer(side, 21, 33, 7);
     Bytes out(writer.plain().size());
     for (std::size_t length = 0; length < writer.stream().size(); ++length) {
-      // A vector of just this length, so that a sanitizer sees a byte too far.
+      // A vector of exactly this length, so that a sanitizer detects any access past it.
       const Bytes cut(writer.stream().begin(), writer.stream().begin() + static_cast<std::ptrdiff_t>(length));
       const auto done = codec::decode_ndlz(side, cut, out);
       ASSERT_FALSE(done) << length;
@@ -187,7 +187,7 @@ struct ZfpCase {
   std::uint8_t meta;
 };
 
-/// What the library makes of `plain`, and what it makes of that again.
+/// Returns the stream that libzfp encodes `plain` to, and the bytes that libzfp decodes it to.
 std::pair<Bytes, Bytes> through_zfp(const ZfpCase& mode, zfp_type type, const std::vector<std::int32_t>& shape,
                                     Bytes plain) {
   std::array<std::size_t, 4> n{};
@@ -254,7 +254,7 @@ TEST(Zfp, BlocksOfEveryShapeAndModeDecodeAsTheLibraryDoes) {
   }
 }
 
-TEST(Zfp, HostileStreamsReadNothingThatIsNotTheirs) {
+TEST(Zfp, CraftedStreamsAreNotReadPastTheirEnd) {
   std::mt19937 random(3);
   int failed = 0;
   for (const auto& shape : kShapes) {
@@ -295,7 +295,7 @@ TEST(Zfp, BlocksOfOtherTypesOrShapesAreRefused) {
 
 // ---- cells --------------------------------------------------------------------------------------------------------
 
-/// The items in the order of cells, by looking for each cell's items one by one.
+/// Returns the items in cell order, by a search for the items of each cell.
 Bytes by_cells(const std::vector<std::int32_t>& shape, std::size_t side, std::size_t itemsize, const Bytes& plain) {
   const std::size_t ndim = shape.size();
   std::vector<std::size_t> numbers(plain.size() / itemsize);
@@ -338,7 +338,7 @@ RC_GTEST_PROP(Cells, GoBackToTheirPlaces, (std::uint32_t seed)) {
   RC_ASSERT(out == plain);
 }
 
-TEST(Cells, OfNoBlockAreRefused) {
+TEST(Cells, InvalidShapesAreRefused) {
   const std::vector<std::int32_t> shape = {4, 4};
   EXPECT_FALSE(codec::CellOrder::create(shape, 0, 1));
   EXPECT_FALSE(codec::CellOrder::create({}, 4, 1));
@@ -350,7 +350,7 @@ TEST(Cells, OfNoBlockAreRefused) {
 TEST(Cells, ChunksOfArraysDecodeAndOthersDoNot) {
   const std::vector<std::int32_t> shape = {10, 12};
   const Bytes plain = random_bytes(2 * 10 * 12 * 4, 5);
-  // Two blocks, filtered beforehand: the assembler does not know these filters.
+  // Two blocks that the test filters itself, because the assembler does not support these filters.
   Bytes filtered;
   for (const std::size_t begin : {std::size_t{0}, plain.size() / 2}) {
     const auto from = plain.begin() + static_cast<std::ptrdiff_t>(begin);
@@ -381,9 +381,9 @@ TEST(Cells, ChunksOfArraysDecodeAndOthersDoNot) {
   }
 }
 
-// ---- codecs that are not there ------------------------------------------------------------------------------------
+// ---- unavailable codecs -------------------------------------------------------------------------------------------
 
-TEST(Registered, CodecsThatCannotBeHadAreNamed) {
+TEST(Registered, UnavailableCodecsAreNamed) {
   codec::DecodeContext context;
   Bytes out(100);
   const std::vector<std::pair<std::uint8_t, std::string>> missing = {

@@ -1,4 +1,4 @@
-// Byte strings and data for the codec's tests.
+// Byte strings and data for the tests of codec/.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ inline Bytes random_bytes(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-/// Stretches of noise, of one byte, of zeros and of repeats of what was before, so that every kind of stream occurs.
+/// Returns sections of noise, of one byte, of zeros and of repeats of earlier bytes, so that every kind of stream
+/// occurs.
 inline Bytes mixed_bytes(std::size_t size, std::uint32_t seed) {
   std::mt19937 random(seed);
   Bytes bytes;

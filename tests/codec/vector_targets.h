@@ -1,4 +1,4 @@
-// Runs a test once for every vector instruction set that this machine has, and once without any.
+// Runs a test for every vector instruction set of this machine, and once without vectors.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace cframefs {
 
 template <class Test>
 void for_each_vector_target(const Test& test) {
-  // 0: nothing but the plain code, which every table of functions ends with.
+  // 0: the plain code, the last entry of each of Highway's function tables.
   for (std::int64_t left = hwy::SupportedTargets(), target = 0;; left &= left - 1) {
     hwy::GetChosenTarget().Update(target);
     SCOPED_TRACE(target == 0 ? "no vectors" : hwy::TargetName(target));

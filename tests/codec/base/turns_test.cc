@@ -14,7 +14,7 @@ void wait_until_waited_for(const Turns& turns) {
     std::this_thread::yield();
 }
 
-TEST(Turns, NoMoreThanThatManyAtOnceAndEachComesToIts) {
+TEST(Turns, LimitsConcurrentTurnsAndServesEveryThread) {
   Turns turns(3);
   std::atomic<int> now{0};
   std::atomic<int> most{0};
@@ -29,7 +29,7 @@ TEST(Turns, NoMoreThanThatManyAtOnceAndEachComesToIts) {
         int seen = most.load();
         while (here > seen && !most.compare_exchange_weak(seen, here)) {
         }
-        // The first ones stay until as many are there as may be.
+        // In round 0 hold the turn until the limit is reached.
         while (round == 0 && most.load() < 3 && std::chrono::steady_clock::now() < deadline)
           std::this_thread::yield();
         --now;
@@ -43,7 +43,7 @@ TEST(Turns, NoMoreThanThatManyAtOnceAndEachComesToIts) {
   EXPECT_EQ(done.load(), 8 * 200);
 }
 
-TEST(Turns, OneThatIsKeptIsNotWaitedForForEver) {
+TEST(Turns, WaitingForAHeldTurnTimesOut) {
   Turns turns(1);
   const auto always = [] { return true; };
   Turns::Turn taken = turns.take_while_they_move(std::chrono::milliseconds(10), always);
@@ -54,13 +54,13 @@ TEST(Turns, OneThatIsKeptIsNotWaitedForForEver) {
   EXPECT_TRUE(turns.take_while_they_move(std::chrono::milliseconds(10), always));
 }
 
-TEST(Turns, WhileTheyMoveTheyAreWaitedFor) {
+TEST(Turns, WaitingContinuesWhileTurnsMove) {
   Turns turns(1);
   std::atomic<int> without{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 20; ++i) {
     threads.emplace_back([&] {
-      // All together take far longer than the patience of each.
+      // All turns together take longer than the patience of each thread.
       const Turns::Turn turn = turns.take_while_they_move(std::chrono::seconds(1), [] { return true; });
       if (!turn) ++without;
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -71,12 +71,12 @@ TEST(Turns, WhileTheyMoveTheyAreWaitedFor) {
   EXPECT_EQ(without.load(), 0);
 }
 
-TEST(Turns, OneThatIsNoLongerWantedLeavesTheLine) {
+TEST(Turns, AnUnwantedTurnLeavesTheLine) {
   Turns turns(1);
   Turns::Turn taken = turns.take();
   EXPECT_FALSE(turns.take([] { return false; }));
   EXPECT_FALSE(turns.is_waited_for());
-  // The one behind it comes to its turn all the same.
+  // The next thread in line still gets its turn.
   std::atomic<bool> first_is_wanted{true};
   std::atomic<bool> second_has_turn{false};
   std::thread first([&] { EXPECT_FALSE(turns.take([&] { return first_is_wanted.load(); })); });
@@ -89,7 +89,7 @@ TEST(Turns, OneThatIsNoLongerWantedLeavesTheLine) {
   EXPECT_TRUE(second_has_turn);
 }
 
-TEST(Turns, ATurnThatBecomesFreeIsNotTakenByOneThatIsNoLongerWanted) {
+TEST(Turns, AFreeTurnGoesOnlyToAThreadThatWantsIt) {
   Turns turns(1);
   Turns::Turn taken = turns.take();
   std::atomic<bool> is_wanted{true};
@@ -101,7 +101,7 @@ TEST(Turns, ATurnThatBecomesFreeIsNotTakenByOneThatIsNoLongerWanted) {
   EXPECT_TRUE(turns.take());
 }
 
-TEST(Turns, WithoutRoomOneAtATime) {
+TEST(Turns, WithoutRoomOneTurnAtATime) {
   std::atomic<bool> has_room{false};
   Turns turns(3, [&] { return has_room.load(); });
   Turns::Turn first = turns.take();

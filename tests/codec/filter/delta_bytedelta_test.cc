@@ -1,4 +1,4 @@
-// Delta and bytedelta, done and undone, against what filters.md says of doing them.
+// Delta and bytedelta, applied and undone, compared with their definition in filters.md.
 #include "codec/filter/delta.h"
 
 #include <gtest/gtest.h>
@@ -72,8 +72,8 @@ TEST(Bytedelta, UndoneWithAndWithoutVectors) {
   });
 }
 
-// A frame may claim items of two gigabytes; each block then took seconds to leave alone.
-TEST(Bytedelta, MorePlanesThanBytesAreNoWork) {
+// Regression: a frame may claim items of 2 GiB, and iterating over that many empty planes took seconds per block.
+TEST(Bytedelta, MorePlanesThanBytesTakeNoTime) {
   const Bytes plain = random_bytes(1000, 3);
   for (const BytedeltaKind kind : {BytedeltaKind::whole, BytedeltaKind::restarted}) {
     Bytes block = plain;
@@ -83,7 +83,7 @@ TEST(Bytedelta, MorePlanesThanBytesAreNoWork) {
   }
 }
 
-TEST(Bytedelta, TheTwoKindsDifferBehindTheLastWholeSixteen) {
+TEST(Bytedelta, TheTwoKindsDifferAfterTheLastWholeSixteen) {
   Bytes whole(20, 1);
   Bytes restarted(20, 1);
   codec::undo_bytedelta(1, BytedeltaKind::whole, whole);

@@ -1,4 +1,4 @@
-// Shuffle and bitshuffle: the vector versions against the plain ones, and those against the words of filters.md.
+// Shuffle and bitshuffle: vector versions compared with plain versions, and these with filters.md.
 #include "codec/filter/shuffle.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Bytes run(Filter filter, std::size_t width, const Bytes& in) {
   return out;
 }
 
-// Lengths that hit no group, one, several, and every kind of rest.
+// Lengths with no group, one group, several groups, and every kind of remainder.
 std::vector<std::size_t> lengths(std::size_t width) {
   std::vector<std::size_t> all;
   for (const std::size_t items : {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 511, 512, 513, 1031}) {
@@ -74,7 +74,7 @@ TEST(Shuffle, LaysBytesOutAsDescribed) {
   EXPECT_EQ(run(codec::unshuffle, 3, planes), in);
 }
 
-/// Planes of `count` items, each in memory of its own, of which some are one byte throughout; and the same joined.
+/// Planes of `count` items in separate memory, some of them constant, and the same planes concatenated.
 struct SomePlanes {
   SomePlanes(std::size_t width, std::size_t count, unsigned constant) : bytes(width) {
     for (std::size_t j = 0; j < width; ++j) {
@@ -94,7 +94,7 @@ struct SomePlanes {
   Bytes joined;
 };
 
-TEST(Shuffle, PlanesThatLieApartAreJoinedAsThosePlacedTogether) {
+TEST(Shuffle, ScatteredPlanesGiveTheSameAsContiguousPlanes) {
   for (std::size_t width = 2; width <= codec::kMaxPlanes; ++width) {
     for (const std::size_t count : {1, 2, 15, 16, 31, 32, 33, 63, 64, 65, 100, 1031}) {
       for (const unsigned constant : {0U, 1U, 0x55U, 0xfeU, 0xffU}) {
@@ -121,7 +121,7 @@ RC_GTEST_PROP(ShuffleProperty, AWindowOfPlanesIsThatPartOfTheWhole, ()) {
   RC_ASSERT(std::equal(out.begin(), out.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin)));
 }
 
-TEST(Shuffle, SeveralTimesAtOnce) {
+TEST(Shuffle, RepeatedShufflesAreUndoneInOnePass) {
   for (const std::size_t width : {1, 2, 3, 4, 16, 255}) {
     for (const std::size_t length : {0, 1, 2, 3, 255, 256, 1000, 4096}) {
       const Bytes plain = random_bytes(length, 1);
@@ -137,7 +137,7 @@ TEST(Shuffle, SeveralTimesAtOnce) {
 }
 
 TEST(Bitshuffle, LaysBitsOutAsDescribed) {
-  // Eight items of two bytes and one item too many.
+  // Eight items of two bytes, and one remaining item.
   const Bytes in{1, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x80, 0xee, 0xff};
   Bytes rows(18);
   rows[0] = 0x85;   // bit 0 of items 0, 2 and 7

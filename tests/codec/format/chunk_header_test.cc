@@ -1,4 +1,4 @@
-// The header's fields and every way in which it can contradict itself (chunk.md sections 1 and 10).
+// The fields of the header, and all its possible contradictions (chunk.md sections 1 and 10).
 #include "codec/format/chunk_header.h"
 
 #include <functional>
@@ -15,7 +15,7 @@ using codec::ErrorKind;
 using codec::parse_chunk_header;
 using codec::SpecialValue;
 
-// 1000 bytes of items of 4 in four blocks of 256, shuffled, lz4, unsplit.
+// 1000 bytes, typesize 4, four blocks of 256 bytes, shuffled, lz4, unsplit.
 Bytes normal_header() {
   Bytes header = extended_header(0x30, 4, 1000, 256, 500);
   header[0x15] = 1;
@@ -117,7 +117,7 @@ TEST_P(BadHeaders, AreRefused) {
 constexpr ErrorKind kCorrupt = ErrorKind::corruption;
 constexpr ErrorKind kUnsupported = ErrorKind::unsupported;
 
-// A special chunk is the normal one with its value, and nothing stored behind the header.
+// Makes a special chunk of the normal one: sets the value, and stores nothing after the header.
 std::function<void(Bytes&)> special(std::uint8_t value, std::uint8_t typesize, std::int32_t nbytes,
                                     std::int32_t cbytes) {
   return [=](Bytes& bytes) { bytes = extended_header(0, typesize, nbytes, 256, cbytes, 0, value); };
@@ -174,17 +174,17 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<BadHeader>& row) { return row.param.name; });
 
 TEST(ChunkHeader, AcceptsLimitsAndOddities) {
-  // Plain copies of the betas: 16 bytes of junk behind a short header.
+  // Memcpyed chunks of the betas: 16 bytes of junk after a short header.
   Bytes bytes = extended_header(0x02, 4, 1000, 256, 1032);
   bytes[2] = 0x02;
   EXPECT_TRUE(parse_chunk_header(bytes));
   codec::store_le<std::int32_t>(&bytes[12], 1016);
   EXPECT_TRUE(parse_chunk_header(bytes));
-  // Zeros need not fill items; a chunk of nothing is only its header.
+  // Zeros need not be whole items; an empty chunk is only a header.
   EXPECT_TRUE(parse_chunk_header(assemble_special(SpecialValue::zeros, 8, 1001, {})));
   EXPECT_TRUE(parse_chunk_header(extended_header(0x02, 4, 0, 1, 32)));
   EXPECT_TRUE(parse_chunk_header(extended_header(0x02, 4, codec::kMaxChunkBytes, 256, INT32_MAX)));
-  // versionlz says nothing.
+  // versionlz is ignored.
   bytes[1] = 255;
   EXPECT_TRUE(parse_chunk_header(bytes));
 }

@@ -1,4 +1,4 @@
-// Names of codecs and filters, both ways.
+// Names of codecs and filters: id to name, and name to id.
 #include "codec/format/codec_registry.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(Names, OfCodecs) {
   EXPECT_EQ(codec::codec_name(5), "zstd");
   EXPECT_EQ(codec::codec_name(36), "openhtj2k");
   EXPECT_EQ(codec::codec_name(170), "codec 170");
-  // What is not written is not offered.
+  // Codecs that cannot be written are not accepted.
   for (const char* name : {"snappy", "ndlz", "zfp_acc", "", "ZSTD", "zstd ", "codec 5"})
     EXPECT_FALSE(find_codec(name)) << name;
   EXPECT_EQ(find_codec("x").error().reason, "must be one of blosclz, lz4, lz4hc, zlib, zstd");

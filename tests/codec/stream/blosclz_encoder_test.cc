@@ -1,4 +1,4 @@
-// The BloscLZ encoder: what it makes decodes to what it was given, fits, and is short where it can be.
+// The BloscLZ encoder: streams decode to the input, fit into the buffer, and are short for compressible input.
 #include "codec/stream/blosclz_encoder.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,8 @@ namespace {
 
 using codec::BlosclzTable;
 
-// In a buffer of exactly `room` bytes, so that a sanitizer sees any byte beyond. Empty where the encoder gives up.
+// Encodes into a buffer of exactly `room` bytes, so that a sanitizer detects any access past it. Returns an empty
+// string if the encoder gives up.
 Bytes encode(BlosclzTable& table, int clevel, const Bytes& plain, std::size_t room) {
   Bytes out(room);
   const std::size_t length = codec::encode_blosclz(table, clevel, plain, out);
@@ -40,8 +41,8 @@ RC_GTEST_PROP(BlosclzEncoderProperty, KeepsToTheRoomItIsGiven, (std::uint32_t se
   }
 }
 
-// A stretch of noise twice, with zeros in between, at distances where the code for them changes.
-TEST(BlosclzEncoder, FindsRepeatsAtEveryDistanceThatCanBeSaid) {
+// The same noise twice, with zeros between, at distances where the encoding of the distance changes.
+TEST(BlosclzEncoder, FindsRepeatsUpToTheMaximumDistance) {
   const Bytes noise = random_bytes(200, 1);
   for (const std::size_t distance : {1000, 8190, 8191, 8192, 8193, 65536, 73726, 73727, 73728, 80000}) {
     Bytes plain = noise;
@@ -77,8 +78,8 @@ TEST(BlosclzEncoder, GivesUpOnNoise) {
     EXPECT_TRUE(encode(table, clevel, random_bytes(100'000, 4), 100'000).empty());
 }
 
-TEST(BlosclzEncoder, BitsThatComeLastAreWorthIt) {
-  // Of a bitshuffled block only the upper bits may repeat.
+TEST(BlosclzEncoder, EncodesIfOnlyTheLastSampleShrinks) {
+  // In a bitshuffled block, only the upper bits, which come last, may repeat.
   Bytes plain = random_bytes(48'000, 5);
   plain.resize(64'000);
   BlosclzTable table;

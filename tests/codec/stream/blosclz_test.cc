@@ -1,4 +1,4 @@
-// The BloscLZ decoder against streams made by hand, instruction by instruction (codecs.md section 3).
+// The BloscLZ decoder, tested with streams written instruction by instruction (codecs.md section 3).
 #include "codec/stream/blosclz.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(Blosclz, DistancesAroundTheLimits) {
       add_literals(writer, distance, 4);
       writer.match(distance, length).literals({1});
       EXPECT_TRUE(decodes_to(writer.stream(), writer.plain())) << distance << " " << length;
-      // One byte farther back there is nothing.
+      // One byte further back lies before the first byte.
       BlosclzWriter beyond;
       add_literals(beyond, distance - 1, 4);
       beyond.match(distance, length).literals({1});

@@ -42,7 +42,7 @@ BlosclzWriter& BlosclzWriter::match(std::size_t distance, std::size_t length) {
 Bytes blosclz_encode(const Bytes& plain) {
   BlosclzWriter writer;
   std::unordered_map<std::uint32_t, std::size_t> seen;
-  std::size_t pending = 0;  // first byte not written
+  std::size_t pending = 0;  // first byte that is not written yet
   const auto flush = [&](std::size_t end) {
     for (; pending < end; pending = std::min(end, pending + 32)) {
       writer.literals(Bytes(plain.begin() + static_cast<std::ptrdiff_t>(pending),

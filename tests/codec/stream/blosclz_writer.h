@@ -1,5 +1,5 @@
-// Writes BloscLZ streams instruction by instruction, and what they must decode to, from codecs.md section 3. The
-// writer knows nothing of the decoder under test.
+// Writes BloscLZ streams instruction by instruction, and the bytes that they decode to, from codecs.md section 3.
+// Shares no code with the decoder under test.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace cframefs {
 
 class BlosclzWriter {
  public:
-  /// Up to 32 bytes.
+  /// REQUIRES: 1 to 32 bytes.
   BlosclzWriter& literals(const Bytes& bytes);
-  /// distance in 1..73727, length from 3 on.
+  /// REQUIRES: distance in 1..73727, length >= 3.
   BlosclzWriter& match(std::size_t distance, std::size_t length);
 
   const Bytes& stream() const { return stream_; }
@@ -23,11 +23,11 @@ class BlosclzWriter {
   Bytes plain_;
 };
 
-/// A simple encoder: matches of 4 bytes and more where a hash table finds them. Its last instruction is a literal.
+/// A simple encoder, which finds matches of at least 4 bytes with a table. Its last instruction is a literal run.
 Bytes blosclz_encode(const Bytes& plain);
 
-/// Whether the decoder under test makes `plain` of `stream`, in a buffer of exactly the right size, so that a sanitizer
-/// sees any byte beyond.
+/// Returns true if the decoder under test decodes `stream` to `plain`. Uses a buffer of exactly the right size, so that
+/// a sanitizer detects any access past it.
 bool decodes_to(const Bytes& stream, const Bytes& plain);
 
 }  // namespace cframefs

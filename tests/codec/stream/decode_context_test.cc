@@ -11,7 +11,7 @@ using codec::ContextPool;
 using codec::DecodeContext;
 using Slot = DecodeContext::Slot;
 
-TEST(DecodeContext, ScratchIsKeptAndGrows) {
+TEST(DecodeContext, ScratchIsReusedAndGrows) {
   DecodeContext context;
   const codec::ByteSpan first = context.scratch(Slot::streams, 1000);
   ASSERT_GE(first.size(), 1000u);
@@ -33,7 +33,7 @@ TEST(DecodeContext, SlotsAreIndependent) {
     EXPECT_EQ(spans[i][63], i + 1);
 }
 
-TEST(DecodeContext, TrimGivesBackOnlyWhatIsTooLarge) {
+TEST(DecodeContext, TrimFreesOnlyLargeSlots) {
   DecodeContext context;
   context.scratch(Slot::streams, 10 << 20);
   const std::uint8_t* const small = context.scratch(Slot::partial, 1000).data();
@@ -42,7 +42,7 @@ TEST(DecodeContext, TrimGivesBackOnlyWhatIsTooLarge) {
   EXPECT_EQ(context.scratch(Slot::partial, 1000).data(), small);
 }
 
-TEST(ContextPool, HandsOutWhatWasGivenBack) {
+TEST(ContextPool, ReusesReturnedContexts) {
   ContextPool pool;
   const DecodeContext* first = nullptr;
   {
@@ -56,7 +56,7 @@ TEST(ContextPool, HandsOutWhatWasGivenBack) {
   EXPECT_TRUE(&*one == first || &*two == first);
 }
 
-TEST(ContextPool, AnIdleContextHoldsNoMoreThanItMay) {
+TEST(ContextPool, TrimsIdleContexts) {
   ContextPool pool(1 << 20);
   pool.acquire()->scratch(Slot::streams, 8 << 20);
   EXPECT_LT(pool.acquire()->scratch(Slot::streams, 1).size(), std::size_t{8} << 20);
@@ -72,7 +72,7 @@ TEST(ContextPool, ServesManyThreads) {
         const codec::ByteSpan bytes = lease->scratch(Slot::partial, 256);
         bytes[0] = static_cast<std::uint8_t>(i);
         std::this_thread::yield();
-        EXPECT_EQ(bytes[0], i);  // nobody else has it
+        EXPECT_EQ(bytes[0], i);  // no other thread uses the context
       }
     });
   }

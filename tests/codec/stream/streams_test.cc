@@ -1,4 +1,4 @@
-// What may stand in the streams of a block (chunk.md sections 4 and 6), and what each codec says to damage.
+// The streams of a block (chunk.md sections 4 and 6), and the errors of each codec for damaged streams.
 #include "codec/stream/streams.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ codec::Result<Bytes> decode(const Block& block, const Bytes& stored) {
     EXPECT_EQ(planes.error().reason, decoded.error().reason);
   }
   if (!decoded) return codec::Failure(decoded.error());
-  // The same as planes, wherever they lie.
+  // decode_planes() gives the same bytes.
   Bytes scratch(block.plain, 0xa5);
   std::vector<codec::Plane> planes(streams.count());
   EXPECT_TRUE(streams.decode_planes(context.states(), StreamCodec{block.format, 200, nullptr}, scratch, planes));
@@ -87,7 +87,7 @@ TEST(Streams, RunsOfEveryValue) {
   for (int value = 1; value <= 255; ++value) {
     EXPECT_EQ(*decode({1, 9}, joined({field(-value), {0x01}})), Bytes(9, static_cast<std::uint8_t>(value)));
   }
-  // Only the lowest bit of the token says that it is a run.
+  // Only the lowest bit of the token marks a run.
   EXPECT_TRUE(decode({1, 9}, joined({field(-1), {0xff}})));
   EXPECT_EQ(error_of({1, 9}, joined({field(-1), {0xfe}})), ErrorKind::corruption);
   EXPECT_EQ(error_of({1, 9}, joined({field(-1), {0x00}})), ErrorKind::corruption);
@@ -96,7 +96,7 @@ TEST(Streams, RunsOfEveryValue) {
   EXPECT_EQ(error_of({1, 9}, joined({field(INT32_MIN), {0x01}})), ErrorKind::corruption);
 }
 
-TEST(Streams, NoRunsBehindAShortHeader) {
+TEST(Streams, NoRunsWithAShortHeader) {
   EXPECT_EQ(error_of({1, 9, false}, field(0)), ErrorKind::corruption);
   EXPECT_EQ(error_of({1, 9, false}, joined({field(-1), {0x01}})), ErrorKind::corruption);
 }
@@ -127,7 +127,7 @@ TEST(Streams, VariableLengthBlocks) {
   BlockStreams streams;
   DecodeContext context;
   Bytes out(50);
-  const Bytes raw = joined({field(50), noise});  // outlives the streams, which point into it
+  const Bytes raw = joined({field(50), noise});  // must outlive the streams, which point into it
   ASSERT_TRUE(streams.parse_vl(raw, 50, CodecFormat::zstd));
   ASSERT_TRUE(streams.decode(context.states(), {CodecFormat::zstd}, out));
   EXPECT_EQ(out, noise);
@@ -192,7 +192,7 @@ TEST_P(EveryCodec, RefusesTruncatedStreams) {
 }
 
 TEST_P(EveryCodec, SurvivesFlippedBits) {
-  // Damage may go unnoticed where a codec has no checksum; it must not reach beyond the buffers.
+  // Codecs without a checksum may not detect damage, but must not access memory outside the buffers.
   DecodeContext context;
   std::mt19937 random(4);
   for (int round = 0; round < 2000; ++round) {
@@ -202,7 +202,7 @@ TEST_P(EveryCodec, SurvivesFlippedBits) {
     Bytes out(plain_.size());
     (void)codec::decode_stream(context.states(), {GetParam()}, damaged, out);
   }
-  // The states serve the next stream as if nothing had been.
+  // The states still decode the next stream.
   Bytes out(plain_.size());
   EXPECT_TRUE(codec::decode_stream(context.states(), {GetParam()}, packed_, out));
   EXPECT_EQ(out, plain_);
@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodec,
                                          CodecFormat::zstd),
                          codec_name);
 
-TEST(Streams, ZstdTakesOneFrameOfTodaysFormatAndNothingElse) {
+TEST(Streams, ZstdAcceptsExactlyOneFrameOfTheCurrentFormat) {
   DecodeContext context;
   const auto decodes = [&](const Bytes& stream, std::size_t size) {
     Bytes out(size);
@@ -235,7 +235,7 @@ TEST(Streams, ZstdTakesOneFrameOfTodaysFormatAndNothingElse) {
 TEST(Streams, CodecsThatThisBuildLacksAreNamed) {
   for (const CodecFormat format : {CodecFormat::reserved, CodecFormat::registered, CodecFormat::superchunk}) {
     EXPECT_EQ(error_of({1, 8, true, format}, joined({field(3), Bytes(3)})), ErrorKind::unsupported);
-    // Streams that no codec made do not need it.
+    // Raw streams do not need the codec.
     EXPECT_TRUE(decode({1, 8, true, format}, field(0)));
     EXPECT_TRUE(decode({1, 8, true, format}, joined({field(8), Bytes(8)})));
   }

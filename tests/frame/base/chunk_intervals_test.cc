@@ -1,4 +1,4 @@
-// Runs of chunk numbers are the same set as the numbers one by one.
+// ChunkIntervals, compared with a set of single numbers.
 #include "frame/base/chunk_intervals.h"
 
 #include <random>
@@ -11,7 +11,7 @@ namespace {
 
 using frame::ChunkIntervals;
 
-TEST(ChunkIntervalsTest, RandomChangesAreThoseOfASet) {
+TEST(ChunkIntervalsTest, RandomChangesEqualThoseOfASet) {
   constexpr std::int64_t kNumbers = 40;
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
@@ -52,7 +52,7 @@ TEST(ChunkIntervalsTest, RandomChangesAreThoseOfASet) {
   }
 }
 
-TEST(ChunkIntervalsTest, ARunThatIsVeryLongIsOne) {
+TEST(ChunkIntervalsTest, AVeryLongRunIsOneRun) {
   ChunkIntervals runs;
   runs.add(0, std::int64_t{1} << 60);
   runs.remove(5, 6);

@@ -1,4 +1,4 @@
-// A budget grows with what a file stores, not with what it claims.
+// A budget grows with the stored bytes of a file, not with the sizes that the file claims.
 #include "frame/base/parse_budget.h"
 
 #include <cstdint>
@@ -27,7 +27,7 @@ TEST(ParseBudget, ItGrowsLinearlyAndDoesNotWrap) {
             std::numeric_limits<std::uint64_t>::max());
 }
 
-TEST(ParseBudget, WhatIsLeftIsToldWhereItDoesNotSuffice) {
+TEST(ParseBudget, ErrorsNameTheRestOfTheBudget) {
   ParseBudget budget = ParseBudget::asked(0);
   const std::uint64_t whole = budget.memory_left();
   ASSERT_TRUE(budget.take_memory(whole - 10, "the map"));
@@ -35,15 +35,15 @@ TEST(ParseBudget, WhatIsLeftIsToldWhereItDoesNotSuffice) {
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().kind, codec::ErrorKind::unsupported);
   EXPECT_EQ(more.error().reason,
-            "the map: memory of 11 bytes, where 10 are left of what the size of the file justifies");
+            "the map: needs memory of 11 bytes, but only 10 are left of what the size of the file justifies");
   budget.release_memory(1);
   EXPECT_TRUE(budget.take_memory(11, "the map"));
-  // What was never taken does not come back.
+  // Releasing more than was taken does not increase the budget.
   budget.release_memory(std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(budget.memory_left(), whole);
 }
 
-TEST(ParseBudget, WorkDoesNotComeBack) {
+TEST(ParseBudget, WorkIsNotReleased) {
   ParseBudget budget = ParseBudget::unasked(0);
   const std::uint64_t whole = budget.work_left();
   ASSERT_TRUE(budget.spend_work(whole, "the map"));
@@ -57,7 +57,7 @@ TEST(ParseBudget, HolesAreNotStored) {
   EXPECT_EQ(stored_bytes(status), 8192U);
   status.st_size = 100;
   EXPECT_EQ(stored_bytes(status), 100U);
-  status.st_blocks = 0;  // a filesystem that does not tell
+  status.st_blocks = 0;  // a filesystem that does not report blocks
   EXPECT_EQ(stored_bytes(status), 100U);
 }
 

@@ -1,6 +1,5 @@
-// Older formats, damaged on purpose: cut off at every byte, and every field set to 0, 1, -1 and the largest value there
-// is, at every width. Whatever reads must be the bytes of the undamaged file at the same place; the rest must be
-// errors.
+// Damaged files of older formats: truncated at every byte, and every field set to 0, 1, -1 and the largest value, at
+// every width. Each read must return the bytes of the undamaged file at the same offset, or an error.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -23,7 +22,7 @@ using codec::ErrorKind;
 using Bytes = std::vector<std::uint8_t>;
 using OpenResult = codec::Result<std::shared_ptr<const frame::Container>>;
 
-/// All files are small: what opening and reading takes is decoding states and tables for what is really there.
+/// Bound of the memory for opening and reading. All files are small, so it covers only decoder states and tables.
 constexpr std::size_t kMemoryBound = std::size_t{16} << 20;
 
 Bytes golden(const std::string& file) {
@@ -46,7 +45,7 @@ struct Outcome {
   std::int64_t chunks_read = 0;
 };
 
-/// Reads all that can be read of `bytes`, held against `plain`.
+/// Reads all readable chunks of `bytes` and compares them with `plain`.
 Outcome check(const std::string& file, Bytes bytes, const Bytes& plain) {
   Outcome outcome;
   const std::size_t before = test::reset_peak();
@@ -58,7 +57,7 @@ Outcome check(const std::string& file, Bytes bytes, const Bytes& plain) {
   outcome.opened = true;
   const frame::Container& container = **opened;
   std::uint64_t at = 0;
-  // A header may claim more than there is: what is behind the first piece without a place is not looked for.
+  // A header may claim more bytes than the file holds: stop at the first offset without a chunk.
   while (at < container.parameters().nbytes) {
     const auto span = container.locate(frame::FlatOffset{at});
     if (!span) {
@@ -100,7 +99,7 @@ Bytes plain_of(const std::string& file) {
   return plain;
 }
 
-/// Overwrites every place in [begin, end) with the values that break fields, in either byte order.
+/// Overwrites every offset in [begin, end) with invalid field values, in either byte order.
 void break_fields(const std::string& file, const Bytes& plain, std::size_t begin, std::size_t end) {
   const Bytes good = golden(file);
   for (std::size_t at = begin; at < end; ++at) {
@@ -130,11 +129,11 @@ void break_fields(const std::string& file, const Bytes& plain, std::size_t begin
 
 class Malformed : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(Malformed, CutOffAtEveryByte) {
+TEST_P(Malformed, TruncatedAtEveryByte) {
   const std::string file = GetParam();
   const Bytes good = golden(file);
   const Bytes plain = plain_of(file);
-  // Bytes behind the last chunk or the trailer are none of it.
+  // Bytes after the last chunk or the trailer do not belong to the container.
   std::size_t needed = good.size();
   while (needed > 0 &&
          check(file, Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(needed - 1)), plain).chunks_read ==
@@ -145,7 +144,7 @@ TEST_P(Malformed, CutOffAtEveryByte) {
   for (std::size_t length = 0; length < needed; ++length) {
     SCOPED_TRACE(file + " cut off after " + std::to_string(length));
     const Outcome outcome = check(file, Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length)), plain);
-    // Only Bloscpack can tell how much there must be without its end.
+    // A truncated Bloscpack file may open: its header records the size, and opening does not need its end.
     if (!bloscpack) {
       EXPECT_FALSE(outcome.opened);
     }
@@ -196,7 +195,7 @@ TEST(MalformedLegacy, EveryFieldOfBloscpackHeaderMetadataAndOffsets) {
 }
 
 TEST(MalformedLegacy, AnyByteOfBloscpackWithChecksums) {
-  // Digests cover every byte of the chunks, so nothing at all may read differently.
+  // Digests cover every byte of the chunks, so no read may return other bytes.
   for (const std::string file : {"bp-ck-crc32.blp", "bp-append-stale-tail.blp"}) {
     const Bytes good = golden(file);
     const Bytes plain = plain_of(file);
@@ -215,7 +214,7 @@ TEST(MalformedLegacy, AnyByteOfBloscpackWithChecksums) {
 TEST(MalformedLegacy, LengthsOfABareChunk) {
   for (const std::string file : {"alpha5-bitshuffle-odd.cdata", "blosc1-old115-memcpy.cdata", "blosc1-mixed.cdata"}) {
     const Bytes good = golden(file);
-    for (const std::size_t at : {4, 12}) {  // plain length, stored length
+    for (const std::size_t at : {4, 12}) {  // nbytes, cbytes
       for (const std::int32_t value : {0, -1, 1, INT32_MAX, INT32_MIN}) {
         Bytes bytes = good;
         codec::store_le(&bytes[at], value);

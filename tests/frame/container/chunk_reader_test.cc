@@ -1,4 +1,4 @@
-// One chunk made ready to be read: any blocks of it are those of the whole, fetched with as few reads as makes sense.
+// ChunkReader: any blocks equal those of the whole chunk, and are read with few reads.
 #include "frame/container/chunk_reader.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using frame::ChunkReader;
 using test::Bytes;
 using test::FrameBuilder;
 
-/// Bytes in memory; counts reads.
+/// A source in memory that counts reads.
 class CountingSource final : public frame::ByteSource {
  public:
   explicit CountingSource(Bytes bytes) : bytes_(std::move(bytes)) {}
@@ -76,7 +76,7 @@ OpenedChunk open_chunk(const Bytes& chunk, std::size_t plain_length) {
   auto container = frame::open_cframe(opened.source, std::make_shared<frame::IndexCache>());
   EXPECT_TRUE(container) << describe(container.error());
   opened.container = *container;
-  static_cast<void>(opened.container->place(ChunkNumber{0}));  // the index is in its cache
+  static_cast<void>(opened.container->place(ChunkNumber{0}));  // puts the index into its cache
   static_cast<void>(opened.source->reads());
   static_cast<void>(opened.source->count());
   auto reader = ChunkReader::open(*opened.container, ChunkNumber{0});
@@ -169,7 +169,7 @@ TEST(ChunkReader, ScratchMemoryIsBoundedForLargeChunks) {
   EXPECT_EQ(*bytes, plain);
 }
 
-TEST(ChunkReader, PlainChunksAreReadStraightIntoPlace) {
+TEST(ChunkReader, MemcpyedChunksAreReadDirectlyIntoTheBuffer) {
   const Bytes plain = noise(300000);
   const OpenedChunk opened = open_chunk(test::plain_chunk(plain), plain.size());
   static_cast<void>(opened.source->reads());
@@ -183,7 +183,7 @@ TEST(ChunkReader, PlainChunksAreReadStraightIntoPlace) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), plain.begin() + 123456));
 }
 
-TEST(ChunkReader, ALengthOtherThanExpectedIsDamageOfThisChunk) {
+TEST(ChunkReader, AnUnexpectedLengthIsCorruptionOfTheChunk) {
   const Bytes plain = noise(1000);
   for (const int off : {-1, 1}) {
     const auto expected = static_cast<std::size_t>(1000 + off);
@@ -196,7 +196,7 @@ TEST(ChunkReader, ALengthOtherThanExpectedIsDamageOfThisChunk) {
   }
 }
 
-TEST(ChunkReader, DamageIsToldWithChunkAndFileOffset) {
+TEST(ChunkReader, CorruptionNamesChunkAndFileOffset) {
   Bytes chunk = test::raw_block_chunk(noise(1000), 100);
   codec::store_le(&chunk[32 + 40], std::int32_t{-300});
   const OpenedChunk opened = open_chunk(chunk, 1000);
@@ -204,7 +204,7 @@ TEST(ChunkReader, DamageIsToldWithChunkAndFileOffset) {
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().chunk, 0);
   EXPECT_EQ(bytes.error().file_offset, 1000 + 97U);
-  EXPECT_TRUE(decode_blocks(*opened.reader, 1, 9)) << "the other blocks are whole";
+  EXPECT_TRUE(decode_blocks(*opened.reader, 1, 9)) << "the other blocks are undamaged";
 }
 
 TEST(ChunkReader, BuffersOfTheWrongSizeAreRefused) {

@@ -1,4 +1,4 @@
-// The flat file over the chunks: any range is the same bytes as in the whole, holes are where zeros are.
+// FlatView: any range equals that of the whole file, and holes are reported where chunks are zeros.
 #include "frame/container/flat_view.h"
 
 #include <set>
@@ -28,7 +28,8 @@ std::vector<std::uint8_t> whole(const frame::FlatView& view) {
   return bytes;
 }
 
-/// Frames whose features differ: one for each value of the features column's first words, of moderate size.
+/// Returns golden frames of moderate size with different features: one per value of the first words of column
+/// `features`.
 std::vector<test::Row> varied_rows() {
   std::set<std::string> seen;
   std::vector<test::Row> rows;
@@ -49,7 +50,7 @@ TEST(FlatView, AnyRangeOfAGoldenFrameIsThatOfTheWhole) {
     ASSERT_TRUE(opened) << describe(opened.error());
     const auto view = frame::chunk_order_view(*opened);
     const std::vector<std::uint8_t> content = whole(*view);
-    std::uint64_t state = 12345;  // of a small generator: the ranges are the same in every run
+    std::uint64_t state = 12345;  // seed of a small generator, so that all runs use the same ranges
     for (int i = 0; i < 40; ++i) {
       state = state * 6364136223846793005U + 1442695040888963407U;
       const std::uint64_t begin = (state >> 33) % content.size();
@@ -98,7 +99,7 @@ TEST(FlatView, RangesPastTheEndAreRefused) {
   EXPECT_TRUE(view->map(FlatOffset{100}, 0, pieces));
 }
 
-/// data, hole, hole, data, hole (short last chunk), of 100 bytes each.
+/// Chunks of 100 bytes: data, hole, hole, data, hole (short last chunk).
 FrameBuilder with_holes() {
   FrameBuilder builder = test::plain_frame(Bytes(200, 1), 100);
   builder.index = test::plain_index({0, kZerosEntry, kUninitialisedEntry, 132, kZerosEntry});
@@ -140,7 +141,7 @@ TEST(FlatView, AFrameWithoutDataHasTheHoleAtItsEndAtZero) {
   EXPECT_EQ(view->seek(FlatOffset{0}, true)->value, 0U);
 }
 
-TEST(FlatView, ADamagedIndexIsToldAndNotTakenForAHole) {
+TEST(FlatView, ADamagedIndexIsAnErrorAndNotAHole) {
   FrameBuilder builder = with_holes();
   Bytes plain(5 * 8);
   builder.index = test::raw_block_chunk(plain, 40);
@@ -150,8 +151,8 @@ TEST(FlatView, ADamagedIndexIsToldAndNotTakenForAHole) {
   EXPECT_FALSE(frame::chunk_order_view(*opened)->seek(FlatOffset{0}, true));
 }
 
-/// Chunks of 30, 70 and 10 bytes, the one before the last not stored.
-TEST(FlatView, ChunksOfDifferentSizesAreLaidEndToEnd) {
+/// Chunks of 30, 70 and 10 bytes; the second last is not stored.
+TEST(FlatView, ChunksOfDifferentSizesAreConcatenated) {
   FrameBuilder builder;
   builder.general_flags = 0x53;
   builder.chunksize = 0;
@@ -178,7 +179,7 @@ TEST(FlatView, ChunksOfDifferentSizesAreLaidEndToEnd) {
   EXPECT_EQ(view->seek(FlatOffset{5}, true)->value, 130U);
 }
 
-TEST(FlatView, AnIndexThatNamesOneSmallChunkForEverDoesNotTakeTheMemoryOfMillions) {
+TEST(FlatView, AnIndexThatRepeatsOneSmallChunkTakesBoundedMemory) {
   FrameBuilder builder;
   builder.general_flags = 0x53;
   builder.chunksize = 0;
@@ -189,7 +190,7 @@ TEST(FlatView, AnIndexThatNamesOneSmallChunkForEverDoesNotTakeTheMemoryOfMillion
   builder.index = test::repeated_chunk(zero, 8 * kChunks);
   const auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened) << describe(opened.error());
-  // A table with an entry for each of them would take seconds and gigabytes.
+  // A table with one entry per chunk would take seconds and gigabytes.
   const auto located = (*opened)->locate(FlatOffset{40 * kChunks - 1});
   ASSERT_TRUE(located) << describe(located.error());
   EXPECT_EQ(located->chunk.value, kChunks - 1);

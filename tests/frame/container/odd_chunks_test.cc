@@ -1,5 +1,5 @@
-// Frames whose chunks are no whole number of items: chunks of zeros are stored there, for the reference library reads
-// special chunks of whole items alone.
+// Frames whose chunks are not whole items: chunks of zeros are stored in them, because the reference library reads only
+// special chunks of whole items.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using test::pattern;
 
 constexpr std::int32_t kTypesize = 4;
 
-/// Chunk size, and whether the frame is sparse.
+/// Parameters: chunk size, and whether the frame is sparse.
 class OddChunksTest : public ::testing::TestWithParam<std::tuple<std::int32_t, bool>> {
  protected:
   OddChunksTest() : chunksize_(std::get<0>(GetParam())), sparse_(std::get<1>(GetParam())) {
@@ -66,7 +66,7 @@ class OddChunksTest : public ::testing::TestWithParam<std::tuple<std::int32_t, b
       const std::size_t length =
           std::min<std::size_t>(static_cast<std::size_t>(chunksize_), model_.plain.size() - begin);
       if (place->special != SpecialValue::none) {
-        EXPECT_EQ(length % kTypesize, 0U) << "chunk " << chunk << " is special and no whole number of items";
+        EXPECT_EQ(length % kTypesize, 0U) << "chunk " << chunk << " is special but not whole items";
       }
     }
   }
@@ -78,7 +78,7 @@ class OddChunksTest : public ::testing::TestWithParam<std::tuple<std::int32_t, b
   FrameModel model_;
 };
 
-TEST_P(OddChunksTest, WhatLiesBehindTheEndIsReadableByAll) {
+TEST_P(OddChunksTest, ZerosAfterTheEndAreReadableByTheReferenceLibrary) {
   const auto writer = *frame::FrameWriter::open(frame::system_files(), dir_.fd(), "x.b2frame", nullptr);
   for (const std::size_t size : {100U, 103U, 61U, 300U, 0U, 90U}) {
     expect_ok(model_.resize(*writer, size));
@@ -89,7 +89,7 @@ TEST_P(OddChunksTest, WhatLiesBehindTheEndIsReadableByAll) {
   check();
 }
 
-TEST_P(OddChunksTest, AChangeOfMindBetweenResizesLeavesNoZerosOfAnotherLength) {
+TEST_P(OddChunksTest, RepeatedResizesLeaveNoSpecialChunkOfAnotherLength) {
   const auto writer = *frame::FrameWriter::open(frame::system_files(), dir_.fd(), "x.b2frame", nullptr);
   std::mt19937 random(3);
   for (unsigned step = 0; step < 200; ++step) {

@@ -1,5 +1,5 @@
-// Writers of one frame beside each other and beside programs that only hold locks: one at a time, and none that would
-// take the frame away from another one.
+// Concurrent writers of a frame, and programs that only hold locks: one writer commits at a time, and none replaces the
+// file of a frame that another writer has open.
 #include "frame/io/advisory_lock.h"
 
 #include <cerrno>
@@ -30,8 +30,7 @@ using test::pattern;
 constexpr std::int32_t kChunk = 100;
 constexpr const char* kName = "frame.b2frame";
 
-/// Runs `before_switch` once, when everything but the header's fields is written, and `at_lock` at the next try to
-/// lock.
+/// Calls `before_switch` once, before the header fields are written, and `at_lock` once, at the next attempt to lock.
 class InterruptedFiles : public test::ForwardingFiles {
  public:
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
@@ -70,7 +69,7 @@ class AdvisoryLockTest : public ::testing::Test {
     options.stays_open = true;
     return open(options);
   }
-  /// As a program that makes a new file of the frame.
+  /// Compacts as a program that replaces the file of the frame.
   codec::Result<void> compact_alone() {
     frame::WriterOptions options;
     options.alone = true;
@@ -80,7 +79,7 @@ class AdvisoryLockTest : public ::testing::Test {
     if (auto stored = writer.store(ChunkNumber{0}, test::encoded(pattern(kChunk, seed))); !stored) return stored;
     return writer.commit(Durability::ordered);
   }
-  /// Another program's.
+  /// Takes a lock as another program.
   frame::Descriptor lock_of_a_reader(int operation) {
     const auto fd = frame::system_files().open_named((temp_.path() / kName).string(), O_RDONLY);
     EXPECT_TRUE(fd);
@@ -109,7 +108,7 @@ class AdvisoryLockTest : public ::testing::Test {
   test::FrameModel model_;
 };
 
-TEST_F(AdvisoryLockTest, WhatMakesANewFileIsRefusedWhileAMountHasTheFrameOpenForWriting) {
+TEST_F(AdvisoryLockTest, ReplacingTheFileIsRefusedWhileAMountHasTheFrameOpenForWriting) {
   auto mount = open_for_long();
   const auto refused = compact_alone();
   ASSERT_FALSE(refused);
@@ -124,7 +123,7 @@ TEST_F(AdvisoryLockTest, WhatMakesANewFileIsRefusedWhileAMountHasTheFrameOpenFor
   expect_first_chunk(2);
 }
 
-TEST_F(AdvisoryLockTest, MountsThatHaveTheFrameOpenDoNotKeepEachOtherFromCommitting) {
+TEST_F(AdvisoryLockTest, MountsThatHaveTheFrameOpenDoNotBlockEachOthersCommits) {
   const auto one = open_for_long();
   const auto other = open_for_long();
   ASSERT_TRUE(commit(*one, 2));
@@ -135,7 +134,7 @@ TEST_F(AdvisoryLockTest, MountsThatHaveTheFrameOpenDoNotKeepEachOtherFromCommitt
   EXPECT_EQ(files_on_disk(), 1U);
 }
 
-TEST_F(AdvisoryLockTest, WritersBesideAReadersLockKeepEachOtherOut) {
+TEST_F(AdvisoryLockTest, WritersExcludeEachOtherWhileAReaderHoldsALock) {
   const auto reader = lock_of_a_reader(LOCK_SH);
   const auto one = open();
   const auto other = open();
@@ -152,14 +151,14 @@ TEST_F(AdvisoryLockTest, WritersBesideAReadersLockKeepEachOtherOut) {
   EXPECT_EQ(files_on_disk(), 1U);
 }
 
-TEST_F(AdvisoryLockTest, AGuardThatACrashLeftIsTaken) {
+TEST_F(AdvisoryLockTest, AGuardLeftByACrashIsTakenOver) {
   temp_.write(frame::guard_path(kName), {});
   const auto reader = lock_of_a_reader(LOCK_SH);
   EXPECT_TRUE(commit(*open(), 2));
   EXPECT_EQ(files_on_disk(), 1U);
 }
 
-TEST_F(AdvisoryLockTest, AFrameThatIsReplacedBetweenTheLookAndTheSwitchIsStale) {
+TEST_F(AdvisoryLockTest, AFrameReplacedBetweenCheckAndSwitchIsStale) {
   const auto reader = lock_of_a_reader(LOCK_SH);
   const auto writer = open();
   files_.before_switch = [&] {
@@ -170,7 +169,7 @@ TEST_F(AdvisoryLockTest, AFrameThatIsReplacedBetweenTheLookAndTheSwitchIsStale) 
   EXPECT_EQ(test::file_bytes(temp_.path() / kName), test::plain_frame(pattern(350, 7), kChunk).build());
 }
 
-TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsPassedOnlyWhenThereWillBeNoOtherAttempt) {
+TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsIgnoredOnlyAtTheLastAttempt) {
   const auto reader = lock_of_a_reader(LOCK_EX);
   const auto writer = open();
   EXPECT_EQ(commit(*writer, 2).error().sys, EBUSY);
@@ -180,7 +179,7 @@ TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsPassedOnlyWhenThereWillBeNoOt
   expect_first_chunk(2);
 }
 
-/// The frame is another user's than the files beside it.
+/// The frame belongs to another user than the files beside it.
 class FrameOfAnotherUser final : public test::ForwardingFiles {
  public:
   explicit FrameOfAnotherUser(ino_t frame) : frame_(frame) {}
@@ -197,7 +196,7 @@ class FrameOfAnotherUser final : public test::ForwardingFiles {
   const ino_t frame_;
 };
 
-TEST_F(AdvisoryLockTest, AFileThatTheFramesOwnerMayNotWriteIsNotWrittenAsItsSideCar) {
+TEST_F(AdvisoryLockTest, ASideCarThatTheFramesOwnerMayNotWriteIsNotWritten) {
   const test::Bytes secret(16, 7);
   const auto side_car = temp_.write(frame::side_car_path(kName), secret);
   FrameOfAnotherUser files(files_.status_at(dir_.fd(), kName)->st_ino);
@@ -206,12 +205,12 @@ TEST_F(AdvisoryLockTest, AFileThatTheFramesOwnerMayNotWriteIsNotWrittenAsItsSide
     auto writer = FrameWriter::open(files, dir_.fd(), kName, nullptr);
     ASSERT_TRUE(writer);
     EXPECT_TRUE(commit(**writer, may_write ? 2 : 1));
-    EXPECT_EQ(test::file_bytes(side_car) != secret, may_write) << "the counter in it";
+    EXPECT_EQ(test::file_bytes(side_car) != secret, may_write) << "the counter in the side-car";
   }
   expect_first_chunk(2);
 }
 
-TEST_F(AdvisoryLockTest, ASideCarIsPassedAtTheLastAttemptIfOnlyReadersLockIt) {
+TEST_F(AdvisoryLockTest, ASideCarLockedOnlyByReadersIsIgnoredAtTheLastAttempt) {
   const auto side_car = temp_.write(frame::side_car_path(kName), test::Bytes(16)).string();
   for (const int how : {O_RDONLY, O_RDWR}) {
     const frame::Descriptor holder(frame::system_files(), *frame::system_files().open_named(side_car, how));
@@ -224,17 +223,17 @@ TEST_F(AdvisoryLockTest, ASideCarIsPassedAtTheLastAttemptIfOnlyReadersLockIt) {
     if (how == O_RDONLY) {
       EXPECT_TRUE(commit(*writer, seed));
     } else {
-      EXPECT_EQ(commit(*writer, seed).error().sys, EBUSY) << "it may be writing the frame";
+      EXPECT_EQ(commit(*writer, seed).error().sys, EBUSY) << "the holder may be writing the frame";
     }
     expect_first_chunk(2);
   }
 }
 
-TEST_F(AdvisoryLockTest, ALockOfAWriterAtWorkIsNotPassed) {
+TEST_F(AdvisoryLockTest, ALockOfAnActiveWriterIsNotIgnored) {
   const auto reader = lock_of_a_reader(LOCK_EX);
   const auto writer = open();
   writer->wait_for_locks(std::chrono::milliseconds(20), true);
-  // The file grows while its lock is waited for.
+  // The file grows while the writer waits for its lock.
   const std::string path = (temp_.path() / kName).string();
   files_.at_lock = [&] { std::filesystem::resize_file(path, std::filesystem::file_size(path) + 1); };
   EXPECT_EQ(commit(*writer, 2).error().sys, EBUSY);

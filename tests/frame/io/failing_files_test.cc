@@ -1,4 +1,4 @@
-// The double that fails calls of the file operations, once or for good, and holds them at a gate.
+// FailingFiles, the test double that fails file operations, once or permanently, and blocks them at a gate.
 #include "tests/support/failing_files.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ TEST_F(FailingFilesTest, OneCallFailsWithoutEffectAndTheNextGoesThrough) {
   EXPECT_EQ(files_.calls(), 3);
 }
 
-TEST_F(FailingFilesTest, CallsFailForGoodUntilToldToStop) {
+TEST_F(FailingFilesTest, CallsFailPermanentlyUntilReset) {
   files_.fail(1, EIO, FailingFiles::for_good);
   EXPECT_EQ(files_.status(file_.fd()).error().sys, EIO);
   EXPECT_EQ(files_.try_lock(file_.fd(), 0).error().sys, EIO);
@@ -58,7 +58,7 @@ TEST_F(FailingFilesTest, CallsFailForGoodUntilToldToStop) {
   EXPECT_TRUE(write());
 }
 
-TEST_F(FailingFilesTest, CallsThatAreNotWantedNeitherCountNorFail) {
+TEST_F(FailingFilesTest, OtherCallsNeitherCountNorFail) {
   files_.count(FailingFiles::changes);
   files_.fail(1, EIO, FailingFiles::for_good);
   EXPECT_TRUE(files_.status(file_.fd()));
@@ -67,13 +67,13 @@ TEST_F(FailingFilesTest, CallsThatAreNotWantedNeitherCountNorFail) {
   EXPECT_EQ(files_.calls(), 1);
 }
 
-TEST_F(FailingFilesTest, AWriteIsCutWhereASectorEnds) {
+TEST_F(FailingFilesTest, AWriteIsTornAtASectorBoundary) {
   files_.fail(1, ENOSPC, FailingFiles::cut_short);
   EXPECT_FALSE(write(2000));
   EXPECT_EQ(count_of(2), 1024U - 100U);
 }
 
-TEST_F(FailingFilesTest, ACallIsHeldUntilTheGateOpensAndOthersGoOn) {
+TEST_F(FailingFilesTest, ACallBlocksUntilTheGateOpensAndOthersContinue) {
   files_.hold(1);
   std::atomic<bool> done = false;
   std::thread writer([&] {
@@ -89,7 +89,7 @@ TEST_F(FailingFilesTest, ACallIsHeldUntilTheGateOpensAndOthersGoOn) {
   EXPECT_EQ(count_of(2), 1U);
 }
 
-TEST_F(FailingFilesTest, NoThreadIsHeldWhereNoCallComes) {
+TEST_F(FailingFilesTest, NoThreadBlocksWithoutACall) {
   files_.hold(5);
   EXPECT_FALSE(files_.wait_until_held(std::chrono::milliseconds(1)));
 }

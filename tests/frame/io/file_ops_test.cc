@@ -1,4 +1,4 @@
-// The system's file operations: nothing outside a directory is reached through it, on kernels old and new.
+// The system's file operations: no call reaches a file outside its directory, with and without openat2(2).
 #include "frame/io/file_ops.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST_P(FileOpsTest, LinksAreNotFollowedEvenIfTheyStayInside) {
   EXPECT_NE(error_of("directory-alias/file"), 0);
 }
 
-TEST_P(FileOpsTest, WhatIsNotThereIsToldSo) {
+TEST_P(FileOpsTest, MissingOrInvalidPathsGiveTheirErrno) {
   EXPECT_EQ(error_of("absent"), ENOENT);
   EXPECT_EQ(error_of("deep/absent"), ENOENT);
   EXPECT_EQ(error_of(""), ENOENT);
@@ -91,7 +91,7 @@ TEST_P(FileOpsTest, WhatIsNotThereIsToldSo) {
   EXPECT_EQ(error_of(std::string("file\0.txt", 9)), EINVAL);
 }
 
-TEST_P(FileOpsTest, ALinkIsSeenAndReadAsOne) {
+TEST_P(FileOpsTest, ALinkHasItsOwnStatusAndTarget) {
   for (const char* path : {"alias", "./alias"}) {
     const auto status = files_.status_at(dir_.fd(), path);
     ASSERT_TRUE(status) << path;
@@ -128,7 +128,7 @@ TEST_P(FileOpsTest, ReadsEndWithTheFile) {
   EXPECT_EQ(files_.pread(file.fd(), buffer, FileOffset{UINT64_MAX - 3}).error().sys, EINVAL);
 }
 
-TEST_P(FileOpsTest, ADirectoryIsListedAgainAndAtOnce) {
+TEST_P(FileOpsTest, ADirectoryCanBeListedRepeatedlyAndConcurrently) {
   const auto names = [this] {
     std::vector<std::string> list;
     const auto entries = files_.list(dir_.fd());

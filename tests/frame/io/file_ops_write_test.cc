@@ -1,5 +1,4 @@
-// The half of the system's file operations that changes something: it does what the system call does, beneath a
-// directory.
+// The system's file operations that change files: each does what its system call does, beneath a directory.
 #include <cerrno>
 #include <climits>
 #include <filesystem>
@@ -47,7 +46,7 @@ class FileOpsWriteTest : public ::testing::TestWithParam<FileOps* (*)()> {
     return Descriptor(files_, fd ? *fd : -1);
   }
 
-  /// As those who change attributes open it.
+  /// Opens an entry as callers that change attributes do.
   Descriptor entry(const std::string& name) {
     const auto fd = files_.open_at(dir(), name, O_PATH | O_NOFOLLOW);
     EXPECT_TRUE(fd) << name;
@@ -66,7 +65,7 @@ class FileOpsWriteTest : public ::testing::TestWithParam<FileOps* (*)()> {
   Descriptor dir_;
 };
 
-TEST_P(FileOpsWriteTest, BytesAreWrittenWhereTheyBelong) {
+TEST_P(FileOpsWriteTest, BytesAreWrittenAtTheirOffset) {
   const Descriptor file = open("file");
   EXPECT_EQ(error_of(files_.pwrite(file.fd(), Bytes{'X', 'Y'}, FileOffset{1})), 0);
   EXPECT_EQ(content("file"), (Bytes{'a', 'X', 'Y', 'd'}));
@@ -79,7 +78,7 @@ TEST_P(FileOpsWriteTest, BytesAreWrittenWhereTheyBelong) {
   EXPECT_EQ(error_of(files_.pwrite(other.fd(), Bytes{'Z'}, FileOffset{0})), EBADF);
 }
 
-TEST_P(FileOpsWriteTest, AFileIsCutAndMadeLonger) {
+TEST_P(FileOpsWriteTest, AFileIsTruncatedAndExtended) {
   const Descriptor file = open("file");
   EXPECT_EQ(error_of(files_.truncate(file.fd(), 2)), 0);
   EXPECT_EQ(content("file"), (Bytes{'a', 'b'}));
@@ -110,13 +109,13 @@ TEST_P(FileOpsWriteTest, FilesAndDirectoriesAreSynced) {
   EXPECT_EQ(error_of(files_.sync(-1, false)), EBADF);
 }
 
-TEST_P(FileOpsWriteTest, AFileIsMadeInsideAndNowhereElse) {
+TEST_P(FileOpsWriteTest, AFileIsCreatedOnlyBeneathTheDirectory) {
   EXPECT_EQ(error_of(files_.create_at(dir(), "new", O_RDWR | O_EXCL, 0640)), 0);
   const auto made = files_.status_at(dir(), "new");
   ASSERT_TRUE(made);
   EXPECT_EQ(made->st_mode & 0777 & ~0640U, 0U);
   EXPECT_EQ(error_of(files_.create_at(dir(), "new", O_RDWR | O_EXCL, 0640)), EEXIST);
-  EXPECT_EQ(error_of(files_.create_at(dir(), "new", O_RDWR, 0640)), 0) << "opens what is there";
+  EXPECT_EQ(error_of(files_.create_at(dir(), "new", O_RDWR, 0640)), 0) << "opens the existing file";
   EXPECT_EQ(error_of(files_.create_at(dir(), "deep/new", O_RDWR, 0600)), 0);
   EXPECT_TRUE(std::filesystem::exists(inside() / "deep" / "new"));
   for (const char* path : {"../outside", "up/outside", "escape", "alias", "..", "/tmp/outside", "gone/new"}) {
@@ -131,7 +130,7 @@ TEST_P(FileOpsWriteTest, RenamingReplacesExchangesOrRefuses) {
   temp_.write("inside/other", Bytes{'o'});
   EXPECT_EQ(error_of(files_.rename_at(dir(), "file", dir(), "other", RENAME_NOREPLACE)), EEXIST);
   const int exchanged = error_of(files_.rename_at(dir(), "file", dir(), "other", RENAME_EXCHANGE));
-  if (exchanged != EINVAL) {  // not every filesystem can
+  if (exchanged != EINVAL) {  // not every filesystem supports it
     EXPECT_EQ(exchanged, 0);
     EXPECT_EQ(content("file"), Bytes{'o'});
   }
@@ -151,7 +150,7 @@ TEST_P(FileOpsWriteTest, FilesAndDirectoriesAreRemoved) {
   EXPECT_EQ(error_of(files_.remove_at(dir(), "file", true)), ENOTDIR);
   EXPECT_EQ(error_of(files_.remove_at(dir(), "file", false)), 0);
   EXPECT_EQ(error_of(files_.remove_at(dir(), "file", false)), ENOENT);
-  EXPECT_EQ(error_of(files_.remove_at(dir(), "escape", false)), 0) << "the link, not what it points to";
+  EXPECT_EQ(error_of(files_.remove_at(dir(), "escape", false)), 0) << "the link, not its target";
   temp_.write("inside/deep/full", Bytes{1});
   EXPECT_EQ(error_of(files_.remove_at(dir(), "deep", true)), ENOTEMPTY);
   EXPECT_EQ(error_of(files_.remove_at(dir(), "deep/full", false)), 0);
@@ -179,7 +178,7 @@ TEST_P(FileOpsWriteTest, DirectoriesPipesAndLinksAreMade) {
   EXPECT_FALSE(std::filesystem::exists(temp_.path() / "beside"));
 }
 
-TEST_P(FileOpsWriteTest, ModeOwnerAndTimesAreOfTheEntryItself) {
+TEST_P(FileOpsWriteTest, ModeOwnerAndTimesAreSetOnTheEntryItself) {
   EXPECT_EQ(error_of(files_.change_mode(entry("file").fd(), 0604)), 0);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mode & 07777, 0604U);
   EXPECT_EQ(error_of(files_.change_mode(entry("alias").fd(), 0600)), EOPNOTSUPP);
@@ -212,7 +211,7 @@ TEST_P(FileOpsWriteTest, AttributesAreSetAndRemoved) {
   EXPECT_EQ(error_of(files_.remove_attribute(file.fd(), "user.colour")), ENODATA);
 }
 
-TEST_P(FileOpsWriteTest, ALockThatSomebodyHoldsIsNotWaitedFor) {
+TEST_P(FileOpsWriteTest, AHeldLockIsReportedWithoutWaiting) {
   const Descriptor mine = open("file");
   const Descriptor theirs = open("file");
   EXPECT_EQ(*files_.try_lock(mine.fd(), LOCK_EX), true);

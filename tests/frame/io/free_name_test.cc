@@ -1,4 +1,4 @@
-// Names that are given only if they are free, on filesystems that know the flags of renameat2(2) and on others.
+// Renames that never replace a file, on filesystems with and without the flags of renameat2(2).
 #include "frame/io/free_name.h"
 
 #include <cerrno>
@@ -16,7 +16,7 @@
 namespace cframefs::frame {
 namespace {
 
-/// As most FUSE filesystems, and with `links` false as exFAT.
+/// Behaves as most FUSE filesystems; with `links` false as exFAT.
 class NoFlags final : public test::ForwardingFiles {
  public:
   explicit NoFlags(bool links) : links_(links) {}
@@ -49,7 +49,7 @@ class FreeNameTest : public ::testing::TestWithParam<int> {
   Descriptor dir_;
 };
 
-TEST_P(FreeNameTest, AFreeNameIsTakenAndTheOldOneGoes) {
+TEST_P(FreeNameTest, AFreeNameIsTakenAndTheOldNameRemoved) {
   ASSERT_TRUE(rename_to_free_name(*files_, dir_.fd(), "from", dir_.fd(), "to"));
   EXPECT_FALSE(is_there("from"));
   ASSERT_TRUE(give_free_name(*files_, dir_.fd(), "to", "last"));
@@ -57,7 +57,7 @@ TEST_P(FreeNameTest, AFreeNameIsTakenAndTheOldOneGoes) {
   EXPECT_EQ(std::filesystem::hard_link_count(temp_.path() / "last"), 1U);
 }
 
-TEST_P(FreeNameTest, ATakenOneIsLeftAlone) {
+TEST_P(FreeNameTest, AnExistingNameIsNotReplaced) {
   temp_.write("to", std::vector<std::uint8_t>{2, 3});
   const auto renamed = rename_to_free_name(*files_, dir_.fd(), "from", dir_.fd(), "to");
   const auto given = give_free_name(*files_, dir_.fd(), "from", "to");
@@ -68,19 +68,19 @@ TEST_P(FreeNameTest, ATakenOneIsLeftAlone) {
   EXPECT_TRUE(is_there("from"));
 }
 
-TEST_P(FreeNameTest, ADirectoryKeepsWhatLiesInIt) {
+TEST_P(FreeNameTest, ADirectoryKeepsItsEntries) {
   std::filesystem::create_directories(temp_.path() / "directory" / "inner");
   ASSERT_TRUE(rename_to_free_name(*files_, dir_.fd(), "directory", dir_.fd(), "moved"));
   EXPECT_TRUE(is_there("moved/inner"));
 }
 
-TEST_P(FreeNameTest, WhatIsNotThereIsNotThere) {
+TEST_P(FreeNameTest, AMissingFileGivesENOENT) {
   EXPECT_EQ(rename_to_free_name(*files_, dir_.fd(), "missing", dir_.fd(), "to").error().sys, ENOENT);
   EXPECT_EQ(give_free_name(*files_, dir_.fd(), "missing", "to").error().sys, ENOENT);
   EXPECT_FALSE(is_there("to"));
 }
 
-/// Knows links alone, and keeps each name but one.
+/// Supports links but not renames, and refuses to remove the name "temporary".
 class KeepsNames final : public test::ForwardingFiles {
  public:
   Result<void> rename_at(int /*from_dir*/, const std::string& /*from*/, int /*to_dir*/, const std::string& /*to*/,
@@ -93,7 +93,7 @@ class KeepsNames final : public test::ForwardingFiles {
   }
 };
 
-TEST(FreeName, ATemporaryNameThatCannotBeRemovedTakesTheNewOneBack) {
+TEST(FreeName, IfTheTemporaryNameCannotBeRemovedTheNewNameIs) {
   const test::TempDir temp;
   temp.write("temporary", std::vector<std::uint8_t>{1});
   KeepsNames files;

@@ -1,4 +1,4 @@
-// The disk fails at every step in turn: each time it is an I/O error, never damage, never bytes.
+// Every read fails in turn: each time the result is an I/O error, never corruption and never bytes.
 #include <gtest/gtest.h>
 
 #include "frame/container/chunk_reader.h"
@@ -13,7 +13,7 @@ namespace {
 using codec::Result;
 using test::FaultyFiles;
 
-/// Opens, reads everything there is to read; the first error.
+/// Opens a container and reads everything in it; returns the first error.
 Result<std::vector<std::uint8_t>> read_everything(frame::FileOps& files, const std::string& path) {
   const auto opened = frame::open_path(files, path, nullptr);
   if (!opened) return codec::Failure(opened.error());
@@ -33,7 +33,7 @@ Result<std::vector<std::uint8_t>> read_everything(frame::FileOps& files, const s
 
 class IoError : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(IoError, AtAnyReadIsToldAsSuch) {
+TEST_P(IoError, AtAnyReadIsReportedAsIoError) {
   const std::string path = (test::golden_dir() / GetParam()).string();
   FaultyFiles faultless;
   const auto expected = read_everything(faultless, path);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Frames, IoError,
                          [](const auto& instance) { return test::test_name(instance.param); });
 
 TEST(IoError, PassesAndTheSameContainerReadsAgain) {
-  // Chunks of different sizes: their table must not remember that a read failed.
+  // Chunks of different sizes: their table must not cache the failed read.
   const std::string path = (test::golden_dir() / "malformed/good/base-varchunks.b2frame").string();
   FaultyFiles counting;
   const auto first = frame::open_path(counting, path, nullptr);
@@ -73,7 +73,7 @@ TEST(IoError, PassesAndTheSameContainerReadsAgain) {
   EXPECT_TRUE((*opened)->locate(frame::FlatOffset{500}));
 }
 
-/// Every read comes back shorter than asked for, as if the file had been cut behind our back.
+/// Every read returns fewer bytes than requested, as if another program had truncated the file.
 class CuttingFiles : public test::ForwardingFiles {
  public:
   Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {

@@ -17,7 +17,7 @@ struct Entry {
   std::uint32_t id = 0xffffffff;
 };
 
-/// As setfacl(1) stores it.
+/// Returns a list in the form that setfacl(1) stores.
 std::string acl_of(const std::vector<Entry>& entries) {
   std::vector<std::uint8_t> value(4 + entries.size() * 8);
   codec::store_le(value.data(), std::uint32_t{2});
@@ -38,7 +38,7 @@ TEST(PosixAcl, TheMaskBoundsAllButOwnerAndOthers) {
   EXPECT_EQ(bounds.least, 4U);
 }
 
-TEST(PosixAcl, OneUserThatMayDoNothingMakesTheLeastNothing) {
+TEST(PosixAcl, AUserWithoutPermissionsMakesLeastZero) {
   const AclBounds bounds = bounds_of(acl_of({{kOwner, 7}, {kNamedUser, 0, 1}, {kGroup, 7}, {kMask, 7}, {kOther, 5}}));
   EXPECT_EQ(bounds.most, 7U);
   EXPECT_EQ(bounds.least, 0U);
@@ -50,7 +50,7 @@ TEST(PosixAcl, EveryEntryIsMapped) {
   EXPECT_EQ(mapped, acl_of({{kOwner, 5}, {kNamedUser, 0, 7}, {kGroup, 0}, {kMask, 5}, {kOther, 0}}));
 }
 
-TEST(PosixAcl, AnotherLayoutIsLeftAloneAndAllowsNothing) {
+TEST(PosixAcl, AnotherLayoutIsUnchangedAndGrantsNothing) {
   std::string cut = acl_of({{kOwner, 7}, {kGroup, 7}, {kOther, 7}});
   cut.pop_back();
   std::string of_another_version = acl_of({{kOwner, 7}, {kGroup, 7}, {kOther, 7}});

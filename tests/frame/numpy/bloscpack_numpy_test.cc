@@ -1,4 +1,5 @@
-// NumPy arrays in Bloscpack files: metadata of every release, and the .npy files that come of them. And .npy files.
+// NumPy arrays in Bloscpack files: metadata of every release, and the resulting .npy files. Also the parser of .npy
+// headers.
 #include "frame/numpy/bloscpack_numpy.h"
 
 #include <string>
@@ -43,7 +44,7 @@ TEST(BloscpackNumpy, TypesAsEveryReleaseWroteThem) {
   }
 }
 
-TEST(BloscpackNumpy, WhatIsNoneOrCannotBeSaved) {
+TEST(BloscpackNumpy, InvalidOrUnsavableTypesAreRefused) {
   std::string deep = R"("<i4")";
   for (int i = 0; i < 100; ++i)
     deep = R"([["a", )" + deep + "]]";
@@ -70,7 +71,7 @@ TEST(BloscpackNumpy, SizesDoNotOverflow) {
   EXPECT_FALSE(pack->nbytes());
 }
 
-/// Of the dictionary in a .npy file's header.
+/// Returns the dictionary in the header of a .npy file.
 std::string header_text(const std::vector<std::uint8_t>& file) {
   const std::size_t length = file.at(8) + 256U * file.at(9);
   return {file.begin() + 10, file.begin() + 10 + static_cast<std::ptrdiff_t>(length)};
@@ -103,7 +104,7 @@ TEST(BloscpackNumpy, GoldenArraysAreNpyFiles) {
       const auto content = test::read_range(**view, head, (*view)->size() - head);
       ASSERT_TRUE(content) << describe(content.error());
       EXPECT_EQ(test::sha256(*content), row["sha256_expected"]);
-      // A range across the seam.
+      // A range across the end of the header.
       std::vector<frame::Piece> pieces;
       ASSERT_TRUE((*view)->map(frame::FlatOffset{head - 4}, 10, pieces));
       ASSERT_EQ(pieces.size(), 1U);
@@ -121,7 +122,7 @@ TEST(BloscpackNumpy, GoldenArraysAreNpyFiles) {
   EXPECT_EQ(checked, 7);
 }
 
-// ---- .npy files, read ----------------------------------------------------------------------------------------------
+// ---- parser of .npy headers ----------------------------------------------------------------------------------------
 
 std::vector<std::uint8_t> npy(const std::string& dictionary, std::uint8_t version = 1) {
   std::vector<std::uint8_t> file = {0x93, 'N', 'U', 'M', 'P', 'Y', version, 0};
@@ -141,7 +142,7 @@ TEST(NpyFile, HeadersOfEveryVersion) {
     EXPECT_TRUE(file->fortran_order);
     EXPECT_EQ(file->data_at, bytes.size());
   }
-  // The name of a field is Latin-1 before version 3, UTF-8 in it.
+  // Field names are Latin-1 before version 3, and UTF-8 in version 3.
   for (const auto& [name, version] : std::vector<std::pair<std::string, int>>{{"\xe9", 1}, {"\xc3\xa9", 3}}) {
     const auto file =
         frame::parse_npy_file(npy("{'descr': [('" + name + "', '<i4', (2,))], 'fortran_order': False, 'shape': (), }\n",
@@ -152,7 +153,7 @@ TEST(NpyFile, HeadersOfEveryVersion) {
   }
 }
 
-TEST(NpyFile, CutOffOrDamagedHeadersAreErrors) {
+TEST(NpyFile, TruncatedOrDamagedHeadersAreErrors) {
   const auto good = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }\n");
   for (std::size_t length = 0; length < good.size(); ++length) {
     EXPECT_FALSE(frame::parse_npy_file(

@@ -1,4 +1,4 @@
-// Headers of .npy files, and the item types in them: what NumPy 1.24 writes for the same array, recorded from it.
+// Headers of .npy files and the item types in them, compared with recorded output of NumPy 1.24.
 #include "frame/numpy/npy_header.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(Dtype, DescriptionsAreThoseOfNumpy) {
   }
 }
 
-TEST(Dtype, WhatIsNoDescriptionIsRefused) {
+TEST(Dtype, InvalidDescriptionsAreRefused) {
   std::string deep;
   for (int i = 0; i < 100000; ++i)
     deep += "[('a', ";
@@ -91,7 +91,7 @@ RC_GTEST_PROP(Dtype, AnyTextIsTakenOrRefused, ()) {
   for (int i = 0; i < count; ++i)
     text += *rc::gen::elementOf(parts);
   const auto type = parse_dtype(text);
-  // What is taken is a description, too, and of the same type.
+  // The resulting description parses to the same type.
   if (!type) return;
   const auto quoted = parse_literal(type->descr);
   RC_ASSERT(quoted.has_value());
@@ -107,20 +107,20 @@ std::string text_of(const std::vector<std::uint8_t>& header) {
 }
 
 TEST(NpyHeader, IsThatOfNumpyByteForByte) {
-  // The first extent has room to grow to 21 digits, then comes padding to a multiple of 64.
+  // The first extent has room for 21 digits; padding extends the header to a multiple of 64.
   const std::string magic("\x93NUMPY\x01\x00\x76\x00", 10);
   const std::string start = "{'descr': '<f8', 'fortran_order': False, 'shape': ";
   EXPECT_EQ(text_of(npy_header({"'<f8'", 8}, std::vector<std::int64_t>{3, 4})),
             magic + start + "(3, 4), }" + std::string(118 - 59 - 1, ' ') + "\n");
   EXPECT_EQ(text_of(npy_header({"'<f8'", 8}, std::vector<std::int64_t>{5})),
             magic + start + "(5,), }" + std::string(118 - 57 - 1, ' ') + "\n");
-  // Without dimensions nothing can grow, and it fits into 64.
+  // Without dimensions no room is reserved, and the header fits into 64 bytes.
   const std::string small("\x93NUMPY\x01\x00\x76\x00", 10);
   EXPECT_EQ(text_of(npy_header({"'<f8'", 8}, {})), small + start + "(), }" + std::string(118 - 55 - 1, ' ') + "\n");
 }
 
-TEST(NpyHeader, ATextThatEndsAtTheBoundaryGetsAWholeLineMore) {
-  // 10 bytes in front, then text; the growth room belongs to the text.
+TEST(NpyHeader, ATextThatEndsAtTheBoundaryGets64MoreBytes) {
+  // 10 bytes precede the text; the room for growth is part of the text.
   for (std::size_t length = 0; length < 130; ++length) {
     const std::string descr = "'|S" + std::string(length, '1') + "'";
     const auto header = npy_header({descr, 1}, {});
@@ -138,7 +138,7 @@ TEST(NpyHeader, LongOnesAreOfVersionTwoAndNamesBeyondLatinOneOfVersionThree) {
   const std::string latin = "[('\xc3\xa9', '<i2')]";
   const auto one = npy_header({latin, 2}, std::vector<std::int64_t>{2});
   EXPECT_EQ(version(one), 1);
-  EXPECT_NE(text_of(one).find("('\xe9', '<i2')"), std::string::npos) << "Latin-1 it is, not UTF-8";
+  EXPECT_NE(text_of(one).find("('\xe9', '<i2')"), std::string::npos) << "Latin-1, not UTF-8";
   const auto three = npy_header({"[('\xcf\x80', '<i2')]", 2}, std::vector<std::int64_t>{2});
   EXPECT_EQ(version(three), 3);
   EXPECT_NE(text_of(three).find("('\xcf\x80', '<i2')"), std::string::npos);

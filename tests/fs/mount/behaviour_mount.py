@@ -480,7 +480,7 @@ class Failing(Directory):
         self.assertEqual(done.returncode, 1, done.stderr)
         # A sanitizer has its own to say of that.
         said = [line for line in done.stderr.decode().splitlines() if not line.startswith("==")]
-        self.assertEqual(said, ["cframefs: /proc is not mounted, and files are reopened by /proc/self/fd"])
+        self.assertEqual(said, ["cframefs: /proc is not mounted, but files are reopened through /proc/self/fd"])
 
 
 class SingleFile(Directory):
