@@ -68,7 +68,7 @@ class ChunkCopier {
   const FrameContainer& from_;
   BufferedAppender& out_;
   std::uint64_t copied_ = 0;
-  std::uint64_t begin_ = 0;
+  std::uint64_t begin_ = 0;  // offset of bytes_ in the source
   std::vector<std::uint8_t> bytes_;
 };
 

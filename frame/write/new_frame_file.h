@@ -37,7 +37,7 @@ class NewFrameFile {
   /// that was appended before.
   Result<void> append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count);
 
-  /// Copies all chunks of a contiguous or sparse frame without decoding them. Errors: corruption of a chunk's header or
+  /// Copies all chunks of a frame without decoding them. Errors: corruption of a chunk's header or
   /// the index; unsupported if chunks share bytes. REQUIRES: nothing was appended; the chunksize is that of `from`.
   Result<void> take_chunks(const FrameContainer& from);
 

@@ -1,5 +1,5 @@
-// What small files may cost that describe much more than they store: memory by the meter, work by what is read of the
-// file. Each is made by hand here; tests/fs/mount/bombs_stores.py has the same kinds for whole mounts.
+// Costs of small files that describe much more than they store. The tests measure memory and the bytes read of the
+// file. The files are made here; tests/fs/mount/bombs_stores.py has the same kinds for mounts.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -39,7 +39,7 @@ Bytes encoded(const Bytes& plain) {
   return {chunk->bytes.begin(), chunk->bytes.end()};
 }
 
-/// What is stored of a frame, counted as it is read; zeros where nothing is.
+/// A frame of `head`, zeros and `tail`, of which only head and tail count as stored. Counts the bytes read.
 class CountedSource final : public ByteSource {
  public:
   CountedSource(Bytes head, std::uint64_t size, Bytes tail)
@@ -156,7 +156,7 @@ TEST(ParseCosts, AMapNestedDeeplyIsDamaged) {
 }
 
 TEST(ParseCosts, EntriesAreNamedWithoutOpeningThem) {
-  // Of each both ends lie in blocks far from each other.
+  // Begin and end of each entry lie in different blocks of the embed frame.
   const Bytes inner = test::plain_frame(test::varied_items(kMebi), kMebi).build();
   std::vector<std::string> keys;
   for (int i = 0; i < 500; ++i)
@@ -184,7 +184,7 @@ TEST(ParseCosts, GroupsAreListedInTheTimeOfTheirOwnEntries) {
   EXPECT_EQ((*store)->list("").size(), std::size_t{kGroups});
   for (int i = 0; i < kGroups; ++i)
     ASSERT_EQ((*store)->list("g" + std::to_string(i)).size(), 1U);
-  // A look at all groups for each of them took minutes.
+  // Visiting all groups for each group took minutes.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
@@ -213,7 +213,7 @@ TEST(ParseCosts, ADeflatedEmbedFrameIsInflatedAsFarAsItsSizeJustifies) {
   EXPECT_EQ(store.error().kind, ErrorKind::unsupported);
 }
 
-/// Counts what is opened and how much is read.
+/// Counts opens and reads.
 struct CountingFiles : test::ForwardingFiles {
   Result<int> open_at(int dir, const std::string& path, int flags) override {
     ++opened;
@@ -253,7 +253,7 @@ TEST(ParseCosts, AThousandStoresAreLookedAtOnce) {
   EXPECT_EQ(look(), kStores / 2);
   EXPECT_EQ(beneath.opened, 0);
   EXPECT_EQ(beneath.reads, 0);
-  // One that changes is looked at again, and it alone.
+  // Only a store that changed is opened again.
   directory.write("0.b2z", test::zip_file({{"another", Bytes(100)}}));
   EXPECT_EQ(look(), kStores / 2 - 1);
   EXPECT_EQ(beneath.opened, 1);
@@ -317,7 +317,7 @@ TEST(ParseCosts, AnAttributeThatIsTooLongIsNotDecoded) {
   EXPECT_EQ(vlmetalayer_attribute(**opened, "user.blosc2.vlmeta.none").error().sys, ENODATA);
 }
 
-/// As many variable-length metalayers as there can be, all with the content of the first.
+/// The maximum number of variable-length metalayers, all with the content of the first.
 Bytes frame_of_shared_content(const Bytes& chunk) {
   FrameBuilder builder = test::plain_frame(Bytes(10), 10);
   constexpr std::size_t kLayers = 8192;
@@ -374,7 +374,7 @@ TEST(ParseCosts, ATypeOfMillionsOfFieldsIsNotParsed) {
   const std::size_t before = test::reset_peak();
   EXPECT_FALSE(parse_dtype(text));
   EXPECT_LT(test::peak_bytes() - before, kMebi);
-  // As many as anybody has are.
+  // A dtype of a realistic size is parsed.
   text = "[";
   for (int i = 0; i < 10'000; ++i)
     text += "('f" + std::to_string(i) + "', '<f8'), ";

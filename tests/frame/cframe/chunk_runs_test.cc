@@ -1,4 +1,5 @@
-// Chunks in runs: they are those of the index, whatever it looks like, and cost no more than there are runs.
+// Runs of chunks agree with the entries of every kind of index, and iterating costs time for each run, not for each
+// chunk.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -124,7 +125,7 @@ TEST(Elapsed, HoldsForTimesThatNoClockShows) {
 TEST(Elapsed, AStateOfAFarFutureIsNoneOfNow) {
   struct stat status {};
   clock_gettime(CLOCK_REALTIME, &status.st_ctim);
-  // So many seconds are, in nanoseconds of 64 bits, none.
+  // 2^55 seconds, converted to nanoseconds of 64 bits with overflow, would be 0.
   status.st_ctim.tv_sec += std::int64_t{1} << 55;
   EXPECT_TRUE(frame::FileVersion::of(status).settled);
 }

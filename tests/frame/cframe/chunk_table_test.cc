@@ -1,4 +1,4 @@
-// Chunks of different sizes: what their own headers and the total settle, and what they do not.
+// ChunkTable: which sizes and offsets follow from the chunks' headers and the total, and which remain unknown.
 #include "frame/cframe/chunk_table.h"
 
 #include <optional>
@@ -70,7 +70,7 @@ TEST(ChunkTable, SizesThatContradictTheTotalAreRefused) {
   EXPECT_FALSE(table_of({3, 2}, 6));
   EXPECT_FALSE(table_of({3, 2}, 4));
   EXPECT_FALSE(table_of({3, std::nullopt}, 2));
-  // More than a chunk can hold cannot be the size of the unknown one.
+  // The unknown chunk would have more bytes than a chunk can hold.
   const auto huge = table_of({3, std::nullopt}, std::uint64_t{1} << 40);
   ASSERT_TRUE(huge);
   EXPECT_FALSE(huge->locate(FlatOffset{3}));

@@ -152,7 +152,7 @@ TEST(FrameHeader, ALengthWithoutRoomForTheTrailerIsRefused) {
 }
 
 TEST(FrameHeader, FramesOfTheBetasAreToldFromDamage) {
-  // No more than the first bytes, for one kind of these frames is shorter than today's header.
+  // Only the first 64 bytes, because one kind of these frames is shorter than the header of today.
   Bytes start = sample().build();
   start.resize(64);
   start[0] = 0x9b;
@@ -168,7 +168,7 @@ FrameBuilder with_layers() {
   return builder;
 }
 
-/// The metalayers of a header of `length` bytes, of which the source has no more.
+/// Reads the metalayers of a header of `length` bytes from a source of as many bytes.
 frame::MetalayerSection metalayers_of(const Bytes& bytes, std::size_t length) {
   const auto source = frame::memory_source(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)));
   frame::RangeBuffer windows(*source);
@@ -192,7 +192,7 @@ TEST(Metalayers, AreReadInStoredOrder) {
 TEST(Metalayers, OneThatIsDamagedDoesNotTakeTheOthersAlong) {
   const FrameBuilder builder = with_layers();
   const Bytes good = builder.build();
-  // The offset of the first: behind its marker at 94, its name and D2.
+  // The offset of the first metalayer follows its marker at 94, its name and D2.
   for (const std::int32_t offset : {-1, 0, 1 << 30, INT32_MAX}) {
     const Bytes bytes = with(good, 87 + 7 + 1 + 3 + 1, offset);
     const auto section = metalayers_of(bytes, builder.header_length());

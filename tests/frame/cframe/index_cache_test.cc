@@ -1,4 +1,4 @@
-// The cache of index blocks: one bound for all owners, least recently used out first.
+// The cache of index blocks: one bound for all owners, least recently used blocks are evicted first.
 #include "frame/cframe/index_cache.h"
 
 #include <thread>
@@ -64,7 +64,7 @@ TEST(IndexCache, WhatWasUsedLastStaysLongest) {
   loader.get(0);
   EXPECT_EQ(loader.loads, 5) << "0 was used after 1";
   loader.get(1);
-  EXPECT_EQ(loader.loads, 6) << "1 had to go";
+  EXPECT_EQ(loader.loads, 6) << "1 was evicted";
 }
 
 TEST(IndexCache, ABlockBeyondTheBoundIsHandedOutAndNotKept) {
@@ -74,7 +74,7 @@ TEST(IndexCache, ABlockBeyondTheBoundIsHandedOutAndNotKept) {
   EXPECT_EQ(loader.get(7, 100000), 7);
   EXPECT_LE(cache.bytes(), 35000U);
   loader.get(0);
-  EXPECT_EQ(loader.loads, 2) << "and pushes nothing out";
+  EXPECT_EQ(loader.loads, 2) << "and evicts nothing";
 }
 
 TEST(IndexCache, ForgettingAnOwnerFreesItsBlocksOnly) {

@@ -1,4 +1,4 @@
-// Whatever entries an index is made of, the reader finds them again.
+// OffsetIndex reads the entries that IndexEncoder encoded.
 #include "frame/cframe/index_encoder.h"
 
 #include <random>
@@ -36,7 +36,7 @@ std::vector<std::uint8_t> encoded(const Entries& entries) {
   return encoder.finish();
 }
 
-/// Offsets as they come about: rising, with special entries between.
+/// Returns realistic entries: rising offsets with special entries between them.
 Entries some_entries(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   Entries entries;

@@ -1,5 +1,5 @@
-// The index: entries decode a unit at a time, whatever the chunk they lie in looks like, and a few bytes that stand for
-// millions of chunks cost nothing.
+// The index: entries of every kind of index chunk are decoded a unit at a time, and a few bytes that represent millions
+// of chunks cost nothing.
 #include "frame/cframe/offset_index.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
     std::vector<std::int64_t> entries(*rc::gen::inRange<std::size_t>(1, 3000));
     for (std::size_t i = 0; i < entries.size(); ++i)
       entries[i] = static_cast<std::int64_t>(i * i * 977);
-    // Blocks that hold whole entries, blocks that do not, blocks smaller than one.
+    // Blocks of whole entries, blocks that cut entries, and blocks smaller than an entry.
     const auto blocksize = *rc::gen::inRange<std::uint32_t>(1, 5000);
     const OpenedIndex opened = open_index(test::raw_block_chunk(as_bytes(entries), blocksize));
     RC_ASSERT(opened.index.has_value());
@@ -64,7 +64,7 @@ TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
   }));
 }
 
-/// A few bytes, and behind them a hole.
+/// Some bytes, followed by a hole.
 class HoleSource final : public frame::ByteSource {
  public:
   HoleSource(Bytes bytes, std::uint64_t size) : bytes_(std::move(bytes)), size_(size) {}
@@ -101,7 +101,7 @@ TEST(OffsetIndex, StartsOfBlocksThatAreAHoleTakeNoMemory) {
   EXPECT_EQ(index.error().kind, codec::ErrorKind::corruption);
 }
 
-/// Counts bytes that are read.
+/// Counts the bytes read.
 class CountedSource final : public frame::ByteSource {
  public:
   explicit CountedSource(Bytes bytes) : source_(frame::memory_source(std::move(bytes))) {}
@@ -116,7 +116,7 @@ class CountedSource final : public frame::ByteSource {
   const std::unique_ptr<frame::ByteSource> source_;
 };
 
-/// An index of blocks of 4 MiB, each of which is eight streams of runs that make up this value.
+/// Makes an index of blocks of 4 MiB. Each block is eight streams of runs, the bytes of `value`.
 Bytes index_of_runs(std::int64_t value, std::size_t blocks) {
   Bytes block;
   for (const std::uint8_t byte : value_bytes(value)) {
@@ -169,7 +169,7 @@ TEST(OffsetIndex, PlainChunksAreReadInPieces) {
   const OpenedIndex opened = open_index(test::plain_index(entries));
   ASSERT_TRUE(opened.index);
   EXPECT_EQ((*opened.index)->entry(99999), 299997);
-  EXPECT_LT(opened.cache->bytes(), 100000U) << "the whole index was expanded";
+  EXPECT_LT(opened.cache->bytes(), 100000U) << "the whole index was decoded";
 }
 
 TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
@@ -258,7 +258,7 @@ TEST(OffsetIndex, AChunkLongerThanItsPlaceIsRefused) {
 }
 
 TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
-  // 256 MB of zeros in one block of one stream of no bytes.
+  // 256 MB of zeros in one block of one empty stream.
   const std::int32_t nbytes = 256 << 20;
   Bytes chunk = test::raw_block_chunk(Bytes(8), 8);
   codec::store_le(&chunk[4], nbytes);
@@ -275,7 +275,7 @@ TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
 
 TEST(OffsetIndex, DamageIsToldWithItsPlace) {
   Bytes chunk = test::raw_block_chunk(as_bytes({1, 2, 3}), 24);
-  codec::store_le(&chunk[36], std::int32_t{-300});  // no such length of a stream
+  codec::store_le(&chunk[36], std::int32_t{-300});  // an invalid length of a stream
   const OpenedIndex opened = open_index(chunk);
   ASSERT_TRUE(opened.index);
   const auto entry = (*opened.index)->entry(1);

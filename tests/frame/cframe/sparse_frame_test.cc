@@ -1,4 +1,5 @@
-// Sparse frames: chunk files are found by the index alone, opened when read, and nothing outside the directory is.
+// Sparse frames: only the index tells which chunk files exist, reads open them, and nothing outside the directory is
+// opened.
 #include "frame/cframe/sparse_frame.h"
 
 #include <filesystem>
@@ -29,7 +30,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-/// Chunks of 100 bytes; entry i of `entries` is the number of its file, which holds the number.
+/// Writes a frame of chunks of 100 bytes. Chunk i is in file number entries[i] and consists of this number.
 void write_frame(const TempDir& temp, const std::vector<std::int64_t>& entries) {
   FrameBuilder builder;
   builder.frame_type = 1;

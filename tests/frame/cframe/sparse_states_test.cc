@@ -1,5 +1,5 @@
-// A chunk file of a sparse frame belongs to the states that name it: whatever the writer commits meanwhile, a reader
-// of an old state reads what that state holds, and the files go when the last such reader has gone.
+// A reader of an old state of a sparse frame reads the chunks of that state while the writer commits. The chunk files of
+// the state are removed after its last reader is gone.
 #include <filesystem>
 #include <random>
 #include <set>
@@ -28,7 +28,7 @@ class SparseStatesTest : public test::WrittenSparseFrame {
  protected:
   static constexpr std::size_t kFiles = 1 + 6;  // index and chunks
 
-  /// A state and what it holds.
+  /// A state and its content.
   struct Held {
     State state;
     FrameModel model;
@@ -36,7 +36,7 @@ class SparseStatesTest : public test::WrittenSparseFrame {
 
   Held hold(const frame::FrameWriter& writer) { return {writer.container(), model_}; }
 
-  /// Each chunk becomes another one, with a commit.
+  /// Replaces all chunks and commits.
   void rewrite(frame::FrameWriter& writer, unsigned seed) {
     expect_ok(model_.write(writer, 0, pattern(model_.plain.size(), seed)));
     expect_ok(writer.commit(Durability::durable));
@@ -91,8 +91,8 @@ TEST_F(SparseStatesTest, EveryStateThatIsHeldIsReadable) {
   }
 }
 
-/// Remembers the chunk files that are made.
-class NotesNames : public test::ForwardingFiles {
+/// Records the names of created chunk files.
+class RecordingFiles : public test::ForwardingFiles {
  public:
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
     if (path.ends_with(".chunk")) made.push_back(path);
@@ -102,7 +102,7 @@ class NotesNames : public test::ForwardingFiles {
 };
 
 TEST_F(SparseStatesTest, NoNumberIsGivenOutTwice) {
-  NotesNames files;
+  RecordingFiles files;
   const auto writer = open(files);
   for (unsigned i = 0; i < 10; ++i)
     rewrite(*writer, i);
@@ -116,7 +116,7 @@ TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheNextCommitAfterItsLastReader)
   Held old = hold(*writer);
   for (unsigned i = 0; i < 4; ++i)
     rewrite(*writer, i);
-  EXPECT_EQ(file_count(), kFiles + 6) << "the states between have no reader";
+  EXPECT_EQ(file_count(), kFiles + 6) << "the states in between have no reader";
   old.state.reset();
   rewrite(*writer, 7);
   EXPECT_EQ(file_count(), kFiles);
@@ -159,7 +159,7 @@ TEST_F(SparseStatesTest, StatesThatEndInSeveralThreadsAtOnceLeaveNoFiles) {
   Held second = hold(*writer);
   rewrite(*writer, 2);
   writer.reset();
-  // One thread stands where it removes its state's files while the other's state ends.
+  // One thread is blocked in the removal of its state's files while the state of the other thread ends.
   files.count([](const test::FileCall& call) { return call.kind == test::FileCall::Kind::remove; });
   files.hold(1);
   std::thread one([&] { second.state.reset(); });
@@ -208,7 +208,7 @@ TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
   Held old = hold(*writer);
   rewrite(*writer, 1);
   writer.reset();
-  // Another program has cleared up and has given the number out again.
+  // Another program has removed the file and reused its number.
   const auto name = directory() / *frame::chunk_file_name(0);
   std::filesystem::remove(name);
   temp_.write("x.b2frame/" + *frame::chunk_file_name(0), Bytes(132, 7));
@@ -251,7 +251,7 @@ TEST_F(SparseStatesTest, CompactingLeavesTheFilesOfStatesThatAreRead) {
   check();
 }
 
-/// Opened as programs open it that read without a writer: `cframe cat`, `unpack`, `verify`.
+/// Opens the frame as programs do that read without a writer: `cframe cat`, `unpack`, `verify`.
 TEST_F(SparseStatesTest, AProgramThatReadsByPathReadsOneStateBesideCommits) {
   const auto open_by_path = [&] {
     auto opened = frame::open_path(files(), directory().string(), nullptr);

@@ -1,5 +1,5 @@
-// Variable-length metalayers: found from the end of the frame, decompressed when asked for, never at the cost of the
-// data.
+// Variable-length metalayers: located from the end of the frame, decompressed on demand. Their damage never makes the
+// data unreadable.
 #include "frame/cframe/trailer.h"
 
 #include <gtest/gtest.h>
@@ -134,7 +134,7 @@ TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
 }
 
 TEST(Trailer, ContentsThatAreDamagedTakeNothingFromThoseBehindThem) {
-  // A block of 1 MiB whose stream is none.
+  // A block of 1 MiB with an invalid stream.
   Bytes damaged = test::plain_chunk(Bytes(16, 0xff));
   damaged[2] = 0x15 | 1 << 5;
   codec::store_le<std::int32_t>(&damaged[4], 1 << 20);
@@ -164,7 +164,7 @@ TEST(Trailer, ContentsThatAreDamagedTakeNothingFromThoseBehindThem) {
 
 TEST(Trailer, AValidContentOfAnyRatioIsReadAndChecked) {
   FrameBuilder builder = sample_with_trailer();
-  // Five million letters in 33 bytes, and the most that is read at all.
+  // 5,000,000 bytes in a chunk of 33 bytes, the longest content that is read, and one byte more.
   builder.vlmetalayers = {{"letters", test::repeated_chunk(Bytes{'A'}, 5'000'000, 1)},
                           {"most", test::repeated_chunk(Bytes{'A'}, 256 << 20, 1)},
                           {"more", test::repeated_chunk(Bytes{'A'}, (256 << 20) + 1, 1)}};
@@ -188,7 +188,7 @@ TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
   EXPECT_TRUE(of(8, kQuarter));
   EXPECT_EQ(of(9, kQuarter).error().kind, codec::ErrorKind::invalid);
   EXPECT_TRUE(of(1, INT32_MAX - 200));
-  EXPECT_FALSE(of(1, INT32_MAX - 100)) << "what stands around it needs room, too";
+  EXPECT_FALSE(of(1, INT32_MAX - 100)) << "header and map need room, too";
   EXPECT_FALSE(of(2, std::uint64_t{1} << 63)) << "the sum overflows";
   EXPECT_TRUE(frame::check_metalayer_room(std::vector<frame::Metalayer>(16, {"name", Bytes(1000)})));
 }

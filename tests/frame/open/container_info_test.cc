@@ -1,4 +1,4 @@
-// What is told about a container.
+// The JSON description of containers.
 #include "frame/open/container_info.h"
 
 #include <gtest/gtest.h>

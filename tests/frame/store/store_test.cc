@@ -1,5 +1,5 @@
-// Stores as directories: what lies in a zip file, an embed frame or a directory reads as files, and nothing outside is
-// reached.
+// Stores as directories: zip members, embedded frames and files on disk read as files, and no path leads outside the
+// store.
 #include "frame/store/store.h"
 
 #include <cerrno>
@@ -157,9 +157,9 @@ TEST(Store, AMemberOfAnotherMethodOrEncryptedIsListedButCannotBeRead) {
 
 TEST(Store, HeadersThatContradictEachOtherAreDamage) {
   std::vector<ZipEntry> entries = good_entries();
-  entries[0].size = 4999;  // stored, and yet of another length
+  entries[0].size = 4999;  // a stored member whose size differs from its compressed size
   Bytes bytes = test::zip_file(entries);
-  bytes[8] = 8;  // the method that the local header of the first member says
+  bytes[8] = 8;  // the method in the local header of the first member
   const auto store = open_zip(bytes);
   ASSERT_TRUE(store && *store);
   const auto other_length = content(**store, "raw.b2f");
@@ -174,7 +174,7 @@ TEST(Store, HeadersThatContradictEachOtherAreDamage) {
   EXPECT_TRUE(content(**other_method, "long.b2f"));
 }
 
-/// Whatever comes out, it comes out in order: listed, and each leaf read or refused.
+/// Lists all directories and reads all leaves. Errors are allowed; crashes are not.
 void walk(const Store& store, const std::string& directory, int depth = 0) {
   ASSERT_LT(depth, 20);
   for (const auto& [name, is_directory] : store.list(directory)) {
@@ -203,7 +203,7 @@ RC_GTEST_PROP(Store, AnyChangesAreReadOrRefused, ()) {
   Bytes bytes = test::zip_file(entries, zip64);
   const int changes = *rc::gen::inRange(1, 6);
   for (int i = 0; i < changes; ++i) {
-    // Most of them where the directory is.
+    // Half of the changes are in the last 500 bytes, where the directory is.
     const std::size_t from = *rc::gen::arbitrary<bool>() ? bytes.size() - 500 : 0;
     bytes[*rc::gen::inRange<std::size_t>(from, bytes.size())] = *rc::gen::element<std::uint8_t>(0, 1, 0x7f, 0x80, 0xff);
   }
@@ -219,7 +219,7 @@ TEST(Store, AMapThatPointsPastTheFrameIsDamaged) {
   const std::string length = "length";
   auto at = std::search(frame.begin(), frame.end(), length.begin(), length.end());
   ASSERT_NE(at, frame.end());
-  ASSERT_EQ(at[6], 0xcd);  // a number of 16 bits follows
+  ASSERT_EQ(at[6], 0xcd);  // the msgpack marker of a 16-bit number
   at[7] = 0xff;
   const auto store = Store::open_embed(memory_source(frame));
   ASSERT_FALSE(store);
@@ -279,7 +279,7 @@ class StoreFilesTest : public ::testing::Test {
     return bytes;
   }
 
-  /// Notes what is advised of the files beneath.
+  /// Records the advice that reaches the files below.
   struct AdvisedFiles : test::ForwardingFiles {
     void prefetch(int /*fd*/, FileOffset at, std::uint64_t length) override { read.emplace_back(at.value, length); }
     void start_writeback(int /*fd*/, FileOffset at, std::uint64_t length) override {
@@ -303,7 +303,7 @@ TEST_F(StoreFilesTest, WhatIsAdvisedReachesTheFilesBeneath) {
   EXPECT_EQ(std::exchange(beneath_.read, {}), Ranges({{3, 5}}));
   EXPECT_EQ(beneath_.written, Ranges({{7, 11}}));
 
-  // Of a member the part of the store that it is, and no more.
+  // Advice for a member covers only the range of the member in the store.
   const Descriptor member(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
   const std::uint64_t size = small_frame().size();
   files_.prefetch(member.fd(), FileOffset{2}, 10 * size);
@@ -368,7 +368,7 @@ TEST_F(StoreFilesTest, NothingInsideCanBeChanged) {
     EXPECT_TRUE(is_read_only(files_.open_at(root, store + "/leaf.b2f", O_RDWR)));
   }
   EXPECT_TRUE(is_read_only(files_.remove_at(root, "s.b2z/raw.b2f", false)));
-  // The store as a whole can be.
+  // The store itself can be renamed.
   EXPECT_TRUE(files_.rename_at(root, "s.b2z", root, "t.b2z", 0));
   EXPECT_EQ(*read("t.b2z/raw.b2f"), small_frame());
 }
@@ -478,7 +478,7 @@ TEST(GoldenStores, LeavesAreThoseOfTheManifest) {
     EXPECT_GT(size(store + "child0/child1/leaf2.b2nd"), 0) << store;
     EXPECT_EQ(size(store + "tiny.b2nd"), 277) << store;
   }
-  // Repacked with deflated members: the content is the same.
+  // A store repacked with deflated members has the same content.
   const auto leaf = [&](const std::string& path) {
     const Descriptor opened(files, files.open_at(root.fd(), path, O_RDONLY).value());
     Bytes bytes(static_cast<std::size_t>(size(path)));

@@ -1,4 +1,4 @@
-// What is chosen for new frames: the size of items, found by trying, and of chunks.
+// The parameters chosen for new frames: typesize by trial compression, and chunk size.
 #include "frame/write/auto_params.h"
 
 #include <cmath>
@@ -70,7 +70,7 @@ TEST(FrameChoice, BytesWhereNothingElseIsBetter) {
     text.push_back(' ');
   }
   EXPECT_EQ(typesize_of(text), 1);
-  // Without a filter the size of items makes no difference.
+  // Without a filter the typesize makes no difference.
   const auto smooth = [](std::size_t i) { return std::sin(static_cast<double>(i) * 0.001); };
   EXPECT_EQ(typesize_of(values<double>(20'000, smooth), EncodeParameters()), 1);
 }
@@ -95,7 +95,7 @@ TEST(FrameChoice, TypesizeThatTheDataItselfSays) {
   EXPECT_EQ(typesize_of(with_header("<f8")), 8);
   EXPECT_EQ(typesize_of(with_header("<i2")), 2);
   EXPECT_EQ(typesize_of(with_header("|u1")), 1);
-  EXPECT_EQ(typesize_of(with_header("|V300")), 1) << "more than a chunk can say";
+  EXPECT_EQ(typesize_of(with_header("|V300")), 1) << "more than the field in a chunk header can hold";
 }
 
 TEST(FrameChoice, ChunksAreWholeItems) {

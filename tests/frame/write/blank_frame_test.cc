@@ -1,5 +1,5 @@
-// A file of 0 bytes that is named like a frame is an empty frame: what a power cut leaves of one that was made just
-// before, and never synced.
+// A file of 0 bytes that is named like a frame is an empty frame: a power cut leaves such a file of a new frame that was
+// never synced.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What others do to a frame that is written: unfinished commits, changes, locks, readers of older states, unlinking.
+// Writers and other programs: unfinished commits, foreign changes, locks, readers of older states, unlinking.
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -72,7 +72,7 @@ TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
   check(writer.get());
   const Bytes counter = test::file_bytes(path() + ".b2lock");
   ASSERT_EQ(counter.size(), 16U);
-  EXPECT_EQ(counter[8], 1) << "raised once, when the lock was held";
+  EXPECT_EQ(counter[8], 1) << "incremented once, while the lock was held";
 }
 
 TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
@@ -89,7 +89,7 @@ TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
   EXPECT_EQ(test::file_bytes(path() + ".b2lock").size(), 16U);
 }
 
-/// Its next write to a header goes wrong after the first bytes.
+/// Fails the next write of header fields after 26 bytes.
 class TearsTheHeader : public test::ForwardingFiles {
  public:
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
@@ -117,7 +117,7 @@ TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
   check(writer->get());
 }
 
-/// A program that syncs after every record has the last chunk written anew each time.
+/// A program that syncs after every record makes the writer rewrite the last chunk each time.
 TEST_F(FrameWriterTest, AReaderOfAnOldStateGoesOnReadingIt) {
   make_filled(550);
   const auto writer = open();

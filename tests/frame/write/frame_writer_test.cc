@@ -1,4 +1,4 @@
-// Every change that a writer makes, read again by the reader.
+// Every kind of change that a writer makes, read back.
 #include "frame/write/frame_writer.h"
 
 #include <cerrno>
@@ -87,7 +87,7 @@ TEST_F(FrameWriterTest, GrowingMakesZeroChunks) {
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
   EXPECT_LT(test::file_bytes(path()).size(), before + 12'000);
-  expect_ok(model_.resize(*writer, 100'090));  // the last chunk is not stored, and grows as it is
+  expect_ok(model_.resize(*writer, 100'090));  // the last chunk is special, so it need not be stored again
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
 }
@@ -129,7 +129,7 @@ TEST_F(FrameWriterTest, AHoleOfManyChunksIsAShortIndex) {
   EXPECT_EQ(*chunk, pattern(kWrittenChunk, 3));
 }
 
-/// 40 bytes of index can stand for 2^26 chunks. Those who change such a frame need not take memory for each.
+/// 40 bytes of index can represent 2^26 chunks. A change of such a frame must not take memory for each chunk.
 TEST_F(FrameWriterTest, AnIndexThatClaimsVeryManyChunksCostsLittle) {
   constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
   test::FrameBuilder builder;
@@ -183,7 +183,7 @@ TEST_F(FrameWriterTest, MetalayersOfBothKinds) {
   expect_ok(model_.write(*writer, 240, pattern(40, 4)));
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
-  EXPECT_EQ(files_.status_at(dir_.fd(), name_)->st_ino, inode) << "the length is the same: switched to in place";
+  EXPECT_EQ(files_.status_at(dir_.fd(), name_)->st_ino, inode) << "a header of the same length is switched in place";
 }
 
 TEST_F(FrameWriterTest, MetalayersOfAFrameWithoutChunks) {
@@ -242,14 +242,14 @@ TEST_F(FrameWriterTest, SpaceStaysBoundedHoweverOftenALastChunkIsCommitted) {
   for (unsigned i = 0; i < 1000; ++i) {
     expect_ok(model_.write(*writer, model_.plain.size(), pattern(100, i)));
     expect_ok(writer->commit(Durability::ordered));
-    // As many dead bytes as live ones, a few more, and those that one commit makes.
+    // At most as many dead bytes as live ones, plus kFewDeadBytes, plus those of one commit.
     const std::uint64_t size = std::filesystem::file_size(path());
     ASSERT_LE(size, 3 * model_.plain.size() + 50'000) << i;
   }
   check(writer.get());
 }
 
-/// Opens and writes, but makes no files.
+/// Opens and writes files, but fails to create them.
 class MakesNoFiles : public test::ForwardingFiles {
  public:
   codec::Result<int> create_at(int, const std::string&, int, mode_t) override {

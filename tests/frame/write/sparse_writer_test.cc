@@ -1,5 +1,5 @@
-// Sparse frames are changed as contiguous ones are: new chunks are new files, the index is replaced at once, and files
-// that nothing refers to go.
+// Changes of sparse frames: new chunks become new files, a rename replaces the index, and files without a reference are
+// removed.
 #include <cerrno>
 #include <filesystem>
 #include <random>
@@ -38,7 +38,7 @@ TEST_F(SparseWriterTest, ChunksAreReplacedAppendedAndDropped) {
     expect_ok(writer->commit(Durability::durable));
     check();
   }
-  EXPECT_EQ(file_count(), 1 + 3U) << "what nothing refers to is gone";
+  EXPECT_EQ(file_count(), 1 + 3U) << "unreferenced files are left";
   check();
 }
 
@@ -112,7 +112,7 @@ TEST_F(SparseWriterTest, SomebodyElsesChangeIsNotOverwritten) {
   check();
 }
 
-/// The changing call number `fail_at` fails.
+/// Fails changing call number `fail_at`.
 class FailsOnce : public test::ForwardingFiles {
  public:
   explicit FailsOnce(int fail_at) : left_(fail_at) {}
