@@ -1,8 +1,8 @@
 // The geometry of an n-d array: maps ranges of its C-order bytes to boxes of chunks and blocks.
 //
-// The last dimension is counted in bytes instead of items, so a range may begin and end inside an item. A dimension that
-// is not cut into chunks or blocks is merged with the one before it, so that copies become as wide as possible. Format:
-// b2nd.md sections 2 and 3.
+// The last dimension is counted in bytes instead of items, so a range may begin and end inside an item. A dimension
+// that is not cut into chunks or blocks is merged with the one before it, so that copies become as wide as possible.
+// Format: b2nd.md sections 2 and 3.
 //
 //   range  --for_each_part()-->  parts (a box within one chunk)  --for_each_tile()-->  tiles (a box within one block)
 //
@@ -82,8 +82,8 @@ class ArrayGeometry {
   /// row. slab_bytes() returns the bytes of the range, slab_block_bytes() the bytes of all its blocks.
   std::uint64_t slab_bytes() const;
   std::uint64_t slab_block_bytes() const;
-  /// Return the number of rows of a block along the slab's dimension, and the bytes of a row. The rows are contiguous in
-  /// the block.
+  /// Return the number of rows of a block along the slab's dimension, and the bytes of a row. The rows are contiguous
+  /// in the block.
   std::uint64_t block_rows() const;
   std::uint64_t block_row_bytes() const;
 
@@ -102,10 +102,10 @@ class ArrayGeometry {
     std::uint64_t shape = 0;
     std::uint64_t chunk = 0;
     std::uint64_t block = 0;
-    std::uint64_t chunks = 0;      // in the array
-    std::uint64_t blocks = 0;      // in a chunk
-    std::uint64_t chunk_step = 0;  // difference of chunk numbers between neighbours along this dimension
-    std::uint64_t block_step = 0;  // difference of block numbers between neighbours along this dimension
+    std::uint64_t chunks = 0;        // in the array
+    std::uint64_t blocks = 0;        // in a chunk
+    std::uint64_t chunk_step = 0;    // difference of chunk numbers between neighbours along this dimension
+    std::uint64_t block_step = 0;    // difference of block numbers between neighbours along this dimension
     std::uint64_t flat_stride = 0;   // in the C-order bytes
     std::uint64_t block_stride = 0;  // in the bytes of a block
   };

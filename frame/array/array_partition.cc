@@ -65,8 +65,9 @@ Result<B2ndMeta> plan_array(const std::vector<std::int64_t>& shape, const ItemTy
   layer.blockshape = split(layer.chunkshape, type.itemsize, block_bytes);
   layer.dtype = layer_dtype(type);
   if (chunk_items(layer) > static_cast<std::uint64_t>(codec::kMaxBlockBytes) / type.itemsize) {
-    return codec::unsupported("array of items of " + std::to_string(type.itemsize) + " bytes: a chunk of it would have " +
-                              "more than " + std::to_string(codec::kMaxBlockBytes) + " bytes");
+    return codec::unsupported("array of items of " + std::to_string(type.itemsize) +
+                              " bytes: a chunk of it would have " + "more than " +
+                              std::to_string(codec::kMaxBlockBytes) + " bytes");
   }
   return layer;
 }

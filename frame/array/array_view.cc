@@ -64,8 +64,8 @@ class CArrayView final : public FlatView {
   }
 
  private:
-  /// Returns the first slab from `slab` on that holds only zeros (`hole`) or that holds data (`!hole`), or the number of
-  /// slabs if there is none.
+  /// Returns the first slab from `slab` on that holds only zeros (`hole`) or that holds data (`!hole`), or the number
+  /// of slabs if there is none.
   Result<std::uint64_t> next_slab(std::uint64_t slab, bool hole) const {
     const std::uint64_t chunks = geometry_.slab_chunks();
     const std::uint64_t slabs = geometry_.chunk_count() / chunks;

@@ -26,8 +26,8 @@ struct StridedBox {
   std::uint64_t volume() const;
   /// Returns the distance in the source from the first byte of the box to one past the last.
   std::uint64_t from_span() const;
-  /// Adds a level around the existing ones, or merges it with them if it is contiguous. REQUIRES: the caller adds levels
-  /// from the innermost to the outermost, then calls finish() once.
+  /// Adds a level around the existing ones, or merges it with them if it is contiguous. REQUIRES: the caller adds
+  /// levels from the innermost to the outermost, then calls finish() once.
   void wrap(const Level& level);
   void finish();
 };

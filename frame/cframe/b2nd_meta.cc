@@ -72,7 +72,9 @@ Result<B2ndMeta> parse_array_layer(ByteView content) {
   }
   fields.number<std::uint8_t>();  // version: only one exists, and readers ignore the field
   const std::size_t ndim = fields.number<std::uint8_t>();
-  if (ndim > kMaxDimensions) return corrupt("array of " + std::to_string(ndim) + " dimensions, at most " + std::to_string(kMaxDimensions) + " are allowed");
+  if (ndim > kMaxDimensions)
+    return corrupt("array of " + std::to_string(ndim) + " dimensions, at most " + std::to_string(kMaxDimensions) +
+                   " are allowed");
   B2ndMeta layer;
   layer.shape = fields.list<std::int64_t>(ndim, layout::kInt64);
   layer.chunkshape = fields.list<std::int32_t>(ndim, layout::kInt32);
@@ -93,8 +95,8 @@ Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) 
     for (const MetalayerPlace& place : container.metalayer_places()) {
       if (place.name != name) continue;
       if (place.length > kMaxArrayLayer) {
-        return codec::unsupported("the array's metalayer has " + std::to_string(place.length) +
-                                  " bytes, at most " + std::to_string(kMaxArrayLayer) + " are supported");
+        return codec::unsupported("the array's metalayer has " + std::to_string(place.length) + " bytes, at most " +
+                                  std::to_string(kMaxArrayLayer) + " are supported");
       }
       auto content = container.metalayer(place);
       if (!content) return Failure(content.error());

@@ -77,7 +77,8 @@ Result<int> frame_version(std::uint8_t general_flags) {
 /// Returns the number of chunks by the header, or -1 if only the index tells it.
 Result<std::int64_t> header_chunk_count(const FrameParameters& parameters) {
   if (parameters.nbytes == 0) return 0;
-  if (parameters.chunksize < 0) return corrupt("frame holds " + std::to_string(parameters.nbytes) + " uncompressed bytes, but its chunk size is " +
+  if (parameters.chunksize < 0)
+    return corrupt("frame holds " + std::to_string(parameters.nbytes) + " uncompressed bytes, but its chunk size is " +
                    std::to_string(parameters.chunksize));
   if (parameters.chunksize == 0) return -1;
   if (parameters.chunksize > codec::kMaxChunkBytes) {
@@ -148,7 +149,8 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
   parameters.cbytes = nbytes > 0 ? static_cast<std::uint64_t>(cbytes) : 0;
 
   parameters.typesize = load_be<std::int32_t>(&bytes[kTypesizeAt]);
-  if (parameters.typesize <= 0) return corrupt("typesize " + std::to_string(parameters.typesize) + ", must be positive");
+  if (parameters.typesize <= 0)
+    return corrupt("typesize " + std::to_string(parameters.typesize) + ", must be positive");
   parameters.chunksize = load_be<std::int32_t>(&bytes[kChunksizeAt]);
   parameters.variable_chunks = parameters.chunksize == 0;
   read_defaults(bytes, parameters);

@@ -29,7 +29,8 @@ std::shared_ptr<std::vector<std::int64_t>> IndexCache::new_block(std::size_t ent
   std::vector<std::int64_t> memory;
   if (entries >= kMinSpare) {
     const std::lock_guard lock(spare_->mutex);
-    // A capacity above twice the entries is not used, because the bound counts the entries of a block, not its capacity.
+    // A capacity above twice the entries is not used, because the bound counts the entries of a block, not its
+    // capacity.
     const std::size_t capacity = spare_->memory.capacity();
     if (capacity >= entries && capacity <= 2 * entries) memory = std::move(spare_->memory);
   }

@@ -1,7 +1,7 @@
 // An LRU cache of decoded blocks of the offset indexes of all open frames, with one bound in bytes.
 //
-// The index of a frame is itself a chunk, with 8 bytes for each chunk of the frame: 8 MB for a million chunks. The index
-// is never decoded whole. Its blocks are decoded on demand and cached here.
+// The index of a frame is itself a chunk, with 8 bytes for each chunk of the frame: 8 MB for a million chunks. The
+// index is never decoded whole. Its blocks are decoded on demand and cached here.
 //
 // get() returns a block that is larger than the bound without caching it.
 //

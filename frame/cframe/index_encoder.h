@@ -4,8 +4,8 @@
 // independent of each other, so a commit that changes few entries of a large index reuses the other encoded blocks. If
 // all entries are equal (a file that is one hole), the chunk has 40 bytes for any number of entries.
 //
-// Thread safety: one thread. Ownership: encoded blocks are shared with the caller, which keeps them for the next commit.
-// Units: entries. Memory: that of the encoded blocks.
+// Thread safety: one thread. Ownership: encoded blocks are shared with the caller, which keeps them for the next
+// commit. Units: entries. Memory: that of the encoded blocks.
 #pragma once
 
 #include <cstdint>

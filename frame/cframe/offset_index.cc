@@ -22,8 +22,8 @@ constexpr std::uint32_t kEntryBytes = sizeof(std::int64_t);
 /// Entries of a unit if the blocks of the index do not hold whole entries.
 constexpr std::uint32_t kDefaultUnit = 2048;
 
-/// A block of the index is decoded whole. Blocks of up to this many uncompressed bytes are always allowed; they fit into
-/// the cache.
+/// A block of the index is decoded whole. Blocks of up to this many uncompressed bytes are always allowed; they fit
+/// into the cache.
 constexpr std::uint64_t kFreeIndexBlock = std::uint64_t{4} << 20;
 /// Longer blocks may have this many times their stored bytes. Otherwise a few stored bytes could claim gigabytes.
 constexpr std::uint64_t kMaxIndexExpansion = 256;

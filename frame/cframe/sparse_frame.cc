@@ -55,7 +55,7 @@ struct Directory {
     if (index && index->st_dev == index_device && index->st_ino == index_inode) return {};
     return codec::stale("the frame changed while it was read");
   }
-  Result<void> check_guarded() const { return guard.looks_again ? check_current() : Result<void>(); }
+  Result<void> check_guarded() const { return guard.checks_after_read ? check_current() : Result<void>(); }
 
   Result<OpenFile> open_chunk(const std::string& name) const {
     auto file = open_regular(files, dir->fd(), name);

@@ -27,7 +27,7 @@ Result<std::string> chunk_file_name(std::int64_t number);
 /// Protects a container from chunk files that a writer removes or replaces.
 struct SparseGuard {
   std::shared_ptr<const void> hold;  // owned by the container; no writer of this process removes the files before
-  bool looks_again = false;          // no lock is held: each read ends with a check that the index file is the same
+  bool checks_after_read = false;    // no lock is held: each read ends with a check that the index file is the same
 };
 
 /// Opens the frame in the directory `dir`. `index_file`: from open_sparse_index().

@@ -130,7 +130,7 @@ void SparseStates::delete_obsolete() {
 void SparseStates::unless_read(const std::function<void()>& remove) {
   const auto held = files_.try_lock(directory_->fd(), LOCK_EX);
   if (held && !*held) return;
-  // If the filesystem has no locks, readers check the index file after each read (SparseGuard::looks_again).
+  // If the filesystem has no locks, readers check the index file after each read (SparseGuard::checks_after_read).
   remove();
   if (held) static_cast<void>(files_.try_lock(directory_->fd(), LOCK_UN));
 }

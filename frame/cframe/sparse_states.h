@@ -53,8 +53,8 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
 
   /// Registers a writer, which must call leave().
   void join();
-  /// Unregisters a writer. If no writer is left, removes the dead files that no held state refers to, now and whenever a
-  /// state ends.
+  /// Unregisters a writer. If no writer is left, removes the dead files that no held state refers to, now and whenever
+  /// a state ends.
   void leave();
 
   /// Returns a new state. A state that is never committed does no harm.

@@ -89,8 +89,8 @@ Result<VlmetaChunk> look_at_vlmetalayer(const ByteSource& source, const std::str
                               " bytes, at most " + std::to_string(kMaxVlmetalayer) + " are supported");
   }
   if (stored > 2 * chunk.nbytes() + kFreeOverhead) {
-    return trouble(name,
-                   "takes " + std::to_string(stored) + " bytes for " + std::to_string(chunk.nbytes()) + " uncompressed");
+    return trouble(
+        name, "takes " + std::to_string(stored) + " bytes for " + std::to_string(chunk.nbytes()) + " uncompressed");
   }
   return chunk;
 }

@@ -296,7 +296,8 @@ Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::st
   auto file = std::make_shared<const Descriptor>(files, *fd);
   const auto status = files.status(*fd);
   if (!status) return Failure(status.error());
-  if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path)) return corrupt("the file has 0 bytes and is not named like a frame");
+  if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path))
+    return corrupt("the file has 0 bytes and is not named like a frame");
   if (S_ISDIR(status->st_mode) && begin.value == 0) {
     if (!index_cache) index_cache = std::make_shared<IndexCache>();
     return open_directory(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});

@@ -20,8 +20,8 @@ inline constexpr std::string_view kNoContainer = "neither a frame nor a Bloscpac
 /// The format of a file, by its first bytes, or of a directory, by its chunks.b2frame.
 enum class ContainerKind : std::uint8_t { none, cframe, sframe, legacy, bloscpack, chunk };
 
-/// What stat() needs to know, from the header alone: one open and one short read. If the header of a Bloscpack file does
-/// not record its uncompressed size, the headers of all its chunks are read.
+/// What stat() needs to know, from the header alone: one open and one short read. If the header of a Bloscpack file
+/// does not record its uncompressed size, the headers of all its chunks are read.
 struct Summary {
   ContainerKind kind = ContainerKind::none;
   std::uint64_t nbytes = 0;

@@ -29,8 +29,8 @@ constexpr std::uint64_t kMaxFoundExpansion = 1 << 16;
 /// A block is decoded in memory. It may have this many bytes, or this many times the stored bytes of its chunk.
 constexpr std::uint64_t kFreeFoundBlock = std::uint64_t{32} << 20;
 constexpr std::uint64_t kMaxBlockExpansion = 64;
-/// Bytes that may be read and decoded for candidates that are not chunks: this many, plus this many for each stored byte
-/// of the file.
+/// Bytes that may be read and decoded for candidates that are not chunks: this many, plus this many for each stored
+/// byte of the file.
 constexpr std::uint64_t kFreeWaste = std::uint64_t{256} << 20;
 constexpr std::uint64_t kWastePerByte = 8;
 /// The most entries of an index if no header tells the number of chunks.
@@ -58,8 +58,8 @@ class ChunkCarver {
     bool is_index() {
       if (!possible_ || least_ < 0) return false;
       if (finder_.search_.begin_known) return true;
-      // Entries count from the end of the header. If this offset is unknown, the smallest entry is assumed to be that of
-      // the first chunk found.
+      // Entries count from the end of the header. If this offset is unknown, the smallest entry is assumed to be that
+      // of the first chunk found.
       const auto first = static_cast<std::int64_t>(finder_.found_.chunks.front().offset - finder_.search_.begin);
       for (std::int64_t& entry : entries_) {
         if (entry >= 0) entry += first - least_;

@@ -69,7 +69,8 @@ class Salvager {
     }
     losses_.push_back(opened.error().reason);
     if (auto read = read_header(); !read) return Failure(read.error());
-    if (header_ && header_->chunk_count < 0) return codec::unsupported("a damaged frame with chunks of different sizes");
+    if (header_ && header_->chunk_count < 0)
+      return codec::unsupported("a damaged frame with chunks of different sizes");
     if (auto container = without_trailer()) return finish(std::move(*container));
     return by_search();
   }

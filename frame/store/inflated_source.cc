@@ -251,7 +251,8 @@ Result<void> InflatedSource::pass_frontier(ByteView plain) const {
     const auto ends = cursor_->ends(*source_, stream_);
     if (!ends && ends.error().kind != codec::ErrorKind::corruption) return Failure(ends.error());
     if (!ends || !*ends || checksum != stream_.checksum) {
-      damage_ = corrupt("zip: '" + stream_.name + "' is damaged: checksum or length differs from the directory").value();
+      damage_ =
+          corrupt("zip: '" + stream_.name + "' is damaged: checksum or length differs from the directory").value();
       broken_at_.store(0, std::memory_order_release);
       return Failure(*damage_);
     }

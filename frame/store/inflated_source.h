@@ -45,7 +45,8 @@ class InflateMemory {
   void keep(std::uint64_t stream, std::uint64_t number, const Piece& piece) {
     pieces_.insert({stream, number}, piece, piece->size());
   }
-  /// Reserves memory for restart points, which the caller returns with give_room(). Returns false if too little is left.
+  /// Reserves memory for restart points, which the caller returns with give_room(). Returns false if too little is
+  /// left.
   bool try_reserve(std::size_t bytes);
   void give_room(std::size_t bytes) { room_.fetch_add(bytes, std::memory_order_relaxed); }
   /// Limits concurrent long passes over streams to the number of processors, so that other work gets time, too.

@@ -78,8 +78,8 @@ Result<void> Store::add(const std::string& path, const Leaf& leaf, std::uint32_t
   const bool is_metadata = name == metadata || name == std::string(metadata) + ".b2f";
   if (!is_metadata && is_hidden(name)) return {};
   if (index_.size() >= kMaxLeaves) return {
-    return codec::unsupported("store of more than " + std::to_string(kMaxLeaves) + " frames");
-  }
+      return codec::unsupported("store of more than " + std::to_string(kMaxLeaves) + " frames");
+    }
   return index_.add(path, leaf, order, budget);
 }
 
@@ -210,8 +210,8 @@ Result<void> Store::add_entry(const Entry& entry, ParseBudget& budget) {
   return add(entry.stem + (*array ? ".b2nd" : ".b2f"), leaf, order, budget);
 }
 
-/// Returns true if the header of the embedded frame names an array metalayer. Reads only the header, because opening the
-/// frame would also read its end. Returns false for data that is not a frame.
+/// Returns true if the header of the embedded frame names an array metalayer. Reads only the header, because opening
+/// the frame would also read its end. Returns false for data that is not a frame.
 Result<bool> Store::is_array(const Entry& entry, ParseBudget& budget) const {
   const auto length = static_cast<std::size_t>(std::min(entry.length, kLongestStart));
   if (auto may = budget.spend_work(length, "the headers of embedded frames"); !may) return Failure(may.error());
@@ -274,14 +274,14 @@ Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const std::uint64_t inner = at - span->begin.value;
   if (inner >= decoder.nbytes()) return {
-    return corrupt("a chunk of the embed frame has only " + std::to_string(decoder.nbytes()) + " uncompressed bytes");
-  }
+      return corrupt("a chunk of the embed frame has only " + std::to_string(decoder.nbytes()) + " uncompressed bytes");
+    }
   const std::uint32_t block = decoder.block_at(static_cast<std::uint32_t>(inner));
   const codec::ByteRange range = decoder.block_range(block);
   if (range.size() > kMaxBlock) return {
-    return codec::unsupported("a block of the embed frame has " + std::to_string(range.size()) + " bytes, at most " +
-                              std::to_string(kMaxBlock) + " are supported");
-  }
+      return codec::unsupported("a block of the embed frame has " + std::to_string(range.size()) + " bytes, at most " +
+                                std::to_string(kMaxBlock) + " are supported");
+    }
   const std::uint64_t first = decoder.needs_reference() && block > 0 ? decoder.block_range(0).size() : 0;
   const std::uint64_t held = range.size() + first + decoder.stored_range(block).size();
   if (budget != nullptr) {

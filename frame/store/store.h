@@ -1,10 +1,10 @@
 // A store of python-blosc2: many frames in one file (.b2z, .b2e), or in the files of a directory and its embed frame
 // (.b2d).
 //
-// A store is presented as a tree of files ("leaves"), each a complete frame, so that other code reads leaves as it reads
-// files. Zip members are read in place (deflated members are inflated, zip_member.h), embedded frames through the chunks
-// of the embed frame. The name of a leaf is its key with the suffix of its format. A group's metadata is not a leaf;
-// metadata_of() returns it. Remote references hold no data and are left out. Format: stores.md.
+// A store is presented as a tree of files ("leaves"), each a complete frame, so that other code reads leaves as it
+// reads files. Zip members are read in place (deflated members are inflated, zip_member.h), embedded frames through the
+// chunks of the embed frame. The name of a leaf is its key with the suffix of its format. A group's metadata is not a
+// leaf; metadata_of() returns it. Remote references hold no data and are left out. Format: stores.md.
 //
 // A stat() may open a store, so ParseBudget::unasked() bounds the cost of opening.
 //

@@ -24,8 +24,8 @@ using codec::io_error;
 constexpr std::string_view kSecurity = "security.";
 const char* const kMetadataFile = "__vlmeta__.b2f";
 
-/// Returns true if each user that may read the directory may also read the file. The owner of the directory may have put
-/// another user's file there, for example as a hard link.
+/// Returns true if each user that may read the directory may also read the file. The owner of the directory may have
+/// put another user's file there, for example as a hard link.
 bool is_as_readable(const struct stat& file, const struct stat& directory) {
   constexpr mode_t kReading = 0444;
   if ((file.st_mode & kReading) == kReading) return true;

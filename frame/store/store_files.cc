@@ -399,7 +399,8 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
 
 Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(int fd) {
   const auto known = opened(fd);
-  if (!known || known->leaf || !known->place.inside.empty()) return codec::invalid("the descriptor is not that of a store");
+  if (!known || known->leaf || !known->place.inside.empty())
+    return codec::invalid("the descriptor is not that of a store");
   if (const auto listed = list_inside(fd, known->place); !listed) return Failure(listed.error());
   const Content content = content_of(*known->place.known);
   if (!content.store) return std::vector<std::pair<std::string, std::uint64_t>>();

@@ -127,8 +127,8 @@ class StoreFiles final : public FileOps {
 
   std::shared_ptr<const Opened> opened(int fd) const;
   void enter(int fd, Opened opened);
-  /// How much a lookup needs. `glance` is enough for the store itself: it needs no descriptor and parses nothing. `open`
-  /// gives access to the content.
+  /// How much a lookup needs. `glance` is enough for the store itself: it needs no descriptor and parses nothing.
+  /// `open` gives access to the content.
   enum class Look : std::uint8_t { glance, open };
   std::optional<Place> place_of(int dir, const std::string& path, Look look);
   std::shared_ptr<const Known> store_at(int dir, const std::string& path, Look look);

@@ -24,7 +24,7 @@ class StoreIndex {
   struct Leaf {
     std::uint64_t size = 0;
     std::uint64_t stored = 0;  // bytes that the leaf takes in the store's file
-    std::uint64_t place = 0;   // offset in the uncompressed embed frame if embedded, else of the local header in the zip
+    std::uint64_t place = 0;  // offset in the uncompressed embed frame if embedded, else of the local header in the zip
     std::uint32_t checksum = 0;
     ZipMethod method = ZipMethod::stored;
     bool encrypted = false;

@@ -45,7 +45,8 @@ Result<void> read_zip64_end(const ByteSource& source, std::uint64_t end_at, End&
   if (auto done = source.read(FileOffset{end_at - kLocator64Length}, locator); !done) return done;
   if (load_le<std::uint32_t>(locator.data()) != kLocator64Magic) return {};
   const auto at = load_le<std::uint64_t>(&locator[8]);
-  if (at > source.size() || source.size() - at < kEnd64Length) return corrupt("zip: the zip64 end record lies past the file");
+  if (at > source.size() || source.size() - at < kEnd64Length)
+    return corrupt("zip: the zip64 end record lies past the file");
   std::array<std::uint8_t, kEnd64Length> record{};
   if (auto done = source.read(FileOffset{at}, record); !done) return done;
   if (load_le<std::uint32_t>(record.data()) != kEnd64Magic)
@@ -80,8 +81,8 @@ Result<std::optional<End>> read_end(const ByteSource& source) {
   return std::optional<End>();
 }
 
-/// Replaces values of 0xffffffff by those of the zip64 extra field, which holds only these values, in this order. Returns
-/// false if the field is truncated.
+/// Replaces values of 0xffffffff by those of the zip64 extra field, which holds only these values, in this order.
+/// Returns false if the field is truncated.
 bool read_zip64_extra(ByteView extra, std::uint64_t& size, std::uint64_t& stored, std::uint64_t& header) {
   while (extra.size() >= 4) {
     const auto id = load_le<std::uint16_t>(extra.data());

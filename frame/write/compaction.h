@@ -1,7 +1,7 @@
 // Copies the live chunks of a frame and the pending chunks, without gaps.
 //
-// Thread safety: one thread. Errors: io; corruption of a chunk's header or the index; unsupported if chunks share bytes,
-// because a copy could be larger than the frame, without bound.
+// Thread safety: one thread. Errors: io; corruption of a chunk's header or the index; unsupported if chunks share
+// bytes, because a copy could be larger than the frame, without bound.
 #pragma once
 
 #include "frame/cframe/frame_container.h"

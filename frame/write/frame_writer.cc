@@ -195,7 +195,8 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
     const auto held = lock();
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
-    if (force_rewrite && !held->is_exclusive()) return codec::io_error(EBUSY, "compact: another program uses the frame");
+    if (force_rewrite && !held->is_exclusive())
+      return codec::io_error(EBUSY, "compact: another program uses the frame");
     if (before_change) {
       if (auto allowed = before_change(); !allowed) return allowed;
     }

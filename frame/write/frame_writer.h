@@ -4,9 +4,9 @@
 // store(), resize() and the metalayer calls keep their changes in memory (pending_bytes() tells how much). commit()
 // writes them after the frame's end, where no reader looks, then switches to the new state with one write of header
 // fields (frame/doc/commit-protocol.md section 1). Before the switch, nothing that the header refers to is overwritten.
-// A state that such a write cannot switch to (the last chunk is removed, the length of the header changes) is written to
-// a new file, which is renamed over the old one. In a sparse frame, chunks become files with new numbers, and the new
-// index file replaces the old one by a rename.
+// A state that such a write cannot switch to (the last chunk is removed, the length of the header changes) is written
+// to a new file, which is renamed over the old one. In a sparse frame, chunks become files with new numbers, and the
+// new index file replaces the old one by a rename.
 //
 // States: after a failed sync the content of the disk is unknown, so every later commit() fails until the frame is
 // opened again. After any other error the changes are still pending, the disk holds the committed state, and commit()
@@ -45,15 +45,15 @@ enum class Durability : std::uint8_t {
 };
 
 struct WriterOptions {
-  /// The file is new, and neither its content nor its name was ever synced. Until the first durable commit the file need
-  /// not survive a crash, so ordered commits do not wait for the disk.
+  /// The file is new, and neither its content nor its name was ever synced. Until the first durable commit the file
+  /// need not survive a crash, so ordered commits do not wait for the disk.
   bool fresh = false;
   /// The caller will store chunks: open() refuses a frame with a codec or filters that are lossy or have no encoder.
   bool stores_chunks = true;
   /// How long to wait for a lock that another program holds.
   std::chrono::milliseconds lock_timeout{5000};
-  /// The caller needs the frame for itself, to replace its file: locking fails if another program has the frame open for
-  /// writing or holds a lock on it.
+  /// The caller needs the frame for itself, to replace its file: locking fails if another program has the frame open
+  /// for writing or holds a lock on it.
   bool alone = false;
   /// The writer holds a shared lock until stop_staying_open(), which keeps out writers that need the frame `alone`.
   bool stays_open = false;
@@ -68,8 +68,8 @@ class FrameWriter {
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& path,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
-  /// Opens a frame that the caller has open, perhaps with O_PATH. `frame`: the file, or the directory of a sparse frame.
-  /// `name`: its path in `dir`.
+  /// Opens a frame that the caller has open, perhaps with O_PATH. `frame`: the file, or the directory of a sparse
+  /// frame. `name`: its path in `dir`.
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& name,
                                                    const std::shared_ptr<const Descriptor>& frame,
                                                    std::shared_ptr<IndexCache> cache,
@@ -82,8 +82,8 @@ class FrameWriter {
   const FrameParameters& parameters() const { return container_->parameters(); }
   /// Returns the committed state for reading: a new object after each commit.
   std::shared_ptr<const Container> container() const { return container_; }
-  /// Returns the file of the committed state, or the index file of a sparse frame. Changes with a commit that makes a new
-  /// file.
+  /// Returns the file of the committed state, or the index file of a sparse frame. Changes with a commit that makes a
+  /// new file.
   std::shared_ptr<const Descriptor> file() const { return file_; }
   /// Returns what the frame's name refers to: the file, or the directory of a sparse frame.
   std::shared_ptr<const Descriptor> entry() const { return directory_ ? directory_ : file_; }
@@ -97,8 +97,8 @@ class FrameWriter {
   std::uint64_t pending_bytes() const { return pending_.bytes(); }
   bool has_changes() const;
 
-  /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All chunks but the last have chunksize() bytes. A short
-  /// last chunk must be stored again with its full length before a commit that adds chunks after it.
+  /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All chunks but the last have chunksize() bytes. A
+  /// short last chunk must be stored again with its full length before a commit that adds chunks after it.
   Result<void> store(ChunkNumber chunk, codec::EncodedChunk encoded);
   /// Replaces chunks [begin, end) by zeros. The cost does not depend on their number. REQUIRES: 0 <= begin <= end <=
   /// chunk_count().
@@ -115,20 +115,21 @@ class FrameWriter {
   Result<void> set_metalayer(const std::string& name, ByteView content);
 
   /// Replaces this empty frame atomically by another empty frame with the same metalayers. Discards pending changes.
-  /// invalid: the frame is not empty or has no name. stale: as for commit(), for example if another program stored data.
+  /// invalid: the frame is not empty or has no name. stale: as for commit(), for example if another program stored
+  /// data.
   Result<void> replace_empty(const NewFrame& wanted);
 
-  /// A frame that is written to a temporary file and then replaces this one. It holds the lock of this frame, so no other
-  /// program commits. The destructor removes the temporary file unless give_place_to() succeeded. Must not outlive the
-  /// writer that made it.
+  /// A frame that is written to a temporary file and then replaces this one. It holds the lock of this frame, so no
+  /// other program commits. The destructor removes the temporary file unless give_place_to() succeeded. Must not
+  /// outlive the writer that made it.
   struct Beside;
   Result<std::unique_ptr<Beside>> make_beside(const NewFrame& wanted);
   /// Renames the frame of `next` over this one. Afterwards next.writer is the writer of the frame, and this writer must
   /// not be used. REQUIRES: this frame has a name and is contiguous.
   Result<void> give_place_to(Beside& next);
 
-  /// Called by commit() with the locks held, after the check for foreign changes and before any change. An error ends the
-  /// commit.
+  /// Called by commit() with the locks held, after the check for foreign changes and before any change. An error ends
+  /// the commit.
   using BeforeChange = std::function<Result<void>()>;
   /// Commits the pending changes; to a new file if the old one has more dead bytes than live ones. `durable` also makes
   /// earlier ordered commits durable.
@@ -138,9 +139,10 @@ class FrameWriter {
   /// Sets the callback that runs before the writer destroys bytes of an older state that may still be read, or of the
   /// committed state if the next state has no chunks.
   void on_overwrite(std::function<void()> callback) { on_overwrite_ = std::move(callback); }
-  /// Makes the committed state durable, then punches holes where its dead bytes are. Returns the number of punched bytes:
-  /// 0 if another program holds a lock on the frame, which may be a reader of an older state. Programs that read an older
-  /// state without a lock find zeros instead of its chunks, so callers use this only on full disks. Pending changes stay.
+  /// Makes the committed state durable, then punches holes where its dead bytes are. Returns the number of punched
+  /// bytes: 0 if another program holds a lock on the frame, which may be a reader of an older state. Programs that read
+  /// an older state without a lock find zeros instead of its chunks, so callers use this only on full disks. Pending
+  /// changes stay.
   Result<std::uint64_t> punch_dead_bytes();
   /// Sets how long to wait for a lock that another program holds. `past_frame`: after that time go on without the
   /// frame's own lock, as at the end of a mount; the lock of the side-car is still required.
@@ -154,16 +156,16 @@ class FrameWriter {
 
   /// Truncates bytes that an unfinished commit left after the frame, as the next commit would do. Returns their number.
   Result<std::uint64_t> cut_tail();
-  /// Writes the live and the pending chunks to a new file and renames it over the frame. For a sparse frame, commits and
-  /// removes the chunk files that a crash left.
+  /// Writes the live and the pending chunks to a new file and renames it over the frame. For a sparse frame, commits
+  /// and removes the chunk files that a crash left.
   Result<void> compact();
   /// Returns the number of dead bytes. The first call measures them (measure_dead_bytes()); commits then count them.
   std::uint64_t dead_bytes();
 
   /// The caller reports that the frame was renamed to `path` in `dir`.
   void moved(int dir, std::string path);
-  /// The caller reports that the frame was unlinked. Commits go on in the file without a name; commits of a sparse frame,
-  /// whose files are gone, return stale.
+  /// The caller reports that the frame was unlinked. Commits go on in the file without a name; commits of a sparse
+  /// frame, whose files are gone, return stale.
   void unlinked() { has_name_ = false; }
 
  private:

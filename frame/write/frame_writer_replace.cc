@@ -56,7 +56,8 @@ Result<void> FrameWriter::check_named() const {
     if (named.error().sys == ENOENT) return stale("another program removed the frame");
     return Failure(named.error());
   }
-  if (named->st_ino != ours->st_ino || named->st_dev != ours->st_dev) return stale("another program replaced the frame");
+  if (named->st_ino != ours->st_ino || named->st_dev != ours->st_dev)
+    return stale("another program replaced the frame");
   return {};
 }
 

@@ -33,8 +33,8 @@ class NewFrameFile {
 
   /// Returns the index entry of the last appended chunk. REQUIRES: a chunk was appended.
   std::int64_t last_entry() const { return last_entry_; }
-  /// Appends `count` chunks of `nbytes` uncompressed bytes, all with this index entry: of a special chunk, or of a chunk
-  /// that was appended before.
+  /// Appends `count` chunks of `nbytes` uncompressed bytes, all with this index entry: of a special chunk, or of a
+  /// chunk that was appended before.
   Result<void> append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count);
 
   /// Copies all chunks of a frame without decoding them. Errors: corruption of a chunk's header or
@@ -43,8 +43,8 @@ class NewFrameFile {
 
   /// Writes index, trailer and header. `vlmetalayers`: uncompressed contents.
   Result<void> finish(const std::vector<Metalayer>& vlmetalayers = {});
-  /// Does the same with contents that are already encoded: calls `content` for each metalayer in turn, and keeps none in
-  /// memory. stale: a content has not the length in `vlmetalayers`.
+  /// Does the same with contents that are already encoded: calls `content` for each metalayer in turn, and keeps none
+  /// in memory. stale: a content has not the length in `vlmetalayers`.
   using ContentOf = std::function<Result<std::vector<std::uint8_t>>(std::size_t number)>;
   Result<void> finish(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content);
 

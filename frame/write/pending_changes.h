@@ -38,8 +38,8 @@ class PendingChanges {
   /// Encodes zero chunks whose length is not a multiple of the typesize, because C-Blosc2 rejects such special chunks.
   /// If runs hold more than 2^18 of them, the chunks of these runs stay special, which only our own readers accept.
   Result<void> store_odd_zeros(const FrameContainer& committed);
-  /// Returns invalid, with the chunk that must be stored again, if a stored chunk does not have the length that nbytes()
-  /// requires.
+  /// Returns invalid, with the chunk that must be stored again, if a stored chunk does not have the length that
+  /// nbytes() requires.
   Result<void> check(const FrameContainer& committed) const;
 
   /// Returns the changed chunks, stored or special, by number.

@@ -45,7 +45,8 @@ std::int64_t number_of(const std::string& name) {
 Result<std::vector<std::int64_t>> referenced(const FrameContainer& frame, std::size_t most) {
   std::vector<std::int64_t> numbers;
   const auto take = [&](std::int64_t, std::int64_t entry) -> Result<void> {
-    if (numbers.size() == most) return codec::unsupported("sparse frame of more stored chunks than its " + std::to_string(most) + " chunk files");
+    if (numbers.size() == most)
+      return codec::unsupported("sparse frame of more stored chunks than its " + std::to_string(most) + " chunk files");
     numbers.push_back(entry);
     return {};
   };
@@ -172,8 +173,8 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
 }
 
 /// Returns cbytes for the header. C-Blosc2 checks chunk numbers as if they were offsets and rejects numbers above
-/// cbytes - 32. If a few short chunks have high numbers, `sum` is too small, so cbytes is overstated. No reader uses the
-/// value otherwise.
+/// cbytes - 32. If a few short chunks have high numbers, `sum` is too small, so cbytes is overstated. No reader uses
+/// the value otherwise.
 Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& committed,
                                                           const PendingChanges& pending, std::uint64_t sum,
                                                           std::int64_t highest) const {

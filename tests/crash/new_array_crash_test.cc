@@ -134,7 +134,7 @@ bool counts(const test::FileCall& call) {
   return test::FailingFiles::changes(call) && call.kind < CallKind::make;
 }
 
-TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheNewOne) {
+TEST(NewArrayCrashTest, AFailedCallLeavesTheOldArrayAndTheNextCommitSucceeds) {
   std::int64_t renamed = 0;  // number of the call that renames the new array over the old one
   for (std::int64_t number = 1;; ++number) {
     NewArrayRun run;

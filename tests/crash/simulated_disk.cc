@@ -87,8 +87,8 @@ std::vector<SimulatedDisk::Unit> SimulatedDisk::units_of(const File& file) {
   return units;
 }
 
-/// Calls `take` with every combination of kept sectors. If there are too many sectors: with all but one or two, and with
-/// each prefix.
+/// Calls `take` with every combination of kept sectors. If there are too many sectors: with all but one or two, and
+/// with each prefix.
 void SimulatedDisk::kept_units(const File& file, const std::function<void(const DiskBytes&)>& take) {
   const std::vector<Unit> units = units_of(file);
   const auto build = [&](const std::function<bool(std::size_t)>& kept) {

@@ -4,8 +4,8 @@
 // are lost or kept in order: a kept change implies all changes before it. crash_images() returns the directories that a
 // power cut now could leave.
 //
-// FailingFiles injects errors. Thread safety: one thread. Errors: io with the usual errno, ENOSYS for calls that writers
-// of frames do not make.
+// FailingFiles injects errors. Thread safety: one thread. Errors: io with the usual errno, ENOSYS for calls that
+// writers of frames do not make.
 #pragma once
 
 #include <cstdint>

@@ -57,12 +57,13 @@ TEST(SimulatedDiskTest, OfManyWritesOneOrTwoAreLost) {
   EXPECT_GE(images_of(disk, "a").size(), 20U + 19U * 20U / 2);
 }
 
-TEST(SimulatedDiskTest, NamesChangeInTheirOrderAndLastOnceTheDirectoryIsSynced) {
+TEST(SimulatedDiskTest, NamesChangeInOrderAndSyncMakesThemDurable) {
   SimulatedDisk disk({{"a", {1}}});
   const int fd = *disk.create_at(SimulatedDisk::kDirectory, "b", O_RDWR | O_EXCL, 0600);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{2}, FileOffset{0}));
   ASSERT_TRUE(disk.rename_at(SimulatedDisk::kDirectory, "b", SimulatedDisk::kDirectory, "a", 0));
-  EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}, {}})) << "a cut can keep the rename and lose the bytes";
+  EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}, {}}))
+      << "a cut can keep the rename and lose the bytes";
   ASSERT_TRUE(disk.sync(fd, false));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}}));
   const int directory = *disk.open_at(SimulatedDisk::kDirectory, ".", O_RDONLY);

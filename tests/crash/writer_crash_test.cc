@@ -102,7 +102,7 @@ TEST(WriterCrashTest, EveryScriptOfUpToTwoStepsOnASparseFrame) {
 
 /// Readers hold older states while the writer commits. They read the content of these states, and the files that are
 /// kept for them do not invalidate the states after a cut.
-TEST(WriterCrashTest, ScriptsOnASparseFrameBesideReaders) {
+TEST(WriterCrashTest, ScriptsOnASparseFrameWithReaders) {
   const StartingFrame start(StartingFrame::Kind::sparse);
   Judge judge;
   constexpr unsigned kScripts = 40;
@@ -168,7 +168,7 @@ TEST(WriterCrashTest, CutsDuringRecovery) {
 }
 
 /// Judge reports invalid states.
-TEST(WriterCrashTest, TheJudgeSeesWhatIsWrong) {
+TEST(WriterCrashTest, TheJudgeReportsInvalidStates) {
   const StartingFrame start;
   Judge judge;
   FrameModel other = start.model;

@@ -141,17 +141,17 @@ class WriterFaultTest : public ::testing::Test {
   std::uint64_t faults_ = 0;
 };
 
-TEST_F(WriterFaultTest, EveryChangeOfOneStep) {
+TEST_F(WriterFaultTest, EveryChangingCallOfOneStep) {
   every_fault_of_one_step(faults_of_changes());
   EXPECT_GT(faults_, 800U);
 }
 
-TEST_F(WriterFaultTest, EveryChangeOfOneStepAndAllThatFollow) {
+TEST_F(WriterFaultTest, EveryChangingCallOfOneStepAndAllCallsAfterIt) {
   every_fault_of_one_step({{EIO, FailingFiles::for_good}, {ENOSPC, FailingFiles::cut_short_for_good}});
   EXPECT_GT(faults_, 500U);
 }
 
-TEST_F(WriterFaultTest, EveryLookOfOneStepOnceAndForGood) {
+TEST_F(WriterFaultTest, EveryReadingCallOfOneStepOnceAndForGood) {
   counted_ = FailingFiles::looks;
   every_fault_of_one_step({{EIO, FailingFiles::once}, {EIO, FailingFiles::for_good}, {EMFILE, FailingFiles::once}});
   EXPECT_GT(faults_, 1000U);

@@ -110,7 +110,8 @@ TEST_P(GoldenCframe, HasTheBytesOfTheManifest) {
 
 TEST_P(GoldenCframe, GivesTheSameBytesInPieces) {
   const Row& row = GetParam();
-  if (row["sha256"] == "-" || row.number("nbytes") > (4 << 20)) return;  // HasTheBytesOfTheManifest compares ranges of these
+  if (row["sha256"] == "-" || row.number("nbytes") > (4 << 20))
+    return;  // HasTheBytesOfTheManifest compares ranges of these
   const auto opened = test::open_frame(row.file("path").string(), static_cast<std::uint64_t>(row.number("offset")));
   ASSERT_TRUE(opened) << describe(opened.error());
   const auto view = frame::chunk_order_view(*opened);
@@ -136,7 +137,7 @@ TEST(GoldenCframeManifest, IsWhole) {
 
 class GoldenQuirks : public ::testing::TestWithParam<Row> {};
 
-TEST_P(GoldenQuirks, GiveWhatWasPutInOrAnError) {
+TEST_P(GoldenQuirks, ReadAsWrittenOrFail) {
   const Row& row = GetParam();
   const auto opened = test::open_frame(row.file("path").string());
   if (!opened) {

@@ -106,7 +106,7 @@ TEST(GoldenLegacy, FramesOfTheBetas) {
   EXPECT_EQ(forms["F1 trailer 1 (beta.5)"], 22);
 }
 
-TEST(GoldenLegacy, TheBitshuffleOfBeta3IsAskedForAndThatOfBeta5IsNot) {
+TEST(GoldenLegacy, OnlyAnOptionSelectsTheBitshuffleOfBeta3) {
   int checked = 0;
   for (const Row& row : rows("legacy")) {
     if (row["file"].find("zlib-bitshuffle-odd") == std::string::npos) continue;
@@ -208,7 +208,7 @@ TEST(GoldenLegacy, Bloscpack) {
   EXPECT_EQ(versions["Bloscpack v3"], 38);
 }
 
-TEST(GoldenLegacy, AChunkWhoseChecksumDiffersIsAnErrorAndTheOthersRead) {
+TEST(GoldenLegacy, AWrongChecksumFailsOnlyItsChunk) {
   for (const Row& row : rows("bp")) {
     if (row["file"] != "bp-bad-checksum.blp") continue;
     const auto opened = open(row);

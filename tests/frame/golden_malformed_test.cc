@@ -129,7 +129,7 @@ TEST_P(GoldenMalformed, GivesWhatItsPolicyAllows) {
 }
 
 // The manifest allows an error for these frames, but their data is intact, so it must be readable.
-TEST_P(GoldenMalformed, DataSurvivesWhatDoesNotConcernIt) {
+TEST_P(GoldenMalformed, DamageElsewhereDoesNotAffectData) {
   const Row& row = GetParam();
   if (row["affected"] != "none") return;
   const auto opened = test::open_frame(row.file("path").string());

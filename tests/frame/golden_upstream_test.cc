@@ -90,7 +90,7 @@ TEST(GoldenUpstream, ArraysReadInCOrderAsTheirManifestSays) {
   EXPECT_EQ(arrays, 41);
 }
 
-TEST(GoldenUpstream, SeedsOfTheReferenceFuzzerReadOrFailInOrder) {
+TEST(GoldenUpstream, SeedsOfTheCBlosc2FuzzerAreRead) {
   int frames = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test::shared_golden_dir() / "fuzz-seeds")) {
     const auto opened = test::open_frame(entry.path().string());

@@ -87,7 +87,7 @@ TEST_F(Holes, AreNotRead) {
   EXPECT_FALSE(file->read(FileOffset{110 * kMebi}, bytes));
 }
 
-TEST_F(Holes, ThatTheSystemDoesNotTellOfAreRead) {
+TEST_F(Holes, AreReadIfTheSystemDoesNotReportThem) {
   const auto file = source({{0, Bytes(100, 7)}}, 64 * kMebi);
   files_.seeks_fail = true;
   EXPECT_EQ(file->zeros(FileOffset{kMebi}), 0U);
@@ -96,7 +96,7 @@ TEST_F(Holes, ThatTheSystemDoesNotTellOfAreRead) {
   EXPECT_EQ(bytes, Bytes(bytes.size(), 0));
 }
 
-TEST_F(Holes, AreNotAskedForInFilesThatHaveNone) {
+TEST_F(Holes, AreNotQueriedInFilesWithoutHoles) {
   const auto file = source({{0, Bytes(static_cast<std::size_t>(4 * kMebi), 7)}}, 4 * kMebi);
   Bytes bytes(static_cast<std::size_t>(kMebi));
   ASSERT_TRUE(file->read(FileOffset{kMebi}, bytes));
@@ -144,7 +144,7 @@ TEST_F(HoleIndex, IsKnownWithoutBeingRead) {
   EXPECT_LT(files_.read_bytes, kMebi);
 }
 
-TEST_F(HoleIndex, IsPassedOverInTheSearchForChunks) {
+TEST_F(HoleIndex, IsSkippedByTheSearchForChunks) {
   const auto file = frame();
   if (!has_holes_) GTEST_SKIP() << "no holes on this filesystem";
   ChunkSearch search;

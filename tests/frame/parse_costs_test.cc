@@ -95,7 +95,7 @@ Bytes map_of(const std::vector<std::string>& keys, std::uint64_t offset = 0, std
   return map;
 }
 
-TEST(ParseCosts, DirectoriesOfLongPathsTakeNothingOfTheirOwn) {
+TEST(ParseCosts, DirectoriesOfLongPathsTakeNoMemory) {
   std::vector<std::string> keys;
   for (int i = 0; i < 300; ++i) {
     std::string key = "/" + std::to_string(1000 + i);
@@ -130,7 +130,7 @@ TEST(ParseCosts, AMapWhoseNamesWouldFillMemoryIsRefused) {
   EXPECT_LT(test::peak_bytes() - before, kMaxMemory);
 }
 
-TEST(ParseCosts, OfAMapNothingIsBuiltButPlaces) {
+TEST(ParseCosts, OnlyRangesOfAMapAreKept) {
   constexpr std::uint32_t kValues = 10 << 20;
   Bytes map = {0x82, 0xa9};
   append(map, "embed_map");
@@ -188,7 +188,7 @@ TEST(ParseCosts, GroupsAreListedInTheTimeOfTheirOwnEntries) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-TEST(ParseCosts, OfAZipFileOfAnotherKindNothingIsKept) {
+TEST(ParseCosts, AZipFileWithoutEmbedFrameTakesNoMemory) {
   std::vector<test::ZipEntry> entries;
   for (int i = 0; i < 100000; ++i)
     entries.push_back({"member " + std::to_string(i), {}});
@@ -200,7 +200,7 @@ TEST(ParseCosts, OfAZipFileOfAnotherKindNothingIsKept) {
   EXPECT_LT(test::peak_bytes() - before, kMebi);
 }
 
-TEST(ParseCosts, ADeflatedEmbedFrameIsInflatedAsFarAsItsSizeJustifies) {
+TEST(ParseCosts, ADeflatedEmbedFrameWithAnExcessiveSizeIsRefused) {
   const auto open = [](std::size_t padding) {
     FrameBuilder embed = test::plain_frame(Bytes(100), 100);
     embed.gap.resize(padding);
@@ -227,7 +227,7 @@ struct CountingFiles : test::ForwardingFiles {
   int reads = 0;
 };
 
-TEST(ParseCosts, AThousandStoresAreLookedAtOnce) {
+TEST(ParseCosts, AThousandStoresAreOpenedOnce) {
   constexpr int kStores = 1000;
   test::TempDir directory;
   const Bytes store = test::zip_file({{"a.b2f", Bytes(10)}, {"embed.b2e", test::embed_frame({})}});
@@ -276,7 +276,7 @@ TEST(ParseCosts, AHeaderThatIsAHoleIsNotRead) {
   EXPECT_LT(source->read_bytes, std::uint64_t{100'000});
 }
 
-TEST(ParseCosts, AFixedMetalayerThatIsAHoleIsNotReadUnlessAskedFor) {
+TEST(ParseCosts, AFixedMetalayerThatIsAHoleIsReadOnlyOnDemand) {
   FrameBuilder builder = test::plain_frame({}, 100);
   builder.metalayers = {{"short", {1, 2}}, {"long", {}}};
   Bytes head = builder.header();
@@ -331,7 +331,7 @@ Bytes frame_of_shared_content(const Bytes& chunk) {
   return bytes;
 }
 
-TEST(ParseCosts, AChangeDoesNotCopyAContentThatMetalayersShareForEachOfThem) {
+TEST(ParseCosts, AChangeDoesNotCopyASharedContentForEachMetalayer) {
   test::TempDir directory;
   directory.write("f.b2frame", frame_of_shared_content(test::plain_chunk(Bytes(kMebi, 3))));
   const Descriptor root(system_files(), system_files().open_named(directory.path().string(), O_RDONLY).value());
@@ -345,7 +345,7 @@ TEST(ParseCosts, AChangeDoesNotCopyAContentThatMetalayersShareForEachOfThem) {
   EXPECT_LT(test::peak_bytes() - before, 16 * kMebi);
 }
 
-TEST(ParseCosts, CheckingMetalayersStopsWhereItCostsTooMuch) {
+TEST(ParseCosts, CheckingMetalayersStopsAtItsBudget) {
   Bytes plain(kMebi);
   for (std::size_t i = 0; i < plain.size(); ++i)
     plain[i] = static_cast<std::uint8_t>(i / 4096);
@@ -384,7 +384,7 @@ TEST(ParseCosts, ATypeOfMillionsOfFieldsIsNotParsed) {
   EXPECT_EQ(type->itemsize, 80'000U);
 }
 
-TEST(ParseCosts, MetadataOfAPackThatAreFarTooLongAreNotParsed) {
+TEST(ParseCosts, ExcessiveMetadataOfABloscpackFileAreNotParsed) {
   std::string text = R"({"container": "numpy", "dtype": "<f8", "shape": [1], "order": "C", "more": [)";
   for (int i = 0; i < 1'000'000; ++i)
     text += "0,";
@@ -395,7 +395,7 @@ TEST(ParseCosts, MetadataOfAPackThatAreFarTooLongAreNotParsed) {
   EXPECT_LT(test::peak_bytes() - before, kMebi);
 }
 
-TEST(ParseCosts, ValuesInMsgpackAreWeighedBeforeTheyAreBuilt) {
+TEST(ParseCosts, MsgpackValuesAreMeasuredBeforeTheyAreBuilt) {
   Bytes content = {0xdd};
   test::append_be(content, std::uint32_t{kMebi});
   content.insert(content.end(), kMebi, 0xc0);

@@ -155,7 +155,7 @@ RC_GTEST_PROP(ArrayView, ItemBytesOfAllBlocksAreTheItems, ()) {
   RC_ASSERT(bytes == tiles.nbytes());
 }
 
-TEST(ArrayView, TheHeaderOfANpyFileStandsInFront) {
+TEST(ArrayView, TheNpyHeaderPrecedesTheItems) {
   const ArraySpec spec{{10, 7, 5}, {4, 3, 5}, {2, 2, 3}, 4, "<i4"};
   const Bytes items = test::varied_items(spec.nbytes());
   const auto view = good_view(test::array_frame(spec, items), ArrayForm::npy);
@@ -179,7 +179,7 @@ TEST(ArrayView, ChunkOrderIsThatOfTheFrame) {
   EXPECT_EQ(*test::read_range(*view, 0, view->size()), chunks);
 }
 
-TEST(ArrayView, AnItemTypeOfAnotherSizeIsNotBelieved) {
+TEST(ArrayView, ADtypeOfAnotherSizeIsIgnored) {
   // C-Blosc2 writes '|u1' if the program sets no dtype.
   const ArraySpec spec{{6}, {4}, {2}, 4, "|u1"};
   const auto view = good_view(test::array_frame(spec, test::varied_items(spec.nbytes())), ArrayForm::npy);
@@ -187,7 +187,7 @@ TEST(ArrayView, AnItemTypeOfAnotherSizeIsNotBelieved) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), view->head().begin(), view->head().end()));
 }
 
-TEST(ArrayView, AnArrayIsNeverShownAsTheBytesOfItsChunksWhenItsLayerIsDamaged) {
+TEST(ArrayView, AnArrayWithADamagedMetalayerIsRefused) {
   const ArraySpec spec{{10, 7}, {4, 3}, {2, 2}, 4, "<i4"};
   const test::FrameBuilder good = test::array_frame(spec, test::varied_items(spec.nbytes()));
   for (const bool is_array : {true, false}) {
@@ -204,7 +204,7 @@ TEST(ArrayView, AnArrayIsNeverShownAsTheBytesOfItsChunksWhenItsLayerIsDamaged) {
   }
 }
 
-TEST(ArrayView, NorWhenItsLayerCannotBeFound) {
+TEST(ArrayView, AnArrayWithALostMetalayerIsRefused) {
   const ArraySpec spec{{10, 7}, {4, 3}, {2, 2}, 4, "<i4"};
   test::FrameBuilder frame = test::array_frame(spec, test::varied_items(spec.nbytes()));
   for (const char* name : {"b2nd", "caterva", "other"}) {
@@ -221,7 +221,7 @@ TEST(ArrayView, NorWhenItsLayerCannotBeFound) {
   }
 }
 
-TEST(ArrayView, AFrameThatIsNoArrayIsOneOnlyByItsName) {
+TEST(ArrayView, AFrameWithoutArrayMetalayerIsRefusedIfNamedLikeAnArray) {
   const Bytes plain = test::varied_items(1000);
   const Bytes frame = test::plain_frame(plain, 300).build();
   EXPECT_FALSE(view_of(frame, ArrayForm::npy, true));
@@ -230,7 +230,7 @@ TEST(ArrayView, AFrameThatIsNoArrayIsOneOnlyByItsName) {
   EXPECT_EQ(*test::read_range(**view, 0, 1000), plain);
 }
 
-TEST(ArrayView, LayersOfZerosAreHoles) {
+TEST(ArrayView, SlabsOfZerosAreHoles) {
   // Four slabs of three chunks. Slabs 2 and 3 are zeros, and so is one chunk of the first slab.
   const ArraySpec spec{{8, 6}, {2, 2}, {1, 2}, 2, "<i2"};
   Bytes items = test::varied_items(spec.nbytes());
@@ -253,7 +253,7 @@ TEST(ArrayView, LayersOfZerosAreHoles) {
   EXPECT_EQ(*test::read_range(*view, head, items.size()), items);
 }
 
-TEST(ArrayView, NothingButZerosIsOneHoleBehindTheHeader) {
+TEST(ArrayView, AllZerosAreOneHoleAfterTheHeader) {
   const ArraySpec spec{{8, 6}, {3, 2}, {1, 2}, 2, "<i2"};
   const auto frame = test::array_frame(spec, Bytes(spec.nbytes()), [](std::int64_t) { return ArrayChunk::zeros; });
   const auto view = good_view(frame, ArrayForm::npy);

@@ -30,7 +30,7 @@ Result<ArrayGeometry> geometry_of(const ArraySpec& spec, const FrameParameters& 
   return ArrayGeometry::make(*layer, parameters);
 }
 
-TEST(B2ndMeta, SaysWhatItHolds) {
+TEST(B2ndMeta, ParsesShapesAndDtype) {
   const auto layer = parse_array_layer(test::array_layer(kSpec));
   ASSERT_TRUE(layer) << describe(layer.error());
   EXPECT_EQ(layer->shape, kSpec.shape);
@@ -39,7 +39,7 @@ TEST(B2ndMeta, SaysWhatItHolds) {
   EXPECT_EQ(layer->dtype, "<f4");
 }
 
-TEST(B2ndMeta, SixteenDimensionsHaveAMarkerThatIsNoMsgpack) {
+TEST(B2ndMeta, ParsesTheInvalidListMarkerOfSixteenDimensions) {
   ArraySpec spec{std::vector<std::int64_t>(16, 2), std::vector<std::int32_t>(16, 1), std::vector<std::int32_t>(16, 1),
                  1, "|u1"};
   Bytes bytes = test::array_layer(spec);
@@ -64,7 +64,7 @@ TEST(B2ndMeta, BlocksOfTheFirstCatervaGenerationAreItsChunks) {
   EXPECT_FALSE(geometry_of(spec, parameters));
 }
 
-TEST(B2ndMeta, AnotherNotationOfTheTypeIsNotTakenForNumpys) {
+TEST(B2ndMeta, IgnoresADtypeInAnotherNotation) {
   Bytes bytes = test::array_layer(kSpec);
   bytes[bytes.size() - 3 - 4 - 2] = 1;  // the notation, in front of marker, length and text of the dtype
   const auto layer = parse_array_layer(bytes);
@@ -72,7 +72,7 @@ TEST(B2ndMeta, AnotherNotationOfTheTypeIsNotTakenForNumpys) {
   EXPECT_FALSE(layer->dtype);
 }
 
-TEST(B2ndMeta, CutOffAnywhereItIsRefused) {
+TEST(B2ndMeta, RefusesEveryTruncation) {
   const Bytes whole = test::array_layer(kSpec);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto layer = parse_array_layer(codec::ByteView(whole).first(length));

@@ -42,7 +42,7 @@ TEST(ChunkTable, FindsTheChunkOfEachByte) {
   }
 }
 
-TEST(ChunkTable, TheTotalSettlesASingleUnknownSize) {
+TEST(ChunkTable, ASingleUnknownSizeFollowsFromTheTotal) {
   const auto table = table_of({3, std::nullopt, 2}, 15);
   ASSERT_TRUE(table);
   EXPECT_EQ(table->size(1), 10);
@@ -50,7 +50,7 @@ TEST(ChunkTable, TheTotalSettlesASingleUnknownSize) {
   EXPECT_EQ(table->locate(FlatOffset{13})->chunk.value, 2);
 }
 
-TEST(ChunkTable, SeveralUnknownSizesLeaveWhatIsBeforeAndBehind) {
+TEST(ChunkTable, ChunksBeforeAndAfterSeveralUnknownSizesAreLocated) {
   const auto table = table_of({3, std::nullopt, 2, std::nullopt, 4}, 20);
   ASSERT_TRUE(table);
   EXPECT_EQ(table->locate(FlatOffset{2})->chunk.value, 0);
@@ -89,7 +89,7 @@ TEST(ChunkTable, RunsAreNotExpanded) {
   EXPECT_EQ(table->size(3 * kMany - 1), 5);
 }
 
-TEST(ChunkTable, AFailingReadIsNobodysSize) {
+TEST(ChunkTable, ReadErrorsAreReturned) {
   int calls = 0;
   const auto table = ChunkTable::build(5, [&]() -> codec::Result<std::optional<ChunkTable::Sizes>> {
     if (++calls == 2) return codec::io_error(EIO, "pread");

@@ -151,7 +151,7 @@ TEST(FrameHeader, ALengthWithoutRoomForTheTrailerIsRefused) {
   EXPECT_TRUE(frame::check_extent(*shortest, bytes.size()));
 }
 
-TEST(FrameHeader, FramesOfTheBetasAreToldFromDamage) {
+TEST(FrameHeader, FramesOfTheBetasAreUnsupportedNotCorrupt) {
   // Only the first 64 bytes, because one kind of these frames is shorter than the header of today.
   Bytes start = sample().build();
   start.resize(64);
@@ -189,7 +189,7 @@ TEST(Metalayers, AreReadInStoredOrder) {
   }
 }
 
-TEST(Metalayers, OneThatIsDamagedDoesNotTakeTheOthersAlong) {
+TEST(Metalayers, ADamagedOneDoesNotAffectTheOthers) {
   const FrameBuilder builder = with_layers();
   const Bytes good = builder.build();
   // The offset of the first metalayer follows its marker at 94, its name and D2.
@@ -201,7 +201,7 @@ TEST(Metalayers, OneThatIsDamagedDoesNotTakeTheOthersAlong) {
   }
 }
 
-TEST(Metalayers, EveryCutSectionIsReported) {
+TEST(Metalayers, EveryTruncatedSectionIsReported) {
   const FrameBuilder builder = with_layers();
   const Bytes bytes = builder.build();
   for (std::size_t length = 0; length < builder.header_length(); ++length) {

@@ -53,7 +53,7 @@ TEST(IndexCache, NeverHoldsMoreThanItsBound) {
   EXPECT_GT(cache.bytes(), 80000U);
 }
 
-TEST(IndexCache, WhatWasUsedLastStaysLongest) {
+TEST(IndexCache, EvictsTheLeastRecentlyUsedBlock) {
   IndexCache cache(35000);  // four blocks
   Loader loader{cache, cache.new_owner()};
   for (std::uint32_t block = 0; block < 4; ++block)
@@ -67,7 +67,7 @@ TEST(IndexCache, WhatWasUsedLastStaysLongest) {
   EXPECT_EQ(loader.loads, 6) << "1 was evicted";
 }
 
-TEST(IndexCache, ABlockBeyondTheBoundIsHandedOutAndNotKept) {
+TEST(IndexCache, ABlockLargerThanTheBoundIsNotCached) {
   IndexCache cache(35000);
   Loader loader{cache, cache.new_owner()};
   loader.get(0);
@@ -103,7 +103,7 @@ TEST(IndexCache, AFailedLoadIsNotRemembered) {
   EXPECT_EQ(loader.get(0), 0);
 }
 
-TEST(IndexCache, ManyThreadsGetWhatTheyAskFor) {
+TEST(IndexCache, ManyThreadsGetTheRightBlocks) {
   IndexCache cache(50000);
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -124,7 +124,7 @@ TEST(IndexCache, ManyThreadsGetWhatTheyAskFor) {
   EXPECT_LE(cache.bytes(), 50000U);
 }
 
-TEST(IndexCache, TheMemoryOfADroppedBlockServesTheNext) {
+TEST(IndexCache, TheMemoryOfADroppedBlockIsReused) {
   IndexCache cache;
   cache.warm_up();
   auto first = cache.new_block(64 << 10);

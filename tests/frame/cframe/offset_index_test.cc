@@ -46,7 +46,7 @@ Bytes value_bytes(std::int64_t value) {
   return as_bytes({value});
 }
 
-TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
+TEST(OffsetIndex, ReadsEntriesInBlocksOfAnySize) {
   EXPECT_TRUE(rc::check("each entry", [] {
     std::vector<std::int64_t> entries(*rc::gen::inRange<std::size_t>(1, 3000));
     for (std::size_t i = 0; i < entries.size(); ++i)
@@ -142,7 +142,7 @@ Bytes index_of_runs(std::int64_t value, std::size_t blocks) {
   return chunk;
 }
 
-TEST(OffsetIndex, BlocksOfRunsAreNotDecodedToBeLookedThrough) {
+TEST(OffsetIndex, BlocksOfRunsAreScannedWithoutDecoding) {
   constexpr std::size_t kBlocks = 511;
   const Bytes chunk = index_of_runs(kUninitialisedEntry, kBlocks);
   const auto source = std::make_shared<CountedSource>(chunk);
@@ -198,7 +198,7 @@ TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
   }));
 }
 
-TEST(OffsetIndex, ARepeatedValueStandsForMillionsOfChunksAtNoCost) {
+TEST(OffsetIndex, ARepeatedValueRepresentsMillionsOfChunksAtNoCost) {
   const std::int32_t nbytes = (INT32_MAX - 32) / 8 * 8;
   const std::size_t before = test::reset_peak();
   const OpenedIndex opened = open_index(test::repeated_chunk(value_bytes(kZerosEntry), nbytes));
@@ -246,18 +246,18 @@ TEST(OffsetIndex, SpecialZerosMeanOffsetZero) {
   EXPECT_EQ((*opened.index)->next(0, true), 100);
 }
 
-TEST(OffsetIndex, ALengthThatIsNoMultipleOfEightIsRefused) {
+TEST(OffsetIndex, ALengthThatIsNotAMultipleOfEightIsRefused) {
   EXPECT_FALSE(open_index(test::plain_chunk(Bytes(17), 8)).index);
 }
 
-TEST(OffsetIndex, AChunkLongerThanItsPlaceIsRefused) {
+TEST(OffsetIndex, AChunkLongerThanTheLimitIsRefused) {
   const Bytes chunk = test::plain_index({1, 2, 3});
   EXPECT_TRUE(open_index(chunk, chunk.size()).index);
   for (std::size_t limit = 0; limit < chunk.size(); ++limit)
     EXPECT_FALSE(open_index(chunk, limit).index) << limit;
 }
 
-TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
+TEST(OffsetIndex, ABlockWithAnExcessiveRatioIsRefused) {
   // 256 MB of zeros in one block of one empty stream.
   const std::int32_t nbytes = 256 << 20;
   Bytes chunk = test::raw_block_chunk(Bytes(8), 8);
@@ -273,7 +273,7 @@ TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
   EXPECT_LT(test::peak_bytes() - before, 1U << 20);
 }
 
-TEST(OffsetIndex, DamageIsToldWithItsPlace) {
+TEST(OffsetIndex, ErrorsOfDamageHaveTheFileOffset) {
   Bytes chunk = test::raw_block_chunk(as_bytes({1, 2, 3}), 24);
   codec::store_le(&chunk[36], std::int32_t{-300});  // an invalid length of a stream
   const OpenedIndex opened = open_index(chunk);

@@ -49,7 +49,7 @@ codec::Result<std::shared_ptr<const frame::Container>> open(const TempDir& temp)
   return test::open_frame(temp.path().string());
 }
 
-TEST(SparseFrame, FileNumbersAreNotPlaces) {
+TEST(SparseFrame, FileNumbersAreIndependentOfChunkNumbers) {
   const TempDir temp;
   write_frame(temp, {7, 0, 0xffffffff, frame::layout::kZerosEntry, 7});
   const auto opened = open(temp);
@@ -70,7 +70,7 @@ TEST(SparseFrame, NamesHaveEightUpperCaseDigits) {
   EXPECT_FALSE(frame::chunk_file_name(-1));
 }
 
-TEST(SparseFrame, ReadersKeepNoDescriptor) {
+TEST(SparseFrame, ReadersKeepNoDescriptorOpen) {
   const TempDir temp;
   write_frame(temp, {0, 1, 2, 3, 4, 5, 6, 7});
   const auto opened = open(temp);
@@ -134,7 +134,7 @@ TEST(SparseFrame, AChunkReplacedWhileItIsReadIsStaleAndNotMixed) {
   EXPECT_EQ(*again, Bytes(100, 9));
 }
 
-TEST(SparseFrame, AnOffsetMakesNoSense) {
+TEST(SparseFrame, RefusesAnOffset) {
   const TempDir temp;
   write_frame(temp, {0});
   const auto opened = test::open_frame(temp.path().string(), 10);

@@ -1,5 +1,5 @@
-// A reader of an old state of a sparse frame reads the chunks of that state while the writer commits. The chunk files of
-// the state are removed after its last reader is gone.
+// A reader of an old state of a sparse frame reads the chunks of that state while the writer commits. The chunk files
+// of the state are removed after its last reader is gone.
 #include <filesystem>
 #include <random>
 #include <set>
@@ -57,7 +57,7 @@ class SparseStatesTest : public test::WrittenSparseFrame {
   }
 };
 
-TEST_F(SparseStatesTest, AnOldStateIsReadableHoweverManyCommitsFollow) {
+TEST_F(SparseStatesTest, AnOldStateIsReadableAfterManyCommits) {
   for (const int commits : {1, 2, 3, 10}) {
     make({0, 1, 2, 3, 4, 5}, 550);
     const auto writer = open();
@@ -71,7 +71,7 @@ TEST_F(SparseStatesTest, AnOldStateIsReadableHoweverManyCommitsFollow) {
   }
 }
 
-TEST_F(SparseStatesTest, EveryStateThatIsHeldIsReadable) {
+TEST_F(SparseStatesTest, EveryHeldStateIsReadable) {
   const auto writer = open();
   std::vector<Held> held;
   std::mt19937 random(1);
@@ -101,7 +101,7 @@ class RecordingFiles : public test::ForwardingFiles {
   std::vector<std::string> made;
 };
 
-TEST_F(SparseStatesTest, NoNumberIsGivenOutTwice) {
+TEST_F(SparseStatesTest, NoFileNumberIsReused) {
   RecordingFiles files;
   const auto writer = open(files);
   for (unsigned i = 0; i < 10; ++i)
@@ -111,7 +111,7 @@ TEST_F(SparseStatesTest, NoNumberIsGivenOutTwice) {
   check();
 }
 
-TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheNextCommitAfterItsLastReader) {
+TEST_F(SparseStatesTest, TheNextCommitRemovesFilesOfAStateWithoutReaders) {
   const auto writer = open();
   Held old = hold(*writer);
   for (unsigned i = 0; i < 4; ++i)
@@ -123,7 +123,7 @@ TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheNextCommitAfterItsLastReader)
   check();
 }
 
-TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheWriter) {
+TEST_F(SparseStatesTest, TheLastWriterRemovesFilesOfAStateWithoutReaders) {
   auto writer = open();
   Held old = hold(*writer);
   rewrite(*writer, 1);
@@ -134,7 +134,7 @@ TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheWriter) {
   check();
 }
 
-TEST_F(SparseStatesTest, FilesOfAnOldStateThatOutlivesTheWriterGoWithIt) {
+TEST_F(SparseStatesTest, TheLastReaderRemovesFilesOfAStateWithoutWriter) {
   auto writer = open();
   Held first = hold(*writer);
   rewrite(*writer, 1);
@@ -173,7 +173,7 @@ TEST_F(SparseStatesTest, StatesThatEndInSeveralThreadsAtOnceLeaveNoFiles) {
   check();
 }
 
-TEST_F(SparseStatesTest, ALaterWriterOfTheProgramLetsTheStatesBeThatAreRead) {
+TEST_F(SparseStatesTest, ALaterWriterKeepsHeldStates) {
   frame::WriterOptions options;
   options.sparse_registry = std::make_shared<frame::SparseRegistry>();
   const auto open_one = [&] {
@@ -203,7 +203,7 @@ TEST_F(SparseStatesTest, ALaterWriterOfTheProgramLetsTheStatesBeThatAreRead) {
   check();
 }
 
-TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
+TEST_F(SparseStatesTest, AFileThatReusesTheNumberOfADeadOneStays) {
   auto writer = open();
   Held old = hold(*writer);
   rewrite(*writer, 1);
@@ -217,7 +217,7 @@ TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
   EXPECT_EQ(file_count(), kFiles + 1);
 }
 
-TEST_F(SparseStatesTest, FilesStayIfItIsNotSureThatTheNewIndexIsOnDisk) {
+TEST_F(SparseStatesTest, FilesStayIfTheNewIndexMayNotBeDurable) {
   class FailsDirectories : public test::ForwardingFiles {
    public:
     codec::Result<void> sync(int fd, bool data_only) override {
@@ -239,7 +239,7 @@ TEST_F(SparseStatesTest, FilesStayIfItIsNotSureThatTheNewIndexIsOnDisk) {
   EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()));
 }
 
-TEST_F(SparseStatesTest, CompactingLeavesTheFilesOfStatesThatAreRead) {
+TEST_F(SparseStatesTest, CompactingKeepsTheFilesOfHeldStates) {
   const auto writer = open();
   Held old = hold(*writer);
   rewrite(*writer, 1);
@@ -252,7 +252,7 @@ TEST_F(SparseStatesTest, CompactingLeavesTheFilesOfStatesThatAreRead) {
 }
 
 /// Opens the frame as programs do that read without a writer: `cframe cat`, `unpack`, `verify`.
-TEST_F(SparseStatesTest, AProgramThatReadsByPathReadsOneStateBesideCommits) {
+TEST_F(SparseStatesTest, AReaderByPathReadsOneStateDuringCommits) {
   const auto open_by_path = [&] {
     auto opened = frame::open_path(files(), directory().string(), nullptr);
     EXPECT_TRUE(opened) << codec::describe(opened.error());
@@ -277,7 +277,7 @@ TEST_F(SparseStatesTest, AProgramThatReadsByPathReadsOneStateBesideCommits) {
   expect_readable(last, "after the writer");
 }
 
-TEST_F(SparseStatesTest, WhereThereAreNoLocksAProgramIsToldThatTheFrameHasChanged) {
+TEST_F(SparseStatesTest, WithoutLocksReadsOfAChangedFrameAreStale) {
   class KnowsNoLocks : public test::ForwardingFiles {
    public:
     codec::Result<bool> try_lock(int, int) override { return codec::io_error(EOPNOTSUPP, "flock"); }
@@ -295,7 +295,7 @@ TEST_F(SparseStatesTest, WhereThereAreNoLocksAProgramIsToldThatTheFrameHasChange
   }
 }
 
-TEST_F(SparseStatesTest, AChunkFileThatIsMissingFromTheStateOfTodayIsDamage) {
+TEST_F(SparseStatesTest, AMissingChunkFileOfTheCurrentStateIsCorruption) {
   std::filesystem::remove(directory() / *frame::chunk_file_name(2));
   const auto opened = frame::open_path(files(), directory().string(), nullptr);
   ASSERT_TRUE(opened);

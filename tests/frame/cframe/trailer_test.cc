@@ -55,7 +55,7 @@ TEST(Trailer, AGapBeforeItIsTolerated) {
   EXPECT_TRUE((*opened)->vlmetalayer("two"));
 }
 
-TEST(Trailer, ALongOneIsFoundThoughTheWindowAtTheEndDoesNotHoldIt) {
+TEST(Trailer, ATrailerLongerThanTheWindowIsFound) {
   FrameBuilder builder = sample_with_trailer();
   builder.vlmetalayers.clear();
   for (int i = 0; i < 500; ++i) {
@@ -85,7 +85,7 @@ TEST(Trailer, AWrongLengthIsRefused) {
   EXPECT_FALSE(test::open_frame(bytes)) << "marker";
 }
 
-TEST(Trailer, ADamagedMapCostsTheMetalayersAndNothingElse) {
+TEST(Trailer, ADamagedMapLosesOnlyMetalayers) {
   const FrameBuilder builder = sample_with_trailer();
   const Bytes good = builder.build();
   const std::size_t begin = good.size() - builder.trailer().size();
@@ -133,7 +133,7 @@ TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
   EXPECT_EQ(*fine, Bytes(1 << 20, 1));
 }
 
-TEST(Trailer, ContentsThatAreDamagedTakeNothingFromThoseBehindThem) {
+TEST(Trailer, DamagedContentsReturnTheirBudget) {
   // A block of 1 MiB with an invalid stream.
   Bytes damaged = test::plain_chunk(Bytes(16, 0xff));
   damaged[2] = 0x15 | 1 << 5;
@@ -180,7 +180,7 @@ TEST(Trailer, AValidContentOfAnyRatioIsReadAndChecked) {
   EXPECT_EQ((*opened)->vlmetalayer("more").error().kind, codec::ErrorKind::unsupported);
 }
 
-TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
+TEST(Trailer, ContentsBeyondTheRangeOfOffsetsAreRefused) {
   constexpr std::uint64_t kQuarter = std::uint64_t{250} << 20;
   const auto of = [](std::size_t count, std::uint64_t length) {
     return frame::check_metalayer_room(std::vector<std::uint64_t>(count, length));
@@ -193,7 +193,7 @@ TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
   EXPECT_TRUE(frame::check_metalayer_room(std::vector<frame::Metalayer>(16, {"name", Bytes(1000)})));
 }
 
-TEST(Trailer, AnEmptyFrameMustHaveItBehindTheHeader) {
+TEST(Trailer, InAnEmptyFrameItMustFollowTheHeader) {
   FrameBuilder builder;
   builder.chunksize = -1;
   builder.cbytes = 12345;

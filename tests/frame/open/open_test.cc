@@ -45,7 +45,7 @@ TEST(Summary, TellsSizesFromTheHeaderAlone) {
   }
 }
 
-TEST(Summary, WhatIsNoFrameIsNone) {
+TEST(Summary, OtherFilesAreNone) {
   const TempDir temp;
   const Bytes text = {'p', 'l', 'a', 'i', 'n', '\n'};
   EXPECT_EQ(summary_of(temp.write("text", text))->kind, ContainerKind::none);
@@ -118,7 +118,7 @@ Cost cost_of_first_byte(const std::string& path, std::uint64_t at) {
   return {files.reads(), files.bytes()};
 }
 
-TEST(Open, OfAMillionChunksReadsAboutAsMuchAsOfAThousand) {
+TEST(Open, ReadsAboutAsMuchOfAMillionChunksAsOfAThousand) {
   const TempDir temp;
   const auto small = temp.write("small", many_chunks(1000));
   const auto large = temp.write("large", many_chunks(1'000'000));
@@ -131,7 +131,7 @@ TEST(Open, OfAMillionChunksReadsAboutAsMuchAsOfAThousand) {
   EXPECT_LE(many.bytes, 2 * few.bytes);
 }
 
-TEST(Open, OfASmallFrameTakesOneRead) {
+TEST(Open, ASmallFrameTakesOneRead) {
   const TempDir temp;
   const auto path = temp.write("x.b2frame", test::plain_frame(Bytes(1000), 100).build());
   make_old(path);
@@ -160,7 +160,7 @@ TEST(Open, AFrameInsideAnotherFileIsReadAtItsOffset) {
   }
 }
 
-TEST(Open, ErrorsOfAFrameAtAnOffsetTellPlacesOfTheFile) {
+TEST(Open, ErrorsOfAFrameAtAnOffsetHaveOffsetsInTheFile) {
   const TempDir temp;
   FrameBuilder builder = test::plain_frame(Bytes(1000), 100);
   builder.chunk_section[132 * 3] = 0;                                      // version byte …
@@ -208,7 +208,7 @@ class WriterBehindUs : public test::ForwardingFiles {
 
 class GrowingFrame : public ::testing::TestWithParam<bool> {};
 
-TEST_P(GrowingFrame, IsReadBeforeOrAfterNeverBetween) {
+TEST_P(GrowingFrame, IsReadBeforeOrAfterTheChange) {
   const Bytes before = test::plain_frame(Bytes(3000, 1), 100).build();
   const Bytes after = test::plain_frame(Bytes(5000, 2), 100).build();
   for (int step = 0; step < 8; ++step) {
@@ -233,7 +233,7 @@ std::string name_of_age(const ::testing::TestParamInfo<bool>& is_old) {
 
 INSTANTIATE_TEST_SUITE_P(Open, GrowingFrame, ::testing::Bool(), name_of_age);
 
-TEST(Open, AFrameWhoseIndexIsOverwrittenIsWaitedFor) {
+TEST(Open, RetriesWhileTheIndexIsOverwritten) {
   // The state in the middle of an append by C-Blosc2: the index is overwritten, the header not yet changed.
   const FrameBuilder builder = test::plain_frame(Bytes(3000, 1), 100);
   const Bytes good = builder.build();

@@ -73,7 +73,7 @@ void expect_corrupt(const Packed& packed) {
   EXPECT_EQ((*source)->inflated_bytes(), tried);
 }
 
-RC_GTEST_PROP(InflatedSource, AnyRangeIsThatOfThePlainBytes, ()) {
+RC_GTEST_PROP(InflatedSource, AnyRangeEqualsTheOriginal, ()) {
   static const Bytes plain = plain_of(5 * kMiB + 12345);
   static const Packed made = packed(plain);
   // Random small bounds for pieces and restart points, so that reads start from different positions.
@@ -90,7 +90,7 @@ RC_GTEST_PROP(InflatedSource, AnyRangeIsThatOfThePlainBytes, ()) {
   }
 }
 
-TEST(InflatedSource, AfterTheFirstWalkARestartPointIsNear) {
+TEST(InflatedSource, AfterTheFirstPassARestartPointIsNear) {
   const Bytes plain = plain_of(8 * kMiB);
   const auto source = open(packed(plain), std::make_shared<InflateMemory>(1));
   ASSERT_TRUE(source);
@@ -104,7 +104,7 @@ TEST(InflatedSource, AfterTheFirstWalkARestartPointIsNear) {
   }
 }
 
-TEST(InflatedSource, ReadFromBeginToEndNothingIsInflatedTwice) {
+TEST(InflatedSource, ASequentialReadInflatesNothingTwice) {
   const Bytes plain = plain_of(3 * kMiB + 1);
   const auto source = open(packed(plain));
   ASSERT_TRUE(source);
@@ -113,7 +113,7 @@ TEST(InflatedSource, ReadFromBeginToEndNothingIsInflatedTwice) {
   EXPECT_EQ((*source)->inflated_bytes(), plain.size());
 }
 
-TEST(InflatedSource, PointsStayWithinTheirRoomAndGiveItBack) {
+TEST(InflatedSource, RestartPointsStayWithinTheirBoundAndReturnMemory) {
   const Bytes plain(64 * kMiB);
   const Packed made = packed(plain);
   const std::size_t point = std::size_t{40} << 10;
@@ -135,7 +135,7 @@ TEST(InflatedSource, PointsStayWithinTheirRoomAndGiveItBack) {
   EXPECT_FALSE(memory->try_reserve(1));
 }
 
-TEST(InflatedSource, OneStreamNeverHasManyPoints) {
+TEST(InflatedSource, TheRestartPointsOfAStreamAreBounded) {
   const Bytes plain(160 * kMiB);
   const auto memory = std::make_shared<InflateMemory>(kMiB, std::size_t{1} << 30);
   const auto source = open(packed(plain), memory);
@@ -145,7 +145,7 @@ TEST(InflatedSource, OneStreamNeverHasManyPoints) {
   EXPECT_GE((*source)->restart_points(), 64U);
 }
 
-TEST(InflatedSource, LengthsAndChecksumsThatLieAreFoundOut) {
+TEST(InflatedSource, FalseLengthsAndChecksumsAreCorruption) {
   const Bytes plain = plain_of(600 << 10);
   const Packed good = packed(plain);
   Packed lies = good;
@@ -163,7 +163,7 @@ TEST(InflatedSource, LengthsAndChecksumsThatLieAreFoundOut) {
   }
 }
 
-TEST(InflatedSource, TooShortForItsChecksumEvenIfItsBytesAreRight) {
+TEST(InflatedSource, AFalseSizeWithAMatchingChecksumIsCorruption) {
   // Size and checksum are those of the first 1000 bytes, but the stream is longer.
   const Bytes plain = plain_of(5000);
   Packed lies = packed(plain);
@@ -172,7 +172,7 @@ TEST(InflatedSource, TooShortForItsChecksumEvenIfItsBytesAreRight) {
   expect_corrupt(lies);
 }
 
-RC_GTEST_PROP(InflatedSource, DamageAnywhereIsNeverTakenForData, ()) {
+RC_GTEST_PROP(InflatedSource, DamageIsNeverReturnedAsData, ()) {
   static const Bytes plain = plain_of(300 << 10);
   Packed damaged = packed(plain);
   const auto at = *rc::gen::inRange<std::size_t>(0, damaged.stored.size());
@@ -185,7 +185,7 @@ RC_GTEST_PROP(InflatedSource, DamageAnywhereIsNeverTakenForData, ()) {
   if (!last) RC_ASSERT(last.error().kind == codec::ErrorKind::corruption);
 }
 
-TEST(InflatedSource, NothingIsAllocatedForASizeThatCannotBe) {
+TEST(InflatedSource, AnImpossibleSizeTakesNoMemory) {
   Packed bomb = packed(Bytes(10 * kMiB));
   bomb.stream.size = std::uint64_t{1} << 40;
   const std::size_t before = test::reset_peak();
@@ -219,7 +219,7 @@ class WaveringSource final : public ByteSource {
   const std::unique_ptr<ByteSource> bytes_;
 };
 
-TEST(InflatedSource, AnErrorOfTheDiskIsNoDamage) {
+TEST(InflatedSource, AnErrorOfTheDiskIsNotCorruption) {
   const Bytes plain = plain_of(2 * kMiB);
   const Packed made = packed(plain);
   const auto disk = std::make_shared<const WaveringSource>(made.stored);

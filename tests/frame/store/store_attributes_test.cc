@@ -50,7 +50,7 @@ TEST_F(StoreEntries, HaveNoSecurityLabels) {
   }
 }
 
-TEST_F(StoreEntries, AreNotThemselvesOnDisk) {
+TEST_F(StoreEntries, AreOnDiskOnlyIfFilesOfTheirOwn) {
   for (const char* path : {"s.b2z", "d.b2d", "d.b2d/on-disk", "d.b2d/on-disk/x.b2frame", "f.b2frame"})
     EXPECT_TRUE(files_.is_on_disk(open(path).fd())) << path;
   for (const char* path : {"s.b2z/group", "s.b2z/group/x.b2f", "d.b2d/inside"})

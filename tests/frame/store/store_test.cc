@@ -62,7 +62,7 @@ std::vector<ZipEntry> good_entries() {
           {"embed.b2e", test::embed_frame({{"/tiny", small_array()}, {"/group/flat", small_frame(2500)}}, "b2tree")}};
 }
 
-TEST(Store, AZipFileHoldsItsMembersAndWhatIsEmbedded) {
+TEST(Store, AZipFileHoldsMembersAndEmbeddedFrames) {
   for (const bool zip64 : {false, true}) {
     const auto store = open_zip(test::zip_file(good_entries(), zip64, "a comment"));
     ASSERT_TRUE(store) << describe(store.error());
@@ -82,7 +82,7 @@ TEST(Store, AZipFileHoldsItsMembersAndWhatIsEmbedded) {
   }
 }
 
-TEST(Store, AZipFileWithoutEmbedFrameIsNone) {
+TEST(Store, AZipFileWithoutEmbedFrameIsNotAStore) {
   const auto store = open_zip(test::zip_file({{"raw.b2f", small_frame()}}));
   ASSERT_TRUE(store);
   EXPECT_FALSE(*store);
@@ -91,7 +91,7 @@ TEST(Store, AZipFileWithoutEmbedFrameIsNone) {
   EXPECT_FALSE(*no_zip);
 }
 
-TEST(Store, NamesThatLeadElsewhereAreLeftOut) {
+TEST(Store, NamesThatLeaveTheStoreAreSkipped) {
   std::vector<ZipEntry> entries = good_entries();
   for (const std::string& name :
        {std::string("../x.b2f"), std::string("/etc/x.b2f"), std::string("a/../../x.b2f"), std::string("a//x.b2f"),
@@ -107,7 +107,7 @@ TEST(Store, NamesThatLeadElsewhereAreLeftOut) {
   EXPECT_EQ((*store)->list(""), top);
 }
 
-TEST(Store, DeflatedMembersReadAsWhatTheyWere) {
+TEST(Store, DeflatedMembersAreReadBack) {
   std::vector<ZipEntry> entries = good_entries();
   for (ZipEntry& entry : entries)
     entry.method = 8;
@@ -187,7 +187,7 @@ void walk(const Store& store, const std::string& directory, int depth = 0) {
   }
 }
 
-TEST(Store, CutOffAnywhereItIsNoneOrDamaged) {
+TEST(Store, ATruncatedStoreIsRefused) {
   const Bytes whole = test::zip_file({{"raw.b2f", small_frame(50)}, {"embed.b2e", test::embed_frame({})}}, true);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto store = open_zip({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)});
@@ -295,7 +295,7 @@ class StoreFilesTest : public ::testing::Test {
   Descriptor root_;
 };
 
-TEST_F(StoreFilesTest, WhatIsAdvisedReachesTheFilesBeneath) {
+TEST_F(StoreFilesTest, AdviceReachesTheFilesBelow) {
   using Ranges = AdvisedFiles::Ranges;
   const Descriptor plain(files_, files_.open_at(root_.fd(), "plain", O_RDWR).value());
   files_.prefetch(plain.fd(), FileOffset{3}, 5);
@@ -326,7 +326,7 @@ TEST_F(StoreFilesTest, StoresAreDirectoriesAndOtherFilesAreNot) {
   EXPECT_EQ(list("d.b2d/group"), (std::set<std::string>{"in.b2f", "out.b2f"}));
 }
 
-TEST_F(StoreFilesTest, WhatIsInsideReadsAsFiles) {
+TEST_F(StoreFilesTest, LeavesReadAsFiles) {
   EXPECT_EQ(*read("s.b2z/raw.b2f"), small_frame());
   EXPECT_EQ(*read("s.b2z/group/sub/a b%c.b2nd"), small_array());
   EXPECT_EQ(*read("e.b2e/x/y.b2nd"), small_array());
@@ -373,7 +373,7 @@ TEST_F(StoreFilesTest, NothingInsideCanBeChanged) {
   EXPECT_EQ(*read("t.b2z/raw.b2f"), small_frame());
 }
 
-TEST_F(StoreFilesTest, AReplacedStoreIsSeenAndWhatIsOpenStaysAsItWas) {
+TEST_F(StoreFilesTest, AReplacedStoreIsSeenAndOpenFilesKeepTheirBytes) {
   const Descriptor leaf(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
   std::vector<ZipEntry> entries = good_entries();
   entries[0].content = small_frame(77);
@@ -391,7 +391,7 @@ Bytes metadata_frame(const std::string& name, const Bytes& value) {
   return frame.build();
 }
 
-TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsDirectory) {
+TEST_F(StoreFilesTest, GroupMetadataAreAttributesOfTheDirectory) {
   const Bytes title = {0xa3, 'a', 'b', 'c'};
   const Bytes root = {1};
   std::vector<ZipEntry> entries = good_entries();
@@ -436,7 +436,7 @@ TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsDirectory) {
   EXPECT_TRUE(is_read_only(files_.remove_attribute(group.fd(), prefix + "title")));
 }
 
-TEST_F(StoreFilesTest, DamagedMetadataFailWhereTheyAreAskedFor) {
+TEST_F(StoreFilesTest, DamagedMetadataFailOnAccess) {
   std::vector<ZipEntry> entries = good_entries();
   entries[2].content[3] ^= 0xff;
   directory_.write("s.b2z", test::zip_file(entries));

@@ -57,7 +57,7 @@ TEST(FrameChoice, TypesizeOfPixels) {
   EXPECT_EQ(typesize_of(values<std::uint8_t>(90'000, pixel)) % 3, 0);
 }
 
-TEST(FrameChoice, BytesWhereNothingElseIsBetter) {
+TEST(FrameChoice, TypesizeOneIfNoOtherIsBetter) {
   std::mt19937 random(1);
   EXPECT_EQ(typesize_of({}), 1);
   EXPECT_EQ(typesize_of({1, 2, 3}), 1);
@@ -80,7 +80,7 @@ TEST(FrameChoice, TypesizeOfNumbersBehindZeros) {
   EXPECT_EQ(typesize_of(values<double>(320'000, smooth)), 8);
 }
 
-TEST(FrameChoice, TypesizeThatTheDataItselfSays) {
+TEST(FrameChoice, TypesizeOfANpyHeader) {
   std::mt19937 random(1);
   const auto with_header = [&](const std::string& descr) {
     std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (9000,), }";
@@ -108,7 +108,7 @@ TEST(FrameChoice, ChunksAreWholeItems) {
   EXPECT_EQ(frame::choose_chunksize(300, 7), 300);
 }
 
-TEST(FrameChoice, KeepsWhatIsAskedFor) {
+TEST(FrameChoice, KeepsParametersOfTheCaller) {
   codec::EncodeContext context;
   EncodeParameters parameters = shuffled();
   parameters.typesize = 5;

@@ -102,7 +102,7 @@ TEST_F(DeadSpaceTest, AFrameStaysBoundedOverManySessions) {
   }
 }
 
-TEST_F(DeadSpaceTest, WhatIsDeadIsFoundAsItIsToAFewPartsOfAHundred) {
+TEST_F(DeadSpaceTest, DeadBytesAreMeasuredWithinEightPercent) {
   for (const std::int64_t count : {100, 257, 3000}) {
     for (const int part : {0, 10, 50, 90}) {
       make(count);
@@ -127,7 +127,7 @@ TEST_F(DeadSpaceTest, WhatIsDeadIsFoundAsItIsToAFewPartsOfAHundred) {
   }
 }
 
-TEST_F(DeadSpaceTest, AFrameOfNothingButHolesIsDeadAllOfIt) {
+TEST_F(DeadSpaceTest, AFrameOfHolesHasOnlyDeadBytes) {
   make(500);
   {
     const auto writer = open();
@@ -151,7 +151,7 @@ class SwitchableFiles : public test::ForwardingFiles {
   int attempts = 0;
 };
 
-TEST_F(DeadSpaceTest, ACompactionThatFailedIsTriedAgainButNotAtEveryCommit) {
+TEST_F(DeadSpaceTest, AFailedCompactionIsRetriedButNotAtEveryCommit) {
   make(300);
   const std::uint64_t packed = packed_size();
   SwitchableFiles files;
@@ -174,7 +174,7 @@ TEST_F(DeadSpaceTest, ACompactionThatFailedIsTriedAgainButNotAtEveryCommit) {
 }
 
 /// A frame of 2^26 chunks with data at both ends. The chunks in between are replaced by zeros several times.
-TEST_F(DeadSpaceTest, ARunOfZerosTakesNoMemoryForItsLength) {
+TEST_F(DeadSpaceTest, TheMemoryOfARunOfZerosDoesNotDependOnItsLength) {
   constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
   frame::NewFrame made;
   made.chunksize = kSmallChunk;

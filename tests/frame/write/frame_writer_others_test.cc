@@ -20,7 +20,7 @@
 namespace cframefs {
 namespace {
 
-TEST_F(FrameWriterTest, AnUnfinishedCommitIsCutOff) {
+TEST_F(FrameWriterTest, AnUnfinishedCommitIsTruncated) {
   make_filled(250);
   Bytes bytes = test::file_bytes(path());
   const std::size_t whole = bytes.size();
@@ -34,7 +34,7 @@ TEST_F(FrameWriterTest, AnUnfinishedCommitIsCutOff) {
   EXPECT_LT(test::file_bytes(path()).size(), whole + 400);
 }
 
-TEST_F(FrameWriterTest, SomebodyElsesChangeIsNotOverwritten) {
+TEST_F(FrameWriterTest, AForeignChangeIsNotOverwritten) {
   make_filled(250);
   const auto writer = open();
   const auto other = open();
@@ -47,7 +47,7 @@ TEST_F(FrameWriterTest, SomebodyElsesChangeIsNotOverwritten) {
   check();
 }
 
-TEST_F(FrameWriterTest, AFileThatTookThePlaceOfTheFrameIsNotOverwritten) {
+TEST_F(FrameWriterTest, AFileThatReplacedTheFrameIsNotOverwritten) {
   make_filled(250);
   const auto writer = open();
   std::filesystem::rename(temp_.path() / name_, temp_.path() / "aside");
@@ -57,7 +57,7 @@ TEST_F(FrameWriterTest, AFileThatTookThePlaceOfTheFrameIsNotOverwritten) {
   check();
 }
 
-TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
+TEST_F(FrameWriterTest, WaitsForALockThenFailsBusy) {
   make_filled(250);
   temp_.write(name_ + ".b2lock", {});
   const auto side_car = files_.open_named(path() + ".b2lock", O_RDWR);
@@ -102,7 +102,7 @@ class TearsTheHeader : public test::ForwardingFiles {
   bool due_ = true;
 };
 
-TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
+TEST_F(FrameWriterTest, APartialHeaderWriteIsUndone) {
   make_filled(250);
   TearsTheHeader files;
   const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr);
@@ -118,7 +118,7 @@ TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
 }
 
 /// A program that syncs after every record makes the writer rewrite the last chunk each time.
-TEST_F(FrameWriterTest, AReaderOfAnOldStateGoesOnReadingIt) {
+TEST_F(FrameWriterTest, AReaderKeepsReadingItsState) {
   make_filled(550);
   const auto writer = open();
   const auto old_state = writer->container();
@@ -133,7 +133,7 @@ TEST_F(FrameWriterTest, AReaderOfAnOldStateGoesOnReadingIt) {
   EXPECT_TRUE(read->plain == old_model.plain);
 }
 
-TEST_F(FrameWriterTest, AnUnlinkedFrameGoesOnWithoutAName) {
+TEST_F(FrameWriterTest, AnUnlinkedFrameCanBeCommitted) {
   make_filled(550);
   const auto writer = open();
   std::filesystem::remove(temp_.path() / name_);

@@ -21,7 +21,7 @@
 namespace cframefs {
 namespace {
 
-TEST_F(FrameWriterTest, AnEmptyFrameIsOne) {
+TEST_F(FrameWriterTest, AnEmptyFrameIsAFrame) {
   make_empty();
   const auto opened = test::open_frame(path());
   ASSERT_TRUE(opened) << codec::describe(opened.error());
@@ -79,7 +79,7 @@ TEST_F(FrameWriterTest, ShrinkingDropsChunks) {
   }
 }
 
-TEST_F(FrameWriterTest, GrowingMakesZeroChunks) {
+TEST_F(FrameWriterTest, GrowingAddsZeroChunks) {
   make_filled(550);
   const auto writer = open();
   const std::uint64_t before = test::file_bytes(path()).size();
@@ -101,7 +101,7 @@ TEST_F(FrameWriterTest, ShrinkingAndGrowingInOneCommitLeavesZeros) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, TheLastChunkGoesAndComesBack) {
+TEST_F(FrameWriterTest, TheLastChunkIsRemovedAndAddedAgain) {
   make_filled(250);
   const auto writer = open();
   expect_ok(model_.resize(*writer, 0));
@@ -130,7 +130,7 @@ TEST_F(FrameWriterTest, AHoleOfManyChunksIsAShortIndex) {
 }
 
 /// 40 bytes of index can represent 2^26 chunks. A change of such a frame must not take memory for each chunk.
-TEST_F(FrameWriterTest, AnIndexThatClaimsVeryManyChunksCostsLittle) {
+TEST_F(FrameWriterTest, AnIndexOfVeryManyChunksTakesLittleMemory) {
   constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
   test::FrameBuilder builder;
   builder.chunksize = kWrittenChunk;
@@ -201,7 +201,7 @@ TEST_F(FrameWriterTest, MetalayersOfAFrameWithoutChunks) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, WhatNoFrameCanHoldIsRefused) {
+TEST_F(FrameWriterTest, RefusesChangesThatNoFrameCanHold) {
   make_filled(250);
   const auto writer = open();
   for (int i = 0; i < 16; ++i)
@@ -219,7 +219,7 @@ TEST_F(FrameWriterTest, WhatNoFrameCanHoldIsRefused) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, AShortChunkThatIsNotTheLastAnyMoreMustBeStoredAgain) {
+TEST_F(FrameWriterTest, AFormerLastChunkThatIsShortMustBeStoredAgain) {
   make_filled(250);
   const auto writer = open();
   expect_ok(writer->store(ChunkNumber{3}, test::encoded(pattern(kWrittenChunk, 1))));
@@ -232,7 +232,7 @@ TEST_F(FrameWriterTest, AShortChunkThatIsNotTheLastAnyMoreMustBeStoredAgain) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, SpaceStaysBoundedHoweverOftenALastChunkIsCommitted) {
+TEST_F(FrameWriterTest, TheFileStaysBoundedIfTheLastChunkIsCommittedOften) {
   constexpr std::int32_t kLarge = 60'000;
   frame::NewFrame made;
   made.chunksize = kLarge;
@@ -257,7 +257,7 @@ class MakesNoFiles : public test::ForwardingFiles {
   }
 };
 
-TEST_F(FrameWriterTest, WhereNoNewFileCanBeMadeCommitsGoOn) {
+TEST_F(FrameWriterTest, CommitsSucceedWithoutNewFiles) {
   make_filled(550);
   MakesNoFiles files;
   const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr, {.fresh = true});
@@ -316,7 +316,7 @@ TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
   EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
 }
 
-TEST_F(FrameWriterTest, LossyFramesAreRefusedToThoseWhoStoreChunks) {
+TEST_F(FrameWriterTest, LossyFramesAreRefusedIfChunksAreStored) {
   Bytes bytes = frame::empty_frame(new_frame());
   bytes[frame::layout::kFiltersAt] = static_cast<std::uint8_t>(codec::FilterId::trunc_prec);
   bytes[frame::layout::kFiltersMetaAt] = 10;
@@ -330,7 +330,7 @@ TEST_F(FrameWriterTest, LossyFramesAreRefusedToThoseWhoStoreChunks) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, RandomChangesAreWhatIsRead) {
+TEST_F(FrameWriterTest, RandomChangesAreReadBack) {
   for (unsigned seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&random](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };

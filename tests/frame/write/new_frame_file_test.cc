@@ -92,7 +92,7 @@ TEST_F(NewFrameFileTest, ReadsBack) {
   }
 }
 
-TEST_F(NewFrameFileTest, TakesMetalayersAsTheyAreStored) {
+TEST_F(NewFrameFileTest, CopiesEncodedMetalayers) {
   const std::vector<frame::Metalayer> stored = {{"first", frame::metalayer_chunk(plain_bytes(300'000))},
                                                 {"second", frame::metalayer_chunk(plain_bytes(7))}};
   std::vector<frame::MetalayerLength> lengths;
@@ -113,7 +113,7 @@ TEST_F(NewFrameFileTest, TakesMetalayersAsTheyAreStored) {
   EXPECT_EQ(std::filesystem::file_size(dir_.path() / "x"), frame::empty_frame(frame).size());
 }
 
-TEST_F(NewFrameFileTest, AMetalayerThatHasAnotherLengthMeanwhileIsRefused) {
+TEST_F(NewFrameFileTest, AMetalayerOfAnotherLengthIsRefused) {
   const auto file = empty_file("x");
   NewFrameFile out(frame::system_files(), file.fd(), small_chunks());
   const auto done = out.finish({{"first", 40}}, [](std::size_t) { return std::vector<std::uint8_t>(41); });
@@ -150,7 +150,7 @@ class FailingFiles final : public ForwardingFiles {
   int left_;
 };
 
-TEST_F(NewFrameFileTest, IsNoFrameBeforeItIsFinished) {
+TEST_F(NewFrameFileTest, IsNotAFrameBeforeFinish) {
   NewFrame frame = small_chunks();
   frame.encode.clevel = 0;  // not compressed, so that many bytes are written
   const auto plain = plain_bytes(20'000'000);
