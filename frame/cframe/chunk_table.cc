@@ -51,14 +51,14 @@ void ChunkTable::append(const Segment& segment, const Sizes& sizes) {
 void ChunkTable::settle(std::int64_t last, std::uint64_t missing) {
   const auto is_unknown = [](const Segment& segment) { return !segment.nbytes; };
   const auto first = std::find_if(segments_.begin(), segments_.end(), is_unknown);
-  const auto behind =
+  const auto after =
       std::find_if(first, segments_.end(), [last](const Segment& segment) { return segment.first > last; });
-  for (auto segment = behind; segment != segments_.end(); ++segment)
+  for (auto segment = after; segment != segments_.end(); ++segment)
     segment->begin += missing;
   if (first->first == last && missing <= static_cast<std::uint64_t>(codec::kMaxChunkBytes)) {
     first->nbytes = static_cast<std::int32_t>(missing);
   } else {
-    segments_.erase(first + 1, behind);
+    segments_.erase(first + 1, after);
   }
 }
 

@@ -77,9 +77,9 @@ Result<void> Store::add(const std::string& path, const Leaf& leaf, std::uint32_t
   const std::string_view metadata = StoreIndex::kMetadataName;
   const bool is_metadata = name == metadata || name == std::string(metadata) + ".b2f";
   if (!is_metadata && is_hidden(name)) return {};
-  if (index_.size() >= kMaxLeaves) return {
-      return codec::unsupported("store of more than " + std::to_string(kMaxLeaves) + " frames");
-    }
+  if (index_.size() >= kMaxLeaves) {
+    return codec::unsupported("store of more than " + std::to_string(kMaxLeaves) + " frames");
+  }
   return index_.add(path, leaf, order, budget);
 }
 
@@ -273,15 +273,15 @@ Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
   if (!reader) return Failure(reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const std::uint64_t inner = at - span->begin.value;
-  if (inner >= decoder.nbytes()) return {
-      return corrupt("a chunk of the embed frame has only " + std::to_string(decoder.nbytes()) + " uncompressed bytes");
-    }
+  if (inner >= decoder.nbytes()) {
+    return corrupt("a chunk of the embed frame has only " + std::to_string(decoder.nbytes()) + " uncompressed bytes");
+  }
   const std::uint32_t block = decoder.block_at(static_cast<std::uint32_t>(inner));
   const codec::ByteRange range = decoder.block_range(block);
-  if (range.size() > kMaxBlock) return {
-      return codec::unsupported("a block of the embed frame has " + std::to_string(range.size()) + " bytes, at most " +
-                                std::to_string(kMaxBlock) + " are supported");
-    }
+  if (range.size() > kMaxBlock) {
+    return codec::unsupported("a block of the embed frame has " + std::to_string(range.size()) + " bytes, at most " +
+                              std::to_string(kMaxBlock) + " are supported");
+  }
   const std::uint64_t first = decoder.needs_reference() && block > 0 ? decoder.block_range(0).size() : 0;
   const std::uint64_t held = range.size() + first + decoder.stored_range(block).size();
   if (budget != nullptr) {

@@ -104,10 +104,9 @@ Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encode
   drop_odd_zeros();
   const std::int64_t count = chunk_count();
   const std::int64_t number = chunk.value;
-  if (number < 0 || number > count) return {
-      return invalid("store of chunk " + std::to_string(number) + " in a frame of " + std::to_string(count) +
-                     " chunks");
-    }
+  if (number < 0 || number > count) {
+    return invalid("store of chunk " + std::to_string(number) + " in a frame of " + std::to_string(count) + " chunks");
+  }
   if (number >= IndexEncoder::kMaxEntries) return invalid("more chunks than an index can hold");
   if (encoded.nbytes <= 0) return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes");
   if (encoded.special == SpecialValue::none && encoded.bytes.size() < codec::kExtendedHeaderLength) {

@@ -234,8 +234,8 @@ TEST(ParseCosts, AThousandStoresAreOpenedOnce) {
   const Bytes other = test::zip_file({{"a", Bytes(10)}});
   for (int i = 0; i < kStores; ++i)
     directory.write(std::to_string(i) + ".b2z", i % 2 == 0 ? store : other);
-  CountingFiles beneath;
-  StoreFiles files(beneath);
+  CountingFiles below;
+  StoreFiles files(below);
   const Descriptor root(files, files.open_named(directory.path().string(), O_RDONLY | O_DIRECTORY).value());
   const auto look = [&] {
     int stores = 0;
@@ -247,16 +247,16 @@ TEST(ParseCosts, AThousandStoresAreOpenedOnce) {
     return stores;
   };
   EXPECT_EQ(look(), kStores / 2);
-  const int opened = std::exchange(beneath.opened, 0);
+  const int opened = std::exchange(below.opened, 0);
   EXPECT_LE(opened, kStores);
-  beneath.reads = 0;
+  below.reads = 0;
   EXPECT_EQ(look(), kStores / 2);
-  EXPECT_EQ(beneath.opened, 0);
-  EXPECT_EQ(beneath.reads, 0);
+  EXPECT_EQ(below.opened, 0);
+  EXPECT_EQ(below.reads, 0);
   // Only a store that changed is opened again.
   directory.write("0.b2z", test::zip_file({{"another", Bytes(100)}}));
   EXPECT_EQ(look(), kStores / 2 - 1);
-  EXPECT_EQ(beneath.opened, 1);
+  EXPECT_EQ(below.opened, 1);
 }
 
 // ---- metalayers --------------------------------------------------------------------------------------------------

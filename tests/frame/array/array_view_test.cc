@@ -245,11 +245,11 @@ TEST(ArrayView, SlabsOfZerosAreHoles) {
   const std::uint64_t head = view->head().size();
   const auto seek = [&](std::uint64_t from, bool hole) { return view->seek(FlatOffset{from}, hole)->value; };
   EXPECT_EQ(seek(0, false), 0U);
-  EXPECT_EQ(seek(0, true), head + layer);
+  EXPECT_EQ(seek(0, true), head + slab);
   EXPECT_EQ(seek(head, false), head);
-  EXPECT_EQ(seek(head + layer + 5, true), head + layer + 5);
-  EXPECT_EQ(seek(head + layer + 5, false), head + 3 * layer);
-  EXPECT_EQ(seek(head + 3 * layer, true), view->size());
+  EXPECT_EQ(seek(head + slab + 5, true), head + slab + 5);
+  EXPECT_EQ(seek(head + slab + 5, false), head + 3 * slab);
+  EXPECT_EQ(seek(head + 3 * slab, true), view->size());
   EXPECT_EQ(*test::read_range(*view, head, items.size()), items);
 }
 

@@ -144,7 +144,7 @@ TEST_F(SparseStatesTest, TheLastReaderRemovesFilesOfAStateWithoutWriter) {
   EXPECT_EQ(file_count(), kFiles + 12);
   expect_readable(first, "after the writer");
   second.state.reset();
-  expect_readable(first, "after the state behind it");
+  expect_readable(first, "after the state that follows it");
   EXPECT_EQ(file_count(), kFiles + 6);
   first.state.reset();
   EXPECT_EQ(file_count(), kFiles);

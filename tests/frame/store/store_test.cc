@@ -290,8 +290,8 @@ class StoreFilesTest : public ::testing::Test {
   };
 
   TempDir directory_;
-  AdvisedFiles beneath_;
-  StoreFiles files_{beneath_};
+  AdvisedFiles below_;
+  StoreFiles files_{below_};
   Descriptor root_;
 };
 
@@ -300,16 +300,16 @@ TEST_F(StoreFilesTest, AdviceReachesTheFilesBelow) {
   const Descriptor plain(files_, files_.open_at(root_.fd(), "plain", O_RDWR).value());
   files_.prefetch(plain.fd(), FileOffset{3}, 5);
   files_.start_writeback(plain.fd(), FileOffset{7}, 11);
-  EXPECT_EQ(std::exchange(beneath_.read, {}), Ranges({{3, 5}}));
-  EXPECT_EQ(beneath_.written, Ranges({{7, 11}}));
+  EXPECT_EQ(std::exchange(below_.read, {}), Ranges({{3, 5}}));
+  EXPECT_EQ(below_.written, Ranges({{7, 11}}));
 
   // Advice for a member covers only the range of the member in the store.
   const Descriptor member(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
   const std::uint64_t size = small_frame().size();
   files_.prefetch(member.fd(), FileOffset{2}, 10 * size);
   files_.prefetch(member.fd(), FileOffset{size}, 1);
-  ASSERT_EQ(beneath_.read.size(), 1U);
-  const auto [at, length] = beneath_.read[0];
+  ASSERT_EQ(below_.read.size(), 1U);
+  const auto [at, length] = below_.read[0];
   EXPECT_EQ(length, size - 2);
   const Bytes store = test::file_bytes(directory_.path() / "s.b2z");
   const Bytes expected = small_frame();

@@ -297,7 +297,7 @@ TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
   for (const auto& entry : std::filesystem::directory_iterator(temp_.path()))
-    EXPECT_EQ(entry.path().filename(), name_) << "left behind";
+    EXPECT_EQ(entry.path().filename(), name_) << "a temporary file is left";
 }
 
 TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
