@@ -13,11 +13,11 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
-// A header in front must still fit into a file's size.
+// Leaves room for a .npy header in the size of a file.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxChunkBytes = std::numeric_limits<std::int32_t>::max();
 
-/// none if the product is above `most`.
+/// Returns a * b, or nullopt if the product exceeds `most`.
 std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b, std::uint64_t most) {
   if (b != 0 && a > most / b) return std::nullopt;
   return a * b;
@@ -27,7 +27,7 @@ std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/// Steps `at` through [begin, end) in C order; false when it is through.
+/// Advances `at` through [begin, end) in C order. Returns false after the last position.
 bool step(ArrayGeometry::Coordinates& at, const ArrayGeometry::Coordinates& begin,
           const ArrayGeometry::Coordinates& end, std::size_t count) {
   for (std::size_t d = count; d-- > 0;) {
@@ -57,7 +57,7 @@ Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_
   const std::size_t ndim = layer.shape.size();
   const bool empty = std::find(layer.shape.begin(), layer.shape.end(), 0) != layer.shape.end();
   std::vector<Dimension> inner_first;
-  std::uint64_t unit = typesize;  // of the dimension at hand: bytes for the last, then 1
+  std::uint64_t unit = typesize;  // factor of the extents: bytes of an item for the last dimension, 1 for the others
   for (std::size_t i = ndim; i-- > 0;) {
     const std::string which = "dimension " + std::to_string(i) + " of the array";
     const std::int64_t shape = layer.shape[i];
@@ -65,7 +65,8 @@ Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_
     const std::int32_t block = layer.blockshape[i];
     if (shape < 0 || chunk < 0 || block < 0) return corrupt(which + " has a negative extent");
     if ((chunk == 0 || block == 0) && (shape != 0 || chunk != block)) {
-      return corrupt(which + " has chunks or blocks of no extent");
+      return corrupt(which + " has a chunk extent of " + std::to_string(chunk) + " and a block extent of " +
+                     std::to_string(block));
     }
     if (empty) continue;
     Dimension dimension;
@@ -77,7 +78,7 @@ Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_
     dimension.chunk = *chunk_scaled;
     dimension.block = *block_scaled;
     unit = 1;
-    // One that is neither cut nor padded makes the units of the one before it wider; one of a single unit adds nothing.
+    // An inner dimension that is neither cut nor padded is merged with this one. A dimension of extent 1 is dropped.
     const bool is_unit = dimension.shape == 1 && dimension.chunk == 1 && dimension.block == 1;
     if (!inner_first.empty()) {
       Dimension& inner = inner_first.back();
@@ -123,7 +124,7 @@ Result<void> ArrayGeometry::compute_sizes() {
     bytes = *all;
     chunks = *all_chunks;
     chunk_bytes = *all_chunk_bytes;
-    // Neither can exceed the bytes of the chunk.
+    // No overflow: neither product exceeds the bytes of the chunk.
     block_bytes *= dimension.block;
     blocks *= dimension.blocks;
   }
@@ -137,12 +138,14 @@ Result<void> ArrayGeometry::compute_sizes() {
 
 Result<void> ArrayGeometry::check_frame(const FrameParameters& parameters) const {
   if (dimensions_.empty()) {
-    if (parameters.nbytes != 0) return corrupt("an array without items in a frame that holds some");
+    if (parameters.nbytes != 0) {
+      return corrupt("the array has no items, but the frame holds " + std::to_string(parameters.nbytes) + " bytes");
+    }
     return {};
   }
-  // Old frames do not say how large their chunks are; each is looked at when it is read.
+  // Old frames do not record a chunk size. ChunkReader checks the size of each chunk when it reads the chunk.
   if (!parameters.variable_chunks && static_cast<std::int64_t>(chunk_bytes_) != parameters.chunksize) {
-    return corrupt("the array's chunks are of " + std::to_string(chunk_bytes_) + " bytes, those of the frame of " +
+    return corrupt("a chunk of the array has " + std::to_string(chunk_bytes_) + " bytes, a chunk of the frame " +
                    std::to_string(parameters.chunksize));
   }
   const auto all_chunks = product(chunk_count_, chunk_bytes_, std::numeric_limits<std::uint64_t>::max());
@@ -185,8 +188,8 @@ ArrayGeometry::Coordinates ArrayGeometry::coordinates_of(ChunkNumber chunk) cons
   return place;
 }
 
-/// Cuts [begin, end) of what lies beneath the coordinates before `d` into boxes: what is left of the row it begins in,
-/// the whole rows, the row it ends in.
+/// Splits C-order bytes [begin, end) into boxes: the rest of the first row, the whole rows, the begin of the last row.
+/// The bytes count from the item at the coordinates of `box` before dimension `d`.
 Result<void> ArrayGeometry::for_each_box(std::size_t d, Box& box, std::uint64_t begin, std::uint64_t end,
                                          const std::function<Result<void>(const Box&)>& take) const {
   const std::uint64_t row = dimensions_[d].flat_stride;
@@ -241,7 +244,7 @@ ArrayGeometry::Part ArrayGeometry::part_of(const Box& box, const Coordinates& ch
     part.end[d] = std::min(box.end[d] - part.origin[d], dimension.chunk);
     flat += (part.origin[d] + part.begin[d]) * dimension.flat_stride;
     number += chunk[d] * dimension.chunk_step;
-    // The strides that do not matter are made to agree, so that levels become one where they can.
+    // from_stride has no meaning here. Equal strides let wrap() merge levels.
     part.to.wrap({part.end[d] - part.begin[d], dimension.flat_stride, dimension.flat_stride});
   }
   part.to.finish();

@@ -1,12 +1,12 @@
-// Where the items of an n-d array lie: which box of which block of which chunk belongs where in the C-order bytes.
+// The geometry of an n-d array: maps ranges of its C-order bytes to boxes of chunks and blocks.
 //
-// Everything is in bytes: the last dimension is counted in bytes instead of items, so a range may begin and end inside
-// an item. Dimensions that no chunk and no block cuts are merged with the one before them, so that copies become as
-// wide as they can be. Format: b2nd.md sections 2 and 3.
+// The last dimension is counted in bytes instead of items, so a range may begin and end inside an item. A dimension
+// that is not cut into chunks or blocks is merged with the one before it, so that copies become as wide as possible.
+// Format: b2nd.md sections 2 and 3.
 //
 //   range  --for_each_part()-->  parts (a box within one chunk)  --for_each_tile()-->  tiles (a box within one block)
 //
-// Thread safety: immutable. Errors: corruption where shapes and frame contradict each other.
+// Thread safety: immutable. Errors: corruption if shapes and frame contradict each other.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace cframefs::frame {
 
-/// Rows [begin, end) of a block; all of them if nothing is said.
+/// Rows [begin, end) of a block. The default is all rows.
 struct BlockRows {
   std::uint64_t begin = 0;
   std::uint64_t end = ~std::uint64_t{0};
@@ -32,8 +32,8 @@ class ArrayGeometry {
   /// A box of the array that lies within one chunk.
   struct Part {
     ChunkNumber chunk;
-    std::uint64_t out = 0;  // of its first byte, from the begin of the range that was asked for
-    StridedBox to;          // where it belongs; the from_strides mean nothing
+    std::uint64_t out = 0;  // offset of its first byte in the requested range
+    StridedBox to;          // the box in the C-order bytes; from_stride has no meaning
     Coordinates begin{};    // within the chunk
     Coordinates end{};
     Coordinates origin{};  // of the chunk in the array
@@ -41,57 +41,59 @@ class ArrayGeometry {
   /// A box of a part that lies within one block.
   struct Tile {
     std::uint32_t block = 0;
-    std::uint32_t inner = 0;  // of its first byte, in the decoded chunk
+    std::uint32_t inner = 0;  // offset of its first byte in the decoded chunk
     std::uint64_t out = 0;    // as Part::out
     StridedBox box;
   };
 
-  /// What `layer` says of a frame with these parameters.
+  /// Returns the geometry of the array `layer` in a frame with these parameters.
   static Result<ArrayGeometry> make(const B2ndMeta& layer, const FrameParameters& parameters);
-  /// What `layer` alone says, of an array that is still to be. `typesize`: bytes of an item.
+  /// Returns the geometry of an array without a frame. `typesize`: bytes of an item.
   static Result<ArrayGeometry> of_layer(const B2ndMeta& layer, std::uint64_t typesize);
 
-  /// Of all items.
+  /// Returns the bytes of all items.
   std::uint64_t nbytes() const { return nbytes_; }
   std::uint64_t chunk_count() const { return chunk_count_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
   std::uint32_t block_bytes() const { return block_bytes_; }
-  /// Blocks of a chunk that follow each other along the last dimension.
+  /// Returns the number of blocks of a chunk along the last dimension.
   std::uint32_t row_blocks() const { return row_blocks_; }
 
   using TakePart = std::function<Result<void>(const Part&)>;
   using TakeTile = std::function<Result<void>(const Tile&)>;
-  /// Calls `take` with the parts of C-order bytes [at, at + length), until it fails. REQUIRES: at + length <= nbytes().
+  /// Calls `take` with each part of C-order bytes [at, at + length), until it returns an error. invalid: the range lies
+  /// past nbytes().
   Result<void> for_each_part(std::uint64_t at, std::uint64_t length, const TakePart& take) const;
-  /// The same with those parts alone that lie in `chunk`, in time that does not depend on how many there are in all.
+  /// Calls `take` only with the parts in `chunk`. The time does not depend on the number of other parts.
   Result<void> for_each_part_in(ChunkNumber chunk, std::uint64_t at, std::uint64_t length, const TakePart& take) const;
-  /// The same with the tiles of a part, in the order of their blocks.
+  /// Calls `take` with each tile of a part, in the order of blocks, until it returns an error.
   Result<void> for_each_tile(const Part& part, const TakeTile& take) const;
 
-  /// Bytes of these rows of blocks [first, first + count) of the chunk at `origin` that are items of the array, and no
-  /// padding. REQUIRES: these blocks follow each other along the last dimension.
+  /// Returns the bytes, without padding, of these rows of blocks [first, first + count) of the chunk at `origin`.
+  /// REQUIRES: the blocks follow each other along the last dimension.
   std::uint64_t item_bytes(const Coordinates& origin, std::uint32_t first, std::uint32_t count,
                            const BlockRows& rows = {}) const;
 
-  /// Bytes of a chunk that are items of the array. REQUIRES: 0 <= chunk < chunk_count().
+  /// Returns the bytes of a chunk without padding. REQUIRES: 0 <= chunk < chunk_count().
   std::uint64_t item_bytes(ChunkNumber chunk) const;
 
-  /// C-order bytes after which a reader has done with all the blocks that it touched (a slab), and the bytes of these
-  /// blocks. He comes back to each of them for every row that it has along the slab's dimension: the first one that
-  /// blocks have more than one row of.
+  /// Slab: the smallest C-order range after which a sequential reader needs none of the touched blocks again. The
+  /// slab's dimension is the first one along which a block has more than one row; the reader needs each block once per
+  /// row. slab_bytes() returns the bytes of the range, slab_block_bytes() the bytes of all its blocks.
   std::uint64_t slab_bytes() const;
   std::uint64_t slab_block_bytes() const;
-  /// These rows of a block, which lie one after the other in it, and the bytes of one.
+  /// Return the number of rows of a block along the slab's dimension, and the bytes of a row. The rows are contiguous
+  /// in the block.
   std::uint64_t block_rows() const;
   std::uint64_t block_row_bytes() const;
 
   using TakeBand = std::function<Result<void>(const Part&, std::uint32_t)>;
-  /// Cuts a part so that each piece touches of every block only one band of `rows` rows, and calls `take` with the
-  /// pieces and the number of the band. Part::to stays that of the whole part.
+  /// Splits a part into pieces that touch only one band of `rows` rows of each block, and calls `take` with each piece
+  /// and the number of its band. Part::to remains that of the whole part.
   Result<void> for_each_band(const Part& part, std::uint64_t rows, const TakeBand& take) const;
 
-  /// How many chunks have the same place along the first dimension, and the C-order bytes that these hold together
-  /// (fewer at the end of the array). Both 0 if the array is empty.
+  /// Return the number of chunks with the same position along the first dimension, and the C-order bytes that these
+  /// chunks hold together (fewer at the end of the array). Both are 0 if the array is empty.
   std::uint64_t slab_chunks() const;
   std::uint64_t outer_slab_bytes() const;
 
@@ -100,10 +102,10 @@ class ArrayGeometry {
     std::uint64_t shape = 0;
     std::uint64_t chunk = 0;
     std::uint64_t block = 0;
-    std::uint64_t chunks = 0;      // in the array
-    std::uint64_t blocks = 0;      // in a chunk
-    std::uint64_t chunk_step = 0;  // how far chunk and block numbers go with one step along this dimension
-    std::uint64_t block_step = 0;
+    std::uint64_t chunks = 0;        // in the array
+    std::uint64_t blocks = 0;        // in a chunk
+    std::uint64_t chunk_step = 0;    // difference of chunk numbers between neighbours along this dimension
+    std::uint64_t block_step = 0;    // difference of block numbers between neighbours along this dimension
     std::uint64_t flat_stride = 0;   // in the C-order bytes
     std::uint64_t block_stride = 0;  // in the bytes of a block
   };

@@ -11,7 +11,8 @@ namespace cframefs::frame {
 
 namespace {
 
-/// A part of a box of these extents: whole along the last dimensions, as many items as fit into `bytes`.
+/// Returns the shape of a part that holds about `bytes` bytes: as many of the last dimensions as fit are whole, the one
+/// before them is cut, the others have extent 1.
 template <class Extent>
 std::vector<std::int32_t> split(const std::vector<Extent>& extents, std::uint64_t itemsize, std::uint64_t bytes) {
   std::vector<std::int32_t> part(extents.size(), 1);
@@ -19,7 +20,7 @@ std::vector<std::int32_t> split(const std::vector<Extent>& extents, std::uint64_
   for (std::size_t d = extents.size(); d-- > 0;) {
     const auto extent = static_cast<std::uint64_t>(std::max<Extent>(extents[d], 1));
     if (extent > room) {
-      // As even as possible, so that little is padding.
+      // Parts of nearly equal size need little padding.
       const std::uint64_t parts = (extent + room - 1) / room;
       part[d] = static_cast<std::int32_t>((extent + parts - 1) / parts);
       break;
@@ -44,7 +45,7 @@ void put_list(std::vector<std::uint8_t>& image, std::uint8_t marker, const std::
     put_number(image, marker, number);
 }
 
-/// As metalayers have it: a plain type without the quotes of a .npy header.
+/// Returns the dtype as metalayers spell it: simple types without the quotes of a .npy header.
 std::string layer_dtype(const ItemType& type) {
   const bool quoted = type.descr.size() >= 2 && type.descr.front() == '\'' && type.descr.back() == '\'';
   return quoted ? type.descr.substr(1, type.descr.size() - 2) : type.descr;
@@ -55,15 +56,18 @@ std::string layer_dtype(const ItemType& type) {
 Result<B2ndMeta> plan_array(const std::vector<std::int64_t>& shape, const ItemType& type, std::uint64_t chunk_bytes,
                             std::uint64_t block_bytes) {
   if (shape.size() > kMaxDimensions)
-    return codec::unsupported("array of " + std::to_string(shape.size()) + " dimensions");
-  if (type.itemsize == 0) return codec::unsupported("array of items without bytes");
+    return codec::unsupported("array of " + std::to_string(shape.size()) + " dimensions, at most " +
+                              std::to_string(kMaxDimensions) + " are supported");
+  if (type.itemsize == 0) return codec::unsupported("array of items of 0 bytes");
   B2ndMeta layer;
   layer.shape = shape;
   layer.chunkshape = split(shape, type.itemsize, chunk_bytes);
   layer.blockshape = split(layer.chunkshape, type.itemsize, block_bytes);
   layer.dtype = layer_dtype(type);
   if (chunk_items(layer) > static_cast<std::uint64_t>(codec::kMaxBlockBytes) / type.itemsize) {
-    return codec::unsupported("array of items of " + std::to_string(type.itemsize) + " bytes");
+    return codec::unsupported("array of items of " + std::to_string(type.itemsize) +
+                              " bytes: a chunk of it would have " + "more than " +
+                              std::to_string(codec::kMaxBlockBytes) + " bytes");
   }
   return layer;
 }

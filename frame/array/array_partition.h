@@ -1,9 +1,9 @@
-// What a new n-d array is to be like: how it is cut into chunks and blocks, and the metalayer that says so.
+// Chooses chunk shape and block shape of a new n-d array, and encodes its metalayer.
 //
-// Chunks are pieces of the C-order bytes that lie in one stretch: whole along the last dimensions, cut along one,
-// single along those before it. So an array can be made from a stream, with one chunk in memory.
+// A chunk is a contiguous stretch of the C-order bytes: whole along the last dimensions, cut along one dimension, and
+// of extent 1 along the dimensions before. So an array can be made from a stream with one chunk in memory.
 //
-// Thread safety: functions. Units: items for shapes. Errors: unsupported for what no frame can hold.
+// Thread safety: functions. Units: shapes count items. Errors: unsupported for arrays that no frame can hold.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@
 
 namespace cframefs::frame {
 
-/// The layer of an array of this shape, with chunks of about `chunk_bytes` and blocks of about `block_bytes`.
+/// Returns the metalayer of an array of this shape, with chunks of about `chunk_bytes` and blocks of about
+/// `block_bytes`.
 Result<B2ndMeta> plan_array(const std::vector<std::int64_t>& shape, const ItemType& type, std::uint64_t chunk_bytes,
                             std::uint64_t block_bytes);
 
-/// The content of the metalayer `b2nd`.
+/// Encodes the content of the metalayer `b2nd`.
 std::vector<std::uint8_t> array_layer_image(const B2ndMeta& layer);
 
-/// Items of a block, and of a chunk with what blocks stick out of it.
+/// Return the number of items of a block, and of a chunk including the padding of its blocks.
 std::uint64_t block_items(const B2ndMeta& layer);
 std::uint64_t chunk_items(const B2ndMeta& layer);
 

@@ -8,7 +8,7 @@ namespace {
 
 using Tile = ArrayGeometry::Tile;
 
-/// The same box, copied from the C-order bytes to the block.
+/// Returns the box of the copy in the other direction, from the C-order bytes to the block.
 StridedBox reversed(StridedBox box) {
   for (std::size_t i = 0; i < box.depth; ++i)
     std::swap(box.levels[i].from_stride, box.levels[i].to_stride);

@@ -46,7 +46,7 @@ class CArrayView final : public FlatView {
     return {};
   }
 
-  /// Holes are told by whole layers of chunks along the first dimension: only these are contiguous in C order.
+  /// Finds holes of whole slabs of chunks along the first dimension, because only these are contiguous in C order.
   Result<FlatOffset> seek(FlatOffset from, bool hole) const override {
     const FlatOffset end{size()};
     if (from >= end) return end;
@@ -56,34 +56,35 @@ class CArrayView final : public FlatView {
       if (from >= end) return end;
     }
     const std::uint64_t bytes = geometry_.outer_slab_bytes();
-    std::uint64_t layer = (from.value - head_.size()) / bytes;
-    const auto found = next_layer(layer, hole);
+    const std::uint64_t slab = (from.value - head_.size()) / bytes;
+    const auto found = next_slab(slab, hole);
     if (!found) return Failure(found.error());
-    if (*found == layer) return from;
+    if (*found == slab) return from;
     return std::min(end, FlatOffset{head_.size() + *found * bytes});
   }
 
  private:
-  /// The first layer from `layer` on that is nothing but zeros (`hole`), or not; the number of layers if there is none.
-  Result<std::uint64_t> next_layer(std::uint64_t layer, bool hole) const {
+  /// Returns the first slab from `slab` on that holds only zeros (`hole`) or that holds data (`!hole`), or the number
+  /// of slabs if there is none.
+  Result<std::uint64_t> next_slab(std::uint64_t slab, bool hole) const {
     const std::uint64_t chunks = geometry_.slab_chunks();
-    const std::uint64_t layers = geometry_.chunk_count() / chunks;
-    while (layer < layers) {
-      const std::uint64_t first = layer * chunks;
+    const std::uint64_t slabs = geometry_.chunk_count() / chunks;
+    while (slab < slabs) {
+      const std::uint64_t first = slab * chunks;
       const auto data = container_->next_chunk(ChunkNumber{static_cast<std::int64_t>(first)}, false);
       if (!data) return Failure(data.error());
       const auto next_data = static_cast<std::uint64_t>(data->value);
-      if (hole == (next_data - first >= chunks)) return layer;
+      if (hole == (next_data - first >= chunks)) return slab;
       if (!hole) {
-        layer = next_data / chunks;
+        slab = next_data / chunks;
         continue;
       }
-      // A layer that holds data: the next that could be a hole begins with a chunk of zeros.
+      // This slab holds data. Skip to the next slab that could be a hole: it begins with a chunk of zeros.
       const auto zeros = container_->next_chunk(ChunkNumber{static_cast<std::int64_t>(first + chunks)}, true);
       if (!zeros) return Failure(zeros.error());
-      layer = std::max(layer + 1, static_cast<std::uint64_t>(zeros->value) / chunks);
+      slab = std::max(slab + 1, static_cast<std::uint64_t>(zeros->value) / chunks);
     }
-    return layers;
+    return slabs;
   }
 
   const std::shared_ptr<const Container> container_;
@@ -91,7 +92,8 @@ class CArrayView final : public FlatView {
   const std::vector<std::uint8_t> head_;
 };
 
-/// Of what is no array by its metalayers. A NumPy array in a Bloscpack file is its buffer in one piece.
+/// Returns the view of a container without an array metalayer. A NumPy array in a Bloscpack file is stored as one
+/// contiguous buffer.
 Result<std::shared_ptr<const FlatView>> plain_view(std::shared_ptr<const Container> container, ArrayForm form) {
   if (form != ArrayForm::npy) return chunk_order_view(std::move(container));
   const auto pack = numpy_pack_of(*container);
@@ -104,7 +106,7 @@ Result<std::shared_ptr<const FlatView>> plain_view(std::shared_ptr<const Contain
 
 std::vector<std::uint8_t> npy_head_of(const B2ndMeta& layer, std::uint64_t typesize) {
   auto type = layer.dtype ? parse_dtype(*layer.dtype) : std::nullopt;
-  // The reference library writes '|u1' where it was told nothing, whatever the items are.
+  // C-Blosc2 writes '|u1' for items of any size if the program sets no dtype.
   if (!type || type->itemsize != typesize) type = opaque_type(typesize);
   return npy_header(*type, layer.shape);
 }
@@ -117,13 +119,13 @@ Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Containe
   if (!*layer) {
     if (!is_array) return plain_view(std::move(container), form);
     if (const auto& damage = container->metalayer_damage()) return Failure(*damage);
-    return corrupt("no array, in spite of its name: it has no metalayer that says so");
+    return corrupt("named like an array, but the metalayer 'b2nd' is missing");
   }
   const FrameParameters& parameters = container->parameters();
   auto geometry = ArrayGeometry::make(**layer, parameters);
   if (!geometry) return Failure(geometry.error());
   if (static_cast<std::uint64_t>(container->chunk_count()) != geometry->chunk_count()) {
-    return corrupt("array of " + std::to_string(geometry->chunk_count()) + " chunks in a frame of " +
+    return corrupt("the array has " + std::to_string(geometry->chunk_count()) + " chunks, but the frame has " +
                    std::to_string(container->chunk_count()));
   }
   std::vector<std::uint8_t> head;

@@ -1,7 +1,7 @@
-// The flat file over an n-d array: its items in C order, with the header of a .npy file in front or without.
+// The flat view of an n-d array: its items in C order, with or without the header of a .npy file in front.
 //
-// Thread safety: immutable. Ownership: shares the container. Errors: corruption where the metalayer is damaged or
-// contradicts the frame; the chunks are then not shown as items of anything.
+// Thread safety: immutable. Ownership: shares the container. Errors: corruption if the metalayer is damaged or
+// contradicts the frame. The chunks are then not shown at all.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@
 
 namespace cframefs::frame {
 
-/// What an n-d array shows as: a .npy file, its items in C order, or its chunks as they are stored.
+/// How an n-d array is shown: as a .npy file, as its items in C order, or as its chunks in stored order.
 enum class ArrayForm : std::uint8_t { npy, flat, chunks };
 
-/// The view of a container. `is_array`: its name says that it is an array, so being none is damage; else a container
-/// without an array's metalayer is shown in chunk order, whatever the form; a Bloscpack file of a NumPy array gets its
-/// header for npy.
+/// Returns the view of a container. A container without an array metalayer is shown in chunk order in every form, but
+/// form npy adds the header of the NumPy array in a Bloscpack file. `is_array`: the name of the file says that it is an
+/// array, so a missing array metalayer is corruption.
 Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
                                                   bool is_array);
 
-/// What stands in front of an array's items in a .npy file. `typesize`: of the frame, which decides how long an item
-/// is.
+/// Returns the header of the array's .npy file. `typesize`: bytes of an item by the frame's header. If the dtype in
+/// `layer` has another size, the items are shown as opaque bytes.
 std::vector<std::uint8_t> npy_head_of(const B2ndMeta& layer, std::uint64_t typesize);
 
 }  // namespace cframefs::frame

@@ -15,8 +15,8 @@ namespace {
 
 using codec::Failure;
 
-/// Of the first extent in the metalayer's content: behind the markers of both lists and of the number, the version and
-/// the number of dimensions.
+/// Offset of the first extent in the metalayer's content. Before it: the markers of the outer list, of the shape and of
+/// the extent, the version, and the number of dimensions.
 constexpr std::size_t kFirstExtentAt = 5;
 
 Failure too_large() {
@@ -36,7 +36,7 @@ Result<std::optional<GrowableArray>> GrowableArray::of(const Container& containe
   array.layer_name_ = std::move((*metalayer)->name);
   array.content_ = std::move((*metalayer)->content);
   array.typesize_ = static_cast<std::uint64_t>(container.parameters().typesize);
-  // One row says what chunks and blocks hold, even if there is none yet.
+  // The geometry of one row tells the bytes of rows, blocks and chunks even if the array has no rows.
   B2ndMeta one = array.layer_;
   if (!one.shape.empty()) one.shape[0] = 1;
   const bool has_extent = one.shape.empty() || (one.chunkshape[0] > 0 && one.blockshape[0] > 0);
@@ -62,7 +62,7 @@ B2ndMeta GrowableArray::with_rows(std::uint64_t rows) const {
 Result<ArrayGeometry> GrowableArray::geometry(std::uint64_t rows) const {
   if (rows > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return too_large();
   auto geometry = ArrayGeometry::of_layer(with_rows(rows), typesize_);
-  // The other extents are those of an array that there is, so this can only be too much.
+  // The other extents are those of an existing array, so an error means that there are too many rows.
   if (!geometry || geometry->chunk_count() > static_cast<std::uint64_t>(IndexEncoder::kMaxEntries)) return too_large();
   return geometry;
 }

@@ -1,10 +1,10 @@
-// An n-d array that may change along its first dimension: what its metalayer, its header and its geometry are for a
-// given number of rows, all else being as it is.
+// An n-d array whose first dimension may grow or shrink: computes its metalayer, .npy header and geometry for a given
+// number of rows.
 //
-// A row is all that has one index along the first dimension: a contiguous stretch of the C-order bytes. Chunks are
-// numbered so that those of further rows follow those that are there.
+// A row is all items with the same index along the first dimension: a contiguous stretch of the C-order bytes. Chunks
+// of added rows have higher numbers than all existing chunks.
 //
-// Thread safety: immutable. Units: rows; bytes. Errors: corruption where metalayer and frame contradict each other; io
+// Thread safety: immutable. Units: rows; bytes. Errors: corruption if metalayer and frame contradict each other; io
 // (EFBIG) for more rows than a frame can hold.
 #pragma once
 
@@ -19,15 +19,16 @@ namespace cframefs::frame {
 
 class GrowableArray {
  public:
-  /// Of a frame; none if it is no array.
+  /// Returns nullopt if the container is not an array.
   static Result<std::optional<GrowableArray>> of(const Container& container);
 
   std::uint64_t rows() const { return layer_.shape.empty() ? 0 : static_cast<std::uint64_t>(layer_.shape[0]); }
-  /// 0 if a row has no bytes, or if there are no rows to have any (0-d).
+  /// Returns the bytes of a row; 0 for empty rows and for 0-d arrays.
   std::uint64_t row_bytes() const { return row_bytes_; }
-  /// Whether there can be more or fewer rows: these have bytes, and chunks an extent along the first dimension.
+  /// Returns true if the number of rows can change: rows have bytes, and chunks have an extent along the first
+  /// dimension.
   bool can_change() const;
-  /// Rows of a chunk; 0 without a first dimension.
+  /// Returns the rows of a chunk; 0 for 0-d arrays.
   std::uint64_t chunk_rows() const {
     return layer_.chunkshape.empty() ? 0 : static_cast<std::uint64_t>(layer_.chunkshape[0]);
   }
@@ -36,12 +37,12 @@ class GrowableArray {
   std::uint32_t block_bytes() const { return block_bytes_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }
 
-  /// REQUIRES: can_change(), or rows == rows().
+  /// Returns the geometry with `rows` rows. REQUIRES: can_change(), or rows == this->rows().
   Result<ArrayGeometry> geometry(std::uint64_t rows) const;
-  /// The metalayer, which keeps its length.
+  /// Return the name of the metalayer, and its content for `rows` rows, which always has the same length.
   const std::string& layer_name() const { return layer_name_; }
   std::vector<std::uint8_t> layer_content(std::uint64_t rows) const;
-  /// What stands in front of the items in a .npy file. Its length does not depend on the number of rows.
+  /// Returns the .npy header for `rows` rows. Its length does not depend on the number of rows.
   std::vector<std::uint8_t> npy_head(std::uint64_t rows) const;
 
  private:

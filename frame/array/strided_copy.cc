@@ -7,7 +7,7 @@ namespace cframefs::frame {
 
 namespace {
 
-/// A length that the compiler knows becomes one load and one store.
+/// Copies one level. kRun != 0: the run length at compile time, so that memcpy() becomes one load and one store.
 template <std::size_t kRun>
 void copy_line(std::uint64_t count, const std::uint8_t* from, std::uint64_t from_stride, std::uint8_t* to,
                std::uint64_t to_stride, std::uint64_t run) {
@@ -81,7 +81,7 @@ void copy_box(const StridedBox& box, const std::uint8_t* from, std::uint8_t* to)
     copy(1, from, 0, to, 0, box.run);
     return;
   }
-  // The innermost level is one line; what is around it is walked.
+  // copy() handles the innermost level, for_each_run() the levels around it.
   StridedBox around = box;
   const StridedBox::Level line = around.levels[--around.depth];
   for_each_run(around, [&](std::uint64_t from_at, std::uint64_t to_at) {

@@ -1,4 +1,4 @@
-// Copies of boxes: runs of bytes that lie at regular distances on either side.
+// Copies boxes: runs of bytes at regular distances in source and destination.
 //
 // Thread safety: functions and plain values. Units: bytes. Errors: none; the caller has checked the extents.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace cframefs::frame {
 
-/// `run` bytes, over and over: levels[0] is the outermost repetition, levels[depth - 1] the innermost.
+/// A run of `run` bytes, repeated along `depth` levels: levels[0] is the outermost, levels[depth - 1] the innermost.
 struct StridedBox {
   static constexpr std::size_t kMaxLevels = 16;
   struct Level {
@@ -22,23 +22,23 @@ struct StridedBox {
   std::size_t depth = 0;
   std::array<Level, kMaxLevels> levels;
 
-  /// All bytes of the box.
+  /// Returns the number of bytes of the box.
   std::uint64_t volume() const;
-  /// From the first byte of the box to its last, on the side it is copied from.
+  /// Returns the distance in the source from the first byte of the box to one past the last.
   std::uint64_t from_span() const;
-  /// Adds a level around what is there; a contiguous one makes the run longer. REQUIRES: levels are added from the
-  /// innermost outwards, then finish() is called once.
+  /// Adds a level around the existing ones, or merges it with them if it is contiguous. REQUIRES: the caller adds
+  /// levels from the innermost to the outermost, then calls finish() once.
   void wrap(const Level& level);
   void finish();
 };
 
-/// `from` and `to`: the first byte of the box on either side.
+/// Copies the box. `from` and `to`: its first byte in the source and in the destination.
 void copy_box(const StridedBox& box, const std::uint8_t* from, std::uint8_t* to);
-/// Zeros instead.
+/// Fills the box with zeros. `to`: its first byte.
 void clear_box(const StridedBox& box, std::uint8_t* to);
 
-/// Calls visit(from, to) with the distance of each run from the first byte of the box, on either side, in order.
-/// Stops, and returns false, when it returns false.
+/// Calls visit(from, to) for each run in order, with its offsets from the first byte of the box in source and
+/// destination. Stops and returns false if visit() returns false.
 template <class Visit>
 bool for_each_run(const StridedBox& box, Visit visit) {
   std::array<std::uint64_t, StridedBox::kMaxLevels> done{};

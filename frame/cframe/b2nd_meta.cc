@@ -16,7 +16,7 @@ constexpr std::uint8_t kWithDtype = 0x97;  // array of 7
 constexpr std::uint8_t kWithout = 0x95;    // array of 5
 constexpr std::uint8_t kNumpyNotation = 0;
 
-/// Takes big-endian fields from the front; once something is missing or wrong everything fails.
+/// Reads big-endian fields from the front. After the first missing or wrong field, ok() is false for good.
 class Fields {
  public:
   explicit Fields(ByteView bytes) : rest_(bytes) {}
@@ -37,7 +37,8 @@ class Fields {
   void expect(std::uint8_t marker) {
     if (number<std::uint8_t>() != marker) ok_ = false;
   }
-  /// One number for each dimension. The marker of a list of 16 is 0xa0, which is no msgpack: counted from ndim instead.
+  /// Reads one number for each dimension. C-Blosc2 computes the marker as 0x90 + ndim. For 16 dimensions this gives
+  /// 0xa0, which is not a msgpack array marker, so `ndim` decides the length of the list.
   template <class T>
   std::vector<T> list(std::size_t ndim, std::uint8_t marker) {
     std::vector<T> numbers;
@@ -54,8 +55,8 @@ class Fields {
   bool ok_ = true;
 };
 
-/// The first generation of caterva has no blocks of its own: its chunks hold their items in plain C order, as one block
-/// as large as the chunk.
+/// Replaces a blockshape of zeros by the chunkshape. The first caterva files have no blocks: a chunk holds its items in
+/// C order, which equals one block of the chunk's shape.
 void infer_blocks(B2ndMeta& layer) {
   const auto is_zero = [](std::int32_t extent) { return extent == 0; };
   if (std::all_of(layer.blockshape.begin(), layer.blockshape.end(), is_zero)) layer.blockshape = layer.chunkshape;
@@ -66,10 +67,14 @@ void infer_blocks(B2ndMeta& layer) {
 Result<B2ndMeta> parse_array_layer(ByteView content) {
   Fields fields(content);
   const auto outer = fields.number<std::uint8_t>();
-  if (outer != kWithDtype && outer != kWithout) return corrupt("the array's metalayer does not begin as one");
-  fields.number<std::uint8_t>();  // version: there is but one, and readers ignore it
+  if (outer != kWithDtype && outer != kWithout) {
+    return corrupt("the array's metalayer begins with byte " + std::to_string(outer) + ", must be 149 or 151");
+  }
+  fields.number<std::uint8_t>();  // version: only one exists, and readers ignore the field
   const std::size_t ndim = fields.number<std::uint8_t>();
-  if (ndim > kMaxDimensions) return corrupt("array of " + std::to_string(ndim) + " dimensions");
+  if (ndim > kMaxDimensions)
+    return corrupt("array of " + std::to_string(ndim) + " dimensions, at most " + std::to_string(kMaxDimensions) +
+                   " are allowed");
   B2ndMeta layer;
   layer.shape = fields.list<std::int64_t>(ndim, layout::kInt64);
   layer.chunkshape = fields.list<std::int32_t>(ndim, layout::kInt32);
@@ -80,7 +85,7 @@ Result<B2ndMeta> parse_array_layer(ByteView content) {
     const ByteView text = fields.take(fields.number<std::uint32_t>());
     if (notation == kNumpyNotation) layer.dtype.emplace(text.begin(), text.end());
   }
-  if (!fields.ok()) return corrupt("the array's metalayer is damaged or cut off");
+  if (!fields.ok()) return corrupt("the array's metalayer is damaged or truncated");
   if (outer == kWithout) infer_blocks(layer);
   return layer;
 }
@@ -90,8 +95,8 @@ Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) 
     for (const MetalayerPlace& place : container.metalayer_places()) {
       if (place.name != name) continue;
       if (place.length > kMaxArrayLayer) {
-        return codec::unsupported("the array's metalayer has " + std::to_string(place.length) +
-                                  " bytes, where at most " + std::to_string(kMaxArrayLayer) + " are read");
+        return codec::unsupported("the array's metalayer has " + std::to_string(place.length) + " bytes, at most " +
+                                  std::to_string(kMaxArrayLayer) + " are supported");
       }
       auto content = container.metalayer(place);
       if (!content) return Failure(content.error());
@@ -109,7 +114,7 @@ Result<std::optional<B2ndMeta>> b2nd_meta_of(const Container& container) {
     if (!parsed) return Failure(parsed.error());
     return std::optional<B2ndMeta>(std::move(*parsed));
   }
-  // An array it is, although nobody can tell any more of which shape: its chunks must not pass for plain bytes.
+  // A lost metalayer still proves that this is an array, of unknown shape. Its chunks must not be shown as plain bytes.
   for (const std::string& lost : container.lost_metalayers()) {
     if (lost == "b2nd" || lost == "caterva") return Failure(*container.metalayer_damage());
   }

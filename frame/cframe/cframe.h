@@ -1,7 +1,7 @@
-// Contiguous frames: header, chunks, index and trailer in one file, or a range of one.
+// Contiguous frames: header, chunks, index and trailer in one file or in a range of a file.
 //
-// Entries of the index are offsets of chunks, counted from the end of the header. Chunks may lie in any order, with
-// dead bytes between them, and several entries may refer to one chunk.
+// An index entry is the offset of a chunk from the end of the header. Chunks may lie in any order, with dead bytes
+// between them, and several entries may refer to one chunk.
 //
 // Thread safety, ownership, errors: as container.h.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace cframefs::frame {
 
-/// `source`: from the first byte of the frame; bytes behind the frame are ignored.
+/// Opens the frame that begins at byte 0 of `source`. Bytes after the frame are ignored.
 Result<std::shared_ptr<const FrameContainer>> open_cframe(std::shared_ptr<const ByteSource> source,
                                                           std::shared_ptr<IndexCache> index_cache);
 

@@ -8,14 +8,14 @@ namespace cframefs::frame {
 
 namespace {
 
-/// Entries are compared with their neighbours so many at a time.
+/// Entries compared with their successors by one memcmp().
 constexpr std::size_t kCompared = 512;
 
 bool is_of_system(const Error& error) {
   return error.kind == ErrorKind::io || error.kind == ErrorKind::stale;
 }
 
-/// How many entries from the first on are like it. REQUIRES: there is one.
+/// Returns how many entries at the front equal the first one. REQUIRES: !entries.empty().
 std::size_t run_length(std::span<const std::int64_t> entries) {
   std::size_t length = 1;
   while (entries.size() - length >= kCompared &&
@@ -27,7 +27,7 @@ std::size_t run_length(std::span<const std::int64_t> entries) {
   return length;
 }
 
-/// Where each chunk is a run of its own.
+/// Returns each chunk as a run of its own.
 class SingleChunks final : public ChunkRuns {
  public:
   SingleChunks(ChunkNumber begin, ChunkNumber end) : at_(begin.value), end_(end.value) {}
@@ -79,7 +79,7 @@ Result<bool> IndexRuns::next_repeated(ChunkRun& run) {
   return true;
 }
 
-/// The entries from at_ on, as far as they are decoded together.
+/// Sets entries_ to the entries from at_ to the end of their unit.
 Result<void> IndexRuns::load() {
   if (index_.unit_end(at_) - index_.unit_begin(at_) <= OffsetIndex::kMaxCached) {
     auto piece = index_.piece(at_);

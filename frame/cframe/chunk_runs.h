@@ -1,10 +1,11 @@
-// The chunks of a frame in runs of equal index entries.
+// Iterates over the chunks of a frame in runs of equal index entries.
 //
-// Where the index is known to repeat itself, so do the runs: one for each entry of a period. Else its blocks are taken
-// from the cache; very large ones are decoded into memory of the walk's own, for they would push all others out.
+// If the index is known to be periodic, each entry of one period gives one run. Otherwise the entries come from the
+// IndexCache, unit by unit. Units of more than OffsetIndex::kMaxCached entries would evict all others, so they are
+// decoded into memory of the iterator.
 //
-// Thread safety: one thread per object. Ownership: borrows the index. Errors: io; damage of the index is told in the
-// runs.
+// Thread safety: one thread per object. Ownership: borrows the index. Errors: io. A damaged part of the index is a run
+// with ChunkRun::damage set.
 #pragma once
 
 #include <vector>
@@ -16,7 +17,7 @@ namespace cframefs::frame {
 
 class IndexRuns final : public ChunkRuns {
  public:
-  /// The entries [begin, end); from `alone` on each is a run of its own, like no other.
+  /// Iterates over entries [begin, end). Each entry from `alone` on is a run of its own that equals no other run.
   IndexRuns(const OffsetIndex& index, std::int64_t begin, std::int64_t end, std::int64_t alone);
 
   Result<bool> next(ChunkRun& run) override;
@@ -28,13 +29,13 @@ class IndexRuns final : public ChunkRuns {
 
   const OffsetIndex& index_;
   const std::int64_t end_;
-  const std::int64_t alike_end_;  // entries before this one may be like others
+  const std::int64_t alike_end_;  // entries before this one may share a run
   const std::int64_t begin_;
   std::int64_t at_;
-  Error damage_;                           // of the run told last
-  OffsetIndex::Entries large_;             // decoded last
-  OffsetIndex::Piece piece_;               // or looked at last
-  std::span<const std::int64_t> entries_;  // of one of these, from at_ on
+  Error damage_;                           // ChunkRun::damage of the last run points here
+  OffsetIndex::Entries large_;             // the last unit that bypassed the cache
+  OffsetIndex::Piece piece_;               // the last unit from the cache
+  std::span<const std::int64_t> entries_;  // rest of large_ or piece_, from at_ on
 };
 
 }  // namespace cframefs::frame

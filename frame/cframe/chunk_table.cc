@@ -12,7 +12,7 @@ using codec::corrupt;
 using codec::Failure;
 
 Failure contradiction(std::uint64_t known, std::uint64_t total) {
-  return corrupt("the chunks hold " + std::to_string(known) + " bytes or more, the frame header says " +
+  return corrupt("the chunks hold at least " + std::to_string(known) + " bytes, but the frame header says " +
                  std::to_string(total));
 }
 
@@ -30,7 +30,7 @@ Result<ChunkTable> ChunkTable::build(std::uint64_t total, const Measure& measure
     table.append({chunk, known, (*sizes)->nbytes}, **sizes);
     chunk += (*sizes)->count;
     if ((*sizes)->nbytes) {
-      // No more chunks than an index holds, of 2 GiB at most: this does not overflow.
+      // Cannot overflow: at most IndexEncoder::kMaxEntries chunks of less than 2 GiB each.
       known += static_cast<std::uint64_t>(*(*sizes)->nbytes) * static_cast<std::uint64_t>((*sizes)->count);
       if (known > total) return contradiction(known, total);
     } else {
@@ -46,18 +46,19 @@ void ChunkTable::append(const Segment& segment, const Sizes& sizes) {
   if (sizes.count > 0 && (segments_.empty() || segments_.back().nbytes != segment.nbytes)) segments_.push_back(segment);
 }
 
-/// What is not known holds `missing` bytes; `last`: the last chunk of these. What is behind it is placed from the end.
+/// Assigns the `missing` bytes to the chunks of unknown size, of which `last` is the last, and moves the begins of the
+/// chunks after `last`.
 void ChunkTable::settle(std::int64_t last, std::uint64_t missing) {
   const auto is_unknown = [](const Segment& segment) { return !segment.nbytes; };
   const auto first = std::find_if(segments_.begin(), segments_.end(), is_unknown);
-  const auto behind =
+  const auto after =
       std::find_if(first, segments_.end(), [last](const Segment& segment) { return segment.first > last; });
-  for (auto segment = behind; segment != segments_.end(); ++segment)
+  for (auto segment = after; segment != segments_.end(); ++segment)
     segment->begin += missing;
   if (first->first == last && missing <= static_cast<std::uint64_t>(codec::kMaxChunkBytes)) {
     first->nbytes = static_cast<std::int32_t>(missing);
   } else {
-    segments_.erase(first + 1, behind);
+    segments_.erase(first + 1, after);
   }
 }
 
@@ -67,11 +68,11 @@ Result<ChunkSpan> ChunkTable::locate(FlatOffset at) const {
                        [](std::uint64_t value, const Segment& segment) { return value < segment.begin; });
   const Segment& segment = *(after - 1);
   if (!segment.nbytes) {
-    auto failure = corrupt("the sizes of several chunks are not known, and so not where they begin");
+    auto failure = corrupt("several chunks have an unknown size, so their offsets are unknown, too");
     failure.value().chunk = segment.first;
     return failure;
   }
-  // Chunks without bytes begin where the next ones do, which have been found instead.
+  // `size` is not 0: an empty chunk begins where the next one does, and upper_bound() finds the last of these.
   const auto size = static_cast<std::uint64_t>(*segment.nbytes);
   const std::uint64_t number = (at.value - segment.begin) / size;
   return ChunkSpan{ChunkNumber{segment.first + static_cast<std::int64_t>(number)},

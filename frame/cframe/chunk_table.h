@@ -1,13 +1,13 @@
 // Where each chunk begins, for frames whose chunks differ in size.
 //
-// Only the chunks' own headers know their sizes, so all of them are read once. Where one is not known (a chunk that is
-// not stored has no header; a header may be damaged), what the others leave of the frame's total settles it. With
-// several unknown, everything between the first and the last of them has no known place; what is before and behind
-// still has.
+// Only the headers of the chunks record their sizes, so all headers are read once. A size is unknown if the chunk is
+// not stored and so has no header, or if its header is damaged. If one size is unknown, it is the frame's total minus
+// the known sizes. If several are unknown, the chunks from the first to the last of these have no known offset; the
+// chunks before and after them have one.
 //
-// Chunks of one size that follow each other are one entry of the table, however many they are.
+// Consecutive chunks of the same size are one entry of the table.
 //
-// Thread safety: immutable. Units: plain bytes. Errors: corruption; what the reader of the headers fails with.
+// Thread safety: immutable. Units: uncompressed bytes. Errors: corruption; errors of `measure`.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ namespace cframefs::frame {
 
 class ChunkTable {
  public:
-  /// The next chunks, and the plain length of each of them by its header; none if it cannot be known.
+  /// The next `count` chunks, each of `nbytes` uncompressed bytes by its header. nullopt: the size is unknown.
   struct Sizes {
     std::int64_t count = 0;
     std::optional<std::int32_t> nbytes;
   };
-  /// Called until it says that there are no more.
+  /// Returns the next chunks; nullopt after the last one.
   using Measure = std::function<Result<std::optional<Sizes>>()>;
 
-  /// `total`: plain length of all chunks by the frame's header.
+  /// Calls `measure` until it returns nullopt. `total`: uncompressed bytes of all chunks by the frame's header.
   static Result<ChunkTable> build(std::uint64_t total, const Measure& measure);
 
-  /// REQUIRES: at < total.
+  /// Returns the chunk that holds byte `at`. corruption: its offset is unknown. REQUIRES: at < total.
   Result<ChunkSpan> locate(FlatOffset at) const;
-  /// nullopt if not known. REQUIRES: there is this chunk.
+  /// Returns the size of `chunk`, or nullopt if the size is unknown. REQUIRES: the chunk exists.
   std::optional<std::int32_t> size(std::int64_t chunk) const;
 
  private:
-  /// Chunks of one size; or, without one, those whose places are not known, which is one segment at most.
+  /// Consecutive chunks of one size. At most one segment has no size: the chunks whose offsets are unknown.
   struct Segment {
     std::int64_t first = 0;
     std::uint64_t begin = 0;  // of the first chunk

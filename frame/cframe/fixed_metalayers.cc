@@ -14,10 +14,11 @@ using codec::Failure;
 using codec::load_be;
 using namespace layout;
 
-/// Contents up to this length are read when the frame is opened: what says of what kind a frame is.
+/// Contents up to this many bytes are read when the frame is opened, because they tell the kind of the frame.
 constexpr std::uint64_t kShort = std::uint64_t{64} << 10;
 
-/// Contents that overlapped could claim more memory than the header has: `left` counts down.
+/// Fills in `place`. Returns nullptr, or the fault that makes the metalayer unreadable. `left`: bytes of the header
+/// that no content has claimed yet. Overlapping contents could otherwise claim more memory than the header has bytes.
 Result<const char*> place_layer(RangeBuffer& windows, const MapEntry& entry, std::uint64_t header_length,
                                 std::uint64_t& left, MetalayerPlace& place) {
   if (entry.offset < 0) return "lies before the header";
@@ -43,7 +44,8 @@ Result<const char*> place_layer(RangeBuffer& windows, const MapEntry& entry, std
 Result<MetalayerSection> read_metalayers(RangeBuffer& windows, std::uint64_t header_length, std::size_t map_at) {
   MetalayerSection section;
   if (header_length < map_at) {
-    section.damage = Error{ErrorKind::corruption, 0, "frame header has no metalayer section"};
+    section.damage = Error{ErrorKind::corruption, 0,
+                           "frame header of " + std::to_string(header_length) + " bytes has no metalayer section"};
     return section;
   }
   constexpr std::uint64_t kLongestMap = kMapEntriesAt + kMaxMetalayers * kMaxMapEntry + 3;

@@ -16,16 +16,16 @@ using codec::corrupt;
 using codec::Failure;
 using codec::SpecialValue;
 
-/// Header, trailer and index of a small frame lie in one window of this size.
+/// Bytes read at the begin and at the end of a frame. In a small frame they include header, index and trailer.
 constexpr std::size_t kWindow = 4096;
 
-/// Chunk headers that lie close together are read together.
+/// Bytes read at once while scanning chunk headers, so that headers close together take one read.
 constexpr std::size_t kScanWindow = 4096;
 
-/// A table of chunk sizes takes 24 bytes for each run of chunks of one size. That many runs are always put up with …
+/// A ChunkTable takes 24 bytes for each run of chunks of one size. Tables of this many runs are always allowed.
 constexpr std::uint64_t kFreeRuns = std::uint64_t{1} << 20;
-/// … and for each stored byte of the index so many, if each can be a chunk of its own: what tells where chunks of
-/// different sizes lie takes a byte or more for each of them.
+/// Additional runs allowed for each stored byte of the index, as far as the chunk section has room for as many chunk
+/// headers. An index of chunks of different sizes needs a byte or more for each chunk, so valid frames stay below.
 constexpr std::uint64_t kRunsPerByte = 4;
 
 Failure at_place(const ByteSource& source, FileOffset offset, Error error) {
@@ -33,7 +33,7 @@ Failure at_place(const ByteSource& source, FileOffset offset, Error error) {
   return Failure(std::move(error));
 }
 
-/// Where the index begins and how many bytes are left for it.
+/// Returns the range of the frame that the index may occupy.
 Result<codec::ByteRange> index_range(const FrameHeader& header, const Trailer& trailer) {
   const FrameParameters& parameters = header.parameters;
   codec::ByteRange range{parameters.header_length, trailer.begin};
@@ -61,15 +61,15 @@ Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr
   if (!index) return Failure(index.error());
   const std::int64_t expected = parts.header.chunk_count;
   if (expected >= 0 && (*index)->count() != expected) {
-    return corrupt("index of " + std::to_string((*index)->count()) + " entries for " + std::to_string(expected) +
-                   " chunks");
+    return corrupt("the index has " + std::to_string((*index)->count()) + " entries, but the header says " +
+                   std::to_string(expected) + " chunks");
   }
   if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
   parts.index = std::move(*index);
   return {};
 }
 
-/// Empty where the frame is no array.
+/// Returns an empty vector if the frame is not an array.
 std::vector<std::int32_t> blockshape_of(const FrameParts& parts) {
   for (const MetalayerPlace& layer : parts.metalayers.layers) {
     if ((layer.name != "b2nd" && layer.name != "caterva") || layer.length > kMaxArrayLayer) continue;
@@ -80,7 +80,8 @@ std::vector<std::int32_t> blockshape_of(const FrameParts& parts) {
   return {};
 }
 
-/// Damage is of this chunk alone and makes its size unknown; that the system cannot read is no damage.
+/// Returns "unknown" for a damaged chunk, so that the others keep their sizes. Errors of the system are not damage and
+/// are returned.
 Result<std::optional<std::int32_t>> unknown_or(const Error& error) {
   if (error.kind == ErrorKind::io || error.kind == ErrorKind::stale) return Failure(error);
   return std::optional<std::int32_t>();
@@ -97,8 +98,9 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   auto header = parse_fixed_header(windows.peek(FileOffset{0}, layout::kFixedHeaderLength));
   if (!header) return at_place(*parts.source, {}, header.error());
   if (header->frame_type != frame_type) {
-    return corrupt(frame_type == layout::kContiguous ? "index file of a sparse frame, which is read as its directory"
-                                                     : "contiguous frame where a sparse one must be");
+    return corrupt(frame_type == layout::kContiguous
+                       ? "this is the index file of a sparse frame: open the frame's directory instead"
+                       : "the index file holds a contiguous frame, must be the index of a sparse frame");
   }
   if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_place(*parts.source, {}, fits.error());
   parts.header = std::move(*header);
@@ -118,8 +120,10 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   if (parameters.nbytes > 0) {
     if (auto done = read_index(windows, parts, std::move(cache)); !done) return Failure(done.error());
   } else if (parts.trailer.begin != parameters.header_length) {
-    // Else a lost length would pass for an empty file.
-    return corrupt("the frame says that it is empty, but its trailer does not follow the header");
+    // A header whose nbytes was lost must not be taken for an empty frame.
+    return corrupt("the header says 0 uncompressed bytes, but the trailer begins at " +
+                   std::to_string(parts.trailer.begin) + ", not after the header at " +
+                   std::to_string(parameters.header_length));
   }
   return parts;
 }
@@ -138,7 +142,7 @@ Result<ChunkLocation> FrameContainer::place_of_entry(std::int64_t entry) const {
   }
   if (!parts_.all_stored) place.special = special_of(entry);
   if (place.special == SpecialValue::none) {
-    return corrupt("index entry " + std::to_string(entry) + " means no kind of chunk");
+    return corrupt("index entry " + std::to_string(entry) + " is neither an offset nor a special value");
   }
   return place;
 }
@@ -162,7 +166,8 @@ Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
     return Failure(std::move(error));
   };
   if (chunk.value < 0 || chunk.value >= chunk_count()) {
-    return codec::invalid("there is no chunk " + std::to_string(chunk.value));
+    return codec::invalid("chunk " + std::to_string(chunk.value) + " does not exist, the container has " +
+                          std::to_string(chunk_count()));
   }
   const auto entry = parts_.index->entry(chunk.value);
   if (!entry) return fail(entry.error());
@@ -178,7 +183,7 @@ Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
   }
   std::shared_ptr<const ChunkTable> table;
   if (place->special == SpecialValue::none) {
-    // The chunk says its length itself; only if the table is there already it must agree.
+    // The chunk's header records its length. The table is used as a check only if it is already built.
     const std::lock_guard lock(table_mutex_);
     table = table_;
   } else {
@@ -190,7 +195,7 @@ Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
     if (const auto size = table->size(chunk.value)) place->nbytes = *size;
   }
   if (place->special != SpecialValue::none && place->nbytes < 0) {
-    return fail(corrupt("chunk that is not stored, in a frame that does not tell its length").value());
+    return fail(corrupt("the length of a special chunk is unknown: the frame has chunks of different sizes").value());
   }
   return place;
 }
@@ -247,7 +252,7 @@ Result<VlmetaChunk> FrameContainer::vlmetalayer_chunk(const std::string& name) c
   const MapEntry* entry = map.find(name);
   if (entry == nullptr) {
     if (map.damage) return Failure(*map.damage);
-    return codec::invalid("there is no variable-length metalayer '" + name + "'");
+    return codec::invalid("variable-length metalayer '" + name + "' does not exist");
   }
   auto chunk = find_vlmetalayer(*parts_.source, parts_.trailer, *entry);
   if (!chunk) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
@@ -293,7 +298,7 @@ Result<void> FrameContainer::check_vlmetalayer(const std::string& name, ParseBud
 
 // ---- sizes of chunks that differ in size ----
 
-/// The bytes around the chunk header read last: in a cframe the next one is often among them.
+/// The bytes read with the last chunk header. In a contiguous frame they often include the next header.
 struct FrameContainer::HeaderScan {
   std::shared_ptr<const ByteSource> source;
   std::uint64_t begin = 0;
@@ -318,13 +323,13 @@ struct FrameContainer::HeaderScan {
 };
 
 Result<std::shared_ptr<const ChunkTable>> FrameContainer::chunk_table() const {
-  // Held while the headers are read: whoever else needs the table waits for it instead of reading them, too.
+  // The lock is held while the headers are read, so that other threads wait for the table instead of building it, too.
   const std::lock_guard lock(table_mutex_);
   if (table_error_) return Failure(*table_error_);
   if (!table_) {
     auto table = measure_chunks();
     if (!table) {
-      // Damage stays: the next chunk that asks need not read all headers for the same answer.
+      // Damage is permanent: remember it, so that later calls do not read all headers again.
       const ErrorKind kind = table.error().kind;
       if (kind == ErrorKind::corruption || kind == ErrorKind::unsupported) table_error_ = table.error();
       return Failure(table.error());
@@ -334,7 +339,7 @@ Result<std::shared_ptr<const ChunkTable>> FrameContainer::chunk_table() const {
   return table_;
 }
 
-/// Runs of chunks that the table may have.
+/// Returns the number of runs that the table may have.
 std::uint64_t FrameContainer::most_runs() const {
   return kFreeRuns + std::min(parameters().cbytes / codec::kExtendedHeaderLength,
                               kRunsPerByte * static_cast<std::uint64_t>(parts_.index->stored_bytes()));
@@ -345,9 +350,10 @@ Result<ChunkTable> FrameContainer::measure_chunks() const {
   const std::uint64_t most = most_runs();
   const auto too_many = [&] {
     return codec::unsupported("index of " + std::to_string(count) + " chunks of different sizes in a frame of " +
-                              std::to_string(parameters().frame_length) + " bytes");
+                              std::to_string(parameters().frame_length) + " bytes, at most " + std::to_string(most) +
+                              " runs are allowed");
   };
-  // Where a short pattern of entries comes again and again each chunk is a run.
+  // The runs of an index with a period above 1 are not consecutive chunks, so each chunk is measured on its own.
   if (parts_.index->period() > 1 && static_cast<std::uint64_t>(count) > most) return too_many();
   HeaderScan scan;
   std::unique_ptr<ChunkRuns> runs = this->runs(ChunkNumber{0}, ChunkNumber{count});
@@ -359,7 +365,7 @@ Result<ChunkTable> FrameContainer::measure_chunks() const {
   });
 }
 
-/// The next run of chunks.
+/// Returns the size of the next run of chunks; nullopt after the last one.
 Result<std::optional<ChunkTable::Sizes>> FrameContainer::measure(ChunkRuns& runs, HeaderScan& scan) const {
   ChunkRun run;
   const auto more = runs.next(run);

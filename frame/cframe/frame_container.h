@@ -1,11 +1,12 @@
-// What contiguous and sparse frames have in common: header, metalayers, index, and the mapping of chunks to plain
-// bytes.
+// The common base of contiguous and sparse frames: header, metalayers, index, and the mapping from uncompressed bytes
+// to chunks.
 //
-// The two differ in where the index lies and in what its entries mean: offsets of the chunk section, or numbers of
-// files.
+// The subclasses differ in where the index lies and in what its entries mean: offsets in the chunk section, or numbers
+// of chunk files.
 //
-// Thread safety: immutable but for the table of chunk sizes (frames whose chunks differ in size), which is built on
-// first use under a lock. Ownership: shares the source of header, index and trailer. Errors: as container.h.
+// Thread safety: immutable, except for the table of chunk sizes (for frames whose chunks differ in size), which is
+// built on first use under table_mutex_. Ownership: shares the source of header, index and trailer. Errors: as
+// container.h.
 #pragma once
 
 #include <memory>
@@ -24,19 +25,19 @@
 
 namespace cframefs::frame {
 
-/// What opening a frame learns.
+/// What is known about a frame after opening it.
 struct FrameParts {
-  std::shared_ptr<const ByteSource> source;  // byte 0 is the first of the header
+  std::shared_ptr<const ByteSource> source;  // byte 0 is the first byte of the header
   FrameHeader header;
   MetalayerSection metalayers;
   Trailer trailer;
-  std::unique_ptr<const OffsetIndex> index;  // null if there are no chunks
-  bool all_stored = false;                   // the format knows no entries for chunks that are not stored
+  std::unique_ptr<const OffsetIndex> index;  // null if the frame has no chunks
+  bool all_stored = false;                   // the format has no index entries for special chunks
   bool old_bitshuffle = false;               // see codec::DecodeParams
 };
 
 /// Reads and checks header, trailer and the start of the index of a frame of this type (layout::kContiguous or
-/// kSparse). `source`: from the frame's first byte to the end of the file.
+/// kSparse). `source`: the bytes from the frame's first byte to the end of the file.
 Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, std::uint8_t frame_type,
                                     std::shared_ptr<IndexCache> cache);
 
@@ -56,7 +57,7 @@ class FrameContainer : public Container {
   std::vector<std::string> lost_metalayers() const override { return parts_.metalayers.lost; }
   std::vector<std::string> vlmetalayer_names() const override;
   std::uint64_t stored_bytes() const override { return parts_.source->stored(); }
-  /// The chunk that holds the content of one, as it is stored, and its length.
+  /// Returns the chunk that holds the content of a variable-length metalayer, compressed, and its length in bytes.
   Result<std::uint64_t> stored_vlmetalayer_length(const std::string& name) const;
   Result<std::vector<std::uint8_t>> stored_vlmetalayer(const std::string& name, ParseBudget& budget) const;
   const std::optional<Error>& vlmetalayer_damage() const override { return parts_.trailer.map.damage; }
@@ -64,9 +65,9 @@ class FrameContainer : public Container {
   Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const override;
   Result<void> check_vlmetalayer(const std::string& name, ParseBudget& budget) const override;
 
-  /// What the index says of a chunk, as it is stored. REQUIRES: 0 <= chunk < chunk_count().
+  /// Returns the index entry of a chunk. REQUIRES: 0 <= chunk < chunk_count().
   Result<std::int64_t> index_entry(ChunkNumber chunk) const { return parts_.index->entry(chunk.value); }
-  /// What it says of every chunk, where it is known to say the same of all.
+  /// Returns the entry that all chunks have, or nullopt if the entries are not known to be equal.
   std::optional<std::int64_t> uniform_entry() const { return parts_.index ? parts_.index->uniform() : std::nullopt; }
   Result<OffsetIndex::Piece> index_piece(ChunkNumber from) const { return parts_.index->piece(from.value); }
   const Trailer& trailer() const { return parts_.trailer; }
@@ -76,14 +77,14 @@ class FrameContainer : public Container {
 
   const FrameParts& parts() const { return parts_; }
 
-  /// Where the content of a variable-length metalayer lies.
+  /// Returns where the content of a variable-length metalayer lies.
   virtual Result<VlmetaChunk> vlmetalayer_chunk(const std::string& name) const;
 
-  /// Fills in source, offset and limit of the chunk that `entry` (not negative) of the index refers to.
+  /// Sets source, offset and limit of `place` to those of the chunk that `entry` refers to. REQUIRES: entry >= 0.
   virtual Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const = 0;
 
-  /// The same where entries are offsets into the chunk section that follows the header. `least`: bytes that the header
-  /// of a chunk has at least.
+  /// Implements find_stored() for entries that are offsets in the chunk section, which follows the header. `least`: the
+  /// minimum length of a chunk header, in bytes.
   Result<void> find_in_section(std::int64_t entry, std::uint64_t least, ChunkLocation& place) const;
 
  private:
@@ -100,7 +101,7 @@ class FrameContainer : public Container {
   const codec::DecodeParams environment_;
   mutable std::mutex table_mutex_;
   mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
-  mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why there is none
+  mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why table_ cannot be built
 };
 
 }  // namespace cframefs::frame

@@ -17,7 +17,7 @@ using namespace layout;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// As the reference library's: one thread to encode with, one to decode.
+/// The numbers of threads for encoding and decoding that C-Blosc2 records by default.
 constexpr std::int16_t kThreads = 1;
 
 template <class T>
@@ -35,8 +35,8 @@ std::vector<MetalayerLength> lengths_of(const std::vector<Metalayer>& layers) {
   return lengths;
 }
 
-/// Names with the places of their contents, which follow. `base`: what the places count from, before the first byte.
-/// `size_offset`: how much less than the header's the size field counts.
+/// Encodes the map of names and content offsets; the contents follow it. `base`: offset of the map from the point that
+/// content offsets count from. `size_offset`: bytes that the size field leaves out.
 Bytes metalayer_map(const std::vector<MetalayerLength>& layers, std::size_t base, std::size_t size_offset) {
   std::size_t length = kMapEntriesAt;
   for (const MetalayerLength& layer : layers)
@@ -73,7 +73,7 @@ std::uint8_t general_flags(const NewFrame& frame) {
   return static_cast<std::uint8_t>(flags);
 }
 
-/// The fixed part, its lengths 0.
+/// Encodes the fixed part of a header, with all lengths 0.
 Bytes fixed_header(const NewFrame& frame) {
   const codec::EncodeParameters& encode = frame.encode;
   Bytes header = {kFixArray14};
@@ -106,7 +106,7 @@ Bytes fixed_header(const NewFrame& frame) {
   return header;
 }
 
-/// A chunk whose payload is the plain bytes.
+/// Encodes a chunk that holds `plain` uncompressed.
 Bytes stored_chunk(ByteView plain) {
   Bytes chunk(codec::kExtendedHeaderLength);
   const auto nbytes = static_cast<std::int32_t>(plain.size());
@@ -145,7 +145,7 @@ Result<void> check_metalayer_room(const std::vector<std::uint64_t>& contents) {
   std::uint64_t length = layout::kMinHeaderLength + layout::kMinTrailerLength;
   for (const std::uint64_t content : contents) {
     length += layout::kMaxMapEntry + layout::kContentPrefix + std::min(content, kMost);
-    if (length > kMost) return codec::invalid("metalayers of more than 2 GiB do not fit into a frame");
+    if (length > kMost) return codec::invalid("the metalayers take more than 2 GiB, the limit of a frame");
   }
   return {};
 }
@@ -188,7 +188,7 @@ Bytes metalayer_chunk(ByteView plain) {
   codec::EncodeContext context;
   codec::EncodeParameters parameters;
   parameters.compcode = codec::kLz4;
-  // Zeros would make a chunk that is not stored, and there is no index here to say so.
+  // encode_chunk() returns no bytes for zeros, which an index entry would represent. A metalayer has no index entry.
   if (auto encoded = codec::encode_chunk(context, parameters, plain); encoded && !encoded->bytes.empty()) {
     return {encoded->bytes.begin(), encoded->bytes.end()};
   }

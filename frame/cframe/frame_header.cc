@@ -25,21 +25,21 @@ std::string hex(std::size_t value) {
   return "0x" + text;
 }
 
-/// The array marker tells the layouts apart (11 to 13 fields before 2.0.0-rc1, 14 since).
+/// Checks the number of fields: 14 since 2.0.0-rc1, 11 to 13 before.
 Result<void> check_generation(std::uint8_t marker) {
   if ((marker & 0xf0) == 0x90) {
     switch (marker & 0x0f) {
       case 11:
       case 12:
       case 13:
-        return unsupported("frame of a beta of Blosc2 2.0, where one of a release must be");
+        return unsupported("frame of a Blosc2 2.0 beta, which is not supported here");
       case 14:
         return {};
       default:
         break;
     }
   }
-  return corrupt("frame header begins with " + hex(marker) + ", not with an array of 14");
+  return corrupt("frame header begins with " + hex(marker) + ", must be 0x9e");
 }
 
 Result<void> check_markers(ByteView bytes) {
@@ -55,8 +55,8 @@ Result<void> check_markers(ByteView bytes) {
   };
   for (const Marker& marker : markers) {
     if (bytes[marker.at] != marker.value) {
-      return corrupt("frame header has " + hex(bytes[marker.at]) + " at " + hex(marker.at) + " where " +
-                     hex(marker.value) + " must be");
+      return corrupt("frame header has " + hex(bytes[marker.at]) + " at " + hex(marker.at) + ", must be " +
+                     hex(marker.value));
     }
   }
   return {};
@@ -65,26 +65,30 @@ Result<void> check_markers(ByteView bytes) {
 Result<int> frame_version(std::uint8_t general_flags) {
   const int version = general_flags & kVersionMask;
   if (version < kFirstFrameVersion || version > kLastFrameVersion) {
-    return unsupported("frame format version " + std::to_string(version) + " is not known");
+    return unsupported("frame format version " + std::to_string(version) + ", supported are " +
+                       std::to_string(kFirstFrameVersion) + " and " + std::to_string(kLastFrameVersion));
   }
   if ((general_flags & kOffsetWidthMask) != kOffsetWidth64) {
-    return unsupported("index offsets that are not of 64 bits");
+    return unsupported("index offsets do not have 64 bits");
   }
   return version;
 }
 
-/// Number of chunks by the header, -1 if only the index knows.
+/// Returns the number of chunks by the header, or -1 if only the index tells it.
 Result<std::int64_t> header_chunk_count(const FrameParameters& parameters) {
   if (parameters.nbytes == 0) return 0;
-  if (parameters.chunksize < 0) return corrupt("frame holds data but has no chunk size");
+  if (parameters.chunksize < 0)
+    return corrupt("frame holds " + std::to_string(parameters.nbytes) + " uncompressed bytes, but its chunk size is " +
+                   std::to_string(parameters.chunksize));
   if (parameters.chunksize == 0) return -1;
   if (parameters.chunksize > codec::kMaxChunkBytes) {
-    return corrupt("chunk size " + std::to_string(parameters.chunksize) + " is more than a chunk can hold");
+    return corrupt("chunk size " + std::to_string(parameters.chunksize) + ", at most " +
+                   std::to_string(codec::kMaxChunkBytes) + " is allowed");
   }
   const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);
   const std::uint64_t count = (parameters.nbytes - 1) / chunksize + 1;
   if (count > static_cast<std::uint64_t>(codec::kMaxChunkBytes) / sizeof(std::int64_t)) {
-    return corrupt(std::to_string(count) + " chunks are more than an index can hold");
+    return corrupt("frame of " + std::to_string(count) + " chunks, more than an index can hold");
   }
   return static_cast<std::int64_t>(count);
 }
@@ -114,7 +118,7 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
   if (!has_frame_magic(bytes)) return corrupt("not a Blosc2 frame: the magic is missing");
   if (auto known = check_generation(bytes[kArrayMarkerAt]); !known) return codec::Failure(known.error());
   if (bytes.size() < kFixedHeaderLength) {
-    return corrupt("frame ends inside its header, after " + std::to_string(bytes.size()) + " bytes");
+    return corrupt("frame is truncated inside its header, after " + std::to_string(bytes.size()) + " bytes");
   }
   if (auto markers = check_markers(bytes); !markers) return codec::Failure(markers.error());
   const auto version = frame_version(bytes[kGeneralFlagsAt]);
@@ -123,7 +127,7 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
   FrameHeader header;
   header.frame_type = bytes[kFrameTypeAt];
   if (header.frame_type != kContiguous && header.frame_type != kSparse) {
-    return corrupt("frame type " + std::to_string(header.frame_type) + " does not exist");
+    return corrupt("frame type " + std::to_string(header.frame_type) + ", must be 0 or 1");
   }
   FrameParameters& parameters = header.parameters;
   parameters.kind = header.frame_type == kContiguous ? "cframe" : "sframe";
@@ -131,20 +135,22 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
 
   const auto header_length = load_be<std::int32_t>(&bytes[kHeaderLengthAt]);
   if (header_length < static_cast<std::int32_t>(kMinHeaderLength)) {
-    return corrupt("header length " + std::to_string(header_length) + " is too short");
+    return corrupt("header length " + std::to_string(header_length) + ", at least " + std::to_string(kMinHeaderLength) +
+                   " is needed");
   }
   parameters.header_length = static_cast<std::uint64_t>(header_length);
   parameters.frame_length = load_be<std::uint64_t>(&bytes[kFrameLengthAt]);
 
   const auto nbytes = load_be<std::int64_t>(&bytes[kNbytesAt]);
   const auto cbytes = load_be<std::int64_t>(&bytes[kCbytesAt]);
-  if (nbytes < 0) return corrupt("negative plain length " + std::to_string(nbytes));
+  if (nbytes < 0) return corrupt("negative uncompressed length " + std::to_string(nbytes));
   if (nbytes > 0 && cbytes < 0) return corrupt("negative length " + std::to_string(cbytes) + " of the chunk section");
   parameters.nbytes = static_cast<std::uint64_t>(nbytes);
   parameters.cbytes = nbytes > 0 ? static_cast<std::uint64_t>(cbytes) : 0;
 
   parameters.typesize = load_be<std::int32_t>(&bytes[kTypesizeAt]);
-  if (parameters.typesize <= 0) return corrupt("typesize " + std::to_string(parameters.typesize));
+  if (parameters.typesize <= 0)
+    return corrupt("typesize " + std::to_string(parameters.typesize) + ", must be positive");
   parameters.chunksize = load_be<std::int32_t>(&bytes[kChunksizeAt]);
   parameters.variable_chunks = parameters.chunksize == 0;
   read_defaults(bytes, parameters);
@@ -159,7 +165,7 @@ Result<void> check_extent(const FrameHeader& header, std::uint64_t available) {
   const std::uint64_t frame_length = header.parameters.frame_length;
   const std::uint64_t header_length = header.parameters.header_length;
   if (frame_length > available) {
-    return corrupt("frame of " + std::to_string(frame_length) + " bytes is cut off after " + std::to_string(available));
+    return corrupt("frame of " + std::to_string(frame_length) + " bytes is truncated to " + std::to_string(available));
   }
   if (header_length > frame_length || frame_length - header_length < kMinTrailerLength) {
     return corrupt("frame length " + std::to_string(frame_length) + " leaves no room for header and trailer");
@@ -175,21 +181,24 @@ MetalayerMap entries_of_map(ByteView bytes, std::size_t max_entries) {
     map.damage = Error{ErrorKind::corruption, 0, std::move(reason)};
     return map;
   };
-  if (bytes.size() < kMapEntriesAt) return damaged("metalayer map is cut off");
+  if (bytes.size() < kMapEntriesAt) return damaged("metalayer map is truncated");
   if (bytes[0] != kFixArray3 || bytes[1] != kUint16 || bytes[kMapCountMarkerAt] != kMap16) {
-    return damaged("metalayer map does not begin as one");
+    return damaged("metalayer map has invalid markers at its begin");
   }
-  // The size in bytes 2 and 3 is redundant, and writers differ in what it counts: the entries are parsed instead.
+  // The size in bytes 2 and 3 is ignored: it is redundant, and writers differ in what it counts.
   const std::size_t count = load_be<std::uint16_t>(&bytes[kMapCountAt]);
-  if (count > max_entries) return damaged(std::to_string(count) + " metalayers are more than there can be");
+  if (count > max_entries) {
+    return damaged("metalayer map of " + std::to_string(count) + " entries, at most " + std::to_string(max_entries) +
+                   " are allowed");
+  }
   std::size_t at = kMapEntriesAt;
   for (std::size_t i = 0; i < count; ++i) {
-    if (at >= bytes.size()) return damaged("metalayer map is cut off");
+    if (at >= bytes.size()) return damaged("metalayer map is truncated");
     const std::uint8_t marker = bytes[at];
     const std::size_t length = marker & 0x1f;
-    // The reference library writes empty names, too.
+    // Empty names are valid: C-Blosc2 writes them.
     if ((marker & 0xe0) != kFixString) return damaged("metalayer name is not a short string");
-    if (bytes.size() - at < 1 + length + 5) return damaged("metalayer map is cut off");
+    if (bytes.size() - at < 1 + length + 5) return damaged("metalayer map is truncated");
     if (bytes[at + 1 + length] != kInt32) return damaged("metalayer offset is not an int32");
     MapEntry entry;
     for (const std::uint8_t byte : bytes.subspan(at + 1, length))
@@ -199,7 +208,7 @@ MetalayerMap entries_of_map(ByteView bytes, std::size_t max_entries) {
     at += 1 + length + 5;
   }
   if (bytes.size() - at < 3 || bytes[at] != kArray16 || load_be<std::uint16_t>(&bytes[at + 1]) != count) {
-    return damaged("metalayer map does not end as one");
+    return damaged("metalayer map does not end with an array of " + std::to_string(count));
   }
   return map;
 }

@@ -1,10 +1,10 @@
-// The header of a frame: its fixed part, and the map of names that metalayers have here and in the trailer.
+// Parses the fixed part of a frame's header, and the map of metalayer names, which header and trailer share.
 //
-// Parsing only looks at the bytes it is given. A damaged map does not make the data unreadable, so the damage is
-// reported beside what could be read. Format: frame_layout.h.
+// The functions look only at the bytes that the caller passes. A damaged map does not make the data unreadable, so the
+// result holds the damage together with the readable entries. Format: frame_layout.h.
 //
-// Thread safety: functions and plain values. Units: bytes. Errors: corruption; unsupported for the frames of the 2.0
-// betas, later versions, other offset widths.
+// Thread safety: functions and plain values. Units: bytes. Errors: corruption; unsupported for frames of the 2.0 betas,
+// later versions, and offset widths other than 64 bits.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,23 @@
 
 namespace cframefs::frame {
 
-/// Whether these first bytes (10 are enough) are those of a frame of whatever version.
+/// Returns true if a file that begins with `bytes` (at least 10) is a frame, of any version.
 bool has_frame_magic(ByteView bytes);
 
 struct FrameHeader {
-  FrameParameters parameters;  // cbytes is 0 where nbytes is 0: what the file says then is stale
+  FrameParameters parameters;  // cbytes is 0 if nbytes is 0: the field in the file is stale then
   std::uint8_t frame_type = layout::kContiguous;
-  std::int64_t chunk_count = -1;  // -1: only the index knows (chunks of different sizes)
+  std::int64_t chunk_count = -1;  // -1: only the index tells it (chunks of different sizes)
 };
 
-/// The fixed part, checked against itself. `bytes`: the first 87, or fewer if the file is shorter.
+/// Parses the fixed part and checks that its fields are consistent. `bytes`: the first 87 bytes of the file, or all
+/// bytes of a shorter file.
 Result<FrameHeader> parse_fixed_header(ByteView bytes);
 
-/// Checks that a frame of these lengths fits into `available` bytes.
+/// Checks that the frame fits into `available` bytes and has room for header and trailer.
 Result<void> check_extent(const FrameHeader& header, std::uint64_t available);
 
-/// One name of a map of metalayers, and where its content's C6 marker lies, as the map says (not checked).
+/// An entry of the map. `offset`: of the 0xc6 marker in front of the content, as the map says, not checked.
 struct MapEntry {
   std::string name;
   std::int32_t offset = 0;
@@ -41,14 +42,14 @@ struct MapEntry {
 
 struct MetalayerMap {
   std::vector<MapEntry> entries;
-  std::optional<Error> damage;        // set: `entries` holds those before the damage
-  std::vector<std::uint32_t> sorted;  // their numbers, by name
+  std::optional<Error> damage;        // if set, `entries` holds only the entries before the damage
+  std::vector<std::uint32_t> sorted;  // indices into `entries`, sorted by name
 
-  /// The first of this name; null if there is none.
+  /// Returns the first entry of this name, or nullptr if the map has none.
   const MapEntry* find(std::string_view name) const;
 };
 
-/// The map that begins at the first of `bytes`, which may hold more than the map.
+/// Parses the map that begins at bytes[0]. Bytes after the map are ignored.
 MetalayerMap parse_map(ByteView bytes, std::size_t max_entries);
 
 }  // namespace cframefs::frame

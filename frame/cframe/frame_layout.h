@@ -1,8 +1,8 @@
-// Where the fields of a frame lie: the one place for offsets and markers, for those who read and those who write them.
+// Offsets and markers of a frame's fields, for the parsers and the encoders.
 //
 // A frame is: header | chunk section | index chunk | gap | trailer. Header and trailer are msgpack of fixed shape, so
-// that fields have fixed places. Offsets are bytes from the first byte of the header (or of the trailer, where they say
-// so) to the *value*; the byte before a number is its msgpack marker. Integers are big endian.
+// fields have fixed offsets. An offset is the distance in bytes from the first byte of the header (or of the trailer,
+// where stated) to the *value*; the byte before a number is its msgpack marker. Integers are big endian.
 //
 // Thread safety: constants only.
 #pragma once
@@ -54,7 +54,7 @@ inline constexpr std::size_t kBlocksizeAt = 0x35;      // i32
 inline constexpr std::size_t kChunksizeAt = 0x3a;      // i32
 inline constexpr std::size_t kEncodeThreadsAt = 0x3f;  // i16
 inline constexpr std::size_t kDecodeThreadsAt = 0x42;  // i16
-inline constexpr std::size_t kHasVlmetaAt = 0x44;      // bool marker, which readers ignore
+inline constexpr std::size_t kHasVlmetaAt = 0x44;      // bool marker, ignored by readers
 inline constexpr std::size_t kFilterMarkerAt = 0x45;   // fixext 16, then its type: the number of filters
 inline constexpr std::size_t kFiltersAt = 0x47;        // six ids
 inline constexpr std::size_t kCompcodeAt = 0x4d;       // u8
@@ -75,30 +75,30 @@ inline constexpr int kLastFrameVersion = 3;
 inline constexpr std::uint8_t kContiguous = 0;
 inline constexpr std::uint8_t kSparse = 1;
 
-// The codec nibble for "see kCompcodeAt".
+// Value of the codec nibble that means "see kCompcodeAt".
 inline constexpr std::uint8_t kCodecElsewhere = 6;
 
-// A map of metalayers, header and trailer alike: 93 | CD u16 size | DE u16 n | n × (A0+len name, D2 i32 offset) | DC
-// u16 n | n × (C6 u32 length, content). Offsets here are from the map's first byte.
+// A map of metalayers, in the header and in the trailer: 93 | CD u16 size | DE u16 n | n × (A0+len name, D2 i32 offset)
+// | DC u16 n | n × (C6 u32 length, content). These offsets count from the map's first byte.
 inline constexpr std::size_t kMapCountMarkerAt = 4;
 inline constexpr std::size_t kMapCountAt = 5;
 inline constexpr std::size_t kMapEntriesAt = 7;
 inline constexpr std::size_t kMaxNameLength = 31;
 inline constexpr std::size_t kMaxMapEntry = 1 + kMaxNameLength + 5;
-inline constexpr std::size_t kContentPrefix = 5;  // C6 and the length
+inline constexpr std::size_t kContentPrefix = 5;  // 0xc6 and the u32 length
 inline constexpr std::size_t kMaxMetalayers = 16;
 inline constexpr std::size_t kMaxVlmetalayers = 8192;
 
-// Where the header's map begins, and the base of its content offsets is the header's first byte.
+// Offset of the header's map. Its content offsets count from the header's first byte.
 inline constexpr std::size_t kMetalayersAt = kFixedHeaderLength;
 
-// Trailer. The map begins at 2; the base of its content offsets is the trailer's first byte. The last 23 bytes are: CE
-// u32 trailer length | D8 kind | 16 bytes of fingerprint.
+// Trailer. The map begins at offset 2; its content offsets count from the trailer's first byte. The last 23 bytes are:
+// CE u32 trailer length | D8 kind | 16 bytes of fingerprint.
 inline constexpr std::size_t kTrailerMapAt = 2;
 inline constexpr std::size_t kTrailerEnd = 23;
 inline constexpr std::size_t kMinTrailerLength = 35;
 
-// Entries of the index without a stored chunk: byte 7 (the most significant) is 0x80 | id, the others are 0.
+// Index entries of special chunks, which are not stored: byte 7 (the most significant) is 0x80 | id, the others are 0.
 inline constexpr std::int64_t special_entry(std::uint64_t id) {
   return static_cast<std::int64_t>((std::uint64_t{0x80} | id) << 56);
 }

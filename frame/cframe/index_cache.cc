@@ -8,13 +8,13 @@ namespace cframefs::frame {
 
 namespace {
 
-/// Entries of a block for which the memory is worth keeping. The reference library's indexes of a million chunks have
+/// Memory of blocks of kMinSpare to kMaxSpare entries is kept for reuse. C-Blosc2's indexes of a million chunks have
 /// blocks of 64 Ki entries.
 constexpr std::size_t kMinSpare = std::size_t{16} << 10;
 constexpr std::size_t kMaxSpare = std::size_t{128} << 10;
 constexpr std::size_t kUsual = std::size_t{64} << 10;
 
-/// About what list node, map node and vector take besides the offsets.
+/// Approximate bytes of list node, map node and vector for one block.
 constexpr std::size_t kOverhead = 192;
 
 std::size_t charge(const IndexCache::Block& block) {
@@ -29,7 +29,8 @@ std::shared_ptr<std::vector<std::int64_t>> IndexCache::new_block(std::size_t ent
   std::vector<std::int64_t> memory;
   if (entries >= kMinSpare) {
     const std::lock_guard lock(spare_->mutex);
-    // Not one that is much too large: the bound counts what a block holds.
+    // A capacity above twice the entries is not used, because the bound counts the entries of a block, not its
+    // capacity.
     const std::size_t capacity = spare_->memory.capacity();
     if (capacity >= entries && capacity <= 2 * entries) memory = std::move(spare_->memory);
   }

@@ -1,12 +1,12 @@
-// Decoded pieces of the offset indexes of all open frames, under one bound in bytes.
+// An LRU cache of decoded blocks of the offset indexes of all open frames, with one bound in bytes.
 //
-// The index of a frame is a chunk itself, 8 bytes for each chunk of the frame; a million chunks make 8 MB. It is never
-// expanded whole: its blocks decode on demand and live here, least recently used out first.
+// The index of a frame is itself a chunk, with 8 bytes for each chunk of the frame: 8 MB for a million chunks. The
+// index is never decoded whole. Its blocks are decoded on demand and cached here.
 //
-// A block that is larger than the bound is handed out and not kept.
+// get() returns a block that is larger than the bound without caching it.
 //
-// Fresh memory for a block costs more than decoding into it, so the memory of one block that was dropped is kept for
-// the next.
+// Allocating fresh memory for a block costs more than decoding into it, so the cache keeps the memory of one dropped
+// block for the next one.
 //
 // Thread safety: internally synchronised. Ownership: shared by the frames that use it; blocks are shared with readers.
 #pragma once
@@ -30,18 +30,19 @@ class IndexCache {
 
   explicit IndexCache(std::size_t bound_bytes = std::size_t{16} << 20);
 
-  /// A number that no other user of this cache has.
+  /// Returns a number that identifies one index in this cache.
   std::uint64_t new_owner();
-  /// The block, from the cache or from `load` (called without the lock; two callers may both load).
+  /// Returns the block from the cache, or calls `load` and caches its result. Errors: those of `load`. No lock is held
+  /// during `load`, so two threads may load the same block.
   codec::Result<Block> get(std::uint64_t owner, std::uint32_t block, const std::function<codec::Result<Block>()>& load);
-  /// Memory for a block, zeros; what is dropped of it last comes back here.
+  /// Returns a block of `entries` zeros. Its memory returns to this cache with the last reference.
   std::shared_ptr<std::vector<std::int64_t>> new_block(std::size_t entries);
-  /// Takes the memory that the first block of a large index will need, so that whoever reads it first need not wait.
+  /// Allocates the memory for the first block of a large index, so that the first read need not wait for it.
   void warm_up();
 
-  /// Forgets the blocks of an owner.
+  /// Drops all blocks of an owner.
   void forget(std::uint64_t owner);
-  /// Bytes held, with what keeping them costs.
+  /// Returns the bytes of the cached blocks, including overhead.
   std::size_t bytes() const;
 
   /// Contexts for decoding index blocks, shared by all frames.
@@ -58,7 +59,7 @@ class IndexCache {
   };
   using Recent = std::list<Entry>;
 
-  /// The memory of one large block that nobody uses.
+  /// The memory of one large block that is not in use.
   struct Spare {
     std::mutex mutex;
     std::vector<std::int64_t> memory;
@@ -73,7 +74,7 @@ class IndexCache {
   std::uint64_t next_owner_ = 1;
   std::size_t bytes_ = 0;
   Recent recent_;  // most recently used first
-  // By owner, then block, so that an owner is forgotten without a look at the others.
+  // By owner, then block, so that forget() does not visit the blocks of other owners.
   std::unordered_map<std::uint64_t, std::unordered_map<std::uint32_t, Recent::iterator>> entries_;
 };
 

@@ -16,14 +16,14 @@ using codec::store_le;
 
 constexpr std::size_t kEntry = sizeof(std::int64_t);
 constexpr std::size_t kBlockBytes = IndexEncoder::kBlockEntries * kEntry;
-/// Shorter chunks are stored as they are.
+/// Indexes shorter than this many bytes are not compressed.
 constexpr std::size_t kMinCompressed = 32;
 
 constexpr std::uint8_t kVersion = 5;
 constexpr std::uint8_t kExtended = 0x05;
 constexpr std::uint8_t kMemcpyed = 0x02;
 constexpr std::uint8_t kLz4Format = 1 << 5;
-/// LZ4 at its slowest, which still is faster than the disk.
+/// The slowest level of LZ4, which is still faster than the disk.
 constexpr int kLevel = 9;
 
 void put_i32(std::vector<std::uint8_t>& to, std::int32_t value) {
@@ -49,7 +49,7 @@ void set_cbytes(std::vector<std::uint8_t>& chunk) {
   store_le(&chunk[0x0c], static_cast<std::int32_t>(chunk.size()));
 }
 
-/// Entries with their bytes of the same weight side by side.
+/// Shuffles: byte 0 of all entries, then byte 1 of all entries, and so on.
 std::vector<std::uint8_t> shuffled(const std::vector<std::int64_t>& entries) {
   std::vector<std::uint8_t> bytes;
   bytes.reserve(entries.size() * kEntry);
@@ -62,12 +62,13 @@ std::vector<std::uint8_t> shuffled(const std::vector<std::int64_t>& entries) {
 
 }  // namespace
 
-/// A run where all bytes are alike; else compressed, or as they are where that is no longer.
+/// Appends a run if all bytes are equal. Otherwise appends the compressed bytes, or the plain bytes if compression does
+/// not make them shorter.
 void IndexEncoder::put_stream(std::vector<std::uint8_t>& to, ByteView plain) {
   const std::uint8_t first = plain.front();
   if (std::all_of(plain.begin(), plain.end(), [first](std::uint8_t byte) { return byte == first; })) {
     put_i32(to, -static_cast<std::int32_t>(first));
-    if (first != 0) to.push_back(1);  // the token that says: a run
+    if (first != 0) to.push_back(1);  // the token of a run
     return;
   }
   const ByteSpan room = context_.scratch(codec::EncodeContext::Slot::chunk, plain.size()).first(plain.size());
@@ -90,7 +91,7 @@ std::vector<std::uint8_t> IndexEncoder::split_streams() {
   return streams;
 }
 
-/// The last block of a chunk, if it is short, is one stream.
+/// Encodes a short last block, which is not split but one stream.
 std::vector<std::uint8_t> IndexEncoder::leftover_stream() {
   std::vector<std::uint8_t> streams;
   put_stream(streams, shuffled(open_));
@@ -159,7 +160,7 @@ std::vector<std::uint8_t> IndexEncoder::finish() {
   if (plain < kMinCompressed) return memcpyed();
   if (uniform_) return repeated();
   auto chunk = compressed();
-  // Only what is a single short block can be decoded from `open_` again, and only there it can grow.
+  // memcpyed() needs all entries in `open_`, so there must be no full block. Only such a small index can grow.
   if (chunk.size() > plain + codec::kExtendedHeaderLength && blocks_.empty()) return memcpyed();
   return chunk;
 }
@@ -189,7 +190,7 @@ std::vector<std::uint8_t> IndexEncoder::memcpyed() const {
 
 std::vector<std::uint8_t> IndexEncoder::compressed() {
   const std::size_t plain = static_cast<std::size_t>(count()) * kEntry;
-  // A chunk of one block has the block's size: it is no short last one then, and is split.
+  // In a chunk of one block, blocksize is the length of that block. The block is not a short last one, so it is split.
   const std::size_t blocksize = std::min(plain, kBlockBytes);
   std::vector<std::uint8_t> tail;
   if (!open_.empty()) tail = blocks_.empty() ? split_streams() : leftover_stream();

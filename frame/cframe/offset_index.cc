@@ -19,12 +19,13 @@ using codec::SpecialValue;
 
 constexpr std::uint32_t kEntryBytes = sizeof(std::int64_t);
 
-/// Entries of a unit where the index has no blocks that hold whole entries.
+/// Entries of a unit if the blocks of the index do not hold whole entries.
 constexpr std::uint32_t kDefaultUnit = 2048;
 
-/// A block of the index is decoded whole. This plain length is always allowed; it fits into the cache …
+/// A block of the index is decoded whole. Blocks of up to this many uncompressed bytes are always allowed; they fit
+/// into the cache.
 constexpr std::uint64_t kFreeIndexBlock = std::uint64_t{4} << 20;
-/// … and this many times what the block takes in the file. Beyond, a few bytes would be made to claim gigabytes.
+/// Longer blocks may have this many times their stored bytes. Otherwise a few stored bytes could claim gigabytes.
 constexpr std::uint64_t kMaxIndexExpansion = 256;
 
 bool is_hole(std::int64_t entry) {
@@ -41,7 +42,7 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
     if (!error.file_offset) error.file_offset = source->base_offset().value + at.value;
     return Failure(std::move(error));
   };
-  // Header and block starts of indexes up to a million chunks, with one read.
+  // One read covers header and block starts of an index of up to a million chunks.
   constexpr std::size_t kIndexWindow = 4096;
   if (auto done = windows.load(at, static_cast<std::size_t>(std::min<std::uint64_t>(limit, kIndexWindow))); !done) {
     return fail(done.error());
@@ -53,11 +54,11 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
   if (!header) return fail(header.error());
   if (static_cast<std::uint64_t>(header->cbytes) > limit) {
     return fail(
-        corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " + std::to_string(limit) + " are left")
+        corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, at most " + std::to_string(limit) + " can be")
             .value());
   }
   if (header->nbytes % kEntryBytes != 0) {
-    return fail(corrupt("plain length " + std::to_string(header->nbytes) + " is no multiple of 8").value());
+    return fail(corrupt("uncompressed length " + std::to_string(header->nbytes) + " is not a multiple of 8").value());
   }
   auto decoder = parse_chunk(*source, at, *header, windows.peek(at, static_cast<std::size_t>(header->cbytes)));
   if (!decoder) return fail(decoder.error());
@@ -84,8 +85,8 @@ void OffsetIndex::choose_unit() {
   if (unit_is_block_) unit_entries_ = static_cast<std::uint32_t>(block / kEntryBytes);
 }
 
-/// Special chunks repeat themselves: those of a value of 1, 2, 4 or 8 bytes with every entry, those of a longer one
-/// with the least number of entries that is a whole number of values.
+/// Special chunks are periodic. If the value has 1, 2, 4 or 8 bytes, the period is 1 entry. Otherwise the period is the
+/// smallest number of entries whose bytes are a whole number of values.
 Result<void> OffsetIndex::detect_period() {
   if (count_ == 0 || decoder_.header().special == SpecialValue::none) return {};
   period_ = 1;
@@ -118,7 +119,7 @@ Result<OffsetIndex::Piece> OffsetIndex::piece(std::int64_t from) const {
 
 Result<std::optional<std::int64_t>> OffsetIndex::unit_value(std::int64_t chunk) const {
   constexpr std::optional<std::int64_t> kNotKnown;
-  // Eight streams of runs, and what may follow them.
+  // Bytes of eight streams of runs, and some room for bytes that may follow the streams.
   constexpr std::size_t kMaxStored = 128;
   if (!unit_is_block_) return kNotKnown;
   const auto block = static_cast<std::uint32_t>(chunk / unit_entries_);
@@ -142,7 +143,7 @@ Result<std::optional<std::int64_t>> OffsetIndex::unit_value(std::int64_t chunk) 
 Result<std::int64_t> OffsetIndex::next(std::int64_t from, bool hole) const {
   if (from >= count_) return count_;
   if (uniform_) return is_hole(*uniform_) == hole ? from : count_;
-  // What is not found within a period is nowhere.
+  // An entry that does not occur within one period does not occur at all.
   const std::int64_t end = period_ > 0 && period_ < count_ - from ? from + period_ : count_;
   Entries large;
   while (from < end) {
@@ -181,7 +182,7 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
   const auto begin = static_cast<std::uint32_t>(first * kEntryBytes);
   const auto end = static_cast<std::uint32_t>(begin + entries * kEntryBytes);
   if (auto fits = check_sizes(begin, end); !fits) return Failure(fits.error());
-  // Decoded where it will stay.
+  // The block is decoded directly into the memory that the cache keeps.
   auto values = cache_->new_block(entries);
   const auto context = cache_->contexts().acquire();
   if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(*values))); !done)
@@ -203,7 +204,7 @@ Result<void> OffsetIndex::decode_unit(std::int64_t chunk, Entries& entries) cons
   return {};
 }
 
-/// Of all blocks that plain bytes [begin, end) need.
+/// Calls check_size() for all blocks that uncompressed bytes [begin, end) need.
 Result<void> OffsetIndex::check_sizes(std::uint32_t begin, std::uint32_t end) const {
   if (decoder_.needs_reference()) {
     if (auto fits = check_size(0); !fits) return Failure(located(fits.error()));
@@ -214,11 +215,12 @@ Result<void> OffsetIndex::check_sizes(std::uint32_t begin, std::uint32_t end) co
   return {};
 }
 
-/// Whether the block is small enough to be decoded, before memory is taken for it.
+/// Returns unsupported if the block is too large to decode. Called before its memory is allocated.
 Result<void> OffsetIndex::check_size(std::uint32_t block) const {
   const std::uint64_t plain = decoder_.block_range(block).size();
   if (plain <= std::max(kFreeIndexBlock, kMaxIndexExpansion * decoder_.stored_range(block).size())) return {};
-  return codec::unsupported("block of " + std::to_string(plain) + " bytes");
+  return codec::unsupported("block of " + std::to_string(plain) + " uncompressed bytes is too large for its " +
+                            std::to_string(decoder_.stored_range(block).size()) + " stored bytes");
 }
 
 Result<void> OffsetIndex::decode_bytes(codec::DecodeContext& context, std::uint32_t begin, ByteSpan out) const {

@@ -1,10 +1,10 @@
-// The index of a frame: for each chunk where it is stored, or what it is made of if it is not.
+// The index of a frame: for each chunk the place where it is stored, or its special value if it is not stored.
 //
-// The index is a chunk of little-endian 64-bit entries. Opening parses that chunk's header and block starts; entries
-// decode a unit at a time (a block of the chunk, usually 2,048 entries) and live in the IndexCache. Where the whole
-// index repeats one value, that value is all there is, however many chunks it stands for.
+// The index is a chunk of little-endian 64-bit entries. open() parses that chunk's header and block starts. Entries are
+// decoded a unit at a time (a block of the chunk, usually 2,048 entries) and cached in the IndexCache. If all entries
+// are known to be equal, only that value is kept.
 //
-// Thread safety: immutable, const members may run at once. Ownership: shares source and cache.
+// Thread safety: immutable; const members may run concurrently. Ownership: shares source and cache.
 // Units: entries and chunk numbers. Errors: corruption, unsupported, io; with the file offset of the index.
 #pragma once
 
@@ -24,7 +24,8 @@ namespace cframefs::frame {
 
 class OffsetIndex {
  public:
-  /// `at`: of the index chunk in `source`; `limit`: bytes from there that may belong to it. `windows` are of `source`.
+  /// Opens the index chunk at `at` in `source`. `limit`: the most bytes that the chunk may have. `windows`: a buffer of
+  /// `source`.
   static Result<std::unique_ptr<const OffsetIndex>> open(std::shared_ptr<const ByteSource> source, FileOffset at,
                                                          std::uint64_t limit, RangeBuffer& windows,
                                                          std::shared_ptr<IndexCache> cache);
@@ -33,48 +34,48 @@ class OffsetIndex {
   OffsetIndex& operator=(const OffsetIndex&) = delete;
 
   std::int64_t count() const { return count_; }
-  /// What the index chunk takes in the file.
+  /// Returns the bytes that the index chunk takes in the file.
   std::int32_t stored_bytes() const { return decoder_.header().cbytes; }
 
-  /// The value of all entries, where the index is known to be nothing but that.
+  /// Returns the value of all entries, or nullopt if the entries are not known to be equal.
   std::optional<std::int64_t> uniform() const { return uniform_; }
 
-  /// After so many entries the index is known to repeat itself; 0: it is not.
+  /// Returns the number of entries after which the index repeats, or 0 if no period is known.
   std::int64_t period() const { return period_; }
 
   /// REQUIRES: 0 <= chunk < count().
   Result<std::int64_t> entry(std::int64_t chunk) const;
 
-  /// The entries from one on, as far as they are decoded together. REQUIRES: 0 <= from < count(), not uniform().
+  /// The entries from `from` to the end of its unit. REQUIRES: 0 <= from < count(), not uniform().
   struct Piece {
-    IndexCache::Block block;  // keeps the entries
+    IndexCache::Block block;  // owns the entries
     std::span<const std::int64_t> entries;
   };
   Result<Piece> piece(std::int64_t from) const;
 
-  /// Units of more entries would push all others out of the cache: what looks through the index decodes them into
-  /// memory of its own.
+  /// Units of more entries would evict all others from the cache. Code that scans the index decodes such units into its
+  /// own memory, with decode_unit().
   static constexpr std::int64_t kMaxCached = 128 << 10;
 
-  /// The entries that are decoded together with `chunk`: [unit_begin(), unit_end()).
+  /// The unit of `chunk` is the entries [unit_begin(), unit_end()).
   std::int64_t unit_begin(std::int64_t chunk) const { return chunk - chunk % unit_entries_; }
   std::int64_t unit_end(std::int64_t chunk) const { return std::min(count_, unit_begin(chunk) + unit_entries_); }
   using Entries = std::vector<std::int64_t, codec::UninitializedAllocator<std::int64_t>>;
-  /// Decodes them into the caller's memory, past the cache. REQUIRES: as entry().
+  /// Decodes the unit of `chunk` into `entries`, bypassing the cache. REQUIRES: as entry().
   Result<void> decode_unit(std::int64_t chunk, Entries& entries) const;
 
-  /// The value of all entries that are decoded together with `chunk`, where that shows without decoding them.
+  /// Returns the value of all entries in the unit of `chunk` if the stored bytes tell it without decoding, or nullopt.
   Result<std::optional<std::int64_t>> unit_value(std::int64_t chunk) const;
 
-  /// The first chunk at or after `from` whose entry says zeros or uninitialised (`hole`), or does not; count() if there
-  /// is none.
+  /// Returns the first chunk at or after `from` whose entry is (`hole`) or is not (`!hole`) zeros or uninitialised, or
+  /// count() if there is none.
   Result<std::int64_t> next(std::int64_t from, bool hole) const;
 
  private:
   struct Private {};
 
  public:
-  /// For open() alone.
+  /// Only for open().
   OffsetIndex(Private, std::shared_ptr<const ByteSource> source, FileOffset at, codec::ChunkDecoder decoder,
               std::shared_ptr<IndexCache> cache);
 
@@ -97,8 +98,8 @@ class OffsetIndex {
   std::int64_t count_ = 0;
   std::uint32_t unit_entries_ = 1;
   bool unit_is_block_ = false;
-  std::int64_t period_ = 0;              // after so many entries the index repeats itself; 0: not known to
-  std::optional<std::int64_t> uniform_;  // every entry is this one
+  std::int64_t period_ = 0;              // see period()
+  std::optional<std::int64_t> uniform_;  // see uniform()
 };
 
 }  // namespace cframefs::frame

@@ -15,14 +15,15 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
-/// A descriptor of a regular file beneath `dir` and its state. Not having one that the frame refers to is damage.
+/// A regular file of a frame's directory, and its status when it was opened.
 struct OpenFile {
   Descriptor descriptor;
   struct stat status {};
 };
 
+/// Opens `name` in `dir` for reading. corruption: `name` is missing, a symbolic link, or not a regular file.
 Result<OpenFile> open_regular(FileOps& files, int dir, const std::string& name) {
-  // Without O_NONBLOCK the open of a pipe would wait for its writer.
+  // O_NONBLOCK: opening a pipe would wait for its writer otherwise.
   const auto fd = files.open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) {
     if (fd.error().sys == ENOENT) return corrupt(name + " is missing");
@@ -39,7 +40,7 @@ Result<OpenFile> open_regular(FileOps& files, int dir, const std::string& name) 
   return file;
 }
 
-/// The directory of a frame, and the index file that was the frame's when it was opened.
+/// The directory of a frame, and the identity of its index file at the time of opening.
 struct Directory {
   FileOps& files;
   std::shared_ptr<const Descriptor> dir;
@@ -47,14 +48,14 @@ struct Directory {
   ino_t index_inode = 0;
   SparseGuard guard;
 
-  /// stale: the frame has another index now.
+  /// Returns stale if the directory has another index file now.
   Result<void> check_current() const {
     const auto index = files.status_at(dir->fd(), kSparseIndexName);
     if (!index && index.error().sys != ENOENT) return Failure(index.error());
     if (index && index->st_dev == index_device && index->st_ino == index_inode) return {};
-    return codec::stale("the frame was changed while it was read");
+    return codec::stale("the frame changed while it was read");
   }
-  Result<void> check_guarded() const { return guard.looks_again ? check_current() : Result<void>(); }
+  Result<void> check_guarded() const { return guard.checks_after_read ? check_current() : Result<void>(); }
 
   Result<OpenFile> open_chunk(const std::string& name) const {
     auto file = open_regular(files, dir->fd(), name);
@@ -65,7 +66,7 @@ struct Directory {
   }
 };
 
-/// A chunk file, opened for each read.
+/// A chunk file, which each read() opens.
 class ChunkFile final : public ByteSource {
  public:
   ChunkFile(std::shared_ptr<const Directory> directory, std::string name, const struct stat& status)
@@ -76,18 +77,18 @@ class ChunkFile final : public ByteSource {
 
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size() || into.size() > size() - at.value) {
-      return corrupt("the file ends at byte " + std::to_string(size()) + ", before " + std::to_string(into.size()) +
-                     " bytes at " + std::to_string(at.value));
+      return corrupt("read of " + std::to_string(into.size()) + " bytes at " + std::to_string(at.value) +
+                     " of a file of " + std::to_string(size()) + " bytes");
     }
     const auto file = directory_->open_chunk(name_);
     if (!file) return Failure(file.error());
-    // Not the time of the last change of mode or links: the bytes are the same then.
+    // ctime is not compared: a change of mode or links does not change the bytes.
     FileVersion now = FileVersion::of(file->status);
     now.ctime_ns = identity_.ctime_ns;
-    if (now != identity_) return codec::stale("the file was changed while it was read");
+    if (now != identity_) return codec::stale("the file changed while it was read");
     const auto got = directory_->files.pread(file->descriptor.fd(), into, at);
     if (!got) return Failure(got.error());
-    if (*got < into.size()) return codec::stale("the file was cut while it was read");
+    if (*got < into.size()) return codec::stale("the file was truncated while it was read");
     return directory_->check_guarded();
   }
 
@@ -128,7 +129,8 @@ Result<Descriptor> open_sparse_index(FileOps& files, int dir) {
 
 Result<std::string> chunk_file_name(std::int64_t number) {
   if (number < 0 || number > 0xffffffff) {
-    return corrupt("index names chunk file " + std::to_string(number) + ", more than eight digits can tell");
+    return corrupt("index entry " + std::to_string(number) + " is not the number of a chunk file, at most " +
+                   std::to_string(0xffffffff) + " is allowed");
   }
   static constexpr char digits[] = "0123456789ABCDEF";
   std::string name = "00000000.chunk";

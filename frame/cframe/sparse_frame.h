@@ -1,9 +1,9 @@
 // Sparse frames: a directory with the index file chunks.b2frame and one file for each stored chunk.
 //
-// Entries of the index are numbers of chunk files, named by eight upper-case hexadecimal digits. A chunk file is opened
-// for each access, beneath the directory and without following links: frames of a million chunks would not leave a
-// descriptor to anybody else. One that was replaced since its chunk was looked at, or is missing because the index is
-// another one by now, is an error of kind stale.
+// An index entry is the number of a chunk file, whose name is this number as eight upper-case hexadecimal digits. Each
+// access opens the chunk file in the directory, without following links, because a frame of a million chunks would take
+// all descriptors of the process. If the chunk file was replaced after its chunk was located, or if it is missing and
+// the directory has another index file by now, the error is stale.
 //
 // Thread safety, ownership, errors: as container.h.
 #pragma once
@@ -18,19 +18,19 @@ namespace cframefs::frame {
 
 inline constexpr char kSparseIndexName[] = "chunks.b2frame";
 
-/// The index file of the directory `dir`, opened for reading; whatever else bears its name is not opened.
+/// Opens the index file of the directory `dir` for reading. corruption: it is missing or not a regular file.
 Result<Descriptor> open_sparse_index(FileOps& files, int dir);
 
-/// The name of a chunk file; corruption if there can be none of that number.
+/// Returns the name of the chunk file `number`. corruption: the number is out of range.
 Result<std::string> chunk_file_name(std::int64_t number);
 
-/// What makes sure that the chunk files of a state are those that it names.
+/// Protects a container from chunk files that a writer removes or replaces.
 struct SparseGuard {
-  std::shared_ptr<const void> hold;  // kept for as long as the container is: while it is, they stay
-  bool looks_again = false;          // no lock is held: each read ends by comparing the index with the frame's
+  std::shared_ptr<const void> hold;  // owned by the container; no writer of this process removes the files before
+  bool checks_after_read = false;    // no lock is held: each read ends with a check that the index file is the same
 };
 
-/// `dir`: the directory. `index_file`: as from open_sparse_index().
+/// Opens the frame in the directory `dir`. `index_file`: from open_sparse_index().
 Result<std::shared_ptr<const Container>> open_sparse_frame(FileOps& files, std::shared_ptr<const Descriptor> dir,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,

@@ -13,7 +13,7 @@
 
 namespace cframefs::frame {
 
-/// Held by the containers of one state.
+/// Owned by the containers of one state; the destructor ends the state.
 class SparseStates::Hold {
  public:
   Hold(std::shared_ptr<SparseStates> states, Number state) : states_(std::move(states)), state_(state) {}
@@ -85,13 +85,14 @@ void SparseStates::leave() {
   remove_with_lock();
 }
 
-/// Other writers are kept out, so that a file that is looked at is still the same when it is removed.
+/// Removes files without a writer. The frame's lock keeps other writers out, so that a file cannot change between the
+/// check of its identity and its removal.
 void SparseStates::remove_with_lock() {
   {
     codec::MutexLock lock(mutex_);
     if (dead_.empty()) return;
   }
-  // One thread at a time: another one's lock would be refused, and what its state was the last to name would stay.
+  // One thread at a time: AdvisoryLock would refuse a second thread, and the files of that thread's state would stay.
   codec::MutexLock one(leaving_);
   const auto index = files_.open_at(directory_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (!index) return;
@@ -129,7 +130,7 @@ void SparseStates::delete_obsolete() {
 void SparseStates::unless_read(const std::function<void()>& remove) {
   const auto held = files_.try_lock(directory_->fd(), LOCK_EX);
   if (held && !*held) return;
-  // Where there are no locks, a program finds out when it reads that the state is another one.
+  // If the filesystem has no locks, readers check the index file after each read (SparseGuard::checks_after_read).
   remove();
   if (held) static_cast<void>(files_.try_lock(directory_->fd(), LOCK_UN));
 }
@@ -139,7 +140,7 @@ void SparseStates::remove(const DeadFile& dead) const {
   if (!name) return;
   const auto status = files_.status_at(directory_->fd(), *name);
   if (!status) return;
-  // Not the time of the last change of mode or links.
+  // ctime is not compared: a change of mode or links does not change the file.
   FileVersion now = FileVersion::of(*status);
   now.ctime_ns = dead.identity.ctime_ns;
   if (now == dead.identity) static_cast<void>(files_.remove_at(directory_->fd(), *name, false));

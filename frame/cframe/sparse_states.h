@@ -1,15 +1,16 @@
-// Which states of a sparse frame are still read, and the chunk files that wait until no such state names them.
+// Tracks which states of a sparse frame are still read, and removes the chunk files that no such state refers to.
 //
-// A chunk file belongs to the states from the one that it was written for to the last one before the switch that left
-// it out. The containers of a state hold it; while one does, the state's files stay. Programs that read without a
-// writer (open_path()) hold a shared lock on the directory instead, and while one does, all files stay.
+// A state is the frame after one commit. A chunk file belongs to all states from the one that it was written for to the
+// last one before the commit that dropped it. The containers of a state own a hold; the state's files stay until the
+// last hold is gone. Programs that read without a writer (open_path()) hold a shared lock on the directory instead, and
+// all files stay while such a lock is held.
 //
-// Files are removed by the commits of a writer, and when the last writer goes; what is held then goes with the last
-// container that holds it. What cannot be removed even then, because another program reads or writes the frame, stays
-// until the frame is compacted. A file that is not the one that died (another program has given its number out) is left
-// alone.
+// Files are removed by the commits of a writer and when the last writer leaves. Files that are held then are removed
+// with the last container that holds them. If another program reads or writes the frame at that time, they stay until
+// the frame is compacted. A file is left alone if it is not the one that died: another program may have reused its
+// number.
 //
-// Thread safety: all members may be called at once. Lock order: leaving_, the frame's lock, removing_, mutex_.
+// Thread safety: all members may be called concurrently. Lock order: leaving_, the frame's lock, removing_, mutex_.
 // Ownership: shared by the writers and the holds; borrows the file operations. Errors: none; a file that cannot be
 // removed takes space.
 #pragma once
@@ -30,45 +31,46 @@ namespace cframefs::frame {
 
 class SparseStates : public std::enable_shared_from_this<SparseStates> {
  public:
-  /// Counts the states that writers have found and made, from 1.
+  /// Number of a state that a writer of this process opened or committed, from 1.
   using Number = std::uint64_t;
 
-  /// For the containers of a state.
+  /// A state, and the hold for its containers.
   struct State {
     Number number = 0;
     std::shared_ptr<const void> hold;
   };
 
-  /// A chunk file that the frame does without.
+  /// A chunk file that the frame no longer refers to.
   struct DeadFile {
-    std::int64_t number = 0;  // that its name is made of
-    Number first = 0;         // state that names it; 0: any before, too
-    Number last = 0;
+    std::int64_t number = 0;  // the number in its name
+    Number first = 0;         // first state that refers to it; 0: a state before the first writer
+    Number last = 0;          // last state that refers to it
     FileVersion identity;
   };
 
   SparseStates(FileOps& files, std::shared_ptr<const Descriptor> directory)
       : files_(files), directory_(std::move(directory)) {}
 
-  /// One writer more, which has to leave().
+  /// Registers a writer, which must call leave().
   void join();
-  /// One less. With the last one what no state names is removed, from then on whenever a state ends.
+  /// Unregisters a writer. If no writer is left, removes the dead files that no held state refers to, now and whenever
+  /// a state ends.
   void leave();
 
-  /// The next state. One that never becomes the frame's does no harm.
+  /// Returns a new state. A state that is never committed does no harm.
   State begin_state();
-  /// The frame has this state, which files of these numbers were written for.
+  /// Records that the frame has this state, for which the files of these numbers were written.
   void add_files(Number state, const std::vector<std::int64_t>& numbers);
-  /// The state that the file was written for; 0: one from before the first writer came.
+  /// Returns the state that the file was written for; 0: a state before the first writer.
   Number first_of(std::int64_t number) const;
-  /// To be removed as soon as no state names them. REQUIRES: the state that does without them is durable.
+  /// Queues files for removal. REQUIRES: the state that no longer refers to them is durable.
   void add_dead(std::vector<DeadFile> dead);
-  /// Removes what no state names. REQUIRES: the caller holds the frame's lock.
+  /// Removes the queued files that no held state refers to. REQUIRES: the caller holds the frame's lock.
   void delete_obsolete();
-  /// The numbers of files that wait.
+  /// Returns the numbers of the queued files.
   std::set<std::int64_t> waiting() const;
 
-  /// Calls `remove` unless another program reads the frame; keeps it from beginning to meanwhile.
+  /// Calls `remove` unless another program reads the frame, and keeps programs from opening it during the call.
   void unless_read(const std::function<void()>& remove);
 
  private:
@@ -82,21 +84,22 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
   FileOps& files_;
   const std::shared_ptr<const Descriptor> directory_;
 
-  codec::Mutex leaving_;   // held while files are removed that no writer waits for
+  codec::Mutex leaving_;   // held in remove_with_lock(), when files are removed without a writer
   codec::Mutex removing_;  // held while files are removed
   mutable codec::Mutex mutex_;
   Number last_ GUARDED_BY(mutex_) = 0;
   std::set<Number> held_ GUARDED_BY(mutex_);
-  std::map<std::int64_t, Number> first_ GUARDED_BY(mutex_);  // of files that live
+  std::map<std::int64_t, Number> first_ GUARDED_BY(mutex_);  // of files that the frame refers to
   std::vector<DeadFile> dead_ GUARDED_BY(mutex_);
   unsigned writers_ GUARDED_BY(mutex_) = 0;
 };
 
-/// The states of all sparse frames that a program writes: a writer that comes while a state of an earlier one is read
-/// is told of it. Thread safety: all members may be called at once.
+/// The SparseStates of all sparse frames that the process writes, so that a new writer of a frame knows the states that
+/// are still held. Thread safety: all members may be called concurrently.
 class SparseRegistry {
  public:
-  /// REQUIRES: the same file operations in all calls.
+  /// Returns the states of the frame in `directory`, which all its writers share. REQUIRES: the same file operations in
+  /// all calls.
   std::shared_ptr<SparseStates> states_of(FileOps& files, const std::shared_ptr<const Descriptor>& directory);
 
  private:

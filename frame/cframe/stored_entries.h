@@ -1,4 +1,4 @@
-// Walks the entries of a frame's index that refer to something stored, a decoded piece at a time.
+// Iterates over the index entries of a frame's stored chunks, one decoded unit at a time.
 //
 // Thread safety: one thread. Errors: those of the index.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace cframefs::frame {
 
-/// Calls `take` with each chunk of [begin, end) that is stored, in order, and its entry; until it returns an error.
+/// Calls take(chunk, entry) for each stored chunk of [begin, end) in order. Stops at the first error and returns it.
 template <class Take>
 Result<void> for_each_stored(const FrameContainer& frame, std::int64_t begin, std::int64_t end, const Take& take) {
   if (const auto uniform = frame.uniform_entry()) {

@@ -15,14 +15,14 @@ using codec::Failure;
 using codec::load_be;
 using namespace layout;
 
-/// A chunk that did not become shorter is stored as it is, behind a header.
+/// Bytes that the stored content may take beyond twice its uncompressed length: header and block starts.
 constexpr std::uint64_t kFreeOverhead = std::uint64_t{64} << 10;
 
 Failure trouble(const std::string& name, const std::string& what) {
   return corrupt("variable-length metalayer '" + name + "' " + what);
 }
 
-/// One after the other into `plain`, which is taken from the budget.
+/// Decodes the blocks one after the other into `plain`, whose memory is taken from the budget.
 Result<void> decode_blocks(const codec::ChunkDecoder& decoder, ByteView stored, ParseBudget& budget,
                            const std::string& thing, std::vector<std::uint8_t>& plain) {
   codec::DecodeContext context;
@@ -54,7 +54,7 @@ Result<Trailer> read_trailer(RangeBuffer& windows, const FrameHeader& header) {
   }
   trailer.begin = frame_length - trailer.length;
 
-  // What the map can take at most; nearly always it lies in the window that was read already.
+  // Reads as many bytes as the map can have. Nearly always they lie in the window that was read already.
   const std::uint64_t body = trailer.length - kTrailerMapAt - kTrailerEnd;
   const std::uint64_t longest = kMapEntriesAt + kMaxVlmetalayers * kMaxMapEntry + 3;
   const auto most = static_cast<std::size_t>(std::min(body, longest));
@@ -81,16 +81,16 @@ Result<VlmetaChunk> look_at_vlmetalayer(const ByteSource& source, const std::str
   if (!header) return trouble(name, "is damaged: " + header.error().reason);
   VlmetaChunk chunk{name, offset, stored, *header};
   if (static_cast<std::uint64_t>(header->cbytes) != stored) {
-    return trouble(name, "holds a chunk of " + std::to_string(header->cbytes) + " bytes in a content of " +
-                             std::to_string(stored));
+    return trouble(name, "has a content of " + std::to_string(stored) + " bytes, but its chunk has " +
+                             std::to_string(header->cbytes));
   }
   if (chunk.nbytes() > kMaxVlmetalayer) {
-    return codec::unsupported("variable-length metalayer '" + name + "' of " + std::to_string(chunk.nbytes()) +
-                              " bytes, where at most " + std::to_string(kMaxVlmetalayer) + " are read");
+    return codec::unsupported("variable-length metalayer '" + name + "' has " + std::to_string(chunk.nbytes()) +
+                              " bytes, at most " + std::to_string(kMaxVlmetalayer) + " are supported");
   }
   if (stored > 2 * chunk.nbytes() + kFreeOverhead) {
-    return trouble(name,
-                   "takes " + std::to_string(stored) + " bytes for a content of " + std::to_string(chunk.nbytes()));
+    return trouble(
+        name, "takes " + std::to_string(stored) + " bytes for " + std::to_string(chunk.nbytes()) + " uncompressed");
   }
   return chunk;
 }
@@ -137,7 +137,7 @@ Result<void> check_vlmetalayer(const ByteSource& source, const VlmetaChunk& chun
   const ByteView stored(*read);
   const auto decoder = codec::ChunkDecoder::parse(stored);
   if (!decoder) return Failure(decoder.error());
-  // Nothing is stored of their bytes that could be damaged.
+  // A special chunk stores no bytes that could be damaged.
   if (chunk.header.special != codec::SpecialValue::none) return {};
   if (auto may = budget.spend_work(chunk.nbytes(), thing); !may) return may;
   std::vector<std::uint8_t> plain;

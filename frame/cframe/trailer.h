@@ -1,7 +1,7 @@
-// The trailer of a frame: where it is, and the variable-length metalayers in it.
+// The trailer of a frame and the variable-length metalayers in it.
 //
-// Only the names are read when a frame is opened; a content is fetched and decompressed when it is asked for. A damaged
-// map does not make the data unreadable: it is an error of whoever asks for a metalayer. Format: frame_layout.h.
+// Opening a frame reads only the names. Contents are read and decompressed on demand. A damaged map does not make the
+// data unreadable: only the functions that need a metalayer return it as an error. Format: frame_layout.h.
 //
 // Thread safety: functions and plain values. Units: bytes. Errors: corruption; io from the source.
 #pragma once
@@ -25,34 +25,35 @@ struct Trailer {
   MetalayerMap map;
 };
 
-/// Finds the trailer from the end of the frame that `header` describes and reads its map of names.
+/// Locates the trailer from the end of the frame that `header` describes, and reads its map of names.
 Result<Trailer> read_trailer(RangeBuffer& windows, const FrameHeader& header);
 
 /// The chunk that holds the content of a metalayer.
 struct VlmetaChunk {
   std::string name;
-  FileOffset offset;         // in the source
-  std::uint64_t stored = 0;  // its length there
+  FileOffset offset;         // of the chunk in the source
+  std::uint64_t stored = 0;  // bytes of the chunk in the source
   codec::ChunkHeader header;
 
   std::uint64_t nbytes() const { return static_cast<std::uint64_t>(header.nbytes); }
 };
 
-/// The longest plain content. Valid ones can be of any ratio, so that only a size tells what is too much.
+/// The longest uncompressed content that is read, in bytes. Valid contents can have any ratio, so only a size can limit
+/// them.
 inline constexpr std::uint64_t kMaxVlmetalayer = std::uint64_t{256} << 20;
 
-/// Looks at the header of the chunk that lies in the `stored` bytes from `offset`.
+/// Reads and checks the header of the chunk that occupies `stored` bytes at `offset`.
 Result<VlmetaChunk> look_at_vlmetalayer(const ByteSource& source, const std::string& name, FileOffset offset,
                                         std::uint64_t stored);
-/// The same of a metalayer of the frame that `source` is.
+/// Locates the content of `entry` in the frame `source`, then calls look_at_vlmetalayer().
 Result<VlmetaChunk> find_vlmetalayer(const ByteSource& source, const Trailer& trailer, const MapEntry& entry);
 
-/// The chunk as it is stored. unsupported: it would take more memory than `budget` has left, from which it is taken.
+/// Returns the chunk, compressed. Takes its memory from `budget`. unsupported: `budget` has too little left.
 Result<std::vector<std::uint8_t>> read_stored_vlmetalayer(const ByteSource& source, const VlmetaChunk& chunk,
                                                           ParseBudget& budget);
-/// Its plain content.
+/// Returns the uncompressed content.
 Result<std::vector<std::uint8_t>> read_vlmetalayer(const ByteSource& source, const VlmetaChunk& chunk);
-/// Whether it can be decoded, of which nothing is kept.
+/// Decodes the content block by block to check it, without keeping it.
 Result<void> check_vlmetalayer(const ByteSource& source, const VlmetaChunk& chunk, ParseBudget& budget);
 
 }  // namespace cframefs::frame

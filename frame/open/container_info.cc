@@ -14,7 +14,7 @@ namespace cframefs::frame {
 
 namespace {
 
-/// Names are bytes; JSON wants text. What is not UTF-8 shows as the replacement character.
+/// Converts a name, which may be any bytes, to UTF-8 for JSON. Invalid bytes become the replacement character.
 std::string as_text(const std::string& name) {
   const std::vector<std::uint8_t> bytes(name.begin(), name.end());
   std::string text;
@@ -45,7 +45,7 @@ nlohmann::json summary_json(const Container& container) {
   nlohmann::json summary;
   summary["format"] = parameters.kind;
   summary["codec"] = codec::codec_name(parameters.compcode);
-  // These formats do not record it.
+  // These formats do not record the level.
   const bool has_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
   summary["clevel"] = has_level ? nlohmann::json(parameters.clevel) : nlohmann::json();
   summary["filters"] = filters_name(parameters);
@@ -54,7 +54,7 @@ nlohmann::json summary_json(const Container& container) {
   summary["blocksize"] = parameters.blocksize;
   summary["nbytes"] = parameters.nbytes;
   summary["cbytes"] = parameters.cbytes;
-  summary["ratio"] = nullptr;  // of nothing stored there is none
+  summary["ratio"] = nullptr;  // undefined if nothing is stored
   if (parameters.cbytes > 0) {
     const double ratio = static_cast<double>(parameters.nbytes) / static_cast<double>(parameters.cbytes);
     summary["ratio"] = std::round(ratio * 1000) / 1000;

@@ -1,4 +1,4 @@
-// What there is to say about a container, as JSON: the source of `cframe info --json` and of user.blosc2.info.
+// Describes a container as JSON, for `cframe info --json` and the attribute user.blosc2.info.
 //
 // Thread safety: functions only.
 #pragma once
@@ -11,14 +11,15 @@
 
 namespace cframefs::frame {
 
-/// The pipeline in the order applied, joined with "+": "shuffle", "delta+shuffle", "trunc_prec(-12)"; "none".
+/// Returns the names of the filters in the order of their application, joined with "+", or "none". Examples: "shuffle",
+/// "delta+shuffle", "trunc_prec(-12)".
 std::string filters_name(const FrameParameters& parameters);
 
-/// Header only: nothing that costs more than opening did. Keys: format, codec, clevel, filters, typesize, chunksize,
+/// Describes what is known after opening; reads nothing. Keys: format, codec, clevel, filters, typesize, chunksize,
 /// blocksize, nbytes, cbytes, ratio, chunks, metalayers (names), vlmetalayers (names).
 nlohmann::json summary_json(const Container& container);
 
-/// The same as text, on one line.
+/// Returns summary_json() as text on one line.
 std::string info_json(const Container& container);
 
 }  // namespace cframefs::frame

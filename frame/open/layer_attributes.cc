@@ -15,7 +15,7 @@ using codec::io_error;
 
 static_assert(kLayerPart == XATTR_SIZE_MAX);
 constexpr std::size_t kDigits = 2;
-// All of a frame that a writer makes; a list of attributes has at most 64 KiB.
+// Enough for all metalayers of a frame that FrameWriter makes (16). A list of attributes has at most 64 KiB.
 constexpr std::size_t kMaxListedParts = 16 * kMaxLayerParts;
 
 bool is_digit(char letter) {
@@ -67,11 +67,11 @@ std::vector<std::string> vlmetalayer_attributes(const Container& container) {
   std::set<std::string_view> listed;
   std::size_t parts = 0;
   for (const std::string& layer : layers) {
-    // An attribute's name ends at its first NUL: a layer with one in its name cannot be asked for, and would break the
-    // list. Of layers of one name the first is what is read.
+    // Metalayers with a NUL in the name are not listed: the name of an attribute ends at the first NUL. If several
+    // metalayers have the same name, only the first is listed, because reads find the first.
     if (layer.find('\0') != std::string::npos || !listed.insert(layer).second) continue;
     const auto length = container.vlmetalayer_length(layer);
-    if (!length || *length < kLayerPart) {  // asking for a damaged one tells of it
+    if (!length || *length < kLayerPart) {  // a damaged one is listed, too: getxattr() reports the damage
       names.push_back(std::string(kVlmetaAttribute) + layer);
     } else if (*length <= kMaxLayerParts * kLayerPart && parts < kMaxListedParts) {
       for (std::size_t number = 0; number * kLayerPart < *length; ++number, ++parts)
@@ -95,10 +95,10 @@ Result<std::string> vlmetalayer_attribute(const Container& container, const std:
 Result<std::vector<std::uint8_t>> with_layer_part(std::vector<std::uint8_t> content, const LayerPart& part,
                                                   ByteView value) {
   if (content.size() < part.begin) {
-    return codec::invalid("part of metalayer '" + part.layer + "' from byte " + std::to_string(part.begin) +
-                          " on, of which only " + std::to_string(content.size()) + " bytes are there");
+    return codec::invalid("a part of metalayer '" + part.layer + "' begins at byte " + std::to_string(part.begin) +
+                          ", but the metalayer has only " + std::to_string(content.size()) + " bytes");
   }
-  if (value.empty()) return codec::invalid("a part of metalayer '" + part.layer + "' without a byte");
+  if (value.empty()) return codec::invalid("a part of metalayer '" + part.layer + "' has 0 bytes");
   const std::size_t end = part.begin + value.size();
   if (value.size() < kLayerPart || content.size() < end) content.resize(end);
   std::copy(value.begin(), value.end(), content.begin() + static_cast<std::ptrdiff_t>(part.begin));

@@ -1,15 +1,17 @@
-// Metalayers as extended attributes: their names and values.
+// Names and values of metalayers as extended attributes.
 //
-// A value has at most XATTR_SIZE_MAX bytes. Programs that copy attributes give up at one that is listed and cannot be
-// read, some of them the whole file; so a longer variable-length metalayer is listed in parts, each an attribute:
+// A value has at most XATTR_SIZE_MAX (64 KiB) bytes. Programs that copy attributes fail if a listed attribute cannot be
+// read, some of them for the whole file. So a longer variable-length metalayer is listed in parts, each an attribute:
 //
 //   user.blosc2.meta.NAME         fixed metalayer
 //   user.blosc2.vlmeta.NAME       variable-length metalayer of less than kLayerPart bytes
 //   user.blosc2.vlpart.NN.NAME    part NN (00 to 15) of a longer one; all but the last have kLayerPart bytes
 //
-// Longer ones than kMaxLayerParts parts are not listed: each part is read and set with the whole metalayer, so that
-// the cost of a copy grows with the square of its length. Thread safety: functions only. Errors: io, with ENODATA for
-// what there is not and E2BIG for what is longer than a value, which is known before it is decompressed; invalid.
+// Metalayers of more than kMaxLayerParts parts are not listed: reading or setting a part reads or writes the whole
+// metalayer, so the cost of a copy grows with the square of the length.
+//
+// Thread safety: functions only. Errors: io, with ENODATA for missing metalayers and parts, and E2BIG for metalayers
+// longer than a value, which are not decompressed; invalid.
 #pragma once
 
 #include <optional>
@@ -27,29 +29,30 @@ inline constexpr std::string_view kPartAttribute = "user.blosc2.vlpart.";
 inline constexpr std::size_t kLayerPart = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxLayerParts = 16;
 
-/// Which part of which metalayer an attribute is.
+/// A part of a metalayer.
 struct LayerPart {
   std::string layer;
-  std::size_t begin = 0;  // where it begins in the metalayer
+  std::size_t begin = 0;  // offset in the metalayer
 };
 
-/// nullopt if the attribute is no part.
+/// Returns nullopt if the attribute does not name a part.
 std::optional<LayerPart> layer_part_of(std::string_view attribute);
 
-/// Whether the attribute is a variable-length metalayer or a part of one.
+/// Returns true if the attribute names a variable-length metalayer or a part of one.
 bool is_vlmetalayer_attribute(std::string_view attribute);
 
-/// The attributes that are listed for the variable-length metalayers.
+/// Returns the attributes to list for the variable-length metalayers.
 std::vector<std::string> vlmetalayer_attributes(const Container& container);
 
-/// The value of an attribute of which is_vlmetalayer_attribute() is true.
+/// Returns the value of an attribute. REQUIRES: is_vlmetalayer_attribute(attribute).
 Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& attribute);
 
-/// The metalayer with another part in the place of what it has there. What is shorter than a part is the last one.
+/// Returns the content of the metalayer with `part` replaced by `value`. A value shorter than kLayerPart becomes the
+/// last part.
 Result<std::vector<std::uint8_t>> with_layer_part(std::vector<std::uint8_t> content, const LayerPart& part,
                                                   ByteView value);
 
-/// How long the metalayer is without this part and all behind it; nullopt if it has no such part.
+/// Returns the length of the metalayer without this part and all parts after it, or nullopt if it has no such part.
 std::optional<std::size_t> length_without(std::size_t length, const LayerPart& part);
 
 }  // namespace cframefs::frame

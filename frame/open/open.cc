@@ -30,9 +30,9 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
-/// A file that was written within this time may be in the middle of being written.
+/// A file that changed within this time may have a writer in the middle of a change.
 constexpr std::int64_t kRecentNs = 1'000'000'000;
-/// The reference library's writer overwrites the index before the header follows; readers wait that out.
+/// C-Blosc2 overwrites the index before it writes the header. Readers retry this many times until both match.
 constexpr int kTries = 20;
 constexpr std::chrono::milliseconds kPause(1);
 constexpr int kLockTries = 1000;
@@ -60,7 +60,7 @@ std::uint64_t bytes_from(const struct stat& status, FileOffset begin) {
   return begin.value < size ? size - begin.value : 0;
 }
 
-/// Opens with `attempt`; if `fd` is being written meanwhile, again, until header and state stay as they were.
+/// Calls `attempt` until header and version of `fd` are the same before and after the call, at most kTries times.
 template <class Attempt>
 Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, FileOffset begin, Attempt attempt) {
   for (int tries = 1;; ++tries) {
@@ -81,7 +81,7 @@ Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, Fil
     const auto after = files.status(fd);
     if (!after) return Failure(after.error());
     const bool same_state = FileVersion::of(*after) == FileVersion::of(*before);
-    // The first change in a long time may have come while the file was being opened.
+    // An old file may have been changed during the attempt.
     if (!recent && same_state) return opened;
     if (recent && opened) {
       const auto again = read_fixed_header(files, fd, begin);
@@ -96,8 +96,8 @@ Result<Summary> summarise_frame(ByteView bytes, std::uint64_t available, Contain
   Summary summary;
   const auto header = parse_fixed_header(bytes);
   if (!header) return Failure(header.error());
-  // The index file of a sparse frame is no container without its directory, and a contiguous frame is none as a
-  // directory.
+  // The index file of a sparse frame is not a container on its own, and the index file of a directory must not be a
+  // contiguous frame.
   const bool sparse = header->frame_type == layout::kSparse;
   if (sparse != (kind == ContainerKind::sframe)) return summary;
   if (auto fits = check_extent(*header, available); !fits) return Failure(fits.error());
@@ -129,7 +129,7 @@ Summary summary_of(ContainerKind kind, const Container& container) {
   return summary;
 }
 
-/// The whole of an open file, for as long as somebody else keeps it open.
+/// The bytes of an open file from `begin` on. Does not own the descriptor, which the caller keeps open.
 class BorrowedFile final : public ByteSource {
  public:
   BorrowedFile(FileOps& files, int fd, FileOffset begin, std::uint64_t size)
@@ -141,10 +141,10 @@ class BorrowedFile final : public ByteSource {
   }
   FileOffset base_offset() const override { return begin_; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
-    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the file ends too early");
+    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("read past the end of the file");
     const auto got = files_.pread(fd_, into, FileOffset{begin_.value + at.value});
     if (!got) return Failure(got.error());
-    if (*got < into.size()) return corrupt("the file ends too early");
+    if (*got < into.size()) return corrupt("the file was truncated while it was read");
     return {};
   }
 
@@ -177,11 +177,11 @@ Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::ui
   return summary;
 }
 
-/// `source` begins in its file where the container does, at `begin`.
+/// Opens the container at byte 0 of `source`, which is byte `begin` of its file.
 Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteSource> source,
                                                      std::shared_ptr<IndexCache> index_cache, FileOffset begin,
                                                      bool old_bitshuffle) {
-  // Nearly everything is a current frame, whose opening looks at the magic anyway: that saves a read.
+  // Nearly all files are current frames, and open_cframe() checks the magic. Trying it first saves a read.
   auto frame = open_cframe(source, index_cache);
   if (frame || frame.error().kind == ErrorKind::io) return frame;
   std::array<std::uint8_t, layout::kMagicAt + layout::kMagic.size()> bytes{};
@@ -226,7 +226,8 @@ Result<std::shared_ptr<const Container>> open_directory(FileOps& files, const st
   return open_index(files, dir, std::make_shared<const Descriptor>(std::move(*opened)), index_cache, guard);
 }
 
-/// Keeps writers from removing chunk files for as long as the directory is open. False: there is no way to.
+/// Takes a shared lock on the directory, which keeps writers from removing chunk files until the directory is closed.
+/// Returns false if the lock is not available.
 bool keep_files(FileOps& files, int directory) {
   for (int tries = 0; tries < kLockTries; ++tries) {
     const auto held = files.try_lock(directory, LOCK_SH);
@@ -248,7 +249,7 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
   if (!S_ISDIR(status->st_mode)) return Summary{};
   const auto index = open_sparse_index(files, fd);
   if (!index) {
-    if (index.error().kind == ErrorKind::corruption) return Summary{};  // not there, or not a file
+    if (index.error().kind == ErrorKind::corruption) return Summary{};  // missing, or not a regular file
     return Failure(index.error());
   }
   const auto index_status = files.status(index->fd());
@@ -274,8 +275,8 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
   if (S_ISREG(status->st_mode)) {
     return open_file(files, std::move(file), std::move(index_cache), begin, old_bitshuffle, record);
   }
-  if (!S_ISDIR(status->st_mode)) return corrupt("neither a file nor a directory");
-  if (begin.value != 0) return codec::invalid("a sparse frame begins at no offset");
+  if (!S_ISDIR(status->st_mode)) return corrupt("neither a regular file nor a directory");
+  if (begin.value != 0) return codec::invalid("a sparse frame cannot begin at an offset");
   return open_directory(files, file, index_cache, {});
 }
 
@@ -289,13 +290,14 @@ Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
                                                    std::shared_ptr<IndexCache> index_cache, FileOffset begin,
                                                    bool old_bitshuffle) {
-  // Without O_NONBLOCK the open of a pipe would wait for its writer.
+  // O_NONBLOCK: opening a pipe would wait for its writer otherwise.
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
   auto file = std::make_shared<const Descriptor>(files, *fd);
   const auto status = files.status(*fd);
   if (!status) return Failure(status.error());
-  if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path)) return corrupt("the file is empty");
+  if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path))
+    return corrupt("the file has 0 bytes and is not named like a frame");
   if (S_ISDIR(status->st_mode) && begin.value == 0) {
     if (!index_cache) index_cache = std::make_shared<IndexCache>();
     return open_directory(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});

@@ -19,24 +19,25 @@ using codec::load_le;
 
 constexpr std::size_t kHeader = codec::kExtendedHeaderLength;
 constexpr std::size_t kSearchWindow = std::size_t{1} << 20;
-/// Chunks in frames are of these versions (chunk.md section 1.1).
+/// The format versions of chunks in frames (chunk.md section 1.1).
 constexpr std::uint8_t kFirstVersion = 3;
 constexpr std::uint8_t kLastVersion = 6;
 constexpr std::uint8_t kExtended = 0x05;
 constexpr std::size_t kEntry = sizeof(std::int64_t);
-/// So many times what it takes in the file a chunk may hold: a few stray bytes must not make gigabytes be decoded.
+/// The most uncompressed bytes of a chunk for each stored byte, so that a few stray bytes cannot claim gigabytes.
 constexpr std::uint64_t kMaxFoundExpansion = 1 << 16;
-/// A block is decoded in memory: this much, or so many times what the chunk takes.
+/// A block is decoded in memory. It may have this many bytes, or this many times the stored bytes of its chunk.
 constexpr std::uint64_t kFreeFoundBlock = std::uint64_t{32} << 20;
 constexpr std::uint64_t kMaxBlockExpansion = 64;
-/// What may be read and decoded of what turns out to be no chunk: this much, and so many times what the file stores.
-constexpr std::uint64_t kFreeInVain = std::uint64_t{256} << 20;
-constexpr std::uint64_t kInVainPerByte = 8;
-/// Entries of an index that is not vouched for by a header.
+/// Bytes that may be read and decoded for candidates that are not chunks: this many, plus this many for each stored
+/// byte of the file.
+constexpr std::uint64_t kFreeWaste = std::uint64_t{256} << 20;
+constexpr std::uint64_t kWastePerByte = 8;
+/// The most entries of an index if no header tells the number of chunks.
 constexpr std::uint64_t kFreeEntries = std::uint64_t{1} << 20;
 
 class ChunkCarver {
-  /// Whether the plain bytes of a chunk are an index of chunks that were found.
+  /// Decides whether the uncompressed bytes of a chunk are an index of chunks found before.
   class IndexCheck {
    public:
     IndexCheck(const ChunkCarver& finder, bool possible)
@@ -46,18 +47,19 @@ class ChunkCarver {
       most_ = std::min(known, kFreeEntries + finder.source_.size());
     }
 
-    /// The next of them.
-    void show(ByteView plain) {
+    /// Adds the next uncompressed bytes of the chunk.
+    void add_bytes(ByteView plain) {
       if (plain.size() % kEntry != 0) possible_ = false;
       for (std::size_t at = 0; possible_ && at < plain.size(); at += kEntry)
-        possible_ = add(load_le<std::int64_t>(&plain[at]));
+        possible_ = add_entry(load_le<std::int64_t>(&plain[at]));
       if (!possible_) entries_ = {};
     }
-    /// After all of them.
+    /// Returns true if the chunk is an index. REQUIRES: all bytes of the chunk were added.
     bool is_index() {
       if (!possible_ || least_ < 0) return false;
       if (finder_.search_.begin_known) return true;
-      // Entries count from the end of the header. If nothing tells where that was, the first chunk found is the first.
+      // Entries count from the end of the header. If this offset is unknown, the smallest entry is assumed to be that
+      // of the first chunk found.
       const auto first = static_cast<std::int64_t>(finder_.found_.chunks.front().offset - finder_.search_.begin);
       for (std::int64_t& entry : entries_) {
         if (entry >= 0) entry += first - least_;
@@ -68,7 +70,7 @@ class ChunkCarver {
     std::vector<std::int64_t> take() { return std::move(entries_); }
 
    private:
-    bool add(std::int64_t entry) {
+    bool add_entry(std::int64_t entry) {
       if (entries_.size() == most_) return false;
       const bool special =
           entry == layout::kZerosEntry || entry == layout::kNanEntry || entry == layout::kUninitialisedEntry;
@@ -90,13 +92,13 @@ class ChunkCarver {
 
  public:
   ChunkCarver(const ByteSource& source, const ChunkSearch& search)
-      : source_(source), search_(search), left_in_vain_(kFreeInVain + kInVainPerByte * source.stored()) {}
+      : source_(source), search_(search), waste_left_(kFreeWaste + kWastePerByte * source.stored()) {}
 
   Result<FoundChunks> run() {
     std::uint64_t at = search_.begin;
     while (source_.size() >= kHeader && at <= source_.size() - kHeader) {
       if (!is_in_window(at)) {
-        // In a hole of the file begins no chunk.
+        // No chunk begins in a hole of the file.
         if (const std::uint64_t hole = source_.zeros(FileOffset{at}); hole > 0) {
           at += hole;
           continue;
@@ -114,17 +116,17 @@ class ChunkCarver {
       if (!length) return Failure(length.error());
       at += std::max<std::uint64_t>(*length, 1);
       if (*length > 0) continue;
-      if (cost_ > left_in_vain_) {
+      if (cost_ > waste_left_) {
         found_.given_up_at = at;
         break;
       }
-      left_in_vain_ -= cost_;
+      waste_left_ -= cost_;
     }
     return std::move(found_);
   }
 
  private:
-  /// Whether the window holds a header's length from `at`.
+  /// Returns true if the window holds the bytes of a header at `at`.
   bool is_in_window(std::uint64_t at) const { return at >= begin_ && at + kHeader <= begin_ + window_.size(); }
 
   Result<void> load(std::uint64_t at) {
@@ -133,8 +135,7 @@ class ChunkCarver {
     return source_.read(FileOffset{at}, window_);
   }
 
-  /// Where a hole of the file is it is passed over quickly: so many bytes of the window behind byte `at` are zeros, as
-  /// far as is worth a look.
+  /// Returns how many bytes after byte `at` of the window are zeros, in steps of 4096, to skip zeros quickly.
   std::size_t zeros_behind(std::size_t at) const {
     constexpr std::size_t kStep = 4096;
     if (window_[at] != 0) return 0;
@@ -145,7 +146,7 @@ class ChunkCarver {
     return zeros;
   }
 
-  /// The cheap part of the question whether a chunk begins here.
+  /// Returns false if the header cannot be that of a chunk. A cheap check before take().
   bool plausible(const std::uint8_t* header) const {
     if (header[0] < kFirstVersion || header[0] > kLastVersion) return false;
     if ((header[2] & kExtended) != kExtended || header[3] == 0) return false;
@@ -153,7 +154,8 @@ class ChunkCarver {
            load_le<std::int32_t>(header + 12) >= static_cast<std::int32_t>(kHeader);
   }
 
-  /// Length of the chunk at `at`, which is kept if it is one of the frame's; 0 if there is none.
+  /// Returns the stored length of the chunk at `at`, or 0 if no chunk begins there. Adds the chunk to found_ if it
+  /// belongs to the frame.
   Result<std::uint64_t> take(std::uint64_t at) {
     std::array<std::uint8_t, kHeader> first{};
     if (auto done = source_.read(FileOffset{at}, first); !done) return Failure(done.error());
@@ -187,7 +189,7 @@ class ChunkCarver {
     return search_.most_nbytes <= 0 || header.nbytes <= search_.most_nbytes;
   }
 
-  /// Decodes the chunk block by block, and shows each to `index`. False: it does not decode.
+  /// Decodes the chunk block by block and adds the blocks to `index`. Returns false if the chunk does not decode.
   Result<bool> decode(std::uint64_t at, const codec::ChunkHeader& header, IndexCheck& index, ByteView head) {
     const auto decoder = parse_chunk(source_, FileOffset{at}, header, head, {.frame_typesize = search_.typesize});
     cost_ += codec::ChunkDecoder::tables_size(header);
@@ -205,13 +207,13 @@ class ChunkCarver {
       codec::UninitializedBytes& plain = block == 0 ? first_ : plain_;
       plain.resize(size);
       if (!decoder->decode_block(context_, block, stored_, plain, first_)) return false;
-      index.show(plain);
+      index.add_bytes(plain);
       done += size;
     }
     return done == decoder->nbytes();
   }
 
-  /// Contents of metalayers have their marker and length in front.
+  /// Returns true if the chunk is the content of a metalayer: the marker and the length of a content precede it.
   bool is_metalayer(std::uint64_t at, std::uint64_t cbytes) const {
     std::array<std::uint8_t, layout::kContentPrefix> prefix{};
     if (at < prefix.size() || !source_.read(FileOffset{at - prefix.size()}, prefix)) return false;
@@ -225,10 +227,10 @@ class ChunkCarver {
   std::uint64_t begin_ = 0;
   std::vector<std::uint8_t> window_;
   codec::UninitializedBytes stored_;
-  codec::UninitializedBytes first_;  // the plain bytes of block 0
-  codec::UninitializedBytes plain_;  // and of another one
-  std::uint64_t left_in_vain_;       // what may be read and decoded of what is no chunk
-  std::uint64_t cost_ = 0;           // of what is being looked at
+  codec::UninitializedBytes first_;  // uncompressed block 0, which other blocks may refer to
+  codec::UninitializedBytes plain_;  // another uncompressed block
+  std::uint64_t waste_left_;         // bytes that may still be read and decoded for candidates that are not chunks
+  std::uint64_t cost_ = 0;           // bytes read and decoded for the current candidate
   codec::DecodeContext context_;
 };
 

@@ -1,12 +1,13 @@
-// Finds the chunks in a file that no index leads to.
+// Finds the chunks of a file without its index.
 //
-// A place is taken for a chunk if its header is plausible, it lies within the file and all of it decodes. What lies in
-// a trailer (contents of metalayers) is passed over, and what is an index of chunks found before it is told apart.
+// A chunk begins at an offset if the header is plausible, the chunk lies within the file, and all of it decodes. The
+// contents of metalayers in a trailer are skipped. A chunk whose content is an index of chunks found before it is
+// returned as an index.
 //
-// What only looks like chunks costs time in proportion to the file: a search that has decoded more than that in vain is
-// given up, with what it has found.
+// Bytes that look like chunks but do not decode cost time. The search stops when this cost exceeds a bound proportional
+// to the stored bytes of the file, and returns the chunks found so far.
 //
-// Thread safety: functions only. Units: bytes. Memory: some bytes for each chunk found, and one block.
+// Thread safety: functions only. Units: bytes. Memory: some bytes for each chunk found, and two blocks.
 // Errors: io.
 #pragma once
 
@@ -28,17 +29,18 @@ struct FoundChunk {
 struct FoundChunks {
   std::vector<FoundChunk> chunks;                          // in the order of the file
   std::optional<std::vector<std::int64_t>> index_entries;  // of the last index found, counted from ChunkSearch::begin
-  std::optional<std::uint64_t> given_up_at;                // in the source
+  std::optional<std::uint64_t> given_up_at;                // offset in the source where the search stopped early
 };
 
 struct ChunkSearch {
-  bool begin_known = true;       // that is where the header ends; else it ends later
-  std::uint64_t begin = 0;       // chunk offsets count from here, and none lies before
+  bool begin_known = true;       // the header ends at `begin`; false: it ends at `begin` or later
+  std::uint64_t begin = 0;       // the search begins here, and chunk offsets count from here
   std::int32_t typesize = 0;     // of the frame; 0: that of the first chunk found
-  std::int32_t most_nbytes = 0;  // longest plain length; 0: not known
-  std::int64_t most_chunks = 0;  // by the header; 0: not known
+  std::int32_t most_nbytes = 0;  // the most uncompressed bytes of a chunk; 0: unknown
+  std::int64_t most_chunks = 0;  // by the header; 0: unknown
 };
 
+/// Searches `source` for chunks.
 Result<FoundChunks> find_chunks(const ByteSource& source, const ChunkSearch& search);
 
 }  // namespace cframefs::frame

@@ -19,7 +19,7 @@ using codec::Failure;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// The bytes of `body`, but others at its beginning, and more behind byte `end`.
+/// Bytes [0, end) of `body` with the first bytes replaced by `head`, followed by `tail`.
 class ConcatSource final : public ByteSource {
  public:
   ConcatSource(Bytes head, std::shared_ptr<const ByteSource> body, std::uint64_t end, Bytes tail)
@@ -32,7 +32,7 @@ class ConcatSource final : public ByteSource {
   }
 
   Result<void> read(FileOffset at, ByteSpan into) const override {
-    if (at.value > size() || into.size() > size() - at.value) return corrupt("read past what was salvaged");
+    if (at.value > size() || into.size() > size() - at.value) return corrupt("read past the end of the salvaged frame");
     const std::uint64_t from_body = at.value < end_ ? std::min<std::uint64_t>(into.size(), end_ - at.value) : 0;
     if (auto done = body_->read(at, into.first(from_body)); from_body > 0 && !done) return done;
     for (std::size_t i = 0; i < into.size() && at.value + i < head_.size(); ++i)
@@ -49,7 +49,7 @@ class ConcatSource final : public ByteSource {
   const Bytes tail_;
 };
 
-/// Index entries, and what the header has to say about them.
+/// Index entries, and the header fields that belong to them.
 struct Restored {
   std::vector<std::int64_t> entries;
   std::uint64_t nbytes = 0;
@@ -69,7 +69,8 @@ class Salvager {
     }
     losses_.push_back(opened.error().reason);
     if (auto read = read_header(); !read) return Failure(read.error());
-    if (header_ && header_->chunk_count < 0) return codec::unsupported("frame whose chunks vary in size");
+    if (header_ && header_->chunk_count < 0)
+      return codec::unsupported("a damaged frame with chunks of different sizes");
     if (auto container = without_trailer()) return finish(std::move(*container));
     return by_search();
   }
@@ -79,7 +80,7 @@ class Salvager {
     return Salvage{std::move(container), std::move(losses_)};
   }
 
-  /// The header, if it can be used as it is.
+  /// Sets header_ and head_ if the header is intact.
   Result<void> read_header() {
     Bytes fixed(static_cast<std::size_t>(std::min<std::uint64_t>(layout::kFixedHeaderLength, source_->size())));
     if (auto done = source_->read(FileOffset{0}, fixed); !done) return done;
@@ -91,7 +92,7 @@ class Salvager {
     return source_->read(FileOffset{0}, head_);
   }
 
-  /// The index is where the header says; only what is behind it is not as it must be.
+  /// Opens the frame with an empty trailer if header and index are intact.
   Result<std::shared_ptr<const FrameContainer>> without_trailer() {
     if (!header_ || header_->parameters.nbytes == 0) return corrupt("no index");
     const FrameParameters& parameters = header_->parameters;
@@ -121,7 +122,7 @@ class Salvager {
     return container;
   }
 
-  /// A frame with this index, or the one at `index_at` if `tail` is empty, and an empty trailer.
+  /// Opens the frame with an empty trailer and the index chunk in `tail`, or the one at `index_at` if `tail` is empty.
   Result<std::shared_ptr<const FrameContainer>> open_restored(const Restored& restored, std::uint64_t index_at,
                                                               std::uint64_t end, Bytes tail) {
     const Bytes trailer = trailer_image({});
@@ -149,7 +150,7 @@ class Salvager {
     if (!found) return Failure(found.error());
     if (found->given_up_at) {
       losses_.emplace_back("the search was given up at byte " + std::to_string(*found->given_up_at) +
-                           ": too much looks like chunks and is none");
+                           ": too many bytes look like chunks but do not decode");
     }
     if (found->chunks.empty()) return corrupt("no chunk was found" + (found->given_up_at ? "; " + losses_.back() : ""));
     const bool header_was_read = header_.has_value();
@@ -157,8 +158,8 @@ class Salvager {
     if (!header_) make_up_header(found->chunks.front());
     const Restored restored = found->index_entries ? in_order_of_index(*found) : in_order_of_file(found->chunks);
     losses_.emplace_back(found->index_entries
-                             ? "the chunks are those of the last index that was found, perhaps of an older state"
-                             : "there is no index: the chunks are in the order of the file");
+                             ? "the chunks are those of the last index found, which may be of an older state"
+                             : "no index was found: the chunks are in the order of the file");
     if (restored.entries.empty()) return corrupt("no chunk was found");
     IndexEncoder index;
     for (const std::int64_t entry : restored.entries)
@@ -172,14 +173,14 @@ class Salvager {
     return salvage;
   }
 
-  /// Codec and filters of chunks to come are those of the reference library's defaults; chunks tell their own.
+  /// Makes a header with the default codec and filters of C-Blosc2 for new chunks. Existing chunks record their own.
   void make_up_header(const FoundChunk& first) {
     NewFrame frame;
     frame.encode.typesize = first.typesize;
     frame.chunksize = first.nbytes;
     head_ = empty_frame(frame);
     head_.resize(layout::kMinHeaderLength);
-    losses_.emplace_back("the header is lost, and the metalayers with it");
+    losses_.emplace_back("the header and its metalayers are lost");
   }
 
   std::int32_t chunksize(const std::vector<FoundChunk>& chunks) const {
@@ -203,7 +204,7 @@ class Salvager {
     return restored;
   }
 
-  /// All that are whole, and the last of the short ones if none comes behind it.
+  /// Takes all chunks of full size, and a short chunk only if it is the last one.
   Restored in_order_of_file(const std::vector<FoundChunk>& chunks) const {
     Restored restored;
     restored.chunksize = chunksize(chunks);
@@ -219,7 +220,7 @@ class Salvager {
   const std::shared_ptr<IndexCache> cache_;
   std::vector<std::string> losses_;
   std::optional<FrameHeader> header_;
-  Bytes head_;  // the whole header, found or made up
+  Bytes head_;  // the complete header, from the file or made by make_up_header()
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Opens contiguous frames that are damaged, as far as what is left of them tells which chunks there are.
+// Opens damaged contiguous frames.
 //
-// What is missing is made up: a trailer without metalayers, an index from the chunks that a search of the whole file
-// finds, a header from the first of these. Only chunks that decode are found so; where an older commit left its index
-// in the file, the last such index says in which order they come.
+// Replaces the parts that are missing: a trailer by one without metalayers, an index by the chunks that a search of the
+// whole file finds, a header by one made from the first of these chunks. The search finds only chunks that decode. If
+// an older commit left its index in the file, the last such index gives the order of the chunks.
 //
 // Thread safety: functions only. Ownership: the container shares the source. Memory: some bytes for each chunk found.
-// Errors: corruption if nothing is left to open, unsupported for frames whose chunks vary in size, io.
+// Errors: corruption if no chunk is found, unsupported for frames whose chunks differ in size, io.
 #pragma once
 
 #include <memory>
@@ -19,13 +19,13 @@ namespace cframefs::frame {
 
 struct Salvage {
   std::shared_ptr<const FrameContainer> container;
-  /// What is not as it was, each half a sentence; empty: the frame opens as it is.
+  /// Descriptions of the damage and of what is lost, for messages. Empty: the frame is not damaged.
   std::vector<std::string> losses;
-  /// Chunks that the header promises and the container does not have; none: no header tells.
+  /// Number of chunks by the header that the container lacks. nullopt: unknown, because the header is lost.
   std::optional<std::int64_t> missing_chunks = 0;
 };
 
-/// `source`: from the first byte of the frame.
+/// Opens the frame that begins at byte 0 of `source`.
 Result<Salvage> open_damaged(std::shared_ptr<const ByteSource> source, std::shared_ptr<IndexCache> cache);
 
 }  // namespace cframefs::frame

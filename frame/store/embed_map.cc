@@ -11,10 +11,10 @@ namespace {
 
 using nlohmann::json;
 
-/// The parser recurses for every level.
+/// Bounds the recursion of the parser, which recurses for each level.
 constexpr int kMaxMapNesting = 32;
 
-/// Of the whole, of the map and of an entry of the map.
+/// Nesting depth inside the outer object, inside the map, and inside an entry of the map.
 constexpr int kTopLevel = 1;
 constexpr int kMapLevel = 2;
 constexpr int kEntryLevel = 3;
@@ -25,7 +25,7 @@ class MapReader final : public nlohmann::json_sax<json> {
             const std::function<codec::Result<void>(const EmbeddedPlace&)>& visit)
       : wanted_(wanted), visit_(visit) {}
 
-  /// Why it stopped, if it is not for what the content is.
+  /// The error of the visitor, or damage of an entry. nullopt if the parser stopped for another reason, or not at all.
   const std::optional<codec::Error>& error() const { return error_; }
   bool found_map() const { return found_map_; }
 
@@ -76,18 +76,18 @@ class MapReader final : public nlohmann::json_sax<json> {
  private:
   bool in_entry() const { return depth_ == kEntryLevel && is_map_ && is_entry_; }
 
-  /// Something that is no place: as the field of an entry it is damage.
+  /// Handles a value that is not an unsigned number. As the offset or length of an entry it is damage.
   bool note_other() {
     if (in_entry() && (field_ == "offset" || field_ == "length")) is_damaged_ = true;
     return true;
   }
-  /// The whole and its map are objects.
+  /// As note_other(). Returns false, which stops the parser, for the outer value and the map, which must be objects.
   bool other() { return depth_ != 0 && !(depth_ == kTopLevel && is_map_) && note_other(); }
 
   bool finish() {
     is_entry_ = false;
     if (is_damaged_) {
-      error_ = codec::corrupt("the place of embedded frame '" + place_.key + "' is damaged").value();
+      error_ = codec::corrupt("offset or length of embedded frame '" + place_.key + "' is not a number").value();
       return false;
     }
     if (!offset_ || !length_) return true;  // a remote reference
@@ -103,8 +103,8 @@ class MapReader final : public nlohmann::json_sax<json> {
   std::optional<codec::Error> error_;
   bool found_map_ = false;
   int depth_ = 0;
-  bool is_map_ = false;    // what is at or beneath the top's key `embed_map`
-  bool is_entry_ = false;  // beneath the key of an entry that is wanted
+  bool is_map_ = false;    // the parser is at or inside the value of the key `embed_map`
+  bool is_entry_ = false;  // the parser is inside a wanted entry
   EmbeddedPlace place_;
   std::string field_;
   std::optional<std::uint64_t> offset_;

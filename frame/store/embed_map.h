@@ -1,9 +1,9 @@
-// The map of an embed frame: which key lies where in its plain bytes.
+// Parses the map of an embed frame: for each key, the range of its frame in the uncompressed bytes.
 //
-// It is msgpack that a file chose: of what it says only places are taken, and nothing is built from the rest. Format:
+// The map is untrusted msgpack. The parser extracts only keys and ranges and builds no values from the rest. Format:
 // stores.md section 2.
 //
-// Thread safety: functions only. Errors: corruption; what the visitor answers.
+// Thread safety: functions only. Errors: corruption; errors of the visitor.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct EmbeddedPlace {
   std::uint64_t length = 0;
 };
 
-/// Calls `visit` for each entry that has a place, in stored order; its first error ends the walk. The place that it
-/// gets is another one after the call. `wanted`: keys; what others say is not looked at.
+/// Calls `visit` for each entry that has a range and whose key is `wanted`, in stored order. Stops at the first error.
+/// The argument of `visit` is valid only during the call.
 codec::Result<void> visit_embed_map(codec::ByteView content, const std::function<bool(const std::string& key)>& wanted,
                                     const std::function<codec::Result<void>(const EmbeddedPlace& place)>& visit);
 

@@ -16,14 +16,14 @@ using codec::corrupt;
 using codec::Failure;
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
-constexpr std::uint64_t kFirstSpacing = 4;  // pieces between restart points
-constexpr std::size_t kMaxPoints = 128;     // of one stream
-// A walk over more pieces than these takes turns with others, so many pieces at a time.
+constexpr std::uint64_t kFirstSpacing = 4;  // pieces between restart points, at first
+constexpr std::size_t kMaxPoints = 128;     // restart points of one stream
+// A pass over more pieces than this yields to other long passes after every kPiecesOfATurn pieces.
 constexpr std::uint64_t kPiecesOfATurn = 16;
-// zlib's state and its window.
+// Bytes of zlib's window and state.
 constexpr std::size_t kPointBytes = (std::size_t{32} << 10) + (std::size_t{8} << 10);
 constexpr std::size_t kInputBytes = std::size_t{16} << 10;
-// Two bits of the densest stream stand for a match of 258 bytes.
+// Largest ratio of inflated to deflated bytes: the densest stream encodes a match of 258 bytes in 2 bits.
 constexpr std::uint64_t kMaxRatio = 1032;
 constexpr int kRawDeflate = -15;  // no header, a window of 32 KiB
 
@@ -37,10 +37,10 @@ bool InflateMemory::try_reserve(std::size_t bytes) {
   return false;
 }
 
-/// Somewhere in a stream.
+/// An inflater at a position in a stream.
 class InflatedSource::Inflater {
  public:
-  /// Null if there is no memory.
+  /// Returns nullptr if memory is exhausted.
   static std::unique_ptr<Inflater> at_begin() {
     auto made = std::unique_ptr<Inflater>(new Inflater());
     made->opened_ = inflateInit2(&made->state_, kRawDeflate) == Z_OK;
@@ -52,17 +52,17 @@ class InflatedSource::Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Another one at the same place; null if there is no memory.
+  /// Returns an inflater at the same position, or nullptr if memory is exhausted.
   std::unique_ptr<Inflater> copy() const {
     auto made = std::unique_ptr<Inflater>(new Inflater());
-    // zlib only reads from what it copies, whatever its signature says.
+    // inflateCopy() does not change its source, although the parameter is not const.
     made->opened_ = inflateCopy(&made->state_, const_cast<z_stream*>(&state_)) == Z_OK;  // NOLINT
     if (!made->opened_) return nullptr;
     made->consumed_ = consumed_;
     return made;
   }
 
-  /// The next bytes of the stream, all of `out`.
+  /// Fills `out` with the next bytes of the stream. corruption: the stream ends before.
   Result<void> inflate_to(const ByteSource& source, const Stream& stream, ByteSpan out) {
     state_.next_out = out.data();
     state_.avail_out = static_cast<uInt>(out.size());
@@ -75,7 +75,7 @@ class InflatedSource::Inflater {
     return corrupt("zip: '" + stream.name + "' inflates to fewer bytes than the directory says");
   }
 
-  /// Whether the stream ends here, as one should.
+  /// Returns true if the stream ends at this position with a valid end marker.
   Result<bool> ends(const ByteSource& source, const Stream& stream) {
     std::uint8_t more = 0;
     state_.next_out = &more;
@@ -91,7 +91,7 @@ class InflatedSource::Inflater {
  private:
   Inflater() = default;
 
-  /// Inflates from a piece of the source. False: nothing more will come.
+  /// Inflates from the next bytes of the source. Returns false if no more output will follow.
   Result<bool> feed(const ByteSource& source, const Stream& stream) {
     std::array<std::uint8_t, kInputBytes> input;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before use
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(input.size(), stream.stored - consumed_));
@@ -121,12 +121,13 @@ Result<std::shared_ptr<const InflatedSource>> InflatedSource::open(std::shared_p
                                                                    Stream stream,
                                                                    std::shared_ptr<InflateMemory> memory) {
   if (stream.size / kMaxRatio > stream.stored) {
-    return corrupt("zip: '" + stream.name + "' cannot inflate to as many bytes as the directory says");
+    return corrupt("zip: '" + stream.name + "' of " + std::to_string(stream.stored) + " bytes cannot inflate to " +
+                   std::to_string(stream.size) + " bytes, as the directory says");
   }
-  // Its end is read first, and often nothing else. What frames compressed does not become much shorter again.
+  // Opening a frame inflates all of it to read its end. A frame is compressed already, so zip saves little.
   if (stream.size > ParseBudget::asked(stream.stored).work_left()) {
     return codec::unsupported("zip: '" + stream.name + "' inflates from " + std::to_string(stream.stored) + " to " +
-                              std::to_string(stream.size) + " bytes, which frames do not");
+                              std::to_string(stream.size) + " bytes, too many for a frame");
   }
   return std::shared_ptr<const InflatedSource>(
       new InflatedSource(std::move(source), std::move(stream), std::move(memory)));
@@ -165,7 +166,7 @@ std::uint64_t InflatedSource::inflated_bytes() const {
 
 Result<void> InflatedSource::read(FileOffset at, ByteSpan into) const {
   if (at.value > stream_.size || into.size() > stream_.size - at.value) {
-    return corrupt("the member ends before these bytes");
+    return corrupt("read past the end of zip member '" + stream_.name + "'");
   }
   for (std::uint64_t from = at.value; !into.empty();) {
     const auto piece = find_piece(from / kPieceBytes);
@@ -185,7 +186,7 @@ Result<InflateMemory::Piece> InflatedSource::find_piece(std::uint64_t piece) con
   }
   codec::MutexLock lock(mutex_);
   if (piece >= broken_at_.load(std::memory_order_relaxed)) return Failure(*damage_);
-  // Somebody else may have inflated it meanwhile.
+  // Another thread may have inflated the piece before this one got the lock.
   if (auto found = memory_->find(number_, piece)) return *found;
   return inflate_piece(piece);
 }
@@ -199,7 +200,7 @@ Result<InflateMemory::Piece> InflatedSource::inflate_piece(std::uint64_t piece) 
   codec::Turns::Turn turn;
   for (std::uint64_t walked = 0;; ++walked) {
     if (takes_turns && walked % kPiecesOfATurn == 0) {
-      turn = codec::Turns::Turn();  // to whichever stream waits
+      turn = codec::Turns::Turn();  // release the turn first, so that a waiting stream gets it
       turn = memory_->walks().take();
     }
     const bool wanted = cursor_piece_ == piece;
@@ -215,7 +216,7 @@ Result<InflateMemory::Piece> InflatedSource::inflate_piece(std::uint64_t piece) 
   return InflateMemory::Piece(std::move(plain));
 }
 
-/// Leaves the cursor at the nearest place before `piece` that is known.
+/// Moves the cursor to the nearest known position at or before `piece`: a restart point, its old position or the begin.
 void InflatedSource::seek_checkpoint(std::uint64_t piece) const {
   if (cursor_ && cursor_piece_ > piece) cursor_.reset();
   if (!cursor_) cursor_piece_ = 0;
@@ -242,14 +243,16 @@ Result<void> InflatedSource::step(ByteSpan out) const {
   return done;
 }
 
-/// After a step into what was never inflated before.
+/// Called after the first inflation of a piece: updates the checksum, verifies the stream at its end, and takes restart
+/// points.
 Result<void> InflatedSource::pass_frontier(ByteView plain) const {
   const auto checksum = static_cast<std::uint32_t>(crc32(checksum_, plain.data(), static_cast<uInt>(plain.size())));
   if (frontier_ + 1 == piece_count()) {
     const auto ends = cursor_->ends(*source_, stream_);
     if (!ends && ends.error().kind != codec::ErrorKind::corruption) return Failure(ends.error());
     if (!ends || !*ends || checksum != stream_.checksum) {
-      damage_ = corrupt("zip: '" + stream_.name + "' is damaged: its checksum or its length is another").value();
+      damage_ =
+          corrupt("zip: '" + stream_.name + "' is damaged: checksum or length differs from the directory").value();
       broken_at_.store(0, std::memory_order_release);
       return Failure(*damage_);
     }
@@ -274,7 +277,7 @@ void InflatedSource::add_checkpoint() const {
   }
 }
 
-/// Makes the distances twice as long.
+/// Doubles the distance between restart points by dropping every second one.
 void InflatedSource::drop_every_second() const {
   spacing_ *= 2;
   const std::size_t gone =

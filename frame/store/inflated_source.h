@@ -1,16 +1,16 @@
-// A deflated stream read at any place: it is inflated from the nearest restart point on.
+// Random access to a deflated stream: a read inflates from the nearest restart point on.
 //
-// A restart point is a copy of the inflater's state, which is possible anywhere in a stream, so that a stream of one
-// huge block has them, too. They are left behind while the stream is walked for the first time, one for each MiB as
-// long as there is room for them, fewer then: every second one goes. What was inflated last is kept for those who read
-// it in small steps. The length and the checksum of the whole are verified when the first walk comes to the end: from
-// then on nothing of a damaged stream is given out. (A frame's reader asks for its end before anything else.)
+// A restart point is a copy of the inflater's state. It can be taken anywhere in a stream, so even a stream of one huge
+// block has restart points. The first pass over the stream takes one for each MiB. When their memory is used up, every
+// second one is dropped and the distance doubles. The pieces inflated last are cached, for readers with small reads.
+// Length and checksum of the stream are verified when the first pass reaches its end. From then on all reads of a
+// damaged stream fail. (Opening a frame reads its end first.)
 //
-// Nothing is allocated for what sizes claim: memory is one state and a piece for each open stream, and for all of them
-// together what InflateMemory allows.
+// No allocation depends on a size that the file claims. Each open stream takes one inflater state and a piece, and all
+// streams together take what InflateMemory allows.
 //
 // Thread safety: internally synchronised. Ownership: shares the source and the memory.
-// Errors: corruption of the stream, on what lies behind the damage; io passes through.
+// Errors: corruption for pieces after the damage; io passes through.
 #pragma once
 
 #include <algorithm>
@@ -31,12 +31,12 @@
 
 namespace cframefs::frame {
 
-/// What all streams together may hold in memory. Thread safety: internally synchronised.
+/// The memory that all streams share. Thread safety: internally synchronised.
 class InflateMemory {
  public:
   using Piece = std::shared_ptr<const std::vector<std::uint8_t>>;
 
-  /// Bounds in bytes: of pieces that were inflated last, and of restart points.
+  /// Bounds in bytes for the cache of inflated pieces and for restart points.
   explicit InflateMemory(std::size_t pieces = std::size_t{6} << 20, std::size_t points = std::size_t{8} << 20)
       : room_(points), pieces_(pieces) {}
 
@@ -45,10 +45,11 @@ class InflateMemory {
   void keep(std::uint64_t stream, std::uint64_t number, const Piece& piece) {
     pieces_.insert({stream, number}, piece, piece->size());
   }
-  /// Room for a restart point, to be given back.
+  /// Reserves memory for restart points, which the caller returns with give_room(). Returns false if too little is
+  /// left.
   bool try_reserve(std::size_t bytes);
   void give_room(std::size_t bytes) { room_.fetch_add(bytes, std::memory_order_relaxed); }
-  /// Of long walks: as many at once as there are processors, so that they leave time for everything else.
+  /// Limits concurrent long passes over streams to the number of processors, so that other work gets time, too.
   codec::Turns& walks() { return walks_; }
 
  private:
@@ -67,13 +68,14 @@ class InflatedSource final : public ByteSource {
  public:
   struct Stream {
     FileOffset begin;            // in the source
-    std::uint64_t stored = 0;    // bytes of the source
-    std::uint64_t size = 0;      // bytes that come of them
-    std::uint32_t checksum = 0;  // CRC-32 of these
+    std::uint64_t stored = 0;    // deflated bytes
+    std::uint64_t size = 0;      // inflated bytes
+    std::uint32_t checksum = 0;  // CRC-32 of the inflated bytes
     std::string name;            // for messages
   };
 
-  /// corruption: so few bytes cannot inflate to so many. REQUIRES: the stream lies inside the source.
+  /// Opens a stream without reading it. corruption: `stored` bytes cannot inflate to `size` bytes. unsupported: `size`
+  /// exceeds ParseBudget::asked(). REQUIRES: the stream lies inside the source.
   static Result<std::shared_ptr<const InflatedSource>> open(std::shared_ptr<const ByteSource> source, Stream stream,
                                                             std::shared_ptr<InflateMemory> memory);
   ~InflatedSource() override;
@@ -84,7 +86,7 @@ class InflatedSource final : public ByteSource {
   Result<void> read(FileOffset at, ByteSpan into) const override;
   std::string label() const override { return source_->label(); }
 
-  /// Restart points that there are, and bytes inflated since it was opened. For tests.
+  /// Return the number of restart points, and the bytes inflated since open(). For tests.
   std::size_t restart_points() const;
   std::uint64_t inflated_bytes() const;
 
@@ -108,13 +110,13 @@ class InflatedSource final : public ByteSource {
   const std::shared_ptr<InflateMemory> memory_;
   const std::uint64_t number_;
 
-  mutable std::atomic<std::uint64_t> broken_at_;  // pieces from this one on cannot be had
+  mutable std::atomic<std::uint64_t> broken_at_;  // pieces from this one on are damaged
   mutable codec::Mutex mutex_;
   mutable std::optional<Error> damage_ GUARDED_BY(mutex_);
-  mutable std::unique_ptr<Inflater> cursor_ GUARDED_BY(mutex_);  // where the last step has ended; null: at the begin
-  mutable std::uint64_t cursor_piece_ GUARDED_BY(mutex_) = 0;    // the piece that comes next there
+  mutable std::unique_ptr<Inflater> cursor_ GUARDED_BY(mutex_);  // position after the last step; null: the begin
+  mutable std::uint64_t cursor_piece_ GUARDED_BY(mutex_) = 0;    // the next piece at the cursor
   mutable std::uint64_t frontier_ GUARDED_BY(mutex_) = 0;        // the first piece that was never inflated
-  mutable std::uint32_t checksum_ GUARDED_BY(mutex_) = 0;        // of what lies before it
+  mutable std::uint32_t checksum_ GUARDED_BY(mutex_) = 0;        // CRC-32 of the pieces before frontier_
   mutable std::uint64_t inflated_ GUARDED_BY(mutex_) = 0;
   mutable std::map<std::uint64_t, std::unique_ptr<const Inflater>> points_ GUARDED_BY(mutex_);  // by the next piece
   mutable std::uint64_t spacing_ GUARDED_BY(mutex_);                                            // in pieces

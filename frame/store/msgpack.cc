@@ -10,13 +10,12 @@ using nlohmann::json;
 namespace {
 
 constexpr int kMaxNesting = 32;
-/// What a value takes at most, with its share of what holds it and of the text that it is shown as …
+/// The most bytes of a value, including its share of the container that holds it and of the text that shows it.
 constexpr std::uint64_t kValueBytes = 96;
-/// … and the key of a map, which is a node of a tree.
+/// The most bytes of a map's key, which is a node of a tree.
 constexpr std::uint64_t kKeyBytes = 128;
 
-/// Builds nothing: watches how deep the content is nested, because the parser recurses for every level, and what the
-/// values would take.
+/// Checks the nesting and sums up the memory that the values would take, without building them.
 class Surveyor final : public nlohmann::json_sax<json> {
  public:
   explicit Surveyor(ParseBudget& budget) : budget_(budget) {}

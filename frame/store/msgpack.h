@@ -1,4 +1,4 @@
-// msgpack turned into JSON values, with nesting and size bounded: contents come from files that may mean harm.
+// Converts msgpack to JSON values with bounded nesting and memory, because the content of a file is untrusted.
 //
 // Thread safety: functions only.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace cframefs::frame {
 
-/// None if this is not msgpack, or nested more than 32 levels deep, which the parser would follow by recursion.
-/// unsupported: the values would take more memory than `budget` has left; they stay taken from it.
+/// Returns nullopt if `content` is not msgpack or is nested more than 32 levels deep, because the parser recurses for
+/// each level. The memory of the values is taken from `budget`. unsupported: `budget` has too little left.
 codec::Result<std::optional<nlohmann::json>> parse_msgpack(codec::ByteView content, ParseBudget& budget);
 
 }  // namespace cframefs::frame

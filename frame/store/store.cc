@@ -24,11 +24,11 @@ constexpr std::string_view kEmbedName = "embed.b2e";
 constexpr std::string_view kMapLayer = "estore_metadata";
 constexpr std::size_t kMaxLeaves = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxBlock = std::uint64_t{32} << 20;
-/// Fixed header and map of metalayers of a frame.
+/// The most bytes of a frame's fixed header and map of metalayers.
 constexpr std::uint64_t kLongestStart =
     layout::kFixedHeaderLength + layout::kMapEntriesAt + layout::kMaxMetalayers * layout::kMaxMapEntry + 3;
 
-/// Whether a path from a file stays beneath the store, and can be a path at all.
+/// Returns true if an untrusted path is valid and stays inside the store.
 bool is_sound(std::string_view path) {
   if (path.empty() || path.size() > 4096) return false;
   while (!path.empty()) {
@@ -49,7 +49,7 @@ std::string_view last_name(std::string_view path) {
 
 }  // namespace
 
-/// A part of the plain bytes of the embed frame.
+/// A range of the uncompressed bytes of the embed frame.
 class EmbeddedSource final : public ByteSource {
  public:
   EmbeddedSource(std::shared_ptr<const Store> store, std::uint64_t begin, std::uint64_t size)
@@ -57,7 +57,7 @@ class EmbeddedSource final : public ByteSource {
   std::uint64_t size() const override { return size_; }
   std::uint64_t stored() const override { return std::min(size_, store_->embed_->stored_bytes()); }
   Result<void> read(FileOffset at, ByteSpan into) const override {
-    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("the entry ends before these bytes");
+    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("read past the end of an embedded frame");
     return store_->read_embedded(begin_ + at.value, into);
   }
 
@@ -71,13 +71,15 @@ bool Store::is_hidden(std::string_view name) {
   return name == kEmbedName || name.starts_with(StoreIndex::kMetadataName) || name.ends_with(".tmp");
 }
 
-/// REQUIRES: is_sound(path).
+/// Adds a leaf or a group's metadata; ignores other hidden names. REQUIRES: is_sound(path).
 Result<void> Store::add(const std::string& path, const Leaf& leaf, std::uint32_t order, ParseBudget& budget) {
   const std::string_view name = last_name(path);
   const std::string_view metadata = StoreIndex::kMetadataName;
   const bool is_metadata = name == metadata || name == std::string(metadata) + ".b2f";
   if (!is_metadata && is_hidden(name)) return {};
-  if (index_.size() >= kMaxLeaves) return codec::unsupported("too many frames in one store");
+  if (index_.size() >= kMaxLeaves) {
+    return codec::unsupported("store of more than " + std::to_string(kMaxLeaves) + " frames");
+  }
   return index_.add(path, leaf, order, budget);
 }
 
@@ -111,7 +113,7 @@ Result<std::shared_ptr<const Store>> Store::open_zip(std::shared_ptr<const ByteS
   if (!walked) return Failure(walked.error());
   store->index_.settle();
   if ((*embed)->method == ZipMethod::deflated) {
-    // Its end is looked at first, and what lies before it is inflated for that.
+    // Opening reads the end of the frame first, which inflates all of it.
     if (auto may = budget.spend_work((*embed)->size, "the deflated embed frame"); !may) return Failure(may.error());
   }
   auto frame = store->open_member(**embed);
@@ -127,7 +129,7 @@ Result<std::shared_ptr<const Store>> Store::open_embed(std::shared_ptr<const Byt
   return std::shared_ptr<const Store>(std::move(store));
 }
 
-/// What the map says of a key.
+/// An entry of the map of the embed frame.
 struct Store::Entry {
   std::string stem;  // the key as a path
   std::uint64_t offset = 0;
@@ -141,11 +143,11 @@ Result<void> Store::parse_embed(std::shared_ptr<const ByteSource> source, ParseB
   embed_ = std::move(*opened);
   const std::vector<std::string> layers = embed_->vlmetalayer_names();
   const std::string name(kMapLayer);
-  // It is not there in a store that never held anything.
+  // A store that never held a frame has no map.
   if (std::find(layers.begin(), layers.end(), name) == layers.end()) return {};
   const auto length = embed_->vlmetalayer_length(name);
   if (!length) return Failure(length.error());
-  // The content, and a string in it that is as long.
+  // The content, and a string in the parser, which may be as long.
   const char* const thing = "the map of the embedded frames";
   if (auto fits = budget.take_memory(2 * *length, thing); !fits) return fits;
   if (auto may = budget.spend_work(2 * *length, thing); !may) return may;
@@ -160,7 +162,7 @@ Result<void> Store::parse_embed(std::shared_ptr<const ByteSource> source, ParseB
     const auto chunks = static_cast<std::uint64_t>(embed_->chunk_count());
     if (auto may = budget.spend_work(chunks * ParseBudget::kStep, "the chunks of the embed frame"); !may) return may;
   }
-  // In the order of their places, so that each block is decoded but once.
+  // Sorted by offset, so that each block is decoded only once.
   std::sort(entries->begin(), entries->end(), [](const Entry& one, const Entry& other) {
     return one.offset != other.offset ? one.offset < other.offset : one.number < other.number;
   });
@@ -179,7 +181,8 @@ Result<std::vector<Store::Entry>> Store::read_entries(ByteView map, ParseBudget&
   };
   const auto take = [&](const EmbeddedPlace& place) -> Result<void> {
     if (place.offset > available || place.length > available - place.offset) {
-      return corrupt("embedded frame '" + place.key + "' lies past the end");
+      return corrupt("embedded frame '" + place.key + "' of " + std::to_string(place.length) + " bytes at " +
+                     std::to_string(place.offset) + " lies past the end at " + std::to_string(available));
     }
     const std::uint64_t held = sizeof(Entry) + place.key.size();
     if (auto fits = budget.take_memory(held, "the map of the embedded frames"); !fits) return fits;
@@ -197,17 +200,18 @@ Result<void> Store::add_entry(const Entry& entry, ParseBudget& budget) {
   leaf.place = entry.offset;
   leaf.size = entry.length;
   leaf.stored = std::min(entry.length, embed_->stored_bytes());
-  // Behind the members of a zip file; of one key the last entry counts.
+  // Zip members have lower orders and win over entries of the map. Of entries with the same key the last one wins.
   const std::uint32_t order = std::numeric_limits<std::uint32_t>::max() - entry.number;
   if (is_hidden(last_name(entry.stem))) return add(entry.stem, leaf, order, budget);
-  // A file of the same key wins.
+  // A zip member with the same key wins.
   if (index_.find(entry.stem + ".b2nd") != nullptr || index_.find(entry.stem + ".b2f") != nullptr) return {};
   const auto array = is_array(entry, budget);
   if (!array) return Failure(array.error());
   return add(entry.stem + (*array ? ".b2nd" : ".b2f"), leaf, order, budget);
 }
 
-/// By the names in its header: opening the frame would look at its end, too. What is no frame is no array.
+/// Returns true if the header of the embedded frame names an array metalayer. Reads only the header, because opening
+/// the frame would also read its end. Returns false for data that is not a frame.
 Result<bool> Store::is_array(const Entry& entry, ParseBudget& budget) const {
   const auto length = static_cast<std::size_t>(std::min(entry.length, kLongestStart));
   if (auto may = budget.spend_work(length, "the headers of embedded frames"); !may) return Failure(may.error());
@@ -246,8 +250,8 @@ Result<std::shared_ptr<const ByteSource>> Store::open_member(const ZipMember& me
   return members_.insert(member.header, std::move(*opened), 1);
 }
 
-/// The reader of the chunk that was read last stays, and so does what is wrong with it: opening it anew for each block
-/// would take the square of their number.
+/// Returns the reader of `chunk`. Caches the last reader, or the error of opening it: opening the chunk for each block
+/// would cost time proportional to the square of the number of blocks.
 Result<std::shared_ptr<const ChunkReader>> Store::chunk_reader(ChunkNumber chunk, ParseBudget* budget) const {
   if (reader_ && reader_chunk_ == chunk) return *reader_;
   auto opened = ChunkReader::open(*embed_, chunk);
@@ -261,7 +265,7 @@ Result<std::shared_ptr<const ChunkReader>> Store::chunk_reader(ChunkNumber chunk
   return opened;
 }
 
-/// Decodes the block of the embed frame that holds plain byte `at` into block_.
+/// Decodes the block of the embed frame that holds uncompressed byte `at` into block_.
 Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
   const auto span = embed_->locate(FlatOffset{at});
   if (!span) return Failure(span.error());
@@ -269,10 +273,15 @@ Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
   if (!reader) return Failure(reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const std::uint64_t inner = at - span->begin.value;
-  if (inner >= decoder.nbytes()) return corrupt("a chunk of the embed frame is too short");
+  if (inner >= decoder.nbytes()) {
+    return corrupt("a chunk of the embed frame has only " + std::to_string(decoder.nbytes()) + " uncompressed bytes");
+  }
   const std::uint32_t block = decoder.block_at(static_cast<std::uint32_t>(inner));
   const codec::ByteRange range = decoder.block_range(block);
-  if (range.size() > kMaxBlock) return codec::unsupported("the embed frame has blocks that are too large");
+  if (range.size() > kMaxBlock) {
+    return codec::unsupported("a block of the embed frame has " + std::to_string(range.size()) + " bytes, at most " +
+                              std::to_string(kMaxBlock) + " are supported");
+  }
   const std::uint64_t first = decoder.needs_reference() && block > 0 ? decoder.block_range(0).size() : 0;
   const std::uint64_t held = range.size() + first + decoder.stored_range(block).size();
   if (budget != nullptr) {

@@ -1,16 +1,16 @@
-// A store of python-blosc2: many frames in one file (.b2z, .b2e), or in a directory with some in a file beside (.b2d).
+// A store of python-blosc2: many frames in one file (.b2z, .b2e), or in the files of a directory and its embed frame
+// (.b2d).
 //
-// What a store holds is presented as a tree of files whose bytes are complete frames, so that everything above reads
-// them as it reads files: members of the zip where they lie (deflated ones inflated, zip_member.h), those of the embed
-// frame through the chunks of that frame. Names are those of files on disk: the key with the suffix of what it is.
-// Groups' own metadata are no leaves, but can be asked for by their group. Remote references, which hold no data, are
-// left out. Format: stores.md.
+// A store is presented as a tree of files ("leaves"), each a complete frame, so that other code reads leaves as it
+// reads files. Zip members are read in place (deflated members are inflated, zip_member.h), embedded frames through the
+// chunks of the embed frame. The name of a leaf is its key with the suffix of its format. A group's metadata is not a
+// leaf; metadata_of() returns it. Remote references hold no data and are left out. Format: stores.md.
 //
-// Stores are opened by a mere stat: what that may cost is bounded by ParseBudget::unasked().
+// A stat() may open a store, so ParseBudget::unasked() bounds the cost of opening.
 //
-// Thread safety: immutable but for what was decoded last, which is guarded. Ownership: shares the file it reads from.
-// Errors: corruption; unsupported, also
-// where opening it would cost more than the size of the file justifies; io passes through.
+// Thread safety: immutable, except for caches, which are guarded. Ownership: shares the file it reads from.
+// Errors: corruption; unsupported, also if opening would cost more than the size of the file justifies; io passes
+// through.
 #pragma once
 
 #include <map>
@@ -34,31 +34,31 @@ class Store : public std::enable_shared_from_this<Store> {
  public:
   using Leaf = StoreIndex::Leaf;
 
-  /// Whether `source` is the zip file of a store, of whose directory nothing is kept.
+  /// Returns true if `source` is the zip file of a store. Keeps nothing in memory.
   static Result<bool> is_store_zip(const ByteSource& source);
-  /// The zip file `source`; none if it is no store. `memory`: for deflated members.
+  /// Opens the zip file `source`. Returns nullptr if it is not a store. `memory`: for deflated members.
   static Result<std::shared_ptr<const Store>> open_zip(std::shared_ptr<const ByteSource> source,
                                                        std::shared_ptr<InflateMemory> memory);
-  /// The embed frame `source` (.b2e, or embed.b2e of a directory).
+  /// Opens the embed frame `source` (.b2e, or embed.b2e of a directory).
   static Result<std::shared_ptr<const Store>> open_embed(std::shared_ptr<const ByteSource> source);
 
-  /// `path`: beneath the store, "" for itself.
+  /// `path`: relative to the store, "" for the store itself.
   bool has_directory(const std::string& path) const { return index_.has_directory(path); }
-  /// Null if there is none.
+  /// Returns nullptr if `path` is not a leaf.
   const Leaf* find(const std::string& path) const { return index_.find(path); }
-  /// The frame whose variable-length metalayers are the metadata of a directory. Null if it has none.
+  /// Returns the frame whose variable-length metalayers are the metadata of a directory, or nullptr if it has none.
   const Leaf* metadata_of(const std::string& directory) const { return index_.metadata_of(directory); }
-  /// Names in a directory, and whether each is a directory.
+  /// Returns the names in a directory, each with true for a directory.
   std::map<std::string, bool> list(const std::string& directory) const { return index_.list(directory); }
-  /// Paths and sizes of all leaves.
+  /// Returns paths and sizes of all leaves.
   std::vector<std::pair<std::string, std::uint64_t>> leaves() const { return index_.leaves(); }
-  /// Bytes that it takes as long as nothing of it is read.
+  /// Returns the bytes that the store takes in memory, without caches.
   std::size_t footprint() const { return sizeof(Store) + index_.footprint(); }
 
-  /// The bytes of a leaf, to be read as a file.
+  /// Opens a leaf.
   Result<std::unique_ptr<ByteSource>> open(const Leaf& leaf) const;
 
-  /// Names that are never shown: the embed frame itself, groups' metadata, what is being written.
+  /// Returns true for names that are never shown: the embed frame, groups' metadata, temporary files.
   static bool is_hidden(std::string_view name);
 
  private:
@@ -79,13 +79,14 @@ class Store : public std::enable_shared_from_this<Store> {
 
   std::shared_ptr<const ByteSource> source_;
   std::shared_ptr<InflateMemory> memory_;
-  std::shared_ptr<const Container> embed_;  // null if there is none
+  std::shared_ptr<const Container> embed_;
   StoreIndex index_;
 
-  // Deflated members that were opened last, by their place.
+  // Deflated members that were opened last, by the offset of their local headers.
   mutable LruCache<std::uint64_t, std::shared_ptr<const ByteSource>> members_{kKeptMembers};
 
-  // The block of the embed frame that was decoded last, by its place in the plain bytes, and its chunk.
+  // The block of the embed frame that was decoded last, its offset in the uncompressed bytes, and the reader of its
+  // chunk. Guarded by block_mutex_.
   mutable std::mutex block_mutex_;
   mutable std::optional<Result<std::shared_ptr<const ChunkReader>>> reader_;
   mutable ChunkNumber reader_chunk_;

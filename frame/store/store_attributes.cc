@@ -1,5 +1,5 @@
-// The extended attributes of stores: those of the file or directory on disk, a group's metadata, and for members the
-// access control list of the file that holds their bytes.
+// StoreFiles: the extended attributes of stores. A store has the attributes of its file or directory on disk, a group
+// those of its metadata, and a member the access control list of the file that holds its bytes.
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -24,8 +24,8 @@ using codec::io_error;
 constexpr std::string_view kSecurity = "security.";
 const char* const kMetadataFile = "__vlmeta__.b2f";
 
-/// Whether each user that may read the directory may read the file. The owner of the directory may have put a file of
-/// another user there.
+/// Returns true if each user that may read the directory may also read the file. The owner of the directory may have
+/// put another user's file there, for example as a hard link.
 bool is_as_readable(const struct stat& file, const struct stat& directory) {
   constexpr mode_t kReading = 0444;
   if ((file.st_mode & kReading) == kReading) return true;
@@ -77,12 +77,12 @@ Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.list_attributes(fd);
   std::vector<std::string> names;
-  // None of a filesystem that has no attributes.
+  // An error means that the filesystem has no attributes.
   if (auto own = base_.list_attributes(fd)) names = std::move(*own);
   if (!is_itself(fd, *known)) std::erase_if(names, [](const std::string& own) { return own != kAccessAcl; });
   if (known->leaf) return names;
   const auto metadata = metadata_of(fd, *known);
-  if (!metadata || !*metadata) return names;  // asking for one of them tells of damage
+  if (!metadata || !*metadata) return names;  // getxattr() reports damaged metadata
   for (std::string& layer : vlmetalayer_attributes(**metadata))
     names.push_back(std::move(layer));
   return names;
@@ -98,12 +98,12 @@ Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
     return vlmetalayer_attribute(**metadata, name);
   }
   if (name == kAccessAcl && !is_directory_on_disk(fd, *known)) return shown_acl(*known);
-  // Of a kind that nothing in a store can have: ls(1), which asks for the label of each entry, then asks no more.
+  // Nothing in a store can have security attributes. EOPNOTSUPP stops ls(1) from asking for the label of each entry.
   if (!is_itself(fd, *known)) return io_error(name.starts_with(kSecurity) ? EOPNOTSUPP : ENODATA, "getxattr");
   return base_.get_attribute(fd, name);
 }
 
-/// That of the file with the bytes, as status_inside() shows its mode.
+/// Returns the access control list of the file that holds the bytes, with the permissions that status_inside() shows.
 Result<std::string> StoreFiles::shown_acl(const Opened& opened) const {
   auto acl = base_.get_attribute(opened.place.known->file->fd(), std::string(kAccessAcl));
   if (!acl) return acl;

@@ -21,7 +21,7 @@ using codec::Failure;
 using codec::io_error;
 
 const char* const kEmbedFile = "embed.b2e";
-// Set in the inode numbers made up here; below the bit that marks decoded views.
+// Set in inode numbers of things inside stores. The next higher bit marks decoded views.
 constexpr std::uint64_t kInsideInode = std::uint64_t{1} << 61;
 
 bool has_store_suffix(std::string_view path) {
@@ -33,8 +33,8 @@ std::string join(const std::string& directory, const std::string& path) {
   return directory.empty() ? path : directory + "/" + path;
 }
 
-/// The same for the same place in the same file, as long as it is mounted. `holder`: the file with the bytes: a
-/// directory may get another one.
+/// Returns a stable inode number for a path in a store. `holder`: the file that holds the bytes, because the directory
+/// of a store may get another embed frame.
 std::uint64_t inode_of(const struct stat& holder, const std::string& inside) {
   std::uint64_t hash = 0xcbf29ce484222325U ^ holder.st_ino;
   for (const char c : inside)
@@ -69,7 +69,7 @@ void StoreFiles::enter(int fd, Opened opened) {
 
 void StoreFiles::close(int fd) {
   if (opened_count_.load(std::memory_order_acquire) != 0) {
-    // What it held is let go without the lock: it may close descriptors itself.
+    // `gone` is destroyed after the lock is released, because its destructor may close descriptors.
     std::shared_ptr<const Opened> gone;
     const std::unique_lock lock(opened_mutex_);
     if (const auto found = opened_.find(fd); found != opened_.end()) {
@@ -84,12 +84,12 @@ void StoreFiles::close(int fd) {
 // ---- stores ------------------------------------------------------------------------------------------------------
 
 struct StoreFiles::Candidate {
-  struct stat status {};  // of the file or directory that has the name
+  struct stat status {};  // of the file or directory with the name
   struct stat holder {};  // of the file that holds the bytes
   std::optional<Descriptor> directory;
 
   Key key() const { return {static_cast<std::uint64_t>(holder.st_dev), static_cast<std::uint64_t>(holder.st_ino)}; }
-  /// Their rights are told, too.
+  /// Compares both files, because status_inside() shows owner and mode of either.
   template <class Remembered>
   bool still_matches(const Remembered& remembered) const {
     return is_unchanged(remembered.holder, holder) && is_unchanged(remembered.status, status);
@@ -116,7 +116,7 @@ std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std
   return candidate;
 }
 
-/// Null if its file cannot be opened.
+/// Returns nullptr if the file cannot be opened.
 std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(int dir, const std::string& path,
                                                                     const Candidate& candidate) const {
   const bool on_directory = candidate.directory.has_value();
@@ -141,7 +141,7 @@ std::unique_ptr<ByteSource> StoreFiles::source_of(const Known& known) const {
   return file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(size));
 }
 
-/// A zip file of another kind is a file; one that is damaged is a store all the same.
+/// Returns false for a zip file without an embed frame, and true for a damaged zip file.
 Result<bool> StoreFiles::is_store(const Known& known) const {
   if (!known.is_zip) return true;
   const auto is_zip_store = Store::is_store_zip(*source_of(known));
@@ -149,7 +149,7 @@ Result<bool> StoreFiles::is_store(const Known& known) const {
   return is_zip_store;
 }
 
-/// Null if it is none.
+/// Returns nullptr if the path is not a store.
 std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std::string& path, Look look) {
   const auto candidate = candidate_at(dir, path);
   if (!candidate) return nullptr;
@@ -169,7 +169,7 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std
   auto known = open_candidate(dir, path, *candidate);
   if (!known) return nullptr;
   const Result<bool> store = verdict ? Result<bool>(true) : is_store(*known);
-  // What the disk refuses now is no verdict.
+  // An io error is not cached as a verdict.
   if (store) verdicts_.replace(key, Verdict{known->status, known->holder, *store}, 1);
   if (store && !*store) return nullptr;
   if (store && look == Look::open) known_.replace(key, known, 1);
@@ -187,12 +187,12 @@ StoreFiles::Content StoreFiles::content_of(const Known& known) const {
     contents_.replace(key, *opened, (*opened)->footprint());
     return {std::move(*opened), std::nullopt};
   }
-  Error error = opened ? codec::stale("the store was changed, and is none any more").value() : opened.error();
+  Error error = opened ? codec::stale("the file changed and is not a store any more").value() : opened.error();
   if (error.kind != ErrorKind::io) known.damage = error;
   return {nullptr, std::move(error)};
 }
 
-/// The store that the path leads into, if any; what `dir` stands for counts.
+/// Returns the store that the path leads into, or nullopt. `dir` may represent a directory inside a store.
 std::optional<StoreFiles::Place> StoreFiles::place_of(int dir, const std::string& path, Look look) {
   if (const auto from = opened(dir); from && !from->leaf)
     return Place{from->place.known, join(from->place.inside, path)};
@@ -218,7 +218,7 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
     return io_error(ENOENT, "lookup");
   }
   if (!itself) {
-    // Its bytes lie in that file, whatever may be done to the directory.
+    // Owner and mode come from the file that holds the bytes, because its rights decide who can read them.
     status.st_mode = known.holder.st_mode;
     status.st_uid = known.holder.st_uid;
     status.st_gid = known.holder.st_gid;
@@ -230,7 +230,7 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
     status.st_nlink = 1;
     status.st_blocks = static_cast<blkcnt_t>((leaf->stored + 511) / 512);
   } else {
-    // Who may read may enter.
+    // Directories get an x bit for each r bit.
     status.st_mode = S_IFDIR | (rights & 0444U) | (rights & 0444U) >> 2U;
     status.st_nlink = 2;
   }
@@ -264,7 +264,7 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
   if (!place->known->on_directory) return open_inside(*place, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   auto fd = base_.open_at(dir, path, flags);
-  // The directory of the store itself is on disk or, by now, is not.
+  // The directory of the store itself exists only on disk.
   const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
   if (!fd) return may_be_embedded ? open_inside(*place, flags) : fd;
   const auto status = base_.status(*fd);
@@ -273,7 +273,7 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
       place->inside.empty() && status && (status->st_ino != store.st_ino || status->st_dev != store.st_dev);
   if (!status || is_other) {
     base_.close(*fd);
-    return status ? codec::stale("another directory has taken the store's place") : Failure(status.error());
+    return status ? codec::stale("another directory replaced the store") : Failure(status.error());
   }
   enter(*fd, Opened{*place, nullptr, !S_ISDIR(status->st_mode)});
   return fd;
@@ -283,7 +283,7 @@ Result<int> StoreFiles::reopen(int fd, int flags) {
   const auto known = opened(fd);
   if (!known) return base_.reopen(fd, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
-  // A store that is a file is a directory to those above.
+  // Callers see a store that is a file as a directory, so they may pass O_DIRECTORY.
   const bool is_directory_of_file = !known->leaf && !known->place.known->on_directory;
   const auto again = base_.reopen(fd, is_directory_of_file ? flags & ~O_DIRECTORY : flags);
   if (again) enter(*again, *known);
@@ -308,7 +308,7 @@ Result<int> StoreFiles::open_named(const std::string& path, int flags) {
 }
 
 Result<std::vector<std::uint8_t>> StoreFiles::handle_of(int fd) {
-  // A handle would lead to the file on disk, not to what it stands for.
+  // A handle would refer to the file on disk, not to what the descriptor represents.
   if (opened(fd)) return io_error(EOPNOTSUPP, "handle");
   return base_.handle_of(fd);
 }
@@ -335,7 +335,7 @@ void StoreFiles::prefetch(int fd, FileOffset at, std::uint64_t length) {
 Result<struct stat> StoreFiles::status(int fd) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.status(fd);
-  // A directory on disk is itself.
+  // Directories on disk keep their own status.
   if (!known->leaf && known->place.known->on_directory) {
     const auto status = base_.status(fd);
     if (status && S_ISDIR(status->st_mode)) return status;
@@ -384,7 +384,7 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
   const Content content = content_of(known);
   if (!content.store) {
     if (entries.empty()) return Failure(*content.damage);
-    return entries;  // the files of the directory are good all the same
+    return entries;  // a damaged embed frame does not hide the files on disk
   }
   std::set<std::string> taken;
   for (const DirectoryEntry& entry : entries)
@@ -399,7 +399,8 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
 
 Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(int fd) {
   const auto known = opened(fd);
-  if (!known || known->leaf || !known->place.inside.empty()) return codec::invalid("no store is open there");
+  if (!known || known->leaf || !known->place.inside.empty())
+    return codec::invalid("the descriptor is not that of a store");
   if (const auto listed = list_inside(fd, known->place); !listed) return Failure(listed.error());
   const Content content = content_of(*known->place.known);
   if (!content.store) return std::vector<std::pair<std::string, std::uint64_t>>();

@@ -1,16 +1,15 @@
-// File operations that see stores as directories: what is beneath them reads as ordinary, read-only files.
+// File operations that show stores as directories of ordinary, read-only files.
 //
-// A store is a file of the suffix .b2z or .b2e that is one by its content, or a directory of the suffix .b2d with an
-// embed frame (frame/store/store.h). Everything above works with paths and descriptors as ever; a descriptor of
-// something inside a store is one of the store's file, and a table here knows what it stands for. All else goes to
-// `base` untouched. Nothing inside a store can be changed: EROFS. A group's metadata are extended attributes of its
-// directory.
+// A store is a .b2z file that holds an embed frame, a .b2e file, or a .b2d directory with an embed frame
+// (frame/store/store.h). Callers use paths and descriptors as for other files. A descriptor of something inside a store
+// is a descriptor of the store's file, and the table opened_ records what it represents. All other calls go to `base`.
+// Changes inside a store fail with EROFS. A group's metadata are extended attributes of its directory.
 //
-// Whether something is a store is remembered as long as its file does not change, of thousands of files; what a store
-// holds is parsed when something in it is asked for, and kept for those that were used last.
+// Whether a file is a store is cached for thousands of files, until the file changes. A store is parsed when a caller
+// accesses something in it, and the contents of the stores used last are cached.
 //
-// Thread safety: internally synchronised. Lock order: a store that is parsed, then the maps. Ownership: `base` must
-// outlive this. Errors: as file_ops.h; a damaged store is a directory that cannot be listed, nor anything opened in it.
+// Thread safety: internally synchronised. Lock order: Known::mutex, then the maps. Ownership: `base` must outlive this.
+// Errors: as file_ops.h. A damaged store is a directory that cannot be listed, and nothing in it can be opened.
 #pragma once
 
 #include <atomic>
@@ -48,8 +47,8 @@ class StoreFiles final : public FileOps {
   Result<struct stat> status_at(int dir, const std::string& path) override;
   Result<struct statvfs> filesystem_status(int fd) override { return base_.filesystem_status(fd); }
   Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
-  /// Paths and sizes of all leaves of the open store that are no files of their own, in any order: its directories need
-  /// not be walked for them, of which there can be thousands for each.
+  /// Returns paths and sizes of all leaves of the open store that are not files on disk, in any order. Faster than
+  /// listing the directories, which may be thousands for each leaf.
   Result<std::vector<std::pair<std::string, std::uint64_t>>> leaves(int fd);
   Result<std::string> read_link(int fd) override;
   Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
@@ -86,23 +85,23 @@ class StoreFiles final : public FileOps {
  private:
   /// A store, and the file that it is read from.
   struct Known {
-    std::shared_ptr<const Descriptor> file;  // null in one that was only looked at
-    struct stat status {};                   // of the file; of a directory's store that of the directory
-    struct stat holder {};                   // of the file that holds the bytes
-    bool on_directory = false;               // files of the directory come first
+    std::shared_ptr<const Descriptor> file;  // null after Look::glance
+    struct stat status {};                   // of the store's file, or of the directory of a .b2d store
+    struct stat holder {};                   // of the file that holds the bytes: embed.b2e in a .b2d store
+    bool on_directory = false;               // a .b2d store: files on disk win over embedded frames
     bool is_zip = false;
 
-    // What it holds, parsed when first asked for, and again after it was dropped.
+    // The content: parsed on first access, and again after the cache evicted it.
     mutable codec::Mutex mutex;
     mutable std::weak_ptr<const Store> store GUARDED_BY(mutex);
     mutable std::optional<Error> damage GUARDED_BY(mutex);
   };
-  /// What a store holds, or why it is damaged.
+  /// The parsed content of a store, or the error of parsing it.
   struct Content {
     std::shared_ptr<const Store> store;
     std::optional<Error> damage;
   };
-  /// Whether a file or directory of this state is a store.
+  /// Whether a file or directory is a store, valid while its version does not change.
   struct Verdict {
     struct stat status {};
     struct stat holder {};
@@ -112,24 +111,24 @@ class StoreFiles final : public FileOps {
   struct KeyHash {
     std::size_t operator()(const Key& key) const { return std::hash<std::uint64_t>()(key.second * 31 + key.first); }
   };
-  /// How a file or directory of a store's name lies on disk.
+  /// A file or directory on disk with the suffix of a store.
   struct Candidate;
-  /// Somewhere in a store.
+  /// A path in a store.
   struct Place {
     std::shared_ptr<const Known> known;
-    std::string inside;  // beneath the store, "" for itself
+    std::string inside;  // relative to the store, "" for the store itself
   };
-  /// What a descriptor stands for.
+  /// What a descriptor represents.
   struct Opened {
     Place place;
-    std::shared_ptr<const ByteSource> leaf;  // null for directories
-    bool is_member = false;                  // a file of its own in the directory of a store
+    std::shared_ptr<const ByteSource> leaf;  // null for directories and members
+    bool is_member = false;                  // a file on disk in the directory of a .b2d store
   };
 
   std::shared_ptr<const Opened> opened(int fd) const;
   void enter(int fd, Opened opened);
-  /// What is known of the store itself is enough where nothing in it is asked for: a glance takes no descriptor and
-  /// parses nothing.
+  /// How much a lookup needs. `glance` is enough for the store itself: it needs no descriptor and parses nothing.
+  /// `open` gives access to the content.
   enum class Look : std::uint8_t { glance, open };
   std::optional<Place> place_of(int dir, const std::string& path, Look look);
   std::shared_ptr<const Known> store_at(int dir, const std::string& path, Look look);
@@ -141,15 +140,15 @@ class StoreFiles final : public FileOps {
   Result<struct stat> status_inside(const Place& place) const;
   Result<int> open_inside(const Place& place, int flags);
   Result<std::vector<DirectoryEntry>> list_inside(int dir_fd, const Place& place);
-  /// Whether the descriptor is, to `base_`, the very directory or file that it stands for.
+  /// Returns true if the descriptor represents the store itself, so that `base_` sees the same directory or file.
   bool is_itself(int fd, const Opened& opened) const;
   bool is_directory_on_disk(int fd, const Opened& opened) const;
   Result<std::string> shown_acl(const Opened& opened) const;
-  /// The frame with the metadata of an open directory; null if there is none.
+  /// Returns the frame with the metadata of an open directory, or nullptr if the directory has none.
   Result<std::shared_ptr<const Container>> metadata_of(int fd, const Opened& opened) const;
-  /// EROFS for what lies inside a store, and for a store itself unless `whole`.
+  /// Returns EROFS if the path lies inside a store, or is a store and `whole` is false.
   Result<void> check_outside(int dir, const std::string& path, bool whole = false);
-  /// EROFS for what is open inside a store.
+  /// Returns EROFS if the descriptor represents something inside a store.
   Result<void> check_changeable(int fd, const char* doing) const;
 
   FileOps& base_;
@@ -158,7 +157,7 @@ class StoreFiles final : public FileOps {
   mutable std::shared_mutex opened_mutex_;
   std::unordered_map<int, std::shared_ptr<const Opened>> opened_;  // guarded by opened_mutex_
 
-  // Far more verdicts than stores, of which each takes a descriptor, and of these more than what they hold.
+  // Verdicts are small. A known store takes a descriptor. Contents are bounded by bytes.
   static constexpr std::size_t kMaxVerdicts = 16384;
   static constexpr std::size_t kMaxKnown = 128;
   static constexpr std::size_t kMaxContent = std::size_t{24} << 20;

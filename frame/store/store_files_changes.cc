@@ -1,4 +1,4 @@
-// Calls that change something: what lies in a store is read-only, all else goes to the files below.
+// StoreFiles: calls that change something. They fail with EROFS inside a store and go to `base` otherwise.
 #include <cerrno>
 
 #include "frame/open/layer_attributes.h"

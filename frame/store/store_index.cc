@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kSeparator = '\0';
 constexpr char kBehindSeparator = '\1';
-/// What a leaf takes while its directory is listed, in the lists that are made of it for the kernel.
+/// Bytes of a leaf in the lists that are built for the kernel while its directory is listed.
 constexpr std::uint64_t kListed = 160;
 
 std::string to_key(std::string_view path) {
@@ -88,7 +88,7 @@ std::map<std::string, bool> StoreIndex::list(std::string_view directory) const {
       continue;
     }
     names[std::string(rest.substr(0, end))] = true;
-    // All beneath that directory is passed over.
+    // Skip everything in that directory.
     at = lower_bound(at, prefix + std::string(rest.substr(0, end)) + kBehindSeparator);
   }
   return names;

@@ -1,9 +1,8 @@
-// Which leaves and groups a store has, by their paths: one sorted table, in which directories are but what leaves begin
-// with.
+// The leaves of a store by path: one sorted table. A directory is a common prefix of paths.
 //
-// Paths come from files. Their directories take no memory of their own, for a path of 4 KB has 2,000 of them. The table
-// is searched in logarithmic time, and a directory is listed in the time of its own entries, however many others there
-// are.
+// Paths are untrusted. Directories take no memory of their own, because a path of 4 KB can have 2,000 of them. A lookup
+// takes logarithmic time. Listing a directory takes logarithmic time for each of its entries and does not visit the
+// leaves of its subdirectories.
 //
 // Thread safety: one thread adds; then immutable. Errors: unsupported, from the budget.
 #pragma once
@@ -24,8 +23,8 @@ class StoreIndex {
  public:
   struct Leaf {
     std::uint64_t size = 0;
-    std::uint64_t stored = 0;  // bytes of the file that it takes
-    std::uint64_t place = 0;   // embedded: in the plain bytes of the embed frame; else of its local header in the zip
+    std::uint64_t stored = 0;  // bytes that the leaf takes in the store's file
+    std::uint64_t place = 0;  // offset in the uncompressed embed frame if embedded, else of the local header in the zip
     std::uint32_t checksum = 0;
     ZipMethod method = ZipMethod::stored;
     bool encrypted = false;
@@ -38,28 +37,28 @@ class StoreIndex {
     std::uint16_t name_length = 0;
   };
 
-  /// The name of the frame that holds a group's metadata, less its suffix.
+  /// The name, without suffix, of the frame that holds a group's metadata.
   static constexpr std::string_view kMetadataName = "__vlmeta__";
 
-  /// What lies at `path`, at most 4,096 bytes without NUL, which is a leaf or the metadata of its directory. Of several
-  /// at one path that with the lowest `order` stays.
+  /// Adds a leaf, or the metadata of a directory. `path`: at most 4,096 bytes, without NUL. Of several leaves with the
+  /// same path, settle() keeps the one with the lowest `order`.
   codec::Result<void> add(std::string_view path, const Leaf& leaf, std::uint32_t order, ParseBudget& budget);
-  /// Sorts what was added, which is not seen before.
+  /// Sorts the added leaves, which lookups do not see before.
   void settle();
 
   std::size_t size() const { return leaves_.size(); }
-  /// Bytes that the index takes.
+  /// Returns the bytes that the index takes in memory.
   std::size_t footprint() const { return leaves_.capacity() * sizeof(Leaf) + names_.capacity(); }
 
-  /// Null if there is none.
+  /// These return nullptr if there is no such leaf or metadata.
   const Leaf* find(std::string_view path) const;
   const Leaf* metadata_of(std::string_view directory) const;
   bool has_directory(std::string_view path) const;
-  /// Names in a directory, and whether each is a directory.
+  /// Returns the names in a directory, each with true for a directory.
   std::map<std::string, bool> list(std::string_view directory) const;
-  /// Paths and sizes of all leaves.
+  /// Returns paths and sizes of all leaves.
   std::vector<std::pair<std::string, std::uint64_t>> leaves() const;
-  /// Where a leaf lies.
+  /// Returns the path of a leaf.
   std::string path_of(const Leaf& leaf) const;
 
  private:
@@ -72,10 +71,10 @@ class StoreIndex {
   Position lower_bound(Position from, std::string_view key) const;
   const Leaf* find_key(std::string_view key) const;
 
-  // Paths one after the other, with NUL for '/', so that all beneath a directory lies together and right behind it.
+  // The paths, concatenated, with NUL for '/'. NUL sorts first, so the leaves of a directory follow each other.
   std::string names_;
   std::vector<Leaf> leaves_;
-  std::size_t settled_ = 0;  // so many from the first on are in order
+  std::size_t settled_ = 0;  // number of leading leaves that are sorted
 };
 
 }  // namespace cframefs::frame

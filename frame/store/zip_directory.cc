@@ -30,9 +30,9 @@ constexpr std::size_t kMaxComment = 65535;
 constexpr std::size_t kDirectoryPiece = std::size_t{256} << 10;
 constexpr std::uint64_t kMaxDirectory = std::uint64_t{256} << 20;
 constexpr std::uint16_t kZip64Extra = 1;
-constexpr std::uint32_t kElsewhere = 0xffffffff;  // the value stands in the zip64 field
+constexpr std::uint32_t kElsewhere = 0xffffffff;  // the value is in the zip64 field
 
-/// The directory by the record at the end of the file.
+/// Extent of the directory, from the record at the end of the file.
 struct End {
   std::uint64_t entries = 0;
   std::uint64_t size = 0;
@@ -45,11 +45,12 @@ Result<void> read_zip64_end(const ByteSource& source, std::uint64_t end_at, End&
   if (auto done = source.read(FileOffset{end_at - kLocator64Length}, locator); !done) return done;
   if (load_le<std::uint32_t>(locator.data()) != kLocator64Magic) return {};
   const auto at = load_le<std::uint64_t>(&locator[8]);
-  if (at > source.size() || source.size() - at < kEnd64Length) return corrupt("zip: the zip64 end lies past the file");
+  if (at > source.size() || source.size() - at < kEnd64Length)
+    return corrupt("zip: the zip64 end record lies past the file");
   std::array<std::uint8_t, kEnd64Length> record{};
   if (auto done = source.read(FileOffset{at}, record); !done) return done;
   if (load_le<std::uint32_t>(record.data()) != kEnd64Magic)
-    return corrupt("zip: no zip64 end where there should be one");
+    return corrupt("zip: no zip64 end record at " + std::to_string(at) + ", where its locator points");
   end.entries = load_le<std::uint64_t>(&record[32]);
   end.size = load_le<std::uint64_t>(&record[40]);
   end.offset = load_le<std::uint64_t>(&record[48]);
@@ -69,15 +70,19 @@ Result<std::optional<End>> read_end(const ByteSource& source) {
             load_le<std::uint32_t>(&tail[at + 16])};
     if (auto done = read_zip64_end(source, begin + at, end); !done) return Failure(done.error());
     if (end.offset > source.size() || end.size > source.size() - end.offset || end.size > kMaxDirectory) {
-      return corrupt("zip: the directory lies past the file");
+      return corrupt("zip: the directory lies past the file or exceeds " + std::to_string(kMaxDirectory) + " bytes");
     }
-    if (end.entries > end.size / kEntryLength) return corrupt("zip: more members than the directory has room for");
+    if (end.entries > end.size / kEntryLength) {
+      return corrupt("zip: " + std::to_string(end.entries) + " members do not fit into a directory of " +
+                     std::to_string(end.size) + " bytes");
+    }
     return std::optional<End>(end);
   }
   return std::optional<End>();
 }
 
-/// What does not fit into 32 bits stands in an extra field, in this order, as far as it is there.
+/// Replaces values of 0xffffffff by those of the zip64 extra field, which holds only these values, in this order.
+/// Returns false if the field is truncated.
 bool read_zip64_extra(ByteView extra, std::uint64_t& size, std::uint64_t& stored, std::uint64_t& header) {
   while (extra.size() >= 4) {
     const auto id = load_le<std::uint16_t>(extra.data());
@@ -96,12 +101,12 @@ bool read_zip64_extra(ByteView extra, std::uint64_t& size, std::uint64_t& stored
   return true;
 }
 
-/// The directory, of which a piece is in memory.
+/// Reads the directory piece by piece.
 class DirectoryReader {
  public:
   DirectoryReader(const ByteSource& source, const End& end) : source_(source), next_(end.offset), left_(end.size) {}
 
-  /// The next `size` bytes; fewer at the end of the directory. They stay where they are.
+  /// Returns the next `size` bytes without consuming them; fewer at the end of the directory.
   Result<ByteView> peek(std::size_t size) {
     if (piece_.size() - at_ < size && left_ > 0) {
       if (auto more = load(size); !more) return Failure(more.error());
@@ -124,18 +129,18 @@ class DirectoryReader {
   }
 
   const ByteSource& source_;
-  std::uint64_t next_;  // in the file
-  std::uint64_t left_;  // of the directory
+  std::uint64_t next_;  // offset in the file of the next byte to load
+  std::uint64_t left_;  // bytes of the directory that are not loaded yet
   std::vector<std::uint8_t> piece_;
   std::size_t at_ = 0;
 };
 
-/// The next member of the directory.
+/// Reads the next member of the directory.
 Result<void> read_member(DirectoryReader& directory, ZipMember& member) {
   const auto fixed = directory.peek(kEntryLength);
   if (!fixed) return Failure(fixed.error());
   if (fixed->size() < kEntryLength || load_le<std::uint32_t>(fixed->data()) != kEntryMagic) {
-    return corrupt("zip: the directory is damaged");
+    return corrupt("zip: an entry of the directory is truncated or has no signature");
   }
   const std::size_t name = load_le<std::uint16_t>(&(*fixed)[28]);
   const std::size_t extra = load_le<std::uint16_t>(&(*fixed)[30]);
@@ -144,7 +149,7 @@ Result<void> read_member(DirectoryReader& directory, ZipMember& member) {
   const auto whole = directory.peek(length);
   if (!whole) return Failure(whole.error());
   const ByteView entry = *whole;
-  if (entry.size() < length) return corrupt("zip: the directory is cut off");
+  if (entry.size() < length) return corrupt("zip: the directory is truncated");
   member.encrypted = (entry[8] & 1) != 0;
   member.method = static_cast<ZipMethod>(load_le<std::uint16_t>(&entry[10]));
   member.checksum = load_le<std::uint32_t>(&entry[16]);
@@ -152,7 +157,7 @@ Result<void> read_member(DirectoryReader& directory, ZipMember& member) {
   member.size = load_le<std::uint32_t>(&entry[24]);
   member.header = load_le<std::uint32_t>(&entry[42]);
   if (!read_zip64_extra(entry.subspan(kEntryLength + name, extra), member.size, member.stored, member.header)) {
-    return corrupt("zip: a zip64 field is cut off");
+    return corrupt("zip: a zip64 field is truncated");
   }
   const ByteView text = entry.subspan(kEntryLength, name);
   member.name.assign(text.begin(), text.end());
@@ -190,10 +195,12 @@ Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& m
   if (member.encrypted) return codec::unsupported("zip: '" + member.name + "' is encrypted");
   if (member.method != ZipMethod::stored && member.method != ZipMethod::deflated) {
     return codec::unsupported("zip: '" + member.name + "' is compressed by method " +
-                              std::to_string(static_cast<unsigned>(member.method)) + ", neither stored nor deflated");
+                              std::to_string(static_cast<unsigned>(member.method)) +
+                              ", supported are 0 (stored) and 8 (deflated)");
   }
   if (member.method == ZipMethod::stored && member.stored != member.size) {
-    return corrupt("zip: '" + member.name + "' is stored and yet of two lengths");
+    return corrupt("zip: '" + member.name + "' is stored, but its size of " + std::to_string(member.size) +
+                   " bytes differs from its compressed size of " + std::to_string(member.stored));
   }
   std::array<std::uint8_t, kLocalLength> local{};
   if (member.header > source.size() || source.size() - member.header < kLocalLength) {
@@ -201,10 +208,10 @@ Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& m
   }
   if (auto done = source.read(FileOffset{member.header}, local); !done) return Failure(done.error());
   if (load_le<std::uint32_t>(local.data()) != kLocalMagic) {
-    return corrupt("zip: '" + member.name + "' is not where the directory says");
+    return corrupt("zip: '" + member.name + "' has no local header at " + std::to_string(member.header));
   }
   if (load_le<std::uint16_t>(&local[8]) != static_cast<std::uint16_t>(member.method)) {
-    return corrupt("zip: '" + member.name + "' is compressed in another way than the directory says");
+    return corrupt("zip: the compression method of '" + member.name + "' differs between directory and local header");
   }
   const std::uint64_t begin =
       member.header + kLocalLength + load_le<std::uint16_t>(&local[26]) + load_le<std::uint16_t>(&local[28]);

@@ -19,7 +19,7 @@ class RangeSource final : public ByteSource {
     return at.value < size_ ? std::min(whole_->zeros(FileOffset{begin_.value + at.value}), size_ - at.value) : 0;
   }
   Result<void> read(FileOffset at, ByteSpan into) const override {
-    if (at.value > size_ || into.size() > size_ - at.value) return codec::corrupt("the member ends before these bytes");
+    if (at.value > size_ || into.size() > size_ - at.value) return codec::corrupt("read past the end of a zip member");
     return whole_->read(FileOffset{begin_.value + at.value}, into);
   }
   void prefetch(FileOffset at, std::uint64_t length) const override {

@@ -1,6 +1,6 @@
-// The bytes of one member of a zip file: where they lie if it is stored, inflated on the way if it is deflated.
+// Opens one member of a zip file as a source: a range of the zip file if stored, an InflatedSource if deflated.
 //
-// Thread safety: functions; the sources as byte_source.h. Ownership: they share the zip file's source.
+// Thread safety: functions; the sources as byte_source.h. Ownership: the sources share the zip file's source.
 // Errors: unsupported (another method, encrypted); corruption; io passes through.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace cframefs::frame {
 
-/// Bytes [begin, begin + size) of `whole`, which has them.
+/// Returns bytes [begin, begin + size) of `whole`. REQUIRES: `whole` has these bytes.
 std::unique_ptr<ByteSource> range_source(std::shared_ptr<const ByteSource> whole, FileOffset begin, std::uint64_t size);
 
-/// To be kept and shared where the member is deflated: what was learnt of the stream stays with it.
+/// Opens a member. Callers should keep and share the source of a deflated member, because it holds restart points.
 Result<std::shared_ptr<const ByteSource>> open_zip_member(std::shared_ptr<const ByteSource> zip,
                                                           const ZipMember& member,
                                                           std::shared_ptr<InflateMemory> memory);

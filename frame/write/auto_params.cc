@@ -11,16 +11,16 @@ namespace {
 
 constexpr std::int64_t kChunksize = std::int64_t{1} << 20;
 
-// A wider one has to be better by kGain than the best before it.
+// Tried in this order. A typesize is chosen only if its result is shorter than kGain times the shortest one before.
 constexpr std::array<std::int32_t, 9> kTypesizes{1, 2, 3, 4, 6, 8, 12, 16, 24};
 constexpr double kGain = 0.97;
 
-constexpr std::uint64_t kMaxTypesize = 255;  // that chunk headers can say
+constexpr std::uint64_t kMaxTypesize = 255;  // the largest typesize of a chunk header
 
-// Fewer items than this say nothing.
+// A sample of fewer items tells nothing about a typesize.
 constexpr std::size_t kFewestItems = 32;
 
-/// What a .npy file says of itself; 0 for any other data.
+/// Returns the item size in the header of a .npy file, or 0 for any other data.
 std::int32_t typesize_by_header(ByteView sample) {
   if (!has_npy_magic(sample)) return 0;
   const auto npy = parse_npy_file(sample);
@@ -28,7 +28,7 @@ std::int32_t typesize_by_header(ByteView sample) {
   return fits ? static_cast<std::int32_t>(npy->type.itemsize) : 0;
 }
 
-/// What is worth looking at: zeros in front of the data suit items of any size.
+/// Removes leading zeros, which compress well with any typesize.
 ByteView without_leading_zeros(ByteView sample) {
   const auto first = std::find_if(sample.begin(), sample.end(), [](std::uint8_t byte) { return byte != 0; });
   const auto zeros = static_cast<std::size_t>(first - sample.begin());
@@ -40,13 +40,13 @@ ByteView without_leading_zeros(ByteView sample) {
 std::int32_t choose_typesize(codec::EncodeContext& context, const codec::EncodeParameters& parameters,
                              ByteView sample) {
   codec::EncodeParameters trial = parameters;
-  // The quickest that sees what the others see: repeats, and bytes that are more frequent than others.
+  // The fastest codec and level that exploit both repeats and unequal byte frequencies.
   trial.compcode = codec::kZstd;
   trial.clevel = 1;
   trial.blocksize = 0;
   trial.split_mode = 0;
   trial.use_dict = false;
-  if (const std::int32_t told = typesize_by_header(sample); told > 0) return told;
+  if (const std::int32_t declared = typesize_by_header(sample); declared > 0) return declared;
   const ByteView data = without_leading_zeros(sample);
   const ByteView items = data.first(std::min(data.size(), kSampleBytes));
   std::int32_t best = 1;

@@ -1,7 +1,7 @@
-// What a new frame is to be like where its maker leaves that to us: the size of its items, found by trying on the first
-// data, and of its chunks.
+// Chooses the parameters of a new frame that the caller leaves open: the typesize, by trial compression of the first
+// data, and the chunk size.
 //
-// Thread safety: functions; the context is of one thread. Units: bytes.
+// Thread safety: functions; one thread at a time per context. Units: bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace cframefs::frame {
 
-/// How much data is worth looking at.
+/// Bytes of the sample that choose_typesize() compresses.
 inline constexpr std::size_t kSampleBytes = std::size_t{128} << 10;
 
-/// Items of each size that is tried begin at multiples of this: pieces that are joined to a sample should, too.
+/// A common multiple of all typesizes that are tried. Pieces that a caller joins to a sample should begin at multiples.
 inline constexpr std::size_t kItemsAlign = 48;
 
-/// The size of the items that `sample` seems to be made of: what the header of a .npy file says; else the one that the
-/// data behind zeros in front gets shortest with under these filters, or 1 if none makes much of a difference. Looks at
-/// kSampleBytes. `parameters.typesize` is not looked at.
+/// Returns the size of the items in `sample`. If the sample is a .npy file, its header tells the size. Otherwise
+/// returns the typesize with which the data (kSampleBytes after leading zeros) compresses best with these filters, or 1
+/// if no typesize gains at least 3 %. Ignores parameters.typesize.
 std::int32_t choose_typesize(codec::EncodeContext& context, const codec::EncodeParameters& parameters, ByteView sample);
 
-/// A multiple of the typesize near `wanted`, or near 1 MiB if that is 0. REQUIRES: typesize > 0, both at most
-/// codec::kMaxChunkBytes.
+/// Returns the largest multiple of the typesize up to `wanted`, or up to 1 MiB if `wanted` is 0; at least the typesize.
+/// REQUIRES: typesize > 0, both at most codec::kMaxChunkBytes.
 std::int32_t choose_chunksize(std::int32_t typesize, std::int64_t wanted);
 
-/// A frame for data that begins with `sample`. `encode.typesize` 0: chosen; `chunksize` 0: chosen.
+/// Returns the parameters of a frame for data that begins with `sample`. Chooses encode.typesize and `chunksize` if
+/// they are 0.
 NewFrame choose_frame(codec::EncodeContext& context, codec::EncodeParameters encode, std::int64_t chunksize,
                       ByteView sample);
 

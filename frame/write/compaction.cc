@@ -15,7 +15,7 @@ namespace {
 using codec::Failure;
 using codec::SpecialValue;
 
-/// Small chunks lie close together: this much is read at once.
+/// Bytes read at once. Small chunks lie close together, so one read covers several.
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 18;
 
 class ChunkCopier {
@@ -44,12 +44,12 @@ class ChunkCopier {
     if (!bytes) return Failure(bytes.error());
     if (bytes->size() < codec::kMinHeaderLength) return stored_length(place);
     const auto header = codec::parse_chunk_header(*bytes);
-    if (!header) return stored_length(place);  // cut by the end of the window, or damaged
+    if (!header) return stored_length(place);  // truncated by the end of the window, or damaged
     if (static_cast<std::uint64_t>(header->cbytes) > place.limit) return stored_length(place);
     return static_cast<std::uint64_t>(header->cbytes);
   }
 
-  /// At least one and at most `wanted` bytes of the chunk, from its byte `from` on.
+  /// Returns 1 to `wanted` bytes of the chunk, from its byte `from` on.
   Result<ByteView> window(const ChunkLocation& place, std::uint64_t from, std::uint64_t wanted) {
     const std::uint64_t at = place.offset.value + from;
     if (at < begin_ || at - begin_ >= bytes_.size()) {
@@ -68,7 +68,7 @@ class ChunkCopier {
   const FrameContainer& from_;
   BufferedAppender& out_;
   std::uint64_t copied_ = 0;
-  std::uint64_t begin_ = 0;
+  std::uint64_t begin_ = 0;  // offset of bytes_ in the source
   std::vector<std::uint8_t> bytes_;
 };
 
@@ -81,8 +81,8 @@ Result<std::uint64_t> stored_length(const ChunkLocation& place) {
   const auto header = codec::parse_chunk_header(prefix);
   if (!header) return Failure(header.error());
   if (static_cast<std::uint64_t>(header->cbytes) > place.limit) {
-    return codec::corrupt("chunk of " + std::to_string(header->cbytes) + " bytes where " + std::to_string(place.limit) +
-                          " are left");
+    return codec::corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, at most " +
+                          std::to_string(place.limit) + " can be stored there");
   }
   return static_cast<std::uint64_t>(header->cbytes);
 }
@@ -93,7 +93,7 @@ std::int64_t special_entry_of(SpecialValue special) {
 
 namespace {
 
-/// Copies kept chunks from `chunk` on, up to `until` or as far as their entries are decoded together.
+/// Copies committed chunks from `chunk` to `until` or to the end of the index unit. Returns the next chunk to copy.
 Result<std::int64_t> copy_some(const FrameContainer& from, std::int64_t chunk, std::int64_t until,
                                std::uint64_t section, ChunkCopier& copier, BufferedAppender& out, IndexEncoder& index) {
   const auto uniform = from.uniform_entry();

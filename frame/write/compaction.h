@@ -1,7 +1,7 @@
-// What of a frame is alive: copied one chunk behind the other, with what is pending.
+// Copies the live chunks of a frame and the pending chunks, without gaps.
 //
-// Thread safety: one thread. Errors: io; corruption of a chunk's header or the index; unsupported, for entries that
-// share bytes (a copy would be larger than the frame, without bound).
+// Thread safety: one thread. Errors: io; corruption of a chunk's header or the index; unsupported if chunks share
+// bytes, because a copy could be larger than the frame, without bound.
 #pragma once
 
 #include "frame/cframe/frame_container.h"
@@ -11,18 +11,19 @@
 
 namespace cframefs::frame {
 
-/// Appends the chunks to `out`, and their entries (counted from `section`, where the chunk section begins) to `index`.
+/// Appends the chunks to `out` and their entries to `index`. `section`: position in `out` where the chunk section
+/// begins, from which entries count.
 Result<void> copy_live_chunks(const FrameContainer& from, const PendingChanges& pending, std::uint64_t section,
                               BufferedAppender& out, IndexEncoder& index);
 
-/// The same with all chunks as they are committed, of whatever sizes.
+/// Copies all committed chunks, of any sizes, without pending changes.
 Result<void> copy_all_chunks(const FrameContainer& from, std::uint64_t section, BufferedAppender& out,
                              IndexEncoder& index);
 
-/// Stored length of the chunk at `place`, from its header.
+/// Returns the stored length of the chunk at `place`, from its header.
 Result<std::uint64_t> stored_length(const ChunkLocation& place);
 
-/// The index entry of a chunk that is not stored.
+/// Returns the index entry of a special chunk.
 std::int64_t special_entry_of(codec::SpecialValue special);
 
 }  // namespace cframefs::frame

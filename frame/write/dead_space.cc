@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "frame/cframe/stored_entries.h"
@@ -14,23 +15,23 @@ namespace {
 
 using codec::Failure;
 
-/// So many places of a section are looked at. Of a frame of no more chunks all of them are.
+/// Offsets of a section that are sampled. In a frame of at most as many stored chunks, all chunks are measured.
 constexpr std::size_t kPlaces = 256;
 
-/// Of more chunks than these that go at once, the length is guessed from some of them.
+/// If more killed chunks than kMaxMeasured, the length is estimated from about kGuessedFrom of them.
 constexpr std::int64_t kMaxMeasured = 4096;
 constexpr std::int64_t kGuessedFrom = 256;
 
-/// Dead bytes are looked for between so many chunks at most.
+/// The most stored chunks between which find_dead_ranges() searches.
 constexpr std::size_t kMaxLocated = std::size_t{1} << 18;
 
-/// A stored chunk, by what its entry says.
+/// A stored chunk and its index entry.
 struct Stored {
   std::int64_t entry = -1;
   std::int64_t chunk = -1;
 };
 
-/// The chunks that lie around each of `kPlaces` places of a section, in the same distance from each other.
+/// Finds the chunks around each of kPlaces equidistant offsets ("places") of a section.
 class Places {
  public:
   explicit Places(std::uint64_t section) : step_(std::max<std::uint64_t>(section / kPlaces, 1)), section_(section) {
@@ -38,12 +39,13 @@ class Places {
   }
 
   void note(Stored stored) {
-    // The place at or behind it. Those of step_ - 1, 2 * step_ - 1, ...
+    // The first place at or after the chunk. Places are the offsets step_ - 1, 2 * step_ - 1, ...
     const auto place = std::min<std::uint64_t>(static_cast<std::uint64_t>(stored.entry) / step_, kPlaces);
     if (place < kPlaces && stored.entry > before_[place].entry) before_[place] = stored;
     if (stored.entry < next_[place].entry) next_[place] = stored;
   }
-  /// Calls `take` with each place, the chunk at or before it (none: -1), and where the next chunk begins.
+  /// Calls take(chunk, end) for each place: the last chunk that begins at or before it (-1: none), and the offset where
+  /// the next chunk begins.
   template <class Take>
   Result<void> for_each(const Take& take) {
     for (std::size_t i = 1; i < kPlaces; ++i) {
@@ -64,15 +66,20 @@ class Places {
  private:
   const std::uint64_t step_;
   const std::uint64_t section_;
-  std::array<Stored, kPlaces> before_;    // the last one up to a place, behind the place before
-  std::array<Stored, kPlaces + 1> next_;  // the first one there
+  std::array<Stored, kPlaces> before_;    // the last chunk after the previous place, up to this one
+  std::array<Stored, kPlaces + 1> next_;  // the first chunk after the previous place
 };
 
-/// Stored bytes of a chunk; none where they are not known: what is damaged is dead.
+/// Returns the stored bytes of a chunk, or 0 if its header is damaged: a damaged chunk counts as dead.
 std::uint64_t length_of(const FrameContainer& frame, std::int64_t chunk) {
   const auto place = frame.place(ChunkNumber{chunk});
   if (!place) return 0;
   return stored_length(*place).value_or(0);
+}
+
+Failure past_section(std::int64_t entry, std::uint64_t section) {
+  return codec::corrupt("offset " + std::to_string(entry) + " lies outside the chunk section of " +
+                        std::to_string(section) + " bytes");
 }
 
 }  // namespace
@@ -85,7 +92,7 @@ Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
   std::vector<Stored> first;
   Places places(section);
   const auto note = [&](std::int64_t chunk, std::int64_t entry) -> Result<void> {
-    if (static_cast<std::uint64_t>(entry) > section) return codec::corrupt("chunk past the chunk section");
+    if (static_cast<std::uint64_t>(entry) > section) return past_section(entry, section);
     if (++count <= kPlaces) first.push_back({entry, chunk});
     places.note({entry, chunk});
     return {};
@@ -97,7 +104,7 @@ Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
       alive += length_of(frame, stored.chunk);
     return section - std::min(alive, section);
   }
-  // Each place stands for as many bytes of the section, dead and alive in the proportion that they have around it.
+  // Each place represents 1/kPlaces of the section, with the proportion of dead bytes between its chunk and the next.
   double dead = 0;
   std::int64_t known = -1;
   double known_part = 0;
@@ -142,7 +149,7 @@ Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
   };
   for (const Stored& chunk : stored) {
     const auto begin = static_cast<std::uint64_t>(chunk.entry);
-    if (begin > section) return codec::corrupt("chunk past the chunk section");
+    if (begin > section) return past_section(chunk.entry, section);
     const auto place = frame.place(ChunkNumber{chunk.chunk});
     if (!place) return Failure(place.error());
     const auto length = stored_length(*place);
@@ -172,7 +179,7 @@ Result<std::uint64_t> measure_killed_bytes(const FrameContainer& frame, const Pe
   std::uint64_t bytes = 0;
   std::int64_t number = 0;
   const auto measure = [&](std::int64_t chunk, std::int64_t) -> Result<void> {
-    // What is damaged is dead, too; how long it was nobody knows.
+    // Damaged chunks count as 0 bytes, because their length is unknown.
     if (number++ % step == 0) bytes += length_of(frame, chunk) * static_cast<std::uint64_t>(step);
     return {};
   };

@@ -1,7 +1,7 @@
-// A frame that is written beside another one and takes its place whole: FrameWriter::make_beside().
+// A new frame in a temporary file beside an existing one, which it replaces by a rename: FrameWriter::make_beside().
 //
-// Thread safety: one thread. Ownership: owns the file, which is removed if it does not take the place, and the lock of
-// the frame that it is to replace.
+// Thread safety: one thread. Ownership: owns the temporary file, which is removed unless it replaces the frame, and the
+// lock of the existing frame.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace cframefs::frame {
 
 struct FrameWriter::Beside {
-  std::shared_ptr<const Descriptor> locked;  // open for as long as it is
+  std::shared_ptr<const Descriptor> locked;  // keeps the locked file open
   AdvisoryLock lock;
   ReplacementFile file;
   std::unique_ptr<FrameWriter> writer;

@@ -1,4 +1,4 @@
-// What the parts of FrameWriter share; nobody else includes this.
+// Definitions shared by the source files of FrameWriter; other files must not include this.
 //
 // Thread safety, errors: as FrameWriter.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace cframefs::frame {
 
-/// What one write to a disk puts there whole or not at all. The header begins at such a place.
+/// Bytes of a sector. A disk writes a sector completely or not at all. The header begins at a sector boundary.
 inline constexpr std::size_t kSector = 512;
 
-/// A state that is written and not switched to yet.
+/// A state that is written but not committed yet.
 struct FrameWriter::Next {
   std::vector<std::uint8_t> header;
   std::vector<std::pair<std::int64_t, std::int64_t>> entries;  // of pending chunks, by number
@@ -25,12 +25,12 @@ struct FrameWriter::Next {
   SparseStates::State state;
 };
 
-/// All `length` bytes at `at`, or corruption if the file ends before.
+/// Reads `length` bytes at `at`. corruption: the file ends before.
 inline Result<std::vector<std::uint8_t>> read_bytes(FileOps& files, int fd, FileOffset at, std::uint64_t length) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(length));
   const auto got = files.pread(fd, bytes, at);
   if (!got) return codec::Failure(got.error());
-  if (*got < bytes.size()) return codec::corrupt("the file ends inside the frame");
+  if (*got < bytes.size()) return codec::corrupt("the file is truncated inside the frame");
   return bytes;
 }
 

@@ -31,7 +31,7 @@ using codec::unsupported;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// One past the last byte of the header that a commit changes.
+/// Returns one past the last byte of the header that a commit changes, at least kSwitchEnd.
 std::size_t switch_end(ByteView header, ByteView next) {
   std::size_t end = header.size();
   while (end > kSwitchEnd && header[end - 1] == next[end - 1])
@@ -39,14 +39,14 @@ std::size_t switch_end(ByteView header, ByteView next) {
   return end;
 }
 
-/// Whether chunks can be added to and replaced in such a frame.
+/// Returns unsupported if chunks cannot be added to and replaced in such a frame.
 Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_flags, bool stores_chunks) {
   const FrameParameters& parameters = frame.parameters();
   const bool variable = (general_flags & layout::kVariableChunksFlag) != 0;
   if (variable || (parameters.variable_chunks && parameters.nbytes > 0)) {
-    return unsupported("frames whose chunks vary in size are not written");
+    return unsupported("a frame with chunks of different sizes cannot be changed");
   }
-  if (parameters.vl_blocks) return unsupported("frames whose blocks vary in size are not written");
+  if (parameters.vl_blocks) return unsupported("a frame with blocks of different sizes cannot be changed");
   if (stores_chunks) return codec::check_encodable(encode_parameters(parameters));
   return {};
 }
@@ -79,10 +79,10 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, 
   return writer;
 }
 
-/// Opens the frame's file; of a sparse frame its directory and its index.
+/// Opens the frame's file, or the directory and the index file of a sparse frame.
 Result<void> FrameWriter::open_files(int frame) {
   const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
-  // What is read to write the frame is no access of a program's.
+  // O_NOATIME: the writer's reads do not count as accesses by programs.
   auto fd = files_.reopen(frame, flags | O_NOATIME);
   if (!fd && fd.error().sys == EPERM) fd = files_.reopen(frame, flags);
   if (!fd && fd.error().sys == EISDIR) {
@@ -92,7 +92,7 @@ Result<void> FrameWriter::open_files(int frame) {
     auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, directory_)
                                            : std::make_shared<SparseStates>(files_, directory_);
     sparse_ = std::make_unique<SparseChunks>(files_, directory_->fd(), std::move(states));
-    ever_synced_ = true;  // its chunk files are synced as they are written
+    ever_synced_ = true;  // chunk files are synced as they are written
     fd = files_.open_at(*directory, kSparseIndexName, flags);
   }
   if (!fd) return Failure(fd.error());
@@ -107,11 +107,11 @@ Result<void> FrameWriter::load(int frame) {
                                  : open_container(files_, file_, cache_);
   if (!opened) return Failure(opened.error());
   container_ = std::dynamic_pointer_cast<const FrameContainer>(*opened);
-  if (!container_) return unsupported("only frames are written");
+  if (!container_) return unsupported("neither a contiguous nor a sparse frame: only these can be changed");
   const auto status = files_.status(file_->fd());
   if (!status) return Failure(status.error());
   is_blank_ = status->st_size == 0;
-  // Both are held and written again, the trailer twice where a metalayer changes.
+  // Header and trailer are kept in memory and written again, the trailer twice if a metalayer changes.
   ParseBudget budget = ParseBudget::asked(container_->stored_bytes());
   const std::uint64_t held = 2 * (parameters().header_length + container_->trailer().length);
   if (auto fits = budget.take_memory(held, "header and trailer"); !fits) return fits;
@@ -121,7 +121,7 @@ Result<void> FrameWriter::load(int frame) {
   header_ = std::move(*header);
   header_.resize(static_cast<std::size_t>(parameters().header_length));
   if (load_be<std::uint64_t>(&header_[layout::kFrameLengthAt]) != parameters().frame_length) {
-    return stale("the frame was changed while it was opened");
+    return stale("the frame changed while it was opened");
   }
   pending_ = PendingChanges(*container_);
   return check_writable(*container_, header_[layout::kGeneralFlagsAt], options_.stores_chunks);
@@ -186,25 +186,26 @@ void FrameWriter::stop_staying_open() {
   options_.stays_open = false;
 }
 
-Result<void> FrameWriter::commit_locked(Durability durability, bool anew, const BeforeChange& before_change) {
-  if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
-  if (has_changes() || anew) {
+Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change) {
+  if (failed_) return codec::io_error(EIO, "commit after a failed sync");
+  if (has_changes() || force_rewrite) {
     if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
     if (auto fine = pending_.check(*container_); !fine) return fine;
-    const std::shared_ptr<const Descriptor> locked = file_;  // open for as long as it is
+    const std::shared_ptr<const Descriptor> locked = file_;  // keeps the locked file open while `held` exists
     const auto held = lock();
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
-    if (anew && !held->is_exclusive()) return codec::io_error(EBUSY, "compact beside other programs");
+    if (force_rewrite && !held->is_exclusive())
+      return codec::io_error(EBUSY, "compact: another program uses the frame");
     if (before_change) {
       if (auto allowed = before_change(); !allowed) return allowed;
     }
-    // A new file would take the frame away from others that have it open for writing.
+    // Programs that have the frame open for writing would go on in the old file if a new one replaced it.
     may_compact_ = held->is_exclusive();
-    auto done = anew || needs_new_file() ? rewrite_file() : append_or_compact();
+    auto done = force_rewrite || needs_new_file() ? rewrite_file() : append_or_compact();
     if (!done && done.error().sys == ENOSPC && can_be_emptied() && may_compact_) done = empty_in_place();
     if (!done) return done;
-    // Another program may have put a new file in place after the look: what was switched to is lost then.
+    // Another program may have renamed a new file over the frame after check_unchanged(). This commit is lost then.
     if (!held->is_exclusive()) {
       if (auto named = check_named(); !named) return named;
     }
@@ -239,17 +240,18 @@ bool FrameWriter::metalayers_need_new_file() const {
   return next.size() != header_.size() || switch_end(header_, next) > kSector;
 }
 
-/// The trailer of a frame without chunks has a fixed place, and so has the index of a sparse frame.
+/// Appending is not possible if the frame gets no chunks, because its trailer must follow the header, and for sparse
+/// frames, because their index must follow the header.
 bool FrameWriter::needs_new_file() const {
   return directory_ || is_blank_ || pending_.nbytes() == 0 || metalayers_need_new_file();
 }
 
-/// Whether the next state is one without chunks, in this file.
+/// Returns true if empty_in_place() can commit the next state.
 bool FrameWriter::can_be_emptied() const {
   return !failed_ && !directory_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
 }
 
-/// Appends every entry of the next state's index; blocks in which nothing changes are taken as they are.
+/// Appends all entries of the next state's index. Reuses encoded blocks without changes.
 Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
   using Kind = PendingChanges::Piece::Kind;
   constexpr std::int64_t kBlock = IndexEncoder::kBlockEntries;
@@ -274,7 +276,7 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
         }
         const auto kept = container_->index_piece(ChunkNumber{chunk});
         if (!kept) return Failure(kept.error());
-        // Not past a block: the next one may be there already.
+        // Stop at the end of a block: the next one may be reusable.
         const std::int64_t until = std::min(piece.end, (chunk / kBlock + 1) * kBlock);
         const auto some = std::min(kept->entries.size(), static_cast<std::size_t>(until - chunk));
         index.append_all(kept->entries.first(some));
@@ -286,8 +288,8 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
   return {};
 }
 
-/// Steps 2 and 3 of commit-protocol.md section 2: chunks, index and trailer behind the frame's end. `next.header` is
-/// ready to be written afterwards.
+/// Steps 2 and 3 of commit-protocol.md section 2: writes chunks, index and trailer after the frame's end, and completes
+/// next.header.
 Result<void> FrameWriter::write_behind(Next& next) {
   const std::uint64_t section = header_.size();
   BufferedAppender out(files_, file_->fd(), FileOffset{parameters().frame_length});
@@ -302,7 +304,7 @@ Result<void> FrameWriter::write_behind(Next& next) {
   return finish_image(next, out.position() - section, index, out);
 }
 
-/// Index and trailer, and the header that goes with them.
+/// Writes index and trailer, and completes next.header.
 Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index,
                                        BufferedAppender& out) const {
   HeaderUpdate fields;
@@ -316,7 +318,7 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEn
   next.index_blocks = index.take_blocks();
   const auto trailer = next_trailer();
   if (!trailer) return Failure(trailer.error());
-  // Readers of the reference library tell a new index file of a sparse frame by its length.
+  // C-Blosc2 detects a new index file of a sparse frame by its length, so the length must change.
   if (directory_ && fields.nbytes > 0 && out.position() + trailer->size() == parameters().frame_length) {
     if (auto put = out.append(std::array<std::uint8_t, 1>{}); !put) return put;
   }
@@ -326,7 +328,7 @@ Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEn
   return out.flush();
 }
 
-/// The next state as readers will see it: what cannot be opened is not switched to.
+/// Opens the next state as readers will see it, so that a state that cannot be opened is never committed.
 Result<void> FrameWriter::open_next(Next& next) const {
   const auto length = load_be<std::uint64_t>(&next.header[layout::kFrameLengthAt]);
   if (directory_) {
@@ -355,7 +357,7 @@ Result<void> FrameWriter::append_and_switch() {
   auto written = write_behind(next);
   if (written) written = open_next(next);
   if (!written) {
-    static_cast<void>(files_.truncate(file_->fd(), end));  // what is left of it is cut the next time
+    static_cast<void>(files_.truncate(file_->fd(), end));  // if this fails, the next commit truncates
     return written;
   }
   if (ever_synced_) {
@@ -370,14 +372,14 @@ Result<void> FrameWriter::append_and_switch() {
   return {};
 }
 
-/// Step 5 of commit-protocol.md section 2: one write, inside one sector.
+/// Step 5 of commit-protocol.md section 2: switches with one write inside one sector.
 Result<void> FrameWriter::publish_header(const Next& next) {
   const std::size_t end = switch_end(header_, next.header);
   const ByteView fields = ByteView(next.header).first(end).subspan(kSwitchBegin);
   auto written = files_.pwrite(file_->fd(), fields, FileOffset{kSwitchBegin});
   if (written) return {};
-  // A part of it may be there, and on its way to the disk. Unless the old fields are back, nobody knows which state
-  // this is.
+  // The write may be partial. Restore the old fields; if that fails, the state on disk is unknown, so enter the failed
+  // state.
   const ByteView old = ByteView(header_).first(end).subspan(kSwitchBegin);
   const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
   if (now && *now == header_) return written;
@@ -421,7 +423,7 @@ Result<void> FrameWriter::rewrite_file() {
     }
   }
   if (directory_ && durable) {
-    // The names of the new chunk files, before an index that refers to them.
+    // The names of the new chunk files must be durable before an index that refers to them.
     if (auto synced = sync_directory(files_, directory_->fd()); !synced) {
       failed_ = true;
       return synced;

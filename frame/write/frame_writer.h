@@ -1,20 +1,21 @@
-// Changes a frame: chunks replaced, appended, dropped, metalayers set; then commit(), which makes all of it or nothing
-// of it the frame's new state.
+// Changes a frame: replaces, appends and removes chunks and sets metalayers. commit() applies all pending changes
+// atomically.
 //
-// What store(), resize() and the metalayer calls are told is held in memory (pending_bytes() tells how much). commit()
-// writes it behind the frame's end, where no reader looks, then switches to it with one write of the header's fields
-// (frame/doc/commit-protocol.md section 1). Nothing that the header reaches is overwritten before that. What cannot be
-// switched to so (the last chunk goes, the header's length changes) becomes a new file beside, renamed over the old
-// one. Of a sparse frame, chunks become files of new numbers, and the new index takes the place of the old one so.
+// store(), resize() and the metalayer calls keep their changes in memory (pending_bytes() tells how much). commit()
+// writes them after the frame's end, where no reader looks, then switches to the new state with one write of header
+// fields (frame/doc/commit-protocol.md section 1). Before the switch, nothing that the header refers to is overwritten.
+// A state that such a write cannot switch to (the last chunk is removed, the length of the header changes) is written
+// to a new file, which is renamed over the old one. In a sparse frame, chunks become files with new numbers, and the
+// new index file replaces the old one by a rename.
 //
-// States: after a failed sync nothing is known of what is on disk, so every later commit() fails until the frame is
-// opened again. After any other error what is pending is still pending, the disk holds the committed state, and
-// commit() can be tried again.
+// States: after a failed sync the content of the disk is unknown, so every later commit() fails until the frame is
+// opened again. After any other error the changes are still pending, the disk holds the committed state, and commit()
+// can be tried again.
 //
 // Thread safety: one thread at a time. Ownership: owns its descriptor of the frame; borrows the file operations and
-// `dir`, which must outlive it. Readers share container(), which stays readable for as long as they hold it.
-// Errors: unsupported (the frame cannot be written safely), stale (somebody else changed the frame; the disk is left
-// alone), invalid (what no frame can hold), io, corruption.
+// `dir`, which must outlive it. Readers share container(), which stays readable as long as they hold it.
+// Errors: unsupported (the frame cannot be written safely), stale (another program changed the frame; the disk is left
+// alone), invalid (a state that no frame can hold), io, corruption.
 #pragma once
 
 #include <chrono>
@@ -39,35 +40,36 @@ class AdvisoryLock;
 class BufferedAppender;
 
 enum class Durability : std::uint8_t {
-  ordered,  // after a crash: the state before or the state after, whole
-  durable,  // and once commit() has answered: the state after
+  ordered,  // after a crash: the complete old state or the complete new state
+  durable,  // as ordered, and after commit() has returned: the new state
 };
 
 struct WriterOptions {
-  /// The file was made just now and nothing of it or of its name was ever synced: until the first durable commit it
+  /// The file is new, and neither its content nor its name was ever synced. Until the first durable commit the file
   /// need not survive a crash, so ordered commits do not wait for the disk.
   bool fresh = false;
-  /// Chunks will be stored: a frame whose codec or filters cannot be encoded with, or lose bits, is refused.
+  /// The caller will store chunks: open() refuses a frame with a codec or filters that are lossy or have no encoder.
   bool stores_chunks = true;
-  /// How long to wait for a lock that somebody else holds.
+  /// How long to wait for a lock that another program holds.
   std::chrono::milliseconds lock_timeout{5000};
-  /// No other program may have the frame open for writing, or hold a lock on it: for what makes a new file of it.
+  /// The caller needs the frame for itself, to replace its file: locking fails if another program has the frame open
+  /// for writing or holds a lock on it.
   bool alone = false;
-  /// Until stop_staying_open() it holds a lock that keeps writers out that want to be alone.
+  /// The writer holds a shared lock until stop_staying_open(), which keeps out writers that need the frame `alone`.
   bool stays_open = false;
-  /// Where one writer after another opens the same sparse frame: so that the later one lets the states be that are
-  /// read since the earlier one's time. Null: it does not know of these.
+  /// Shared by successive writers of the same sparse frame, so that a later writer keeps the states that readers opened
+  /// through an earlier writer. Null: the writer does not know these states.
   std::shared_ptr<SparseRegistry> sparse_registry = nullptr;
 };
 
 class FrameWriter {
  public:
-  /// Opens the frame at `path` beneath `dir` to change it. Nothing is written before the first commit.
+  /// Opens the frame at `path` in `dir` for changes. Writes nothing before the first commit.
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& path,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
-  /// The same of a frame that the caller has open, perhaps with O_PATH: its file, or the directory of a sparse one.
-  /// `name`: where it lies in `dir`.
+  /// Opens a frame that the caller has open, perhaps with O_PATH. `frame`: the file, or the directory of a sparse
+  /// frame. `name`: its path in `dir`.
   static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& name,
                                                    const std::shared_ptr<const Descriptor>& frame,
                                                    std::shared_ptr<IndexCache> cache,
@@ -76,92 +78,94 @@ class FrameWriter {
   FrameWriter(const FrameWriter&) = delete;
   FrameWriter& operator=(const FrameWriter&) = delete;
 
-  /// As committed.
+  /// Returns the parameters of the committed state.
   const FrameParameters& parameters() const { return container_->parameters(); }
-  /// The committed state, to read from. Another object after each commit.
+  /// Returns the committed state for reading: a new object after each commit.
   std::shared_ptr<const Container> container() const { return container_; }
-  /// The file that holds it, of a sparse frame its index; another one after a commit that made a new file.
+  /// Returns the file of the committed state, or the index file of a sparse frame. Changes with a commit that makes a
+  /// new file.
   std::shared_ptr<const Descriptor> file() const { return file_; }
-  /// What the frame's name leads to: the file, or the directory of a sparse frame.
+  /// Returns what the frame's name refers to: the file, or the directory of a sparse frame.
   std::shared_ptr<const Descriptor> entry() const { return directory_ ? directory_ : file_; }
 
-  // What is pending is included:
+  // These include pending changes:
   std::uint64_t nbytes() const { return pending_.nbytes(); }
   std::int64_t chunk_count() const { return pending_.chunk_count(); }
   std::int32_t chunksize() const { return pending_.chunksize(); }
 
-  /// Bytes of encoded chunks that wait for a commit.
+  /// Returns the bytes of encoded chunks that are not committed yet.
   std::uint64_t pending_bytes() const { return pending_.bytes(); }
   bool has_changes() const;
 
-  /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All but the last have chunksize() bytes; a last one
-  /// that is short must be stored again, whole, before a commit that has chunks behind it.
+  /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All chunks but the last have chunksize() bytes. A
+  /// short last chunk must be stored again with its full length before a commit that adds chunks after it.
   Result<void> store(ChunkNumber chunk, codec::EncodedChunk encoded);
-  /// Chunks become zeros, however many: a run costs as much as one chunk. REQUIRES: 0 <= begin <= end <= chunk_count().
+  /// Replaces chunks [begin, end) by zeros. The cost does not depend on their number. REQUIRES: 0 <= begin <= end <=
+  /// chunk_count().
   void store_zeros(ChunkNumber begin, ChunkNumber end);
-  /// Longer: zero chunks, which take 8 bytes of index each. Shorter: chunks go. A stored chunk whose length changes
-  /// with it (the last one, before or after) must be stored again before the commit.
+  /// Appends zero chunks, which take 8 bytes of index each, or removes chunks. If the length of a stored chunk changes
+  /// (the old or the new last one), the chunk must be stored again before the commit.
   Result<void> resize(std::uint64_t nbytes);
 
-  /// Metalayers have names of 1 to 31 bytes; at most 16 of each kind.
+  /// Sets a metalayer. Names have 1 to 31 bytes; a frame has at most 16 metalayers of each kind.
   Result<void> set_vlmetalayer(const std::string& name, ByteView content);
-  /// The same of a content that is a chunk already, which the caller has checked.
+  /// Sets a variable-length metalayer whose content is already encoded. The caller has checked `chunk`.
   Result<void> set_stored_vlmetalayer(const std::string& name, std::vector<std::uint8_t> chunk);
   Result<void> remove_vlmetalayer(const std::string& name);
   Result<void> set_metalayer(const std::string& name, ByteView content);
 
-  /// Puts another empty frame in the place of this one, whole or not at all, with the metalayers of this one. Forgets
-  /// what is pending. REQUIRES: it is empty and has a name. stale, as in commit(): it is not empty any more.
+  /// Replaces this empty frame atomically by another empty frame with the same metalayers. Discards pending changes.
+  /// invalid: the frame is not empty or has no name. stale: as for commit(), for example if another program stored
+  /// data.
   Result<void> replace_empty(const NewFrame& wanted);
 
-  /// A frame that is being written beside this one, to take its place whole. No other program commits to this one
-  /// meanwhile. Goes away with its file if it does not take the place. Must not outlive the writer that made it.
+  /// A frame that is written to a temporary file and then replaces this one. It holds the lock of this frame, so no
+  /// other program commits. The destructor removes the temporary file unless give_place_to() succeeded. Must not
+  /// outlive the writer that made it.
   struct Beside;
   Result<std::unique_ptr<Beside>> make_beside(const NewFrame& wanted);
-  /// Puts it in the place of this frame. What `next.writer` has committed is the frame then; this writer has no use any
-  /// more. REQUIRES: it has a name and is contiguous.
+  /// Renames the frame of `next` over this one. Afterwards next.writer is the writer of the frame, and this writer must
+  /// not be used. REQUIRES: this frame has a name and is contiguous.
   Result<void> give_place_to(Beside& next);
 
-  /// Called by commit() with the locks held, after its look at the frame and before it changes anything; an error ends
+  /// Called by commit() with the locks held, after the check for foreign changes and before any change. An error ends
   /// the commit.
   using BeforeChange = std::function<Result<void>()>;
-  /// Makes what is pending the frame's state; in a new file if more of the old one is dead than alive. `durable` also
-  /// makes earlier ordered commits so.
+  /// Commits the pending changes; to a new file if the old one has more dead bytes than live ones. `durable` also makes
+  /// earlier ordered commits durable.
   Result<void> commit(Durability durability, const BeforeChange& before_change = nullptr);
-  /// Whether the filesystem has room for a new file of what is live, as far as it tells.
+  /// Returns true if the filesystem has room for a copy of the live bytes, or does not tell.
   bool has_room_for_copy();
-  /// Called before something is done that takes bytes away from programs that read an older state, or the committed one
-  /// if that has chunks and the next one has none.
-  void on_overwrite(std::function<void()> tell) { on_overwrite_ = std::move(tell); }
-  /// Gives the dead bytes of the committed state back to the filesystem as holes; the state is made durable before.
-  /// Returns how many bytes that were: none if another program holds a lock on the frame, or may read an older state
-  /// and shows it by a lock. Programs that read an older state without a lock find zeros in the place of its chunks: so
-  /// this is for disks that are full. What is pending stays.
+  /// Sets the callback that runs before the writer destroys bytes of an older state that may still be read, or of the
+  /// committed state if the next state has no chunks.
+  void on_overwrite(std::function<void()> callback) { on_overwrite_ = std::move(callback); }
+  /// Makes the committed state durable, then punches holes where its dead bytes are. Returns the number of punched
+  /// bytes: 0 if another program holds a lock on the frame, which may be a reader of an older state. Programs that read
+  /// an older state without a lock find zeros instead of its chunks, so callers use this only on full disks. Pending
+  /// changes stay.
   Result<std::uint64_t> punch_dead_bytes();
-  /// From now on a lock that another program holds is waited for so long. `past_frame`: and then the frame's own lock
-  /// is done without, as at the end of a mount; the side-car's is not.
+  /// Sets how long to wait for a lock that another program holds. `past_frame`: after that time go on without the
+  /// frame's own lock, as at the end of a mount; the lock of the side-car is still required.
   void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
-  /// Lets go of the lock of WriterOptions::stays_open.
+  /// Releases the lock of WriterOptions::stays_open.
   void stop_staying_open();
-  /// Forgets what is pending.
+  /// Discards pending changes.
   void abandon();
-  /// A sync failed: every commit fails until the frame is opened again.
+  /// Returns true after a failed sync: every commit fails until the frame is opened again.
   bool has_failed() const { return failed_; }
 
-  /// Cuts off what a commit that did not finish left behind the frame, which the next commit would do anyway. Returns
-  /// how many bytes that were.
+  /// Truncates bytes that an unfinished commit left after the frame, as the next commit would do. Returns their number.
   Result<std::uint64_t> cut_tail();
-  /// Writes what is live, with what is pending, into a new file and renames it over the frame. A sparse frame has
-  /// nothing dead but files that a crash left.
+  /// Writes the live and the pending chunks to a new file and renames it over the frame. For a sparse frame, commits
+  /// and removes the chunk files that a crash left.
   Result<void> compact();
-  /// Bytes of the frame that nothing refers to any more: measured when first asked for (measure_dead_bytes()), counted
-  /// from then on.
+  /// Returns the number of dead bytes. The first call measures them (measure_dead_bytes()); commits then count them.
   std::uint64_t dead_bytes();
 
-  /// The frame was renamed: where it is now.
+  /// The caller reports that the frame was renamed to `path` in `dir`.
   void moved(int dir, std::string path);
-  /// The frame was unlinked: commits go on, to the file without a name. Of a sparse frame nothing is left: they are
-  /// stale.
+  /// The caller reports that the frame was unlinked. Commits go on in the file without a name; commits of a sparse
+  /// frame, whose files are gone, return stale.
   void unlinked() { has_name_ = false; }
 
  private:
@@ -173,7 +177,7 @@ class FrameWriter {
   Result<void> load(int frame);
   int entry_dir() const;
   std::string entry_name() const;
-  Result<void> commit_locked(Durability durability, bool anew, const BeforeChange& before_change);
+  Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);
   Result<AdvisoryLock> lock();
   Result<void> check_unchanged() const;
   Result<void> check_header() const;
@@ -208,33 +212,32 @@ class FrameWriter {
   WriterOptions options_;
   bool has_name_ = true;
 
-  std::shared_ptr<const Descriptor> directory_;  // of a sparse frame; null: a contiguous one
-  std::unique_ptr<SparseChunks> sparse_;         // its chunk files
+  std::shared_ptr<const Descriptor> directory_;  // of a sparse frame; null for a contiguous one
+  std::unique_ptr<SparseChunks> sparse_;         // chunk files of a sparse frame
 
   // The committed state.
   std::shared_ptr<const Descriptor> file_;
   std::vector<std::uint8_t> header_;  // as it is on disk
-  bool is_blank_ = false;             // a file of 0 bytes, which stands for an empty frame: there is no header on disk
+  bool is_blank_ = false;             // the file has 0 bytes and represents an empty frame: no header is on disk
   std::shared_ptr<const FrameContainer> container_;
-  std::vector<IndexEncoder::Block> index_blocks_;  // those of its index that this writer made, from the first on
+  std::vector<IndexEncoder::Block> index_blocks_;  // leading blocks of its index that this writer encoded
 
-  // What is pending.
+  // The pending changes.
   PendingChanges pending_;
-  std::optional<std::vector<Metalayer>> vlmetalayers_;  // contents are chunks
+  std::optional<std::vector<Metalayer>> vlmetalayers_;  // each content is an encoded chunk
   std::optional<std::vector<Metalayer>> metalayers_;
 
   bool unsynced_ = false;    // the switch to the committed state may not be durable
-  bool ever_synced_ = true;  // something in the file is
+  bool ever_synced_ = true;  // the file has content that was synced
   bool failed_ = false;      // a sync failed
   bool past_frame_lock_ = false;
   std::function<void()> on_overwrite_ = [] {};
   bool may_compact_ = true;         // no other program has the frame open
-  std::uint64_t compact_from_ = 0;  // dead bytes with which a compaction that failed is tried again
+  std::uint64_t compact_from_ = 0;  // dead bytes from which on a failed compaction is tried again
   std::optional<std::uint64_t> dead_bytes_;
 };
 
-/// Writes the live parts of the frame at `path` beneath `dir` into a new file and renames it over the frame, if no lock
-/// is in the way.
+/// Opens the frame at `path` in `dir` and calls FrameWriter::compact().
 Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
                      const WriterOptions& options = {});
 

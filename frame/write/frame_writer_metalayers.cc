@@ -1,4 +1,4 @@
-// FrameWriter: metalayers of both kinds, and the header and trailer that hold them.
+// FrameWriter: metalayers of both kinds, and the header and the trailer that hold them.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -17,7 +17,8 @@ using Bytes = std::vector<std::uint8_t>;
 
 Result<void> check_name(const std::string& name) {
   if (name.empty() || name.size() > layout::kMaxNameLength) {
-    return codec::invalid("a metalayer's name has 1 to " + std::to_string(layout::kMaxNameLength) + " bytes");
+    return codec::invalid("the name of the metalayer has " + std::to_string(name.size()) + " bytes, 1 to " +
+                          std::to_string(layout::kMaxNameLength) + " are allowed");
   }
   return {};
 }
@@ -26,13 +27,13 @@ auto find_layer(std::vector<Metalayer>& layers, const std::string& name) {
   return std::find_if(layers.begin(), layers.end(), [&name](const Metalayer& layer) { return layer.name == name; });
 }
 
-/// What could not be read again must not be written.
+/// A longer metalayer could be written, but not read.
 Failure too_long(std::size_t length) {
-  return codec::invalid("a variable-length metalayer of " + std::to_string(length) + " bytes, where at most " +
-                        std::to_string(kMaxVlmetalayer) + " are read");
+  return codec::invalid("the variable-length metalayer has " + std::to_string(length) + " bytes, at most " +
+                        std::to_string(kMaxVlmetalayer) + " are supported");
 }
 
-/// Gives a metalayer this content, adding it if there is none of that name.
+/// Sets the content of a metalayer, or adds the metalayer if it does not exist.
 Result<void> put_layer(std::vector<Metalayer>& layers, const std::string& name, Bytes content) {
   const auto found = find_layer(layers, name);
   if (found != layers.end()) {
@@ -48,14 +49,15 @@ Result<void> put_layer(std::vector<Metalayer>& layers, const std::string& name, 
 
 }  // namespace
 
-/// The variable-length metalayers as they are in the file: chunks, not decoded.
+/// Returns the variable-length metalayers of the committed state. Each content is the chunk, not decoded.
 Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
   if (is_blank_) return std::vector<Metalayer>();
   const Trailer& trailer = container_->trailer();
   if (trailer.map.damage) return Failure(*trailer.map.damage);
   const auto bytes = read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
   if (!bytes) return Failure(bytes.error());
-  // Contents that overlapped could claim more memory than the trailer has.
+  // Bytes of the trailer that no content has claimed yet. Overlapping contents could otherwise claim more memory than
+  // the trailer has bytes.
   std::uint64_t left = trailer.length;
   std::vector<Metalayer> layers;
   for (const MapEntry& entry : trailer.map.entries) {
@@ -91,7 +93,8 @@ Result<void> FrameWriter::set_stored_vlmetalayer(const std::string& name, Bytes 
   });
 }
 
-/// `change` leaves the layers as they were if it fails. What others hold of them is not copied.
+/// Applies `change` to the pending metalayers, in place. REQUIRES: `change` leaves the metalayers as they are if it
+/// fails.
 Result<void> FrameWriter::change_vlmetalayers(const std::function<Result<void>(std::vector<Metalayer>&)>& change) {
   if (vlmetalayers_) return change(*vlmetalayers_);
   auto layers = stored_vlmetalayers();
@@ -104,7 +107,7 @@ Result<void> FrameWriter::change_vlmetalayers(const std::function<Result<void>(s
 Result<void> FrameWriter::remove_vlmetalayer(const std::string& name) {
   return change_vlmetalayers([&name](std::vector<Metalayer>& layers) -> Result<void> {
     const auto found = find_layer(layers, name);
-    if (found == layers.end()) return codec::invalid("there is no variable-length metalayer '" + name + "'");
+    if (found == layers.end()) return codec::invalid("variable-length metalayer '" + name + "' does not exist");
     layers.erase(found);
     return {};
   });
@@ -129,7 +132,7 @@ bool FrameWriter::next_has_vlmetalayers() const {
   return vlmetalayers_ ? !vlmetalayers_->empty() : !container_->trailer().map.entries.empty();
 }
 
-/// Places in a trailer count from its first byte, so that one that does not change is copied as it is.
+/// Offsets in a trailer count from its first byte, so an unchanged trailer is copied byte for byte.
 Result<Bytes> FrameWriter::next_trailer() const {
   if (vlmetalayers_ || is_blank_) return trailer_image(vlmetalayers_.value_or(std::vector<Metalayer>()));
   const Trailer& trailer = container_->trailer();

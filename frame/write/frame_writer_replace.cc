@@ -1,5 +1,5 @@
-// Locks, whether the frame is still the one that was opened, and other frames that take this one's place: an empty one,
-// which is made again when its first data is known, and one that is written beside it.
+// FrameWriter: locks, checks for foreign changes, and the replacement of the frame by another one: of an empty frame,
+// whose parameters are chosen when its first data is known, and by a frame that is written beside it.
 #include <cerrno>
 #include <utility>
 
@@ -27,7 +27,7 @@ Result<AdvisoryLock> FrameWriter::lock() {
 }
 
 Result<void> FrameWriter::check_header() const {
-  const auto changed = stale("somebody else changed the frame");
+  const auto changed = stale("another program changed the frame");
   if (is_blank_) {
     const auto status = files_.status(file_->fd());
     if (!status) return Failure(status.error());
@@ -38,28 +38,30 @@ Result<void> FrameWriter::check_header() const {
   return *now == header_ ? Result<void>() : changed;
 }
 
-/// A program that wrote without the lock shows in the header, one that put another file in place shows in the name.
+/// A program that wrote without the lock changed the header. A program that replaced the file changed what the name
+/// refers to.
 Result<void> FrameWriter::check_unchanged() const {
-  if (directory_ && !has_name_) return stale("the sparse frame was removed, and its files with it");
+  if (directory_ && !has_name_) return stale("the sparse frame and its files were removed");
   if (auto same = check_header(); !same) return same;
   return check_named();
 }
 
-/// Whether the frame's name still leads to this file.
+/// Returns stale if the frame's name does not refer to this file any more.
 Result<void> FrameWriter::check_named() const {
   if (!has_name_) return {};
   const auto ours = files_.status(file_->fd());
   if (!ours) return Failure(ours.error());
   const auto named = files_.status_at(entry_dir(), entry_name());
   if (!named) {
-    if (named.error().sys == ENOENT) return stale("somebody else removed the frame");
+    if (named.error().sys == ENOENT) return stale("another program removed the frame");
     return Failure(named.error());
   }
-  if (named->st_ino != ours->st_ino || named->st_dev != ours->st_dev) return stale("somebody else replaced the frame");
+  if (named->st_ino != ours->st_ino || named->st_dev != ours->st_dev)
+    return stale("another program replaced the frame");
   return {};
 }
 
-/// `wanted` with the metalayers of both kinds that the frame has.
+/// Returns `wanted` with the frame's metalayers of both kinds.
 Result<NewFrame> FrameWriter::with_all_metalayers(NewFrame wanted) const {
   if (const auto& damage = container_->metalayer_damage()) return Failure(*damage);
   auto fixed = container_->metalayers();
@@ -72,10 +74,10 @@ Result<NewFrame> FrameWriter::with_all_metalayers(NewFrame wanted) const {
 }
 
 Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
-  if (failed_) return codec::io_error(EIO, "commit after a sync that failed");
-  if (parameters().nbytes != 0 || !has_name_) return codec::invalid("only an empty frame is replaced");
+  if (failed_) return codec::io_error(EIO, "commit after a failed sync");
+  if (parameters().nbytes != 0 || !has_name_) return codec::invalid("only an empty frame with a name can be replaced");
   abandon();
-  const std::shared_ptr<const Descriptor> locked = file_;  // open for as long as it is
+  const std::shared_ptr<const Descriptor> locked = file_;  // keeps the locked file open while `held` exists
   const auto held = lock();
   if (!held) return codec::Failure(held.error());
   if (auto same = check_unchanged(); !same) return same;
@@ -97,14 +99,14 @@ Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   if (auto published = replacement->publish(); !published) return published;
   adopt(std::move(next));
   if (!ever_synced_) return {};
-  // What is committed into it next may be acknowledged as durable: its name must be so before.
+  // The next commit may be acknowledged as durable, so the name of the new file must be durable before.
   auto synced = sync_directory_of(files_, entry_dir(), entry_name());
   if (!synced) failed_ = true;
   return synced;
 }
 
 Result<std::unique_ptr<FrameWriter::Beside>> FrameWriter::make_beside(const NewFrame& wanted) {
-  if (directory_ || !has_name_) return codec::unsupported("only a contiguous frame with a name is replaced");
+  if (directory_ || !has_name_) return codec::unsupported("only a contiguous frame with a name can be replaced");
   auto held = lock();
   if (!held) return codec::Failure(held.error());
   if (auto same = check_unchanged(); !same) return codec::Failure(same.error());
@@ -127,7 +129,7 @@ Result<void> FrameWriter::give_place_to(Beside& next) {
     if (auto synced = next.file.sync(); !synced) return synced;
   }
   if (auto same = check_unchanged(); !same) return same;
-  // There is one where the environment asks for locking.
+  // The temporary frame has a side-car if the environment asks for locking.
   static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name()), false));
   if (auto published = next.file.publish(); !published) return published;
   next.writer->moved(dir_, path_);

@@ -1,10 +1,10 @@
-// What a frame has that nothing refers to any more, and when it is written anew for that.
+// FrameWriter: dead bytes, and when the file is rewritten because of them.
 //
-// On a full disk a cut makes room all the same. What is committed without a new file, and is durable, needs no dead
-// bytes: holes take their place (punch_dead_bytes()). A frame that is to have no chunks any more needs no new file
-// either if the disk has no room for one: its header and its trailer are written into the first sector, at once, over
-// the first chunk (empty_in_place()). Both take bytes away from older states. This process' readers of these are told
-// before (on_overwrite()) and read again; other programs that show by a lock that they read keep both from being done.
+// On a full disk, truncating the shown file must free space without a new file. After a durable commit, dead bytes are
+// replaced by holes (punch_dead_bytes()). If the next state has no chunks and the disk has no room for a new file,
+// header and trailer are written over the first chunk with one write into the first sector (empty_in_place()). Both
+// destroy bytes of older states. The callback on_overwrite() runs before, so that readers in this process read again.
+// Other programs that hold a lock as readers prevent both.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -21,17 +21,17 @@ namespace cframefs::frame {
 
 namespace {
 
-/// So many dead bytes are never worth a new file.
+/// A rewrite must free at least this many bytes more than it copies.
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{32} << 10;
 
-/// Filesystems give back whole blocks.
+/// Filesystems free whole blocks only.
 constexpr std::uint64_t kHoleUnit = 4096;
 
 }  // namespace
 
 std::uint64_t FrameWriter::dead_bytes() {
   if (directory_) return 0;
-  // Unknown is taken for none: it costs space, not data.
+  // An unknown number counts as 0: this wastes space but never loses data.
   if (!dead_bytes_) dead_bytes_ = measure_dead_bytes(*container_).value_or(0);
   return *dead_bytes_;
 }
@@ -43,8 +43,8 @@ bool FrameWriter::has_room_for_copy() {
   return std::uint64_t{disk->f_bavail} * disk->f_frsize >= length - std::min(dead_bytes(), length);
 }
 
-/// A frame of more dead bytes than live ones is written anew, if that can be done: each byte is then copied once for
-/// each byte that has died, however often a program syncs.
+/// Rewrites the file if it has more dead bytes than live ones and can be replaced; otherwise appends. So at most one
+/// byte is copied for each byte that died, however often a program syncs.
 Result<void> FrameWriter::append_or_compact() {
   const std::uint64_t length = parameters().frame_length;
   const std::uint64_t dead = std::min(dead_bytes(), length);
@@ -53,7 +53,7 @@ Result<void> FrameWriter::append_or_compact() {
   auto done = rewrite_file();
   if (done) compact_from_ = 0;
   if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
-  // A full disk, a damaged chunk, a directory that must not be written to: not at every commit, but again.
+  // The cause (full disk, damaged chunk, read-only directory) may last: retry only after the dead bytes grew by half.
   compact_from_ = dead + dead / 2;
   return append_and_switch();
 }
@@ -69,7 +69,7 @@ Result<std::uint64_t> FrameWriter::punch_dead_bytes() {
   if (!dead) return codec::Failure(dead.error());
   const auto before = files_.status(file_->fd());
   if (!before) return codec::Failure(before.error());
-  // The state before would be one that a power cut may bring back.
+  // Without this sync a power cut could bring back the previous state, whose bytes are punched.
   if (auto synced = sync_all(); !synced) return codec::Failure(synced.error());
   std::uint64_t punched = 0;
   for (const DeadRange& range : *dead) {
@@ -82,13 +82,13 @@ Result<std::uint64_t> FrameWriter::punch_dead_bytes() {
     if (!done) return codec::Failure(done.error());
     punched += end - begin;
   }
-  // No program has changed what the frame holds.
+  // Punching did not change the content of the frame, so mtime is restored.
   if (punched > 0) static_cast<void>(files_.set_times(file_->fd(), {{{0, UTIME_OMIT}, before->st_mtim}}));
   return punched;
 }
 
-/// The state without chunks that is pending, in one write inside one sector, as any switch. REQUIRES: the locks are
-/// held, and exclusive.
+/// Commits the pending state, which has no chunks, with one write inside one sector. REQUIRES: the locks are held and
+/// exclusive.
 Result<void> FrameWriter::empty_in_place() {
   Next next;
   next.file = file_;
@@ -103,7 +103,7 @@ Result<void> FrameWriter::empty_in_place() {
   std::vector<std::uint8_t> image = next.header;
   codec::append(image, *trailer);
   if (image.size() > kSector || image.size() > parameters().frame_length) {
-    return codec::io_error(ENOSPC, "new file of a frame without chunks");
+    return codec::io_error(ENOSPC, "new file for a frame without chunks");
   }
   const auto old = read_bytes(files_, file_->fd(), FileOffset{0}, image.size());
   if (!old) return codec::Failure(old.error());
@@ -112,7 +112,7 @@ Result<void> FrameWriter::empty_in_place() {
   next.container = std::move(*opened);
   on_overwrite_();
   if (auto written = files_.pwrite(file_->fd(), image, FileOffset{0}); !written) {
-    // As in publish_header(): a part of it may be there.
+    // As in publish_header(): the write may be partial.
     auto restored = files_.pwrite(file_->fd(), *old, FileOffset{0});
     if (restored) restored = files_.sync(file_->fd(), true);
     if (!restored) failed_ = true;
@@ -120,9 +120,9 @@ Result<void> FrameWriter::empty_in_place() {
   }
   const std::uint64_t end = image.size();
   adopt(std::move(next));
-  // The state before needs its bytes for as long as a power cut may bring it back.
+  // Truncate only after the sync: until then a power cut could bring back the previous state, which needs its bytes.
   auto synced = sync_all();
-  if (synced) static_cast<void>(files_.truncate(file_->fd(), end));  // else the next commit does
+  if (synced) static_cast<void>(files_.truncate(file_->fd(), end));  // if this fails, the next commit truncates
   return synced;
 }
 

@@ -11,10 +11,10 @@
 namespace cframefs::frame {
 namespace {
 
-/// Bytes of a stored chunk that are in memory while it is copied.
+/// A stored chunk is copied in pieces of this many bytes.
 constexpr std::uint64_t kPieceOfChunk = std::uint64_t{1} << 20;
 
-// The image of an empty frame is its header and a trailer.
+// Returns the image of an empty frame without its trailer.
 std::vector<std::uint8_t> header_of(const NewFrame& frame) {
   std::vector<std::uint8_t> image = empty_frame(frame);
   image.resize(static_cast<std::size_t>(codec::load_be<std::int32_t>(&image[layout::kHeaderLengthAt])));
@@ -55,11 +55,12 @@ Result<void> NewFrameFile::append_stored(const ByteSource& source, FileOffset at
 Result<void> NewFrameFile::append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count) {
   const bool fits = nbytes == chunksize_ || (nbytes > 0 && nbytes < chunksize_ && count == 1);
   if (!fits || nbytes_ % static_cast<std::uint64_t>(chunksize_) != 0) {
-    return codec::invalid("a chunk of " + std::to_string(nbytes) + " bytes where chunks have " +
-                          std::to_string(chunksize_));
+    return codec::invalid("a chunk of " + std::to_string(nbytes) + " bytes after " + std::to_string(nbytes_) +
+                          " bytes, in a frame with chunks of " + std::to_string(chunksize_));
   }
   if (count > IndexEncoder::kMaxEntries - index_.count()) {
-    return codec::invalid("more than " + std::to_string(IndexEncoder::kMaxEntries) + " chunks: choose larger ones");
+    return codec::invalid("more than " + std::to_string(IndexEncoder::kMaxEntries) +
+                          " chunks: choose a larger chunk size");
   }
   nbytes_ += static_cast<std::uint64_t>(nbytes) * static_cast<std::uint64_t>(count);
   index_.append_run(entry, count);
@@ -77,9 +78,9 @@ Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
   std::vector<std::vector<std::uint8_t>> stored;
   for (const Metalayer& layer : vlmetalayers) {
     if (layer.content.size() > kMaxVlmetalayer) {
-      return codec::invalid("variable-length metalayer '" + layer.name + "' of " +
-                            std::to_string(layer.content.size()) + " bytes, where at most " +
-                            std::to_string(kMaxVlmetalayer) + " are read");
+      return codec::invalid("variable-length metalayer '" + layer.name + "' has " +
+                            std::to_string(layer.content.size()) + " bytes, at most " +
+                            std::to_string(kMaxVlmetalayer) + " are supported");
     }
     stored.push_back(metalayer_chunk(layer.content));
     lengths.push_back({layer.name, stored.back().size()});
@@ -115,8 +116,8 @@ Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmet
     const auto stored = content(number);
     if (!stored) return tl::unexpected(stored.error());
     if (stored->size() != layer.length) {
-      return codec::stale("variable-length metalayer '" + layer.name + "' of " + std::to_string(layer.length) +
-                          " bytes has become one of " + std::to_string(stored->size()));
+      return codec::stale("variable-length metalayer '" + layer.name + "' changed its length from " +
+                          std::to_string(layer.length) + " to " + std::to_string(stored->size()) + " bytes");
     }
     if (auto put = out_.append(content_prefix(layer.length)); !put) return put;
     if (auto put = out_.append(*stored); !put) return put;

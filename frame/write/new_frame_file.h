@@ -1,10 +1,10 @@
-// Writes a whole new frame into an empty file, chunk after chunk, in one go and in large writes.
+// Writes a new frame into an empty file, chunk by chunk, in large writes.
 //
-// The header is written last: until finish() has answered, the file is no frame. To change a frame that exists, see
+// The header is written last: until finish() has returned, the file is not a frame. To change an existing frame, see
 // frame_writer.h.
 //
 // Thread safety: one thread. Ownership: borrows the file operations and the descriptor. Errors: io; invalid (more
-// chunks than an index holds, or one that does not fit behind the others); after one the file is to be thrown away.
+// chunks than an index can hold, or a chunk of a wrong length). After an error the caller must discard the file.
 #pragma once
 
 #include <cstdint>
@@ -22,32 +22,33 @@ namespace cframefs::frame {
 
 class NewFrameFile {
  public:
-  /// REQUIRES: as empty_frame().
+  /// REQUIRES: `frame` as for empty_frame().
   NewFrameFile(FileOps& files, int fd, const NewFrame& frame);
 
-  /// All chunks but the last have the frame's chunksize.
+  /// Appends a chunk. All chunks but the last must have the frame's chunksize.
   Result<void> append(const codec::EncodedChunk& chunk);
 
-  /// A chunk as it is stored elsewhere, of `cbytes` bytes and `nbytes` plain ones.
+  /// Appends a copy of an encoded chunk, of `cbytes` stored and `nbytes` uncompressed bytes.
   Result<void> append_stored(const ByteSource& source, FileOffset at, std::uint64_t cbytes, std::int32_t nbytes);
 
-  /// The index entry of the chunk that was appended last. REQUIRES: there is one.
+  /// Returns the index entry of the last appended chunk. REQUIRES: a chunk was appended.
   std::int64_t last_entry() const { return last_entry_; }
-  /// `count` chunks of `nbytes` plain bytes that are not stored, or are one that is: `entry` says so.
+  /// Appends `count` chunks of `nbytes` uncompressed bytes, all with this index entry: of a special chunk, or of a
+  /// chunk that was appended before.
   Result<void> append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count);
 
-  /// All chunks of a frame of today as they are, in its place. corruption of a chunk's header or the index;
-  /// unsupported, for chunks that share bytes. REQUIRES: nothing was appended; the chunksize is that of `from`.
+  /// Copies all chunks of a frame without decoding them. Errors: corruption of a chunk's header or
+  /// the index; unsupported if chunks share bytes. REQUIRES: nothing was appended; the chunksize is that of `from`.
   Result<void> take_chunks(const FrameContainer& from);
 
-  /// Index, trailer, header. `vlmetalayers`: plain contents.
+  /// Writes index, trailer and header. `vlmetalayers`: uncompressed contents.
   Result<void> finish(const std::vector<Metalayer>& vlmetalayers = {});
-  /// The same with the chunks of variable-length metalayers as they are stored elsewhere: `content` is asked for each
-  /// in turn, and none is kept. stale: one has another length than was said.
+  /// Does the same with contents that are already encoded: calls `content` for each metalayer in turn, and keeps none
+  /// in memory. stale: a content has not the length in `vlmetalayers`.
   using ContentOf = std::function<Result<std::vector<std::uint8_t>>(std::size_t number)>;
   Result<void> finish(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content);
 
-  /// Plain bytes so far, and what they took, header included.
+  /// Return the uncompressed bytes and the stored bytes so far, the header included.
   std::uint64_t nbytes() const { return nbytes_; }
   std::uint64_t stored() const { return out_.position(); }
 

@@ -14,7 +14,7 @@ namespace {
 using codec::invalid;
 using codec::SpecialValue;
 
-/// So many chunks of zeros are held to be stored.
+/// The most zero chunks of runs that store_odd_zeros() encodes.
 constexpr std::int64_t kMaxStoredZeros = std::int64_t{1} << 18;
 
 std::int64_t count_of(std::uint64_t nbytes, std::int32_t chunksize) {
@@ -49,7 +49,7 @@ void PendingChanges::drop(std::int64_t chunk) {
   chunks_.erase(found);
 }
 
-/// They may have another length by now. Until they are stored again they are zeros as any.
+/// Undoes store_odd_zeros(), because the length of the chunks may change. They become ordinary zero chunks.
 void PendingChanges::drop_odd_zeros() {
   for (const std::int64_t chunk : odd_zeros_) {
     drop(chunk);
@@ -104,19 +104,24 @@ Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encode
   drop_odd_zeros();
   const std::int64_t count = chunk_count();
   const std::int64_t number = chunk.value;
-  if (number < 0 || number > count) return invalid("chunk " + std::to_string(number) + " of " + std::to_string(count));
-  if (number >= IndexEncoder::kMaxEntries) return invalid("more chunks than an index can hold");
-  if (encoded.nbytes <= 0) return invalid("chunk without bytes");
-  if (encoded.special == SpecialValue::none && encoded.bytes.size() < codec::kExtendedHeaderLength) {
-    return invalid("encoded chunk without a header");
+  if (number < 0 || number > count) {
+    return invalid("store of chunk " + std::to_string(number) + " in a frame of " + std::to_string(count) + " chunks");
   }
-  // A frame that nothing was appended to has the size of chunks of its first one.
+  if (number >= IndexEncoder::kMaxEntries) return invalid("more chunks than an index can hold");
+  if (encoded.nbytes <= 0) return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes");
+  if (encoded.special == SpecialValue::none && encoded.bytes.size() < codec::kExtendedHeaderLength) {
+    return invalid("encoded chunk of " + std::to_string(encoded.bytes.size()) + " bytes is shorter than its header");
+  }
+  // The first chunk decides the chunk size of an empty frame without one.
   if (chunksize_ <= 0) chunksize_ = encoded.nbytes;
   if (encoded.nbytes > chunksize_) {
-    return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes where a chunk has " +
+    return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes, at most " + std::to_string(chunksize_) +
+                   " are allowed");
+  }
+  if (number + 1 < count && encoded.nbytes != chunksize_) {
+    return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes before the last chunk, must have " +
                    std::to_string(chunksize_));
   }
-  if (number + 1 < count && encoded.nbytes != chunksize_) return invalid("a chunk before the last one must be whole");
   if (number + 1 >= count) {
     nbytes_ = static_cast<std::uint64_t>(number) * static_cast<std::uint64_t>(chunksize_) +
               static_cast<std::uint64_t>(encoded.nbytes);
@@ -128,7 +133,7 @@ Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encode
 Result<void> PendingChanges::resize(std::uint64_t nbytes) {
   if (nbytes == nbytes_) return {};
   drop_odd_zeros();
-  if (nbytes > 0 && chunksize_ <= 0) return invalid("the size of chunks is not known yet");
+  if (nbytes > 0 && chunksize_ <= 0) return invalid("the frame has no chunk size yet");
   if (nbytes > 0 && (nbytes - 1) / static_cast<std::uint64_t>(chunksize_) >= IndexEncoder::kMaxEntries) {
     return invalid("more chunks than an index can hold");
   }
@@ -143,7 +148,7 @@ Result<void> PendingChanges::resize(std::uint64_t nbytes) {
   return {};
 }
 
-/// Chunks of zeros that are to be stored, and are not stored already.
+/// Returns the zero chunks that store_odd_zeros() must encode.
 Result<std::vector<std::int64_t>> PendingChanges::odd_zeros(const FrameContainer& committed) const {
   const std::int32_t typesize = committed.parameters().typesize;
   const auto is_odd = [&](std::int64_t chunk) { return chunk_nbytes(chunk) % typesize != 0; };
@@ -152,7 +157,7 @@ Result<std::vector<std::int64_t>> PendingChanges::odd_zeros(const FrameContainer
   for (const auto& [chunk, encoded] : chunks_) {
     if (encoded.special == SpecialValue::zeros && is_odd(chunk)) found.push_back(chunk);
   }
-  // Those that were special before and have another length now.
+  // Committed special chunks whose length has changed.
   for (const std::int64_t chunk : std::set<std::int64_t>{committed.chunk_count() - 1, count - 1}) {
     if (chunk < 0 || chunk >= std::min(kept_, count) || !is_odd(chunk)) continue;
     if (chunks_.contains(chunk) || zeros_.contains(chunk)) continue;
@@ -162,7 +167,7 @@ Result<std::vector<std::int64_t>> PendingChanges::odd_zeros(const FrameContainer
     if (!entry) return codec::Failure(entry.error());
     if (*entry == layout::kZerosEntry || *entry == layout::kUninitialisedEntry) found.push_back(chunk);
   }
-  // Those of runs, and those that resize() has made; only the last one can have another length than the others.
+  // Chunks of zeros_, and chunks that resize() added. Only the last one can have another length than the others.
   ChunkIntervals runs = zeros_;
   runs.add(kept_, count);
   if (chunksize_ % typesize == 0) runs.remove(0, count - 1);
@@ -205,18 +210,19 @@ Result<void> PendingChanges::check_length(const FrameContainer& committed, std::
   if (was == chunk_nbytes(chunk)) return {};
   const auto entry = committed.index_entry(ChunkNumber{chunk});
   if (!entry) return codec::Failure(entry.error());
-  if (*entry < 0) return {};  // not stored: as long as is wanted
-  return invalid("chunk " + std::to_string(chunk) + " changes its length and was not stored again");
+  if (*entry < 0) return {};  // special chunks have any length
+  return invalid("chunk " + std::to_string(chunk) + " changes its length from " + std::to_string(was) + " to " +
+                 std::to_string(chunk_nbytes(chunk)) + " bytes, but was not stored again");
 }
 
 Result<void> PendingChanges::check(const FrameContainer& committed) const {
   for (const auto& [number, encoded] : chunks_) {
     if (encoded.special == SpecialValue::none && encoded.nbytes != chunk_nbytes(number)) {
       return invalid("chunk " + std::to_string(number) + " was stored with " + std::to_string(encoded.nbytes) +
-                     " bytes and has " + std::to_string(chunk_nbytes(number)));
+                     " bytes, must have " + std::to_string(chunk_nbytes(number)));
     }
   }
-  // Only a last chunk can be short, so only the old one and the new one can differ from what is stored.
+  // Only a last chunk can be short, so only the old and the new last chunk can have changed their lengths.
   if (auto same = check_length(committed, committed.chunk_count() - 1); !same) return same;
   return check_length(committed, chunk_count() - 1);
 }

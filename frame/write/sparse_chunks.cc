@@ -22,10 +22,10 @@ using codec::SpecialValue;
 
 constexpr std::size_t kNameDigits = 8;
 constexpr const char* kSuffix = ".chunk";
-// The highest number that the name has room for.
+// The highest number of a chunk file: eight hexadecimal digits.
 constexpr std::int64_t kLastNumber = 0xffffffff;
 
-/// The number in the name of a chunk file; -1 for other names.
+/// Returns the number in the name of a chunk file, or -1 for other names.
 std::int64_t number_of(const std::string& name) {
   if (name.size() != kNameDigits + 6 || !name.ends_with(kSuffix)) return -1;
   std::int64_t number = 0;
@@ -41,11 +41,12 @@ std::int64_t number_of(const std::string& name) {
   return number;
 }
 
-/// The numbers that the index refers to, in no order; more than `most` are unsupported.
+/// Returns the numbers that the index refers to, in any order. unsupported: more than `most`.
 Result<std::vector<std::int64_t>> referenced(const FrameContainer& frame, std::size_t most) {
   std::vector<std::int64_t> numbers;
   const auto take = [&](std::int64_t, std::int64_t entry) -> Result<void> {
-    if (numbers.size() == most) return codec::unsupported("sparse frame of more chunks than files");
+    if (numbers.size() == most)
+      return codec::unsupported("sparse frame of more stored chunks than its " + std::to_string(most) + " chunk files");
     numbers.push_back(entry);
     return {};
   };
@@ -73,10 +74,11 @@ Result<std::set<std::int64_t>> SparseChunks::numbers_there() const {
   return numbers;
 }
 
-/// Once: whatever is there then is not overwritten, whether a frame refers to it or a crash left it. Again when all
-/// numbers have been given out; files of states that are read are there, too.
-Result<void> SparseChunks::look_around(const FrameContainer& committed) {
-  if (looked_) return {};
+/// Reads the numbers of the existing files, which are never overwritten, whether a frame refers to them or a crash left
+/// them. Runs before the first write, and again when all numbers were given out. The numbers include the files of held
+/// states.
+Result<void> SparseChunks::load_numbers(const FrameContainer& committed) {
+  if (numbers_loaded_) return {};
   auto numbers = numbers_there();
   if (!numbers) return Failure(numbers.error());
   taken_ = std::move(*numbers);
@@ -87,7 +89,7 @@ Result<void> SparseChunks::look_around(const FrameContainer& committed) {
   user_ = index->st_uid;
   group_ = index->st_gid;
   if (auto unshared = check_unshared(committed); !unshared) return unshared;
-  looked_ = true;
+  numbers_loaded_ = true;
   return {};
 }
 
@@ -97,22 +99,22 @@ std::int64_t SparseChunks::free_number() {
   return next_++;
 }
 
-/// No file that is there has a higher one.
+/// Returns a number that no existing file exceeds.
 std::int64_t SparseChunks::highest_number() const {
   return std::max(taken_.empty() ? -1 : *taken_.rbegin(), next_ - 1);
 }
 
 Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   const auto name = chunk_file_name(number);
-  if (!name) return codec::unsupported("no number is left for a chunk file");
+  if (!name) return codec::unsupported("all numbers of chunk files are in use");
   const auto fd = files_.create_at(directory_, *name, O_RDWR | O_EXCL, mode_);
   if (!fd) return Failure(fd.error());
   const Descriptor file(files_, *fd);
   written_.push_back(number);
-  // Root writes for the frame's owner; another user's files are that user's.
+  // Root gives new files to the owner of the index file. Other users own the files that they create.
   if (::geteuid() == 0 && (user_ != 0 || group_ != ::getegid())) {
     const auto given = files_.change_owner(file.fd(), user_, group_);
-    // As for the index: where owners cannot be given, files are whose the filesystem says.
+    // As for the index file: if the filesystem does not allow a change of owner, the file keeps the owner it has.
     if (!given && !is_refused_change(given.error())) return given;
   }
   if (auto put = files_.pwrite(file.fd(), bytes, FileOffset{0}); !put) return put;
@@ -121,12 +123,12 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   return synced;
 }
 
-/// The file of a chunk that the state to come does without.
+/// Records that the next state drops the chunk file `entry`.
 Result<void> SparseChunks::obsolete(std::int64_t entry) {
   const auto name = chunk_file_name(entry);
   if (!name) return Failure(name.error());
   const auto status = files_.status_at(directory_, *name);
-  if (!status) return {};  // a file that is missing takes nothing
+  if (!status) return {};  // a missing file takes no space
   killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
   obsolete_.push_back({entry, states_->first_of(entry), state_ - 1, FileVersion::of(*status)});
   return {};
@@ -145,10 +147,10 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
                                           SparseStates::Number state) {
   sync_failed_ = false;
   state_ = state;
-  obsolete_.clear();  // of a commit that failed: they may be needed
+  obsolete_.clear();  // of a failed commit: the committed state still refers to these files
   killed_bytes_ = 0;
-  if (next_ + static_cast<std::int64_t>(pending.chunks().size()) > kLastNumber) looked_ = false;
-  if (auto looked = look_around(committed); !looked) return Failure(looked.error());
+  if (next_ + static_cast<std::int64_t>(pending.chunks().size()) > kLastNumber) numbers_loaded_ = false;
+  if (auto loaded = load_numbers(committed); !loaded) return Failure(loaded.error());
   if (auto done = kill_replaced(committed, pending); !done) return Failure(done.error());
   std::uint64_t written = 0;
   std::int64_t highest = -1;
@@ -170,8 +172,9 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
   return given;
 }
 
-/// The reference library checks numbers as if they were offsets of chunks: none may lie past the sum less 32. Where few
-/// short chunks are left that have high numbers, the sum is given as more than it is, which nobody minds.
+/// Returns cbytes for the header. C-Blosc2 checks chunk numbers as if they were offsets and rejects numbers above
+/// cbytes - 32. If a few short chunks have high numbers, `sum` is too small, so cbytes is overstated. No reader uses
+/// the value otherwise.
 Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& committed,
                                                           const PendingChanges& pending, std::uint64_t sum,
                                                           std::int64_t highest) const {
@@ -204,7 +207,7 @@ void SparseChunks::delete_obsolete() {
   states_->delete_obsolete();
 }
 
-/// What cannot be removed is never referred to again.
+/// Ignores errors: a file that cannot be removed is never referred to again.
 void SparseChunks::remove(const std::vector<std::int64_t>& numbers) {
   for (const std::int64_t number : numbers)
     static_cast<void>(files_.remove_at(directory_, chunk_file_name(number).value_or(std::string()), false));

@@ -1,10 +1,11 @@
-// The chunk files of a sparse frame that is being changed: new ones under numbers that no file has or had since the
-// writer came, dead ones removed once neither the frame on disk nor a state that is read names them (SparseStates).
+// Writes and removes the chunk files of a sparse frame during changes. New files get numbers that no file has, or had
+// since the writer was opened. A dead file is removed when neither the frame on disk nor a held state refers to it
+// (SparseStates).
 //
-// Entries that share a file are refused, for what replaces one of them would remove the other.
+// Frames whose index entries share a file are refused: replacing one of the chunks would remove the file of the other.
 //
-// Thread safety: one thread. Ownership: borrows the file operations and the directory. Errors: io; unsupported where no
-// number is left, or files are shared.
+// Thread safety: one thread. Ownership: borrows the file operations and the directory. Errors: io; unsupported if no
+// number is left or files are shared.
 #pragma once
 
 #include <cstdint>
@@ -32,24 +33,25 @@ class SparseChunks {
   SparseChunks(const SparseChunks&) = delete;
   SparseChunks& operator=(const SparseChunks&) = delete;
 
-  /// A state to come, for which write() then writes; or the one that is there when the writer comes.
+  /// Returns a new state: the committed one when the writer opens the frame, later the next one, for write().
   SparseStates::State begin_state() { return states_->begin_state(); }
 
-  /// Writes the pending chunks into files of their own and appends what the index is to say of each to `entries`.
-  /// Returns what the header is to give as the sum of the lengths of all chunk files of the state to come.
+  /// Writes each pending chunk to a new file and appends (chunk, index entry) to `entries`. Returns the cbytes field of
+  /// the next header: the sum of the lengths of the next state's chunk files, or more (with_room_for_numbers()).
   Result<std::uint64_t> write(const FrameContainer& committed, const PendingChanges& pending,
                               std::vector<std::pair<std::int64_t, std::int64_t>>& entries, SparseStates::Number state);
-  /// The last error was that of a sync.
+  /// Returns true if the last error was a failed sync.
   bool sync_failed() const { return sync_failed_; }
 
-  /// The state that the files were written for is the frame's.
+  /// The caller reports that the state of the last write() is committed.
   void keep();
-  /// It is durable: removes what it, and states before it, do without, if no other state that is read names it.
+  /// The caller reports that this state is durable. Removes the files that it and earlier states dropped, unless a held
+  /// state refers to them.
   void delete_obsolete();
-  /// Removes all chunk files that neither the committed state nor one that is read refers to: those that a crash left.
+  /// Removes all chunk files that neither the committed state nor a held state refers to, for example after a crash.
   Result<void> remove_unreferenced(const FrameContainer& committed);
 
-  /// Removes, on destruction, files that were written and not kept.
+  /// Removes on destruction the files that were written but not kept.
   class Undo {
    public:
     explicit Undo(SparseChunks* chunks) : chunks_(chunks) {}
@@ -64,7 +66,7 @@ class SparseChunks {
   };
 
  private:
-  Result<void> look_around(const FrameContainer& committed);
+  Result<void> load_numbers(const FrameContainer& committed);
   Result<std::set<std::int64_t>> numbers_there() const;
   Result<void> check_unshared(const FrameContainer& committed) const;
   std::int64_t free_number();
@@ -80,15 +82,15 @@ class SparseChunks {
   FileOps& files_;
   const int directory_;
   const std::shared_ptr<SparseStates> states_;
-  bool looked_ = false;
-  mode_t mode_ = 0600;  // of new files: that of the index, as their owner
+  bool numbers_loaded_ = false;
+  mode_t mode_ = 0600;  // new files get mode and owner of the index file
   uid_t user_ = 0;
   gid_t group_ = 0;
-  std::set<std::int64_t> taken_;  // numbers of files that were there
-  std::int64_t next_ = 0;         // lower ones are not given out
-  std::uint64_t surplus_ = 0;     // by which the committed state's sum was given as too high
+  std::set<std::int64_t> taken_;  // numbers of the files in the directory at the time of load_numbers()
+  std::int64_t next_ = 0;         // lower numbers are not given out
+  std::uint64_t surplus_ = 0;     // bytes by which cbytes of the committed state exceeds the sum of its chunk files
 
-  // For the state to come, until keep(); then of the state that is there, until delete_obsolete().
+  // Until keep(): for the next state. Then, until delete_obsolete(): of the committed state.
   SparseStates::Number state_ = 0;
   std::vector<std::int64_t> written_;
   std::vector<SparseStates::DeadFile> obsolete_;

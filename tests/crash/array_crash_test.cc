@@ -1,5 +1,5 @@
-// The power is cut at every moment while an array is written as a mount does it: what is left is an array that was
-// committed, shape and items, and none older than the last that was acknowledged as durable.
+// Power cuts at every moment while an array is written as in a mount. After a cut, shape and items are those of a
+// committed state that is not older than the last one acknowledged as durable.
 #include <cstdio>
 #include <functional>
 #include <random>
@@ -27,7 +27,7 @@ using test::SimulatedDisk;
 
 constexpr const char* kName = "x.b2nd";
 
-/// 7 rows of 35 items of 4 bytes; chunks of more than a sector.
+/// An array of 7 rows of 35 items of 4 bytes, with chunks larger than a sector.
 ArraySpec starting_spec() {
   return {{7, 35}, {3, 20}, {2, 10}, 4, "<i4"};
 }
@@ -43,13 +43,13 @@ struct ArrayLine {
   After after;
 };
 
-/// What states were seen, over many runs. An image that comes up again is not read again.
+/// The states seen by all runs, so that equal images are read only once.
 struct Seen {
   std::uint64_t states = 0;
   std::unordered_map<std::size_t, Bytes> items;  // by the hash of the image
 };
 
-/// A write-back at work on a simulated disk, as in a mount.
+/// A write-back on a simulated disk, as in a mount.
 class ArrayRun {
  public:
   explicit ArrayRun(Seen& seen)
@@ -73,7 +73,8 @@ class ArrayRun {
   const std::string& failure() const { return failure_; }
   bool is_open() const { return file_ != nullptr; }
 
-  /// Whether it looks at every sync. Not worth it for lines that a run with the same beginning has looked at.
+  /// Sets whether every sync checks the crash images. Not needed for lines that a run with the same beginning has
+  /// checked.
   void watch(bool wanted) { watching_ = wanted; }
   codec::Result<void> run(const ArrayLine& line) {
     if (auto done = step(line.step); !done) return done;
@@ -194,7 +195,7 @@ void every_script(std::size_t length, std::vector<ArrayLine>& script,
   }
 }
 
-/// `watched`: how many of its last lines are looked at while they run.
+/// `watched`: number of last lines during which every sync checks the crash images.
 void run_script(Seen& seen, const std::vector<ArrayLine>& lines, std::size_t watched) {
   ArrayRun run(seen);
   ASSERT_TRUE(run.is_open());
@@ -217,7 +218,7 @@ TEST(ArrayCrashTest, EveryScriptOfUpToTwoSteps) {
     std::vector<ArrayLine> script;
     every_script(length, script, [&](const std::vector<ArrayLine>& lines) {
       ++scripts;
-      run_script(seen, lines, 1);  // the shorter scripts have looked at the line before
+      run_script(seen, lines, 1);  // the shorter scripts have checked the lines before
     });
     if (HasFatalFailure()) return;
   }

@@ -15,7 +15,7 @@ using codec::Result;
 
 namespace {
 
-/// More than a sector, so that chunks are torn.
+/// Larger than a sector, so that power cuts tear chunks.
 constexpr std::int32_t kChunk = 700;
 
 std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
@@ -77,7 +77,7 @@ std::string Judge::judge(const DiskImage& image, const std::vector<FrameModel>& 
   if (!sparse && found == image.end()) return "the frame is gone";
   const auto [known, is_new] = readings_.try_emplace(sparse ? hash_of(image) : hash_of(found->second));
   if (is_new) {
-    SimulatedDisk directory(image);  // as long as the container
+    SimulatedDisk directory(image);  // must outlive the container
     const auto opened = sparse ? open_directory(directory) : open_frame(found->second);
     if (!opened) return "it does not open: " + codec::describe(opened.error());
     auto read = read_model(**opened);

@@ -1,6 +1,6 @@
-// A writer at work on a simulated disk, and the judge of what a power cut would leave at any moment.
+// Runs a writer on a simulated disk, and checks the states that a power cut could leave at any moment.
 //
-// Thread safety: one thread. Errors: the first state that must not be is kept as a text in failure().
+// Thread safety: one thread. Errors: failure() describes the first invalid state.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace cframefs::test {
 
-/// What can be done to a frame between two commits.
+/// Changes of a frame between two commits.
 enum class Step : std::uint8_t {
   write_inside,
   append_part,
@@ -33,7 +33,7 @@ enum class Step : std::uint8_t {
 };
 inline constexpr int kSteps = 10;
 
-/// What follows a step.
+/// The commit that follows a step.
 enum class After : std::uint8_t { nothing, ordered, durable };
 
 struct ScriptLine {
@@ -43,15 +43,16 @@ struct ScriptLine {
 using Script = std::vector<ScriptLine>;
 std::string describe(const Script& script);
 
-/// Judges states over many runs. An image that comes up again is not read again.
+/// Checks states of many runs. Equal images are read only once.
 class Judge {
  public:
-  /// Whether the frame in `image` opens and holds one of `allowed`. Empty: it does; else what is wrong.
+  /// Returns an empty string if the frame in `image` opens and holds one of `allowed` from `first_allowed` on, or a
+  /// description of the fault.
   std::string judge(const DiskImage& image, const std::vector<FrameModel>& allowed, std::size_t first_allowed);
 
   std::uint64_t states() const { return states_; }
   std::uint64_t different_states() const { return readings_.size(); }
-  /// Called with every image that is seen for the first time and is as it must be.
+  /// Called with each new image that is valid.
   std::function<void(const DiskImage&, const FrameModel&)> on_new_state;
 
  private:
@@ -60,13 +61,13 @@ class Judge {
   Reading kept_once(FrameModel model);
 
   std::unordered_map<std::uint64_t, Reading> readings_;  // by the hash of the image
-  std::unordered_map<std::uint64_t, Reading> models_;    // few; by their hash
+  std::unordered_map<std::uint64_t, Reading> models_;    // by the hash of the model
   std::uint64_t states_ = 0;
 };
 
 inline constexpr const char* kFrameName = "frame.b2frame";
 
-/// Bytes of a frame of two and a half chunks, and what it holds.
+/// A frame of two and a half chunks, and its content.
 struct StartingFrame {
   enum class Kind : std::uint8_t { contiguous, sparse };
   explicit StartingFrame(Kind kind = Kind::contiguous);
@@ -76,11 +77,11 @@ struct StartingFrame {
 
 class CrashRun {
  public:
-  /// `model`: what the frame in `image` holds.
+  /// `model`: the content of the frame in `image`.
   CrashRun(Judge& judge, const DiskImage& image, FrameModel model);
 
   SimulatedDisk& disk() { return disk_; }
-  /// What the writer works with: the disk, and calls that fail.
+  /// Returns the file operations of the writer: those of the disk, with injected faults.
   FailingFiles& files() { return files_; }
   frame::FrameWriter* writer() { return writer_.get(); }
   const FrameModel& model() const { return model_; }
@@ -92,18 +93,18 @@ class CrashRun {
   codec::Result<void> run(const Script& script);
   codec::Result<void> step(Step step);
   codec::Result<void> commit(After after);
-  /// Looks at all that a cut now would leave.
+  /// Checks all states that a power cut now could leave.
   void look();
-  /// Whether it looks at every sync, as it does from the start. Not worth it for lines that another run with the same
-  /// beginning has looked at: what they leave is the same to the byte.
+  /// Sets whether every sync calls look(). Default: true. Not needed for lines that another run with the same beginning
+  /// has checked, because their images are equal.
   void watch(bool wanted) { watching_ = wanted; }
-  /// From now on readers hold the last `count` states, and read them again after each commit: what a reader gets is of
-  /// the state that it holds.
+  /// From now on readers hold the last `count` states and read them again after each commit. A reader must get the
+  /// content of the state that it holds.
   void keep_readers(std::size_t count) { readers_kept_ = count; }
-  /// From now on what is dead is given back after each commit, as on a disk that is full.
+  /// From now on dead bytes are punched after each commit, as on a full disk.
   void punch_after_commits() { punches_ = true; }
   std::uint64_t punched_bytes() const { return punched_bytes_; }
-  /// What programs see now is one of the states that a cut may leave.
+  /// Checks that the current state, without a power cut, is also one that a power cut may leave.
   void look_without_cut();
 
  private:
@@ -124,9 +125,9 @@ class CrashRun {
   std::deque<Reader> readers_;
   std::size_t readers_kept_ = 0;
   std::unique_ptr<frame::FrameWriter> writer_;
-  FrameModel model_;                // with what is pending
-  std::vector<FrameModel> states_;  // committed, and the one that is being committed
-  std::size_t durable_ = 0;         // the last that was acknowledged as durable
+  FrameModel model_;                // includes pending changes
+  std::vector<FrameModel> states_;  // committed states, and the one that is being committed
+  std::size_t durable_ = 0;         // index of the last state acknowledged as durable
   unsigned seed_ = 0;
   bool watching_ = true;
   bool punches_ = false;

@@ -1,4 +1,4 @@
-// The power is cut on a full disk: no new file can be made, and what is dead is given back as holes after each commit.
+// Power cuts on a full disk: no file can be created, and dead bytes are punched after each commit.
 #include <cerrno>
 #include <cstdio>
 #include <random>
@@ -21,7 +21,7 @@ using test::Step;
 constexpr Step kFullDiskSteps[] = {Step::write_inside, Step::append_part, Step::append_chunks, Step::extend,
                                    Step::truncate,     Step::empty,       Step::punch,         Step::set_vlmetalayer};
 
-/// Chunks of more than a block, so that there is something to be given back.
+/// A frame with chunks larger than a block, so that dead chunks can be punched.
 StartingFrame large_frame() {
   StartingFrame start;
   start.model.chunksize = 9000;
@@ -38,7 +38,7 @@ void run_on_full_disk(Judge& judge, const StartingFrame& start, const Script& sc
   const auto opened = run.open();
   ASSERT_TRUE(opened) << codec::describe(opened.error());
   const auto done = run.run(script);
-  // A frame that is empty and gets a longer trailer is the one case that needs room.
+  // Only an empty frame that gets a longer trailer needs a new file.
   if (!done) {
     ASSERT_EQ(done.error().sys, ENOSPC) << describe(script);
     ASSERT_TRUE(run.model().plain.empty()) << describe(script);

@@ -1,5 +1,5 @@
-// An array takes the place of another one, as numpy.save() has it: whenever the power is cut, and whichever call fails,
-// the file is the old array or the new one, whole.
+// An array replaces another one, as by numpy.save(). After a power cut at any moment and after a failure of any call,
+// the file is the complete old array or the complete new one.
 #include <cerrno>
 #include <vector>
 
@@ -67,7 +67,7 @@ class NewArrayRun {
   }
   codec::Result<void> commit(Durability durability) { return file_->commit(durability); }
 
-  /// "old", "new", or what else it is.
+  /// Returns "old" or "new" if the image holds this array, otherwise a description.
   std::string found(const DiskImage& image) const {
     const auto file = image.find(kArray);
     if (file == image.end()) return "gone";
@@ -129,13 +129,13 @@ TEST(NewArrayCrashTest, APowerCutLeavesTheOldArrayOrTheNewOne) {
   }
 }
 
-/// What makes a commit fail: a file that cannot be removed, stamped or locked does not always.
+/// Returns true for calls whose failure makes a commit fail. Failures to remove, stamp or lock a file not always do.
 bool counts(const test::FileCall& call) {
   return test::FailingFiles::changes(call) && call.kind < CallKind::make;
 }
 
-TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheNewOne) {
-  std::int64_t renamed = 0;  // the call that fails when the new array is given its place
+TEST(NewArrayCrashTest, AFailedCallLeavesTheOldArrayAndTheNextCommitSucceeds) {
+  std::int64_t renamed = 0;  // number of the call that renames the new array over the old one
   for (std::int64_t number = 1;; ++number) {
     NewArrayRun run;
     ASSERT_TRUE(run.save());
@@ -143,7 +143,7 @@ TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheN
     run.files().fail(number, ENOSPC);
     const auto done = run.commit(Durability::ordered);
     const auto failed = run.files().failed();
-    // The last sync is that of the name, when the new array has it.
+    // The calls after the rename, such as the sync of the directory, cannot bring the old array back.
     const bool has_its_place = done || (renamed > 0 && number > renamed);
     if (failed && failed->kind == CallKind::rename) renamed = number;
     EXPECT_EQ(run.found(run.disk().now()), has_its_place ? "new" : "old") << number;
@@ -152,7 +152,7 @@ TEST(NewArrayCrashTest, ACallThatFailsLeavesTheOldArrayAndTheNextCommitMakesTheN
     if (again) {
       EXPECT_EQ(run.found(run.disk().now()), "new") << number;
     } else {
-      // After a sync that failed it must be opened again.
+      // After a failed sync the file must be opened again.
       ASSERT_TRUE(failed);
       EXPECT_EQ(failed->kind, CallKind::sync) << number << ": " << again.error().reason;
     }

@@ -15,12 +15,12 @@ using codec::Result;
 namespace {
 
 constexpr std::size_t kSector = 512;
-/// So many pieces are kept or lost in every combination; of more, one or two are lost.
+/// Up to this many pieces are kept or lost in every combination. Of more pieces, one or two are lost.
 constexpr std::size_t kMaxCombined = 12;
 
 }  // namespace
 
-/// A sector's worth of a write, or another change as a whole.
+/// The part of a write in one sector, or a complete other change.
 struct SimulatedDisk::Unit {
   std::size_t change = 0;
   std::size_t begin = 0;
@@ -87,7 +87,8 @@ std::vector<SimulatedDisk::Unit> SimulatedDisk::units_of(const File& file) {
   return units;
 }
 
-/// Every combination of sectors, or all but one or two where there are too many.
+/// Calls `take` with every combination of kept sectors. If there are too many sectors: with all but one or two, and
+/// with each prefix.
 void SimulatedDisk::kept_units(const File& file, const std::function<void(const DiskBytes&)>& take) {
   const std::vector<Unit> units = units_of(file);
   const auto build = [&](const std::function<bool(std::size_t)>& kept) {
@@ -109,7 +110,7 @@ void SimulatedDisk::kept_units(const File& file, const std::function<void(const 
   }
 }
 
-/// Every combination of whole writes, or all but one or two where there are too many.
+/// Calls `take` with every combination of kept writes. If there are too many writes: with all but one or two.
 void SimulatedDisk::kept_writes(const File& file, const std::function<void(const DiskBytes&)>& take) {
   const std::size_t count = file.unsynced.size();
   const auto build = [&](const std::function<bool(std::size_t)>& kept) {
@@ -130,7 +131,8 @@ void SimulatedDisk::kept_writes(const File& file, const std::function<void(const
   }
 }
 
-/// Of one state of the directory: the unsynced writes of `file` in all ways, of the others all.
+/// Calls `take` with the images of one state of the directory: all combinations of the unsynced writes of `file`, and
+/// all writes of the other files.
 void SimulatedDisk::images_of(const Names& names, const std::string& file,
                               const std::function<void(const DiskImage&)>& take) {
   DiskImage image;
@@ -226,7 +228,7 @@ Result<struct stat> SimulatedDisk::status(int fd) {
   status.st_mode = S_IFREG | 0644;
   status.st_nlink = 1;
   status.st_size = static_cast<off_t>((*file)->now.size());
-  // The address tells files apart for as long as one of them is open.
+  // The address is unique while the file is open.
   status.st_ino = static_cast<ino_t>(std::hash<const void*>{}(file->get()));
   return status;
 }

@@ -1,11 +1,11 @@
-// A directory in memory that remembers what a power cut may have left of it.
+// A directory in memory that simulates power cuts.
 //
-// What was written and not synced may be on the disk or not: each write apart, each sector of 512 bytes of it apart,
-// and each change of the directory's names after those before it. crash_images() gives the directories that a cut now
-// can leave.
+// Each sector of 512 bytes of each unsynced write may be lost or kept independently. Changes of the directory's names
+// are lost or kept in order: a kept change implies all changes before it. crash_images() returns the directories that a
+// power cut now could leave.
 //
-// Calls can be made to fail: see FailingFiles. Thread safety: one thread. Errors: io with the usual errno, ENOSYS for
-// calls that writers of frames do not make.
+// FailingFiles injects errors. Thread safety: one thread. Errors: io with the usual errno, ENOSYS for calls that
+// writers of frames do not make.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ class SimulatedDisk final : public frame::FileOps {
  public:
   static constexpr int kDirectory = 1000;  // a descriptor of the directory
 
-  /// `directory_name`: not empty: what a path calls the directory itself, as that of a sparse frame.
+  /// `directory_name`: if not empty, the name by which paths refer to the directory itself, as that of a sparse frame.
   explicit SimulatedDisk(const DiskImage& image, std::string directory_name = {});
 
   /// Called before anything becomes durable.
   void before_sync(std::function<void()> call) { before_sync_ = std::move(call); }
 
-  /// As it is for programs that run.
+  /// Returns the directory as programs see it, without a power cut.
   DiskImage now() const;
-  /// What a cut can leave, each given to `take`, the same one perhaps several times. `file`: the one whose unsynced
-  /// writes are kept in all ways; of the others all are. Empty: each file in turn.
+  /// Calls `take` with each directory that a power cut now could leave, perhaps several times with the same one. Varies
+  /// the unsynced writes of `file` and keeps all writes of the other files. Empty: varies each file in turn.
   void crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const;
 
   codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
@@ -58,12 +58,12 @@ class SimulatedDisk final : public frame::FileOps {
                                 unsigned flags) override;
   codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override;
 
-  // What is advised changes nothing of what a disk may keep.
+  // Advice has no effect on the simulation.
   void note_access(int) override {}
   void prefetch(int, frame::FileOffset, std::uint64_t) override {}
   void start_writeback(int, frame::FileOffset, std::uint64_t) override {}
 
-  // Rights, times and locks do not matter here.
+  // Rights, times and locks are not simulated.
   codec::Result<void> check_rights(int, int) override { return {}; }
   codec::Result<std::vector<std::string>> list_attributes(int) override { return std::vector<std::string>(); }
   codec::Result<std::string> get_attribute(int, const std::string&) override { return unknown(); }
@@ -86,7 +86,7 @@ class SimulatedDisk final : public frame::FileOps {
   struct Change {
     enum class Kind : std::uint8_t { write, truncate, zero };
     Kind kind = Kind::write;
-    std::uint64_t at = 0;  // of truncate: the size
+    std::uint64_t at = 0;  // offset; for truncate the new size
     DiskBytes bytes;
   };
   struct File {
@@ -113,7 +113,7 @@ class SimulatedDisk final : public frame::FileOps {
   const std::string directory_name_;
   Names names_;
   Names durable_names_;
-  std::vector<Names> unsynced_names_;  // after each change
+  std::vector<Names> unsynced_names_;  // the names after each unsynced change
   std::map<int, std::shared_ptr<File>> open_;
   int next_fd_ = kDirectory + 1;
   std::function<void()> before_sync_;

@@ -1,4 +1,4 @@
-// The simulated disk loses what it says it may lose, and nothing that was synced.
+// The simulated disk loses unsynced changes as documented, and never synced ones.
 #include "tests/crash/simulated_disk.h"
 
 #include <cerrno>
@@ -53,16 +53,17 @@ TEST(SimulatedDiskTest, OfManyWritesOneOrTwoAreLost) {
   const int fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   for (std::uint64_t i = 0; i < 20; ++i)
     ASSERT_TRUE(disk.pwrite(fd, DiskBytes{1}, FileOffset{i}));
-  // All, none of the last ones, all but one, all but two.
+  // All writes, each prefix, all but one, all but two.
   EXPECT_GE(images_of(disk, "a").size(), 20U + 19U * 20U / 2);
 }
 
-TEST(SimulatedDiskTest, NamesChangeInTheirOrderAndLastOnceTheDirectoryIsSynced) {
+TEST(SimulatedDiskTest, NamesChangeInOrderAndSyncMakesThemDurable) {
   SimulatedDisk disk({{"a", {1}}});
   const int fd = *disk.create_at(SimulatedDisk::kDirectory, "b", O_RDWR | O_EXCL, 0600);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{2}, FileOffset{0}));
   ASSERT_TRUE(disk.rename_at(SimulatedDisk::kDirectory, "b", SimulatedDisk::kDirectory, "a", 0));
-  EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}, {}})) << "renamed, but its bytes are not there";
+  EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}, {}}))
+      << "a cut can keep the rename and lose the bytes";
   ASSERT_TRUE(disk.sync(fd, false));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}}));
   const int directory = *disk.open_at(SimulatedDisk::kDirectory, ".", O_RDONLY);

@@ -1,5 +1,5 @@
-// The power is cut at every moment of every short script: the frame holds a state that was committed, and none older
-// than the last that was acknowledged as durable.
+// Power cuts at every moment of every short script. After a cut, the frame holds a committed state that is not older
+// than the last one acknowledged as durable.
 #include <cstdio>
 #include <random>
 
@@ -20,7 +20,7 @@ using test::ScriptLine;
 using test::StartingFrame;
 using test::Step;
 
-/// `watched`: how many of its last lines are looked at while they run. `readers`: as CrashRun::keep_readers().
+/// `watched`: number of last lines during which every sync is checked. `readers`: as CrashRun::keep_readers().
 void run_script(Judge& judge, const StartingFrame& start, const Script& script, std::size_t watched,
                 std::size_t readers = 0) {
   CrashRun run(judge, start.image, start.model);
@@ -36,12 +36,13 @@ void run_script(Judge& judge, const StartingFrame& start, const Script& script, 
   ASSERT_EQ(run.failure(), "") << describe(script);
 }
 
-/// Of every script of up to some length: those one line shorter have looked at the lines before the last.
+/// Runs one of all scripts up to some length. Checks only the last line, because shorter scripts have checked the lines
+/// before.
 void run_one_of_every(Judge& judge, const StartingFrame& start, const Script& script) {
   run_script(judge, start, script, 1);
 }
 
-/// Calls `take` with every script of `length` steps, the last of them committed.
+/// Calls `take` with every script of `length` steps that ends with a commit.
 void every_script(std::size_t length, Script& script, const std::function<void(const Script&)>& take) {
   if (script.size() == length) {
     take(script);
@@ -99,9 +100,9 @@ TEST(WriterCrashTest, EveryScriptOfUpToTwoStepsOnASparseFrame) {
   EXPECT_GT(judge.different_states(), 1'400U);
 }
 
-/// Readers hold older states while the writer commits: they read what these hold, and the files that are kept for them
-/// do not get into the way of the states that a cut leaves.
-TEST(WriterCrashTest, ScriptsOnASparseFrameBesideReaders) {
+/// Readers hold older states while the writer commits. They read the content of these states, and the files that are
+/// kept for them do not invalidate the states after a cut.
+TEST(WriterCrashTest, ScriptsOnASparseFrameWithReaders) {
   const StartingFrame start(StartingFrame::Kind::sparse);
   Judge judge;
   constexpr unsigned kScripts = 40;
@@ -135,7 +136,7 @@ TEST(WriterCrashTest, LongScripts) {
   EXPECT_GT(judge.different_states(), 15'000U);
 }
 
-/// What a cut left is opened and written to, and the power is cut again.
+/// Opens and changes the states after a cut, and cuts the power again.
 TEST(WriterCrashTest, CutsDuringRecovery) {
   const StartingFrame start;
   Judge judge;
@@ -166,8 +167,8 @@ TEST(WriterCrashTest, CutsDuringRecovery) {
   EXPECT_GT(second.different_states(), 30'000U);
 }
 
-/// The judge itself: states that must not be are told.
-TEST(WriterCrashTest, TheJudgeSeesWhatIsWrong) {
+/// Judge reports invalid states.
+TEST(WriterCrashTest, TheJudgeReportsInvalidStates) {
   const StartingFrame start;
   Judge judge;
   FrameModel other = start.model;

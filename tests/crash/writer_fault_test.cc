@@ -1,5 +1,5 @@
-// Every call of short scripts fails in turn, once or with all that follow: the caller is told, the frame holds a state
-// that was committed, and once the fault is gone the same commit succeeds.
+// Every call of short scripts fails in turn, alone or with all calls after it. The writer returns the error, the frame
+// holds a committed state, and the same commit succeeds after the fault is gone.
 #include <cerrno>
 #include <cstdio>
 
@@ -29,7 +29,7 @@ struct Fault {
 
 class WriterFaultTest : public ::testing::Test {
  protected:
-  /// Runs `script`, the call number `number` of those that count in its last line failing. False: it has not so many.
+  /// Runs `script` and fails counted call number `number` of its last line. Returns false if the line has fewer calls.
   bool run_with_fault(const Script& script, std::int64_t number, const Fault& fault) {
     CrashRun run(judge_, start_->image, start_->model);
     EXPECT_TRUE(run.open());
@@ -50,16 +50,16 @@ class WriterFaultTest : public ::testing::Test {
     }
     ++faults_;
     if (done) {
-      // A frame that becomes empty needs no new file where there is no room for one.
+      // A frame that becomes empty needs no new file if the disk is full.
       const bool is_overcome =
           fault.error == ENOSPC && run.model().plain.empty() && failed->kind != FileCall::Kind::sync;
-      EXPECT_TRUE(is_overcome || !must_be_told(*failed)) << "the fault of a " << name_of(*failed) << " is not told";
-      expect_state(run, "what was not told has lost something");
+      EXPECT_TRUE(is_overcome || !must_be_reported(*failed)) << "no error for the fault of a " << name_of(*failed);
+      expect_state(run, "a fault without an error lost data");
     } else {
       EXPECT_TRUE(done.error().sys == fault.error) << codec::describe(done.error());
       run.look();
       run.look_without_cut();
-      // What was refused is not pending.
+      // A step that failed left no pending change.
       if (!is_pending && script.back().step != Step::compact) {
         EXPECT_TRUE(run.step(script.back().step));
       }
@@ -74,8 +74,8 @@ class WriterFaultTest : public ::testing::Test {
     return "call of kind " + std::to_string(static_cast<int>(call.kind));
   }
 
-  /// What only looks may be done without, and so may what only gives space back.
-  static bool must_be_told(const FileCall& call) {
+  /// Returns false for calls whose failure the writer may ignore: calls that change nothing, removals and locks.
+  static bool must_be_reported(const FileCall& call) {
     using Kind = FileCall::Kind;
     return FailingFiles::changes(call) && call.kind != Kind::remove && call.kind != Kind::lock;
   }
@@ -87,16 +87,16 @@ class WriterFaultTest : public ::testing::Test {
     run.look_without_cut();
   }
 
-  /// The old state is there, and what was pending still is; or nothing is known of what is on disk, and every commit
-  /// fails until the frame is opened again.
+  /// Checks that the old state is on disk and the changes are still pending. After a failed sync, checks instead that
+  /// every commit fails until the frame is opened again.
   void after_fault(CrashRun& run, const ScriptLine& line, const FileCall& failed, const Fault& fault) const {
     const bool goes_on = fault.how == FailingFiles::for_good || fault.how == FailingFiles::cut_short_for_good;
     const bool must_fail = failed.kind == FileCall::Kind::sync;
     const bool must_succeed = !goes_on && !must_fail && FailingFiles::changes(failed);
     const auto again = line.step == Step::compact ? run.step(Step::compact) : run.commit(After::durable);
     if (again) {
-      EXPECT_FALSE(must_fail) << "a commit succeeds after a sync that failed";
-      return expect_state(run, "the commit that was tried again lost something");
+      EXPECT_FALSE(must_fail) << "a commit succeeds after a failed sync";
+      return expect_state(run, "the second commit lost data");
     }
     EXPECT_FALSE(must_succeed) << codec::describe(again.error());
     EXPECT_EQ(again.error().sys, EIO) << codec::describe(again.error());
@@ -117,7 +117,7 @@ class WriterFaultTest : public ::testing::Test {
     }
   }
 
-  /// Each kind of frame, each step.
+  /// Injects faults into each step on each kind of frame.
   void every_fault_of_one_step(const std::vector<Fault>& faults) {
     for (const StartingFrame* start : {&contiguous_, &sparse_}) {
       start_ = start;
@@ -141,17 +141,17 @@ class WriterFaultTest : public ::testing::Test {
   std::uint64_t faults_ = 0;
 };
 
-TEST_F(WriterFaultTest, EveryChangeOfOneStep) {
+TEST_F(WriterFaultTest, EveryChangingCallOfOneStep) {
   every_fault_of_one_step(faults_of_changes());
   EXPECT_GT(faults_, 800U);
 }
 
-TEST_F(WriterFaultTest, EveryChangeOfOneStepAndAllThatFollow) {
+TEST_F(WriterFaultTest, EveryChangingCallOfOneStepAndAllCallsAfterIt) {
   every_fault_of_one_step({{EIO, FailingFiles::for_good}, {ENOSPC, FailingFiles::cut_short_for_good}});
   EXPECT_GT(faults_, 500U);
 }
 
-TEST_F(WriterFaultTest, EveryLookOfOneStepOnceAndForGood) {
+TEST_F(WriterFaultTest, EveryReadingCallOfOneStepOnceAndForGood) {
   counted_ = FailingFiles::looks;
   every_fault_of_one_step({{EIO, FailingFiles::once}, {EIO, FailingFiles::for_good}, {EMFILE, FailingFiles::once}});
   EXPECT_GT(faults_, 1000U);
@@ -169,7 +169,7 @@ TEST_F(WriterFaultTest, EveryCallOfASecondStep) {
   std::printf("%llu faults\n", static_cast<unsigned long long>(faults_));
 }
 
-/// What a crash left behind a frame could not be cut off: the frame is as it was.
+/// If bytes that a crash left after the frame cannot be truncated, the frame stays as it was.
 TEST_F(WriterFaultTest, TheTailOfAnUnfinishedCommitCannotBeCut) {
   DiskImage image = start_->image;
   image[test::kFrameName].resize(image[test::kFrameName].size() + 5000, 0xaa);

@@ -1,5 +1,5 @@
-// Every good golden frame reads as its manifest says: parameters, bytes, metalayers; and the frames that the reference
-// library writes but does not read back give what was put in, or an error.
+// Every good golden frame has the parameters, bytes and metalayers in its manifest. Frames that C-Blosc2 writes but
+// cannot read back give the bytes that were written, or an error.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -89,7 +89,7 @@ TEST_P(GoldenCframe, HasTheBytesOfTheManifest) {
   ASSERT_TRUE(opened) << describe(opened.error());
   const auto view = frame::chunk_order_view(*opened);
   ASSERT_EQ(view->size(), static_cast<std::uint64_t>(row.number("nbytes")));
-  ASSERT_TRUE(row["sha256"] != "-" || row["ranges"] != "-") << "the manifest has nothing to compare with";
+  ASSERT_TRUE(row["sha256"] != "-" || row["ranges"] != "-") << "the manifest has neither a hash nor ranges";
   if (row["sha256"] != "-") {
     test::Sha256 digest;
     std::uint64_t length = 0;
@@ -110,7 +110,8 @@ TEST_P(GoldenCframe, HasTheBytesOfTheManifest) {
 
 TEST_P(GoldenCframe, GivesTheSameBytesInPieces) {
   const Row& row = GetParam();
-  if (row["sha256"] == "-" || row.number("nbytes") > (4 << 20)) return;  // those ranges are in the manifest
+  if (row["sha256"] == "-" || row.number("nbytes") > (4 << 20))
+    return;  // HasTheBytesOfTheManifest compares ranges of these
   const auto opened = test::open_frame(row.file("path").string(), static_cast<std::uint64_t>(row.number("offset")));
   ASSERT_TRUE(opened) << describe(opened.error());
   const auto view = frame::chunk_order_view(*opened);
@@ -136,7 +137,7 @@ TEST(GoldenCframeManifest, IsWhole) {
 
 class GoldenQuirks : public ::testing::TestWithParam<Row> {};
 
-TEST_P(GoldenQuirks, GiveWhatWasPutInOrAnError) {
+TEST_P(GoldenQuirks, ReadAsWrittenOrFail) {
   const Row& row = GetParam();
   const auto opened = test::open_frame(row.file("path").string());
   if (!opened) {
@@ -150,14 +151,14 @@ TEST_P(GoldenQuirks, GiveWhatWasPutInOrAnError) {
     ASSERT_GE(parts.size(), 4U);
     const auto length = std::stoull(parts[1]);
     const auto chunk = test::read_chunk(**opened, std::stoll(parts[0]));
-    // What the library reads right must be read.
+    // Chunks that C-Blosc2 reads correctly must be readable.
     if (parts[3] == "same") {
       ASSERT_TRUE(chunk) << describe(chunk.error());
     }
     if (chunk) {
       EXPECT_EQ(test::sha256(*chunk), parts[2]) << "chunk " << parts[0];
     }
-    // The same by place in the flat file.
+    // The same bytes at their offset in the flat file.
     if (at + length <= view->size()) {
       const auto bytes = test::read_range(*view, at, length);
       if (bytes) {

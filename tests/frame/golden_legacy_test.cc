@@ -1,5 +1,5 @@
-// Files of older writers and sibling formats read as their manifest says: frames of the betas and release candidates of
-// Blosc2 2.0, chunks of Blosc1 and of the alphas, Bloscpack.
+// Files of older writers and related formats have the content in their manifest: frames of the betas and release
+// candidates of Blosc2 2.0, chunks of Blosc1 and of the alphas, Bloscpack.
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -23,7 +23,7 @@ std::filesystem::path legacy_manifest() {
   return test::golden_dir() / "legacy" / "MANIFEST.tsv";
 }
 
-/// The rows whose file is called PREFIX-something.
+/// Returns the rows whose file name begins with "PREFIX-".
 std::vector<Row> rows(const std::string& prefix) {
   std::vector<Row> chosen;
   for (const Row& row : test::read_manifest(legacy_manifest())) {
@@ -56,7 +56,7 @@ codec::Result<std::string> digest_of(const frame::Container& container) {
   return digest.hex();
 }
 
-/// Opens, sums up and reads a row whole.
+/// Opens, summarises and reads all of a row's file, and compares the results with the row.
 void expect_golden(const Row& row, const std::string& kind, bool old_bitshuffle = false) {
   const auto opened = open(row, old_bitshuffle);
   ASSERT_TRUE(opened) << describe(opened.error());
@@ -93,7 +93,7 @@ TEST(GoldenLegacy, FramesOfTheBetas) {
       EXPECT_EQ(digest.error().kind, ErrorKind::unsupported);
       EXPECT_NE(digest.error().reason.find("lizard"), std::string::npos);
     } else {
-      // Nothing in the frame tells beta.3 and beta.4 from beta.5, which shuffles bits in another way.
+      // beta.5 changed bitshuffle, and nothing in the file tells beta.3 and beta.4 from beta.5.
       const bool old = row["file"].starts_with("legacy-b3") || row["file"].starts_with("legacy-b4");
       expect_golden(row, "legacy", old);
     }
@@ -106,7 +106,7 @@ TEST(GoldenLegacy, FramesOfTheBetas) {
   EXPECT_EQ(forms["F1 trailer 1 (beta.5)"], 22);
 }
 
-TEST(GoldenLegacy, TheBitshuffleOfBeta3IsAskedForAndThatOfBeta5IsNot) {
+TEST(GoldenLegacy, OnlyAnOptionSelectsTheBitshuffleOfBeta3) {
   int checked = 0;
   for (const Row& row : rows("legacy")) {
     if (row["file"].find("zlib-bitshuffle-odd") == std::string::npos) continue;
@@ -208,7 +208,7 @@ TEST(GoldenLegacy, Bloscpack) {
   EXPECT_EQ(versions["Bloscpack v3"], 38);
 }
 
-TEST(GoldenLegacy, AChunkWhoseChecksumDiffersIsAnErrorAndTheOthersRead) {
+TEST(GoldenLegacy, AWrongChecksumFailsOnlyItsChunk) {
   for (const Row& row : rows("bp")) {
     if (row["file"] != "bp-bad-checksum.blp") continue;
     const auto opened = open(row);
@@ -225,7 +225,7 @@ TEST(GoldenLegacy, AChunkWhoseChecksumDiffersIsAnErrorAndTheOthersRead) {
     }
     return;
   }
-  FAIL() << "the file is not there";
+  FAIL() << "the file is missing";
 }
 
 TEST(GoldenLegacy, MetadataOfBloscpack) {

@@ -1,5 +1,5 @@
-// Every damaged golden frame gives an outcome that its manifest allows, without memory that only a lying header
-// justifies.
+// Every damaged golden frame gives an outcome that its manifest allows. A false size in a header does not make the
+// program allocate memory.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -26,18 +26,18 @@ std::filesystem::path malformed_manifest() {
   return test::golden_dir() / "malformed" / "MANIFEST.tsv";
 }
 
-// All the files are small: what opening and reading takes is decoding states and one index unit.
+// All files are small: opening and reading need memory for decoder states and one index unit.
 constexpr std::size_t kMemoryBound = std::size_t{40} << 20;
-// Where it can be limited, address space for the program itself, its libraries and the bound above.
+// Limit of the address space, where it can be limited: the program, its libraries and the bound above.
 constexpr std::size_t kAddressSpace = std::size_t{600} << 20;
 
-/// The good frame that `row` derives from, by the row's own name of it.
+/// Returns the path of the good frame that `row` derives from.
 std::filesystem::path base_of(const Row& row) {
   const std::filesystem::path directory = test::golden_dir() / "malformed";
   return row["path"].starts_with("sframe/") ? directory / "sframe" / "good.b2frame" : directory / "good" / row["base"];
 }
 
-/// The plain content of a good frame, checked against the hashes of its own row.
+/// Returns the uncompressed content of a good frame, checked against the hashes of its row.
 const std::vector<std::uint8_t>& content_of(const std::filesystem::path& base) {
   static std::map<std::filesystem::path, std::vector<std::uint8_t>> contents;
   const auto known = contents.find(base);
@@ -61,7 +61,7 @@ bool is_base(const std::vector<std::uint8_t>& bytes, const Row& row, const Golde
   return std::equal(bytes.begin(), bytes.end(), content.begin() + static_cast<std::ptrdiff_t>(range.offset));
 }
 
-/// Reads every chunk and every metalayer there is: whatever comes out, it must come out.
+/// Reads every chunk and every metalayer. Errors are allowed; crashes are not.
 void touch_everything(const frame::Container& container) {
   const std::int64_t chunks = std::min<std::int64_t>(container.chunk_count(), 50);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -128,8 +128,8 @@ TEST_P(GoldenMalformed, GivesWhatItsPolicyAllows) {
   }
 }
 
-// The manifest would allow an error for these; the data are all there, so we show them.
-TEST_P(GoldenMalformed, DataSurvivesWhatDoesNotConcernIt) {
+// The manifest allows an error for these frames, but their data is intact, so it must be readable.
+TEST_P(GoldenMalformed, DamageElsewhereDoesNotAffectData) {
   const Row& row = GetParam();
   if (row["affected"] != "none") return;
   const auto opened = test::open_frame(row.file("path").string());
@@ -142,11 +142,11 @@ TEST_P(GoldenMalformed, DataSurvivesWhatDoesNotConcernIt) {
   }
 }
 
-// Likewise for the chunks beside a damaged one: only what is damaged is lost.
+// Likewise, the intact chunks of a frame with damaged chunks must be readable.
 TEST_P(GoldenMalformed, IntactChunksOfADamagedFrameAreRead) {
   const Row& row = GetParam();
   if (row["policy"] != "any" || row["affected"] == "all") return;
-  if (row["path"] == "index/short.b2frame") return;  // an index of the wrong length tells of no chunk where it is
+  if (row["path"] == "index/short.b2frame") return;  // with an index of a wrong length no chunk has an offset
   const auto opened = test::open_frame(row.file("path").string());
   ASSERT_TRUE(opened) << describe(opened.error());
   const auto view = frame::chunk_order_view(*opened);

@@ -1,4 +1,4 @@
-// Arrays that the reference library wrote with its plug-in codecs and filters decode to what their manifest says.
+// Arrays that C-Blosc2 wrote with its plug-in codecs and filters decode to the content in their manifest.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Frames of other writers and releases, which are not part of the project: read where the option shared_golden says
-// where they are; else the program says that it skips them.
+// Frames of other writers and releases, which are not part of the project. The option shared_golden gives their
+// directory; without it, the tests are skipped.
 #include <filesystem>
 #include <iostream>
 
@@ -15,7 +15,7 @@
 namespace cframefs {
 namespace {
 
-/// What makes the fields of the manifest's `details`: "key=value key=value …".
+/// Returns the value of `key` in the manifest's column `details`: "key=value key=value …".
 std::string detail(const std::string& details, const std::string& key) {
   for (const std::string& field : test::split(details, ' ')) {
     if (field.starts_with(key + "=")) return field.substr(key.size() + 1);
@@ -37,7 +37,7 @@ TEST(GoldenUpstream, FramesReadAsTheirManifestSays) {
     test::Sha256 digest;
     const auto done = test::read_all(*view, [&digest](codec::ByteView bytes) { digest.add(bytes); });
     ASSERT_TRUE(done) << describe(done.error());
-    // For arrays the hash is of the items in C order, which is not the order of the chunks.
+    // The hash of an array covers its items in C order, which is not chunk order.
     if (row["variant"].find("b2nd") == std::string::npos) {
       EXPECT_EQ(digest.hex(), row["sha256_of_decoded"]);
     }
@@ -76,7 +76,7 @@ TEST(GoldenUpstream, ArraysReadInCOrderAsTheirManifestSays) {
     const frame::Descriptor file(files, files.open_named(row.file("file").string(), O_RDONLY).value());
     const auto summary = frame::summarise(files, file.fd());
     ASSERT_TRUE(summary) << describe(summary.error());
-    EXPECT_TRUE(summary->has_metalayers) << "its size would be taken for that of its chunks";
+    EXPECT_TRUE(summary->has_metalayers) << "stat() would show the size of the chunks";
     const auto opened = test::open_frame(row.file("file").string());
     ASSERT_TRUE(opened) << describe(opened.error());
     const auto view = frame::make_view(*opened, frame::ArrayForm::flat, true);
@@ -90,7 +90,7 @@ TEST(GoldenUpstream, ArraysReadInCOrderAsTheirManifestSays) {
   EXPECT_EQ(arrays, 41);
 }
 
-TEST(GoldenUpstream, SeedsOfTheReferenceFuzzerReadOrFailInOrder) {
+TEST(GoldenUpstream, SeedsOfTheCBlosc2FuzzerAreRead) {
   int frames = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test::shared_golden_dir() / "fuzz-seeds")) {
     const auto opened = test::open_frame(entry.path().string());
@@ -109,7 +109,7 @@ TEST(GoldenUpstream, SeedsOfTheReferenceFuzzerReadOrFailInOrder) {
 }  // namespace cframefs
 
 int main(int argc, char** argv) {
-  constexpr int kSkipped = 77;  // meson's word for it
+  constexpr int kSkipped = 77;  // meson's exit code for a skipped test
   if (cframefs::test::shared_golden_dir().empty()) {
     std::cout << "skipped: not part of the project: upstream frames; configure with -Dshared_golden=DIRECTORY\n";
     return kSkipped;

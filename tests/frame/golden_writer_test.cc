@@ -1,5 +1,5 @@
-// Frames of every kind that the reference library makes can be compacted, and changed where they can be encoded; what
-// was not changed stays as it was.
+// Every kind of frame that C-Blosc2 writes can be compacted, and changed if its chunks can be encoded. Everything that
+// was not changed stays the same.
 #include <algorithm>
 #include <cstdio>
 
@@ -31,7 +31,7 @@ class GoldenWriterTest : public ::testing::Test {
     dir_ = frame::Descriptor(files_, fd ? *fd : -1);
   }
 
-  /// Calls `take` with every golden frame whose content can be held in memory; its copy is `frame`.
+  /// Copies each golden frame of at most kMost bytes to the file `frame` and calls `take` with its model.
   void every_frame(const std::function<void(const FrameModel&)>& take) {
     for (const test::Row& row : test::read_manifest(test::golden_dir() / "cframe" / "MANIFEST.tsv")) {
       if (row["offset"] != "0") continue;
@@ -103,7 +103,7 @@ TEST_F(GoldenWriterTest, EveryFrameThatCanBeEncodedIsChanged) {
       ASSERT_TRUE(encoded) << codec::describe(encoded.error());
       ASSERT_TRUE(writer.store(ChunkNumber{static_cast<std::int64_t>(chunk)}, std::move(*encoded)));
     };
-    // The first chunk is replaced, the last one filled up, and one appended.
+    // Replaces the first chunk, fills up the last one, and appends one.
     const std::size_t old_size = model.plain.size();
     model.plain.resize((old_size + size - 1) / size * size + size, 0x5a);
     const auto first = test::pattern(std::min(size, model.plain.size()), 3);
@@ -124,7 +124,7 @@ TEST_F(GoldenWriterTest, EveryFrameThatCanBeEncodedIsChanged) {
   EXPECT_GT(changed, 200);
 }
 
-/// Damage of any kind is salvaged or refused, and what is salvaged can be walked to its end.
+/// open_damaged() salvages or refuses frames with random damage. All chunks of a salvaged frame can be visited.
 TEST_F(GoldenWriterTest, DamagedFramesAreSalvagedOrRefused) {
   int salvaged = 0;
   unsigned seed = 0;

@@ -1,5 +1,5 @@
-// Holes of files cost by their number, not by their length: what lies in one is known without being read, and is what a
-// read gives.
+// The cost of holes depends on their number, not on their length: the bytes of a hole are known to be zeros without a
+// read.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -43,7 +43,7 @@ class CountedFiles final : public test::ForwardingFiles {
 
 class Holes : public ::testing::Test {
  protected:
-  /// The parts lie at their places; between them are holes.
+  /// Makes a file with the parts at their offsets and holes between them.
   std::shared_ptr<const ByteSource> source(const std::vector<std::pair<std::uint64_t, Bytes>>& parts,
                                            std::uint64_t size, std::uint64_t begin = 0) {
     path_ = directory_.write("f.b2frame", {});
@@ -70,7 +70,7 @@ TEST_F(Holes, AreNotRead) {
   EXPECT_EQ(file->zeros(FileOffset{0}), 0U);
   EXPECT_EQ(file->zeros(FileOffset{32 * kMebi}), 32 * kMebi - 50);
   EXPECT_EQ(file->zeros(FileOffset{64 * kMebi - 50}), 0U);
-  EXPECT_EQ(file->zeros(FileOffset{127 * kMebi}), kMebi - 50) << "no data up to the end";
+  EXPECT_EQ(file->zeros(FileOffset{127 * kMebi}), kMebi - 50) << "no data between here and the end";
   EXPECT_EQ(file->zeros(FileOffset{128 * kMebi - 50}), 0U);
   EXPECT_EQ(file->zeros(FileOffset{UINT64_MAX}), 0U);
   Bytes bytes(static_cast<std::size_t>(8 * kMebi), 1);
@@ -80,14 +80,14 @@ TEST_F(Holes, AreNotRead) {
   ASSERT_TRUE(file->read(FileOffset{60 * kMebi}, bytes));
   EXPECT_EQ(bytes[4 * kMebi - 50], 8) << "a hole that ends within the read";
   EXPECT_FALSE(file->read(FileOffset{127 * kMebi}, bytes)) << "past the end";
-  // It ends earlier by now: nothing there is known any more, and reading it fails.
+  // After a truncation nothing is known about the bytes past the new end, and reads of them fail.
   ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(100 * kMebi)), 0);
   EXPECT_EQ(file->zeros(FileOffset{90 * kMebi}), 10 * kMebi - 50);
   EXPECT_EQ(file->zeros(FileOffset{110 * kMebi}), 0U);
   EXPECT_FALSE(file->read(FileOffset{110 * kMebi}, bytes));
 }
 
-TEST_F(Holes, ThatTheSystemDoesNotTellOfAreRead) {
+TEST_F(Holes, AreReadIfTheSystemDoesNotReportThem) {
   const auto file = source({{0, Bytes(100, 7)}}, 64 * kMebi);
   files_.seeks_fail = true;
   EXPECT_EQ(file->zeros(FileOffset{kMebi}), 0U);
@@ -96,7 +96,7 @@ TEST_F(Holes, ThatTheSystemDoesNotTellOfAreRead) {
   EXPECT_EQ(bytes, Bytes(bytes.size(), 0));
 }
 
-TEST_F(Holes, AreNotAskedForInFilesThatHaveNone) {
+TEST_F(Holes, AreNotQueriedInFilesWithoutHoles) {
   const auto file = source({{0, Bytes(static_cast<std::size_t>(4 * kMebi), 7)}}, 4 * kMebi);
   Bytes bytes(static_cast<std::size_t>(kMebi));
   ASSERT_TRUE(file->read(FileOffset{kMebi}, bytes));
@@ -104,7 +104,7 @@ TEST_F(Holes, AreNotAskedForInFilesThatHaveNone) {
   EXPECT_EQ(files_.seeks, 0);
 }
 
-/// A frame of chunks of one byte, all at offset 0, by an index that is copied and not stored.
+/// A frame of chunks of one byte, all at offset 0. Its index chunk is memcpyed, and its zeros are a hole of the file.
 class HoleIndex : public Holes {
  protected:
   static constexpr std::int64_t kCount = 4 << 20;
@@ -140,11 +140,11 @@ TEST_F(HoleIndex, IsKnownWithoutBeingRead) {
   }
   EXPECT_EQ(next, kCount);
   EXPECT_EQ((*opened)->next_chunk(ChunkNumber{0}, true).value().value, kCount) << "no chunk is a hole";
-  // What is decoded at its ends, where it borders on what is stored.
+  // The units at both ends of the hole, which also hold stored bytes, are decoded.
   EXPECT_LT(files_.read_bytes, kMebi);
 }
 
-TEST_F(HoleIndex, IsPassedOverInTheSearchForChunks) {
+TEST_F(HoleIndex, IsSkippedByTheSearchForChunks) {
   const auto file = frame();
   if (!has_holes_) GTEST_SKIP() << "no holes on this filesystem";
   ChunkSearch search;

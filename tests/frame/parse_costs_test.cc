@@ -1,5 +1,5 @@
-// What small files may cost that describe much more than they store: memory by the meter, work by what is read of the
-// file. Each is made by hand here; tests/fs/mount/bombs_stores.py has the same kinds for whole mounts.
+// Costs of small files that describe much more than they store. The tests measure memory and the bytes read of the
+// file. The files are made here; tests/fs/mount/bombs_stores.py has the same kinds for mounts.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -39,7 +39,7 @@ Bytes encoded(const Bytes& plain) {
   return {chunk->bytes.begin(), chunk->bytes.end()};
 }
 
-/// What is stored of a frame, counted as it is read; zeros where nothing is.
+/// A frame of `head`, zeros and `tail`, of which only head and tail count as stored. Counts the bytes read.
 class CountedSource final : public ByteSource {
  public:
   CountedSource(Bytes head, std::uint64_t size, Bytes tail)
@@ -95,7 +95,7 @@ Bytes map_of(const std::vector<std::string>& keys, std::uint64_t offset = 0, std
   return map;
 }
 
-TEST(ParseCosts, DirectoriesOfLongPathsTakeNothingOfTheirOwn) {
+TEST(ParseCosts, DirectoriesOfLongPathsTakeNoMemory) {
   std::vector<std::string> keys;
   for (int i = 0; i < 300; ++i) {
     std::string key = "/" + std::to_string(1000 + i);
@@ -130,7 +130,7 @@ TEST(ParseCosts, AMapWhoseNamesWouldFillMemoryIsRefused) {
   EXPECT_LT(test::peak_bytes() - before, kMaxMemory);
 }
 
-TEST(ParseCosts, OfAMapNothingIsBuiltButPlaces) {
+TEST(ParseCosts, OnlyRangesOfAMapAreKept) {
   constexpr std::uint32_t kValues = 10 << 20;
   Bytes map = {0x82, 0xa9};
   append(map, "embed_map");
@@ -156,7 +156,7 @@ TEST(ParseCosts, AMapNestedDeeplyIsDamaged) {
 }
 
 TEST(ParseCosts, EntriesAreNamedWithoutOpeningThem) {
-  // Of each both ends lie in blocks far from each other.
+  // Begin and end of each entry lie in different blocks of the embed frame.
   const Bytes inner = test::plain_frame(test::varied_items(kMebi), kMebi).build();
   std::vector<std::string> keys;
   for (int i = 0; i < 500; ++i)
@@ -184,11 +184,11 @@ TEST(ParseCosts, GroupsAreListedInTheTimeOfTheirOwnEntries) {
   EXPECT_EQ((*store)->list("").size(), std::size_t{kGroups});
   for (int i = 0; i < kGroups; ++i)
     ASSERT_EQ((*store)->list("g" + std::to_string(i)).size(), 1U);
-  // A look at all groups for each of them took minutes.
+  // Visiting all groups for each group took minutes.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-TEST(ParseCosts, OfAZipFileOfAnotherKindNothingIsKept) {
+TEST(ParseCosts, AZipFileWithoutEmbedFrameTakesNoMemory) {
   std::vector<test::ZipEntry> entries;
   for (int i = 0; i < 100000; ++i)
     entries.push_back({"member " + std::to_string(i), {}});
@@ -200,7 +200,7 @@ TEST(ParseCosts, OfAZipFileOfAnotherKindNothingIsKept) {
   EXPECT_LT(test::peak_bytes() - before, kMebi);
 }
 
-TEST(ParseCosts, ADeflatedEmbedFrameIsInflatedAsFarAsItsSizeJustifies) {
+TEST(ParseCosts, ADeflatedEmbedFrameWithAnExcessiveSizeIsRefused) {
   const auto open = [](std::size_t padding) {
     FrameBuilder embed = test::plain_frame(Bytes(100), 100);
     embed.gap.resize(padding);
@@ -213,7 +213,7 @@ TEST(ParseCosts, ADeflatedEmbedFrameIsInflatedAsFarAsItsSizeJustifies) {
   EXPECT_EQ(store.error().kind, ErrorKind::unsupported);
 }
 
-/// Counts what is opened and how much is read.
+/// Counts opens and reads.
 struct CountingFiles : test::ForwardingFiles {
   Result<int> open_at(int dir, const std::string& path, int flags) override {
     ++opened;
@@ -227,15 +227,15 @@ struct CountingFiles : test::ForwardingFiles {
   int reads = 0;
 };
 
-TEST(ParseCosts, AThousandStoresAreLookedAtOnce) {
+TEST(ParseCosts, AThousandStoresAreOpenedOnce) {
   constexpr int kStores = 1000;
   test::TempDir directory;
   const Bytes store = test::zip_file({{"a.b2f", Bytes(10)}, {"embed.b2e", test::embed_frame({})}});
   const Bytes other = test::zip_file({{"a", Bytes(10)}});
   for (int i = 0; i < kStores; ++i)
     directory.write(std::to_string(i) + ".b2z", i % 2 == 0 ? store : other);
-  CountingFiles beneath;
-  StoreFiles files(beneath);
+  CountingFiles below;
+  StoreFiles files(below);
   const Descriptor root(files, files.open_named(directory.path().string(), O_RDONLY | O_DIRECTORY).value());
   const auto look = [&] {
     int stores = 0;
@@ -247,16 +247,16 @@ TEST(ParseCosts, AThousandStoresAreLookedAtOnce) {
     return stores;
   };
   EXPECT_EQ(look(), kStores / 2);
-  const int opened = std::exchange(beneath.opened, 0);
+  const int opened = std::exchange(below.opened, 0);
   EXPECT_LE(opened, kStores);
-  beneath.reads = 0;
+  below.reads = 0;
   EXPECT_EQ(look(), kStores / 2);
-  EXPECT_EQ(beneath.opened, 0);
-  EXPECT_EQ(beneath.reads, 0);
-  // One that changes is looked at again, and it alone.
+  EXPECT_EQ(below.opened, 0);
+  EXPECT_EQ(below.reads, 0);
+  // Only a store that changed is opened again.
   directory.write("0.b2z", test::zip_file({{"another", Bytes(100)}}));
   EXPECT_EQ(look(), kStores / 2 - 1);
-  EXPECT_EQ(beneath.opened, 1);
+  EXPECT_EQ(below.opened, 1);
 }
 
 // ---- metalayers --------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ TEST(ParseCosts, AHeaderThatIsAHoleIsNotRead) {
   EXPECT_LT(source->read_bytes, std::uint64_t{100'000});
 }
 
-TEST(ParseCosts, AFixedMetalayerThatIsAHoleIsNotReadUnlessAskedFor) {
+TEST(ParseCosts, AFixedMetalayerThatIsAHoleIsReadOnlyOnDemand) {
   FrameBuilder builder = test::plain_frame({}, 100);
   builder.metalayers = {{"short", {1, 2}}, {"long", {}}};
   Bytes head = builder.header();
@@ -317,7 +317,7 @@ TEST(ParseCosts, AnAttributeThatIsTooLongIsNotDecoded) {
   EXPECT_EQ(vlmetalayer_attribute(**opened, "user.blosc2.vlmeta.none").error().sys, ENODATA);
 }
 
-/// As many variable-length metalayers as there can be, all with the content of the first.
+/// The maximum number of variable-length metalayers, all with the content of the first.
 Bytes frame_of_shared_content(const Bytes& chunk) {
   FrameBuilder builder = test::plain_frame(Bytes(10), 10);
   constexpr std::size_t kLayers = 8192;
@@ -331,7 +331,7 @@ Bytes frame_of_shared_content(const Bytes& chunk) {
   return bytes;
 }
 
-TEST(ParseCosts, AChangeDoesNotCopyAContentThatMetalayersShareForEachOfThem) {
+TEST(ParseCosts, AChangeDoesNotCopyASharedContentForEachMetalayer) {
   test::TempDir directory;
   directory.write("f.b2frame", frame_of_shared_content(test::plain_chunk(Bytes(kMebi, 3))));
   const Descriptor root(system_files(), system_files().open_named(directory.path().string(), O_RDONLY).value());
@@ -345,7 +345,7 @@ TEST(ParseCosts, AChangeDoesNotCopyAContentThatMetalayersShareForEachOfThem) {
   EXPECT_LT(test::peak_bytes() - before, 16 * kMebi);
 }
 
-TEST(ParseCosts, CheckingMetalayersStopsWhereItCostsTooMuch) {
+TEST(ParseCosts, CheckingMetalayersStopsAtItsBudget) {
   Bytes plain(kMebi);
   for (std::size_t i = 0; i < plain.size(); ++i)
     plain[i] = static_cast<std::uint8_t>(i / 4096);
@@ -374,7 +374,7 @@ TEST(ParseCosts, ATypeOfMillionsOfFieldsIsNotParsed) {
   const std::size_t before = test::reset_peak();
   EXPECT_FALSE(parse_dtype(text));
   EXPECT_LT(test::peak_bytes() - before, kMebi);
-  // As many as anybody has are.
+  // A dtype of a realistic size is parsed.
   text = "[";
   for (int i = 0; i < 10'000; ++i)
     text += "('f" + std::to_string(i) + "', '<f8'), ";
@@ -384,7 +384,7 @@ TEST(ParseCosts, ATypeOfMillionsOfFieldsIsNotParsed) {
   EXPECT_EQ(type->itemsize, 80'000U);
 }
 
-TEST(ParseCosts, MetadataOfAPackThatAreFarTooLongAreNotParsed) {
+TEST(ParseCosts, ExcessiveMetadataOfABloscpackFileAreNotParsed) {
   std::string text = R"({"container": "numpy", "dtype": "<f8", "shape": [1], "order": "C", "more": [)";
   for (int i = 0; i < 1'000'000; ++i)
     text += "0,";
@@ -395,7 +395,7 @@ TEST(ParseCosts, MetadataOfAPackThatAreFarTooLongAreNotParsed) {
   EXPECT_LT(test::peak_bytes() - before, kMebi);
 }
 
-TEST(ParseCosts, ValuesInMsgpackAreWeighedBeforeTheyAreBuilt) {
+TEST(ParseCosts, MsgpackValuesAreMeasuredBeforeTheyAreBuilt) {
   Bytes content = {0xdd};
   test::append_be(content, std::uint32_t{kMebi});
   content.insert(content.end(), kMebi, 0xc0);

@@ -1,4 +1,4 @@
-// The flat file over an array: its bytes are those of the items in C order, element by element, whatever the shapes.
+// The flat view of an array: the items in C order, for any shape, chunk shape and block shape.
 #include "frame/array/array_view.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ std::shared_ptr<const FlatView> good_view(const test::FrameBuilder& frame, Array
   return view ? *view : nullptr;
 }
 
-/// Shapes of 0 to 16 dimensions with few items, so that everything can be looked at.
+/// Generates shapes of 0 to 16 dimensions with few items, so that all items can be compared.
 ArraySpec any_spec() {
   ArraySpec spec;
   const int ndim = *rc::gen::weightedElement<int>({{1, 0}, {4, 1}, {6, 2}, {6, 3}, {3, 4}, {2, 6}, {1, 16}});
   const int most = ndim <= 1 ? 60 : ndim == 2 ? 14 : ndim == 3 ? 7 : ndim == 4 ? 4 : ndim == 6 ? 3 : 2;
-  // At 16 dimensions all but a few are of one item.
+  // Of 16 dimensions, at most five have an extent above 1.
   int wide = 5;
   for (int d = 0; d < ndim; ++d) {
     const int limit = ndim < 16 || (wide > 0 && *rc::gen::inRange(0, 3) == 0) ? most : 1;
@@ -47,7 +47,7 @@ ArraySpec any_spec() {
     spec.chunkshape.push_back(*rc::gen::inRange(1, limit + 3));
     spec.blockshape.push_back(*rc::gen::inRange(1, spec.chunkshape.back() + 1));
     if (*rc::gen::inRange(0, 3) == 0 && spec.shape.back() > 0) {
-      // Neither cut nor padded: merged with the dimension before.
+      // A dimension that is neither cut nor padded: ArrayGeometry merges it with the dimension before.
       spec.chunkshape.back() = static_cast<std::int32_t>(spec.shape.back());
       spec.blockshape.back() = spec.chunkshape.back();
     }
@@ -57,7 +57,7 @@ ArraySpec any_spec() {
   return spec;
 }
 
-/// Items, some chunks of which are nothing but zeros, and how each chunk is stored.
+/// An array with some chunks of zeros, and its frame.
 struct AnyArray {
   ArraySpec spec;
   Bytes items;
@@ -78,7 +78,7 @@ AnyArray any_array() {
     kinds.push_back(zero ? *rc::gen::element(ArrayChunk::zeros, ArrayChunk::blocks)
                          : *rc::gen::element(ArrayChunk::blocks, ArrayChunk::plain));
   }
-  // 0xcc is padding, but can be an item as well.
+  // 0xcc is padding, but may also be a byte of an item.
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     if (kinds[c] == ArrayChunk::zeros && array.items.size() > zeros) kinds[c] = ArrayChunk::blocks;
   }
@@ -155,7 +155,7 @@ RC_GTEST_PROP(ArrayView, ItemBytesOfAllBlocksAreTheItems, ()) {
   RC_ASSERT(bytes == tiles.nbytes());
 }
 
-TEST(ArrayView, TheHeaderOfANpyFileStandsInFront) {
+TEST(ArrayView, TheNpyHeaderPrecedesTheItems) {
   const ArraySpec spec{{10, 7, 5}, {4, 3, 5}, {2, 2, 3}, 4, "<i4"};
   const Bytes items = test::varied_items(spec.nbytes());
   const auto view = good_view(test::array_frame(spec, items), ArrayForm::npy);
@@ -179,15 +179,15 @@ TEST(ArrayView, ChunkOrderIsThatOfTheFrame) {
   EXPECT_EQ(*test::read_range(*view, 0, view->size()), chunks);
 }
 
-TEST(ArrayView, AnItemTypeOfAnotherSizeIsNotBelieved) {
-  // As the reference library writes '|u1' where nobody said what the items are.
+TEST(ArrayView, ADtypeOfAnotherSizeIsIgnored) {
+  // C-Blosc2 writes '|u1' if the program sets no dtype.
   const ArraySpec spec{{6}, {4}, {2}, 4, "|u1"};
   const auto view = good_view(test::array_frame(spec, test::varied_items(spec.nbytes())), ArrayForm::npy);
   const Bytes expected = npy_header(opaque_type(4), spec.shape);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), view->head().begin(), view->head().end()));
 }
 
-TEST(ArrayView, AnArrayIsNeverShownAsTheBytesOfItsChunksWhenItsLayerIsDamaged) {
+TEST(ArrayView, AnArrayWithADamagedMetalayerIsRefused) {
   const ArraySpec spec{{10, 7}, {4, 3}, {2, 2}, 4, "<i4"};
   const test::FrameBuilder good = test::array_frame(spec, test::varied_items(spec.nbytes()));
   for (const bool is_array : {true, false}) {
@@ -204,7 +204,7 @@ TEST(ArrayView, AnArrayIsNeverShownAsTheBytesOfItsChunksWhenItsLayerIsDamaged) {
   }
 }
 
-TEST(ArrayView, NorWhenItsLayerCannotBeFound) {
+TEST(ArrayView, AnArrayWithALostMetalayerIsRefused) {
   const ArraySpec spec{{10, 7}, {4, 3}, {2, 2}, 4, "<i4"};
   test::FrameBuilder frame = test::array_frame(spec, test::varied_items(spec.nbytes()));
   for (const char* name : {"b2nd", "caterva", "other"}) {
@@ -221,7 +221,7 @@ TEST(ArrayView, NorWhenItsLayerCannotBeFound) {
   }
 }
 
-TEST(ArrayView, AFrameThatIsNoArrayIsOneOnlyByItsName) {
+TEST(ArrayView, AFrameWithoutArrayMetalayerIsRefusedIfNamedLikeAnArray) {
   const Bytes plain = test::varied_items(1000);
   const Bytes frame = test::plain_frame(plain, 300).build();
   EXPECT_FALSE(view_of(frame, ArrayForm::npy, true));
@@ -230,12 +230,12 @@ TEST(ArrayView, AFrameThatIsNoArrayIsOneOnlyByItsName) {
   EXPECT_EQ(*test::read_range(**view, 0, 1000), plain);
 }
 
-TEST(ArrayView, LayersOfZerosAreHoles) {
-  // Four layers of three chunks; the second and the third are zeros, of the first one chunk is.
+TEST(ArrayView, SlabsOfZerosAreHoles) {
+  // Four slabs of three chunks. Slabs 2 and 3 are zeros, and so is one chunk of the first slab.
   const ArraySpec spec{{8, 6}, {2, 2}, {1, 2}, 2, "<i2"};
   Bytes items = test::varied_items(spec.nbytes());
-  const std::size_t layer = 2 * 6 * 2;
-  std::fill_n(items.begin() + static_cast<std::ptrdiff_t>(layer), 2 * layer, std::uint8_t{0});
+  const std::size_t slab = 2 * 6 * 2;
+  std::fill_n(items.begin() + static_cast<std::ptrdiff_t>(slab), 2 * slab, std::uint8_t{0});
   for (const std::size_t at : {0U, 1U, 2U, 3U, 12U, 13U, 14U, 15U})
     items[at] = 0;
   const auto frame = test::array_frame(spec, items, [](std::int64_t chunk) {
@@ -245,15 +245,15 @@ TEST(ArrayView, LayersOfZerosAreHoles) {
   const std::uint64_t head = view->head().size();
   const auto seek = [&](std::uint64_t from, bool hole) { return view->seek(FlatOffset{from}, hole)->value; };
   EXPECT_EQ(seek(0, false), 0U);
-  EXPECT_EQ(seek(0, true), head + layer);
+  EXPECT_EQ(seek(0, true), head + slab);
   EXPECT_EQ(seek(head, false), head);
-  EXPECT_EQ(seek(head + layer + 5, true), head + layer + 5);
-  EXPECT_EQ(seek(head + layer + 5, false), head + 3 * layer);
-  EXPECT_EQ(seek(head + 3 * layer, true), view->size());
+  EXPECT_EQ(seek(head + slab + 5, true), head + slab + 5);
+  EXPECT_EQ(seek(head + slab + 5, false), head + 3 * slab);
+  EXPECT_EQ(seek(head + 3 * slab, true), view->size());
   EXPECT_EQ(*test::read_range(*view, head, items.size()), items);
 }
 
-TEST(ArrayView, NothingButZerosIsOneHoleBehindTheHeader) {
+TEST(ArrayView, AllZerosAreOneHoleAfterTheHeader) {
   const ArraySpec spec{{8, 6}, {3, 2}, {1, 2}, 2, "<i2"};
   const auto frame = test::array_frame(spec, Bytes(spec.nbytes()), [](std::int64_t) { return ArrayChunk::zeros; });
   const auto view = good_view(frame, ArrayForm::npy);

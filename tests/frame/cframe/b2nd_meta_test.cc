@@ -1,4 +1,4 @@
-// The metalayer that makes a frame an array: what it says comes out, and what is wrong with it is found.
+// The array metalayer: valid ones are parsed, invalid ones are refused.
 #include "frame/cframe/b2nd_meta.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Result<ArrayGeometry> geometry_of(const ArraySpec& spec, const FrameParameters& 
   return ArrayGeometry::make(*layer, parameters);
 }
 
-TEST(B2ndMeta, SaysWhatItHolds) {
+TEST(B2ndMeta, ParsesShapesAndDtype) {
   const auto layer = parse_array_layer(test::array_layer(kSpec));
   ASSERT_TRUE(layer) << describe(layer.error());
   EXPECT_EQ(layer->shape, kSpec.shape);
@@ -39,7 +39,7 @@ TEST(B2ndMeta, SaysWhatItHolds) {
   EXPECT_EQ(layer->dtype, "<f4");
 }
 
-TEST(B2ndMeta, SixteenDimensionsHaveAMarkerThatIsNoMsgpack) {
+TEST(B2ndMeta, ParsesTheInvalidListMarkerOfSixteenDimensions) {
   ArraySpec spec{std::vector<std::int64_t>(16, 2), std::vector<std::int32_t>(16, 1), std::vector<std::int32_t>(16, 1),
                  1, "|u1"};
   Bytes bytes = test::array_layer(spec);
@@ -59,20 +59,20 @@ TEST(B2ndMeta, BlocksOfTheFirstCatervaGenerationAreItsChunks) {
   ASSERT_TRUE(layer) << describe(layer.error());
   EXPECT_EQ(layer->blockshape, spec.chunkshape);
   EXPECT_FALSE(layer->dtype);
-  spec.dtype = "<f4";  // a b2nd layer must not say so
+  spec.dtype = "<f4";  // blocks of 0 items are invalid in a b2nd metalayer
   FrameParameters parameters = parameters_of(kSpec);
   EXPECT_FALSE(geometry_of(spec, parameters));
 }
 
-TEST(B2ndMeta, AnotherNotationOfTheTypeIsNotTakenForNumpys) {
+TEST(B2ndMeta, IgnoresADtypeInAnotherNotation) {
   Bytes bytes = test::array_layer(kSpec);
-  bytes[bytes.size() - 3 - 4 - 2] = 1;  // before the text, its length and its marker
+  bytes[bytes.size() - 3 - 4 - 2] = 1;  // the notation, in front of marker, length and text of the dtype
   const auto layer = parse_array_layer(bytes);
   ASSERT_TRUE(layer) << describe(layer.error());
   EXPECT_FALSE(layer->dtype);
 }
 
-TEST(B2ndMeta, CutOffAnywhereItIsRefused) {
+TEST(B2ndMeta, RefusesEveryTruncation) {
   const Bytes whole = test::array_layer(kSpec);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto layer = parse_array_layer(codec::ByteView(whole).first(length));
@@ -132,7 +132,7 @@ RC_GTEST_PROP(B2ndMeta, AnyBytesAreTakenOrRefused, ()) {
   RC_ASSERT(layer->shape.size() == layer->blockshape.size());
   FrameParameters parameters = parameters_of(kSpec);
   const auto geometry = ArrayGeometry::make(*layer, parameters);
-  // What is taken agrees with the frame.
+  // An accepted geometry agrees with the frame.
   if (geometry) RC_ASSERT(geometry->chunk_count() * geometry->chunk_bytes() == parameters.nbytes);
 }
 

@@ -1,4 +1,5 @@
-// Chunks in runs: they are those of the index, whatever it looks like, and cost no more than there are runs.
+// Runs of chunks agree with the entries of every kind of index, and iterating costs time for each run, not for each
+// chunk.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ std::vector<ChunkRun> runs_of(const frame::Container& container, std::int64_t be
   }
 }
 
-TEST(ChunkRuns, AreTheChunksOfTheIndex) {
+TEST(ChunkRuns, AgreeWithTheIndex) {
   EXPECT_TRUE(rc::check("each chunk is in one run, with its entry", [] {
     const auto lengths = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 1200)));
     std::vector<std::int64_t> entries;
@@ -73,7 +74,7 @@ TEST(ChunkRuns, AreTheChunksOfTheIndex) {
   }));
 }
 
-TEST(ChunkRuns, AreFewWhereTheIndexRepeatsItself) {
+TEST(ChunkRuns, AreFewIfTheIndexIsPeriodic) {
   const auto uniform =
       test::open_frame(frame_of(kEndless, 1, test::repeated_chunk(value_bytes({0}), 8 * kEndless)).build());
   ASSERT_TRUE(uniform);
@@ -98,7 +99,7 @@ TEST(ChunkRuns, AreFewWhereTheIndexRepeatsItself) {
   EXPECT_FALSE(four[3].alike);
 }
 
-TEST(ChunkRuns, TellOfPartsOfTheIndexThatAreDamaged) {
+TEST(ChunkRuns, ReportDamagedPartsOfTheIndex) {
   Bytes index = test::raw_block_chunk(value_bytes(std::vector<std::int64_t>(3000, kZerosEntry)), 8000);
   const auto second = codec::load_le<std::int32_t>(&index[32 + 4]);
   codec::store_le<std::int32_t>(&index[static_cast<std::size_t>(second)], -300);
@@ -112,7 +113,7 @@ TEST(ChunkRuns, TellOfPartsOfTheIndexThatAreDamaged) {
   EXPECT_EQ(runs[2].damage, nullptr);
 }
 
-TEST(Elapsed, HoldsForTimesThatNoClockShows) {
+TEST(Elapsed, SaturatesForExtremeTimes) {
   constexpr std::int64_t kMost = INT64_MAX;
   EXPECT_EQ(frame::elapsed_ns({10, 5}, {12, 3}), 1'999'999'998);
   EXPECT_EQ(frame::elapsed_ns({12, 3}, {10, 5}), -1'999'999'998);
@@ -121,10 +122,10 @@ TEST(Elapsed, HoldsForTimesThatNoClockShows) {
   EXPECT_EQ(frame::elapsed_ns({13'569'465'600, 0}, {0, 0}), -kMost) << "the year 2400";
 }
 
-TEST(Elapsed, AStateOfAFarFutureIsNoneOfNow) {
+TEST(Elapsed, AChangeTimeInTheFarFutureIsSettled) {
   struct stat status {};
   clock_gettime(CLOCK_REALTIME, &status.st_ctim);
-  // So many seconds are, in nanoseconds of 64 bits, none.
+  // 2^55 seconds, converted to nanoseconds of 64 bits with overflow, would be 0.
   status.st_ctim.tv_sec += std::int64_t{1} << 55;
   EXPECT_TRUE(frame::FileVersion::of(status).settled);
 }

@@ -1,4 +1,4 @@
-// Chunks of different sizes: what their own headers and the total settle, and what they do not.
+// ChunkTable: which sizes and offsets follow from the chunks' headers and the total, and which remain unknown.
 #include "frame/cframe/chunk_table.h"
 
 #include <optional>
@@ -42,7 +42,7 @@ TEST(ChunkTable, FindsTheChunkOfEachByte) {
   }
 }
 
-TEST(ChunkTable, TheTotalSettlesASingleUnknownSize) {
+TEST(ChunkTable, ASingleUnknownSizeFollowsFromTheTotal) {
   const auto table = table_of({3, std::nullopt, 2}, 15);
   ASSERT_TRUE(table);
   EXPECT_EQ(table->size(1), 10);
@@ -50,7 +50,7 @@ TEST(ChunkTable, TheTotalSettlesASingleUnknownSize) {
   EXPECT_EQ(table->locate(FlatOffset{13})->chunk.value, 2);
 }
 
-TEST(ChunkTable, SeveralUnknownSizesLeaveWhatIsBeforeAndBehind) {
+TEST(ChunkTable, ChunksBeforeAndAfterSeveralUnknownSizesAreLocated) {
   const auto table = table_of({3, std::nullopt, 2, std::nullopt, 4}, 20);
   ASSERT_TRUE(table);
   EXPECT_EQ(table->locate(FlatOffset{2})->chunk.value, 0);
@@ -70,7 +70,7 @@ TEST(ChunkTable, SizesThatContradictTheTotalAreRefused) {
   EXPECT_FALSE(table_of({3, 2}, 6));
   EXPECT_FALSE(table_of({3, 2}, 4));
   EXPECT_FALSE(table_of({3, std::nullopt}, 2));
-  // More than a chunk can hold cannot be the size of the unknown one.
+  // The unknown chunk would have more bytes than a chunk can hold.
   const auto huge = table_of({3, std::nullopt}, std::uint64_t{1} << 40);
   ASSERT_TRUE(huge);
   EXPECT_FALSE(huge->locate(FlatOffset{3}));
@@ -89,7 +89,7 @@ TEST(ChunkTable, RunsAreNotExpanded) {
   EXPECT_EQ(table->size(3 * kMany - 1), 5);
 }
 
-TEST(ChunkTable, AFailingReadIsNobodysSize) {
+TEST(ChunkTable, ReadErrorsAreReturned) {
   int calls = 0;
   const auto table = ChunkTable::build(5, [&]() -> codec::Result<std::optional<ChunkTable::Sizes>> {
     if (++calls == 2) return codec::io_error(EIO, "pread");

@@ -151,8 +151,8 @@ TEST(FrameHeader, ALengthWithoutRoomForTheTrailerIsRefused) {
   EXPECT_TRUE(frame::check_extent(*shortest, bytes.size()));
 }
 
-TEST(FrameHeader, FramesOfTheBetasAreToldFromDamage) {
-  // No more than the first bytes, for one kind of these frames is shorter than today's header.
+TEST(FrameHeader, FramesOfTheBetasAreUnsupportedNotCorrupt) {
+  // Only the first 64 bytes, because one kind of these frames is shorter than the header of today.
   Bytes start = sample().build();
   start.resize(64);
   start[0] = 0x9b;
@@ -168,7 +168,7 @@ FrameBuilder with_layers() {
   return builder;
 }
 
-/// The metalayers of a header of `length` bytes, of which the source has no more.
+/// Reads the metalayers of a header of `length` bytes from a source of as many bytes.
 frame::MetalayerSection metalayers_of(const Bytes& bytes, std::size_t length) {
   const auto source = frame::memory_source(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)));
   frame::RangeBuffer windows(*source);
@@ -189,10 +189,10 @@ TEST(Metalayers, AreReadInStoredOrder) {
   }
 }
 
-TEST(Metalayers, OneThatIsDamagedDoesNotTakeTheOthersAlong) {
+TEST(Metalayers, ADamagedOneDoesNotAffectTheOthers) {
   const FrameBuilder builder = with_layers();
   const Bytes good = builder.build();
-  // The offset of the first: behind its marker at 94, its name and D2.
+  // The offset of the first metalayer follows its marker at 94, its name and D2.
   for (const std::int32_t offset : {-1, 0, 1 << 30, INT32_MAX}) {
     const Bytes bytes = with(good, 87 + 7 + 1 + 3 + 1, offset);
     const auto section = metalayers_of(bytes, builder.header_length());
@@ -201,7 +201,7 @@ TEST(Metalayers, OneThatIsDamagedDoesNotTakeTheOthersAlong) {
   }
 }
 
-TEST(Metalayers, EveryCutSectionIsReported) {
+TEST(Metalayers, EveryTruncatedSectionIsReported) {
   const FrameBuilder builder = with_layers();
   const Bytes bytes = builder.build();
   for (std::size_t length = 0; length < builder.header_length(); ++length) {

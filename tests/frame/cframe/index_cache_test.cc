@@ -1,4 +1,4 @@
-// The cache of index blocks: one bound for all owners, least recently used out first.
+// The cache of index blocks: one bound for all owners, least recently used blocks are evicted first.
 #include "frame/cframe/index_cache.h"
 
 #include <thread>
@@ -53,7 +53,7 @@ TEST(IndexCache, NeverHoldsMoreThanItsBound) {
   EXPECT_GT(cache.bytes(), 80000U);
 }
 
-TEST(IndexCache, WhatWasUsedLastStaysLongest) {
+TEST(IndexCache, EvictsTheLeastRecentlyUsedBlock) {
   IndexCache cache(35000);  // four blocks
   Loader loader{cache, cache.new_owner()};
   for (std::uint32_t block = 0; block < 4; ++block)
@@ -64,17 +64,17 @@ TEST(IndexCache, WhatWasUsedLastStaysLongest) {
   loader.get(0);
   EXPECT_EQ(loader.loads, 5) << "0 was used after 1";
   loader.get(1);
-  EXPECT_EQ(loader.loads, 6) << "1 had to go";
+  EXPECT_EQ(loader.loads, 6) << "1 was evicted";
 }
 
-TEST(IndexCache, ABlockBeyondTheBoundIsHandedOutAndNotKept) {
+TEST(IndexCache, ABlockLargerThanTheBoundIsNotCached) {
   IndexCache cache(35000);
   Loader loader{cache, cache.new_owner()};
   loader.get(0);
   EXPECT_EQ(loader.get(7, 100000), 7);
   EXPECT_LE(cache.bytes(), 35000U);
   loader.get(0);
-  EXPECT_EQ(loader.loads, 2) << "and pushes nothing out";
+  EXPECT_EQ(loader.loads, 2) << "and evicts nothing";
 }
 
 TEST(IndexCache, ForgettingAnOwnerFreesItsBlocksOnly) {
@@ -103,7 +103,7 @@ TEST(IndexCache, AFailedLoadIsNotRemembered) {
   EXPECT_EQ(loader.get(0), 0);
 }
 
-TEST(IndexCache, ManyThreadsGetWhatTheyAskFor) {
+TEST(IndexCache, ManyThreadsGetTheRightBlocks) {
   IndexCache cache(50000);
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -124,7 +124,7 @@ TEST(IndexCache, ManyThreadsGetWhatTheyAskFor) {
   EXPECT_LE(cache.bytes(), 50000U);
 }
 
-TEST(IndexCache, TheMemoryOfADroppedBlockServesTheNext) {
+TEST(IndexCache, TheMemoryOfADroppedBlockIsReused) {
   IndexCache cache;
   cache.warm_up();
   auto first = cache.new_block(64 << 10);

@@ -1,4 +1,4 @@
-// Whatever entries an index is made of, the reader finds them again.
+// OffsetIndex reads the entries that IndexEncoder encoded.
 #include "frame/cframe/index_encoder.h"
 
 #include <random>
@@ -36,7 +36,7 @@ std::vector<std::uint8_t> encoded(const Entries& entries) {
   return encoder.finish();
 }
 
-/// Offsets as they come about: rising, with special entries between.
+/// Returns realistic entries: rising offsets with special entries between them.
 Entries some_entries(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   Entries entries;
@@ -55,7 +55,7 @@ Entries some_entries(std::size_t count, unsigned seed) {
   return entries;
 }
 
-TEST(IndexEncoderTest, EntriesOfEveryCountAreFoundAgain) {
+TEST(IndexEncoderTest, EntriesOfAnyCountAreReadBack) {
   for (const std::size_t count : {1U, 2U, 3U, 4U, 5U, 31U, 100U, 2047U, 2048U, 2049U, 2080U, 4096U, 5000U, 20'000U}) {
     const Entries entries = some_entries(count, static_cast<unsigned>(count));
     const auto chunk = encoded(entries);
@@ -64,7 +64,7 @@ TEST(IndexEncoderTest, EntriesOfEveryCountAreFoundAgain) {
   }
 }
 
-TEST(IndexEncoderTest, EntriesThatDoNotCompressAreFoundAgain) {
+TEST(IndexEncoderTest, IncompressibleEntriesAreReadBack) {
   std::mt19937_64 random(1);
   for (const std::size_t count : {3U, 50U, 2048U, 2100U, 6000U}) {
     Entries entries(count);
@@ -79,7 +79,7 @@ TEST(IndexEncoderTest, TheIndexOfAMillionChunksIsShort) {
   EXPECT_LT(chunk.size(), std::size_t{4} << 20);
 }
 
-TEST(IndexEncoderTest, EntriesThatAreAllAlikeTakeFortyBytes) {
+TEST(IndexEncoderTest, EqualEntriesTakeFortyBytes) {
   for (const std::int64_t count : {4, 2048, 2049, 10'000'000}) {
     IndexEncoder encoder;
     encoder.append_run(frame::layout::kZerosEntry, count);
@@ -92,7 +92,7 @@ TEST(IndexEncoderTest, EntriesThatAreAllAlikeTakeFortyBytes) {
   }
 }
 
-TEST(IndexEncoderTest, RunsAndPiecesAreTheSameAsSingleEntries) {
+TEST(IndexEncoderTest, RunsAndPiecesEqualSingleEntries) {
   Entries entries = some_entries(3000, 4);
   entries.insert(entries.begin() + 1000, 9000, frame::layout::kZerosEntry);
   IndexEncoder encoder;
@@ -101,7 +101,7 @@ TEST(IndexEncoderTest, RunsAndPiecesAreTheSameAsSingleEntries) {
   EXPECT_EQ(encoder.finish(), encoded(entries));
 }
 
-TEST(IndexEncoderTest, BlocksOfAnotherIndexAreTakenAsTheyAre) {
+TEST(IndexEncoderTest, ReusesBlocksOfAnotherIndex) {
   Entries entries = some_entries(6000, 5);
   IndexEncoder first;
   first.append_all(entries);

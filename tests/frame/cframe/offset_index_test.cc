@@ -1,5 +1,5 @@
-// The index: entries decode a unit at a time, whatever the chunk they lie in looks like, and a few bytes that stand for
-// millions of chunks cost nothing.
+// The index: entries of every kind of index chunk are decoded a unit at a time, and a few bytes that represent millions
+// of chunks cost nothing.
 #include "frame/cframe/offset_index.h"
 
 #include <gtest/gtest.h>
@@ -46,12 +46,12 @@ Bytes value_bytes(std::int64_t value) {
   return as_bytes({value});
 }
 
-TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
+TEST(OffsetIndex, ReadsEntriesInBlocksOfAnySize) {
   EXPECT_TRUE(rc::check("each entry", [] {
     std::vector<std::int64_t> entries(*rc::gen::inRange<std::size_t>(1, 3000));
     for (std::size_t i = 0; i < entries.size(); ++i)
       entries[i] = static_cast<std::int64_t>(i * i * 977);
-    // Blocks that hold whole entries, blocks that do not, blocks smaller than one.
+    // Blocks of whole entries, blocks that cut entries, and blocks smaller than an entry.
     const auto blocksize = *rc::gen::inRange<std::uint32_t>(1, 5000);
     const OpenedIndex opened = open_index(test::raw_block_chunk(as_bytes(entries), blocksize));
     RC_ASSERT(opened.index.has_value());
@@ -64,7 +64,7 @@ TEST(OffsetIndex, EntriesAreReadWhateverTheBlocksOfTheChunk) {
   }));
 }
 
-/// A few bytes, and behind them a hole.
+/// Some bytes, followed by a hole.
 class HoleSource final : public frame::ByteSource {
  public:
   HoleSource(Bytes bytes, std::uint64_t size) : bytes_(std::move(bytes)), size_(size) {}
@@ -101,7 +101,7 @@ TEST(OffsetIndex, StartsOfBlocksThatAreAHoleTakeNoMemory) {
   EXPECT_EQ(index.error().kind, codec::ErrorKind::corruption);
 }
 
-/// Counts bytes that are read.
+/// Counts the bytes read.
 class CountedSource final : public frame::ByteSource {
  public:
   explicit CountedSource(Bytes bytes) : source_(frame::memory_source(std::move(bytes))) {}
@@ -116,7 +116,7 @@ class CountedSource final : public frame::ByteSource {
   const std::unique_ptr<frame::ByteSource> source_;
 };
 
-/// An index of blocks of 4 MiB, each of which is eight streams of runs that make up this value.
+/// Makes an index of blocks of 4 MiB. Each block is eight streams of runs, the bytes of `value`.
 Bytes index_of_runs(std::int64_t value, std::size_t blocks) {
   Bytes block;
   for (const std::uint8_t byte : value_bytes(value)) {
@@ -142,7 +142,7 @@ Bytes index_of_runs(std::int64_t value, std::size_t blocks) {
   return chunk;
 }
 
-TEST(OffsetIndex, BlocksOfRunsAreNotDecodedToBeLookedThrough) {
+TEST(OffsetIndex, BlocksOfRunsAreScannedWithoutDecoding) {
   constexpr std::size_t kBlocks = 511;
   const Bytes chunk = index_of_runs(kUninitialisedEntry, kBlocks);
   const auto source = std::make_shared<CountedSource>(chunk);
@@ -169,7 +169,7 @@ TEST(OffsetIndex, PlainChunksAreReadInPieces) {
   const OpenedIndex opened = open_index(test::plain_index(entries));
   ASSERT_TRUE(opened.index);
   EXPECT_EQ((*opened.index)->entry(99999), 299997);
-  EXPECT_LT(opened.cache->bytes(), 100000U) << "the whole index was expanded";
+  EXPECT_LT(opened.cache->bytes(), 100000U) << "the whole index was decoded";
 }
 
 TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
@@ -198,7 +198,7 @@ TEST(OffsetIndex, TheNextHoleIsFoundAsByALinearSearch) {
   }));
 }
 
-TEST(OffsetIndex, ARepeatedValueStandsForMillionsOfChunksAtNoCost) {
+TEST(OffsetIndex, ARepeatedValueRepresentsMillionsOfChunksAtNoCost) {
   const std::int32_t nbytes = (INT32_MAX - 32) / 8 * 8;
   const std::size_t before = test::reset_peak();
   const OpenedIndex opened = open_index(test::repeated_chunk(value_bytes(kZerosEntry), nbytes));
@@ -246,19 +246,19 @@ TEST(OffsetIndex, SpecialZerosMeanOffsetZero) {
   EXPECT_EQ((*opened.index)->next(0, true), 100);
 }
 
-TEST(OffsetIndex, ALengthThatIsNoMultipleOfEightIsRefused) {
+TEST(OffsetIndex, ALengthThatIsNotAMultipleOfEightIsRefused) {
   EXPECT_FALSE(open_index(test::plain_chunk(Bytes(17), 8)).index);
 }
 
-TEST(OffsetIndex, AChunkLongerThanItsPlaceIsRefused) {
+TEST(OffsetIndex, AChunkLongerThanTheLimitIsRefused) {
   const Bytes chunk = test::plain_index({1, 2, 3});
   EXPECT_TRUE(open_index(chunk, chunk.size()).index);
   for (std::size_t limit = 0; limit < chunk.size(); ++limit)
     EXPECT_FALSE(open_index(chunk, limit).index) << limit;
 }
 
-TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
-  // 256 MB of zeros in one block of one stream of no bytes.
+TEST(OffsetIndex, ABlockWithAnExcessiveRatioIsRefused) {
+  // 256 MB of zeros in one block of one empty stream.
   const std::int32_t nbytes = 256 << 20;
   Bytes chunk = test::raw_block_chunk(Bytes(8), 8);
   codec::store_le(&chunk[4], nbytes);
@@ -273,9 +273,9 @@ TEST(OffsetIndex, ABlockThatClaimsMuchMoreThanItTakesIsNotExpanded) {
   EXPECT_LT(test::peak_bytes() - before, 1U << 20);
 }
 
-TEST(OffsetIndex, DamageIsToldWithItsPlace) {
+TEST(OffsetIndex, ErrorsOfDamageHaveTheFileOffset) {
   Bytes chunk = test::raw_block_chunk(as_bytes({1, 2, 3}), 24);
-  codec::store_le(&chunk[36], std::int32_t{-300});  // no such length of a stream
+  codec::store_le(&chunk[36], std::int32_t{-300});  // an invalid length of a stream
   const OpenedIndex opened = open_index(chunk);
   ASSERT_TRUE(opened.index);
   const auto entry = (*opened.index)->entry(1);

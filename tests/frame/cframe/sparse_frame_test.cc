@@ -1,4 +1,5 @@
-// Sparse frames: chunk files are found by the index alone, opened when read, and nothing outside the directory is.
+// Sparse frames: only the index tells which chunk files exist, reads open them, and nothing outside the directory is
+// opened.
 #include "frame/cframe/sparse_frame.h"
 
 #include <filesystem>
@@ -29,7 +30,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-/// Chunks of 100 bytes; entry i of `entries` is the number of its file, which holds the number.
+/// Writes a frame of chunks of 100 bytes. Chunk i is in file number entries[i] and consists of this number.
 void write_frame(const TempDir& temp, const std::vector<std::int64_t>& entries) {
   FrameBuilder builder;
   builder.frame_type = 1;
@@ -48,7 +49,7 @@ codec::Result<std::shared_ptr<const frame::Container>> open(const TempDir& temp)
   return test::open_frame(temp.path().string());
 }
 
-TEST(SparseFrame, FileNumbersAreNotPlaces) {
+TEST(SparseFrame, FileNumbersAreIndependentOfChunkNumbers) {
   const TempDir temp;
   write_frame(temp, {7, 0, 0xffffffff, frame::layout::kZerosEntry, 7});
   const auto opened = open(temp);
@@ -69,7 +70,7 @@ TEST(SparseFrame, NamesHaveEightUpperCaseDigits) {
   EXPECT_FALSE(frame::chunk_file_name(-1));
 }
 
-TEST(SparseFrame, ReadersKeepNoDescriptor) {
+TEST(SparseFrame, ReadersKeepNoDescriptorOpen) {
   const TempDir temp;
   write_frame(temp, {0, 1, 2, 3, 4, 5, 6, 7});
   const auto opened = open(temp);
@@ -133,7 +134,7 @@ TEST(SparseFrame, AChunkReplacedWhileItIsReadIsStaleAndNotMixed) {
   EXPECT_EQ(*again, Bytes(100, 9));
 }
 
-TEST(SparseFrame, AnOffsetMakesNoSense) {
+TEST(SparseFrame, RefusesAnOffset) {
   const TempDir temp;
   write_frame(temp, {0});
   const auto opened = test::open_frame(temp.path().string(), 10);

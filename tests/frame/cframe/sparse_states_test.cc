@@ -1,5 +1,5 @@
-// A chunk file of a sparse frame belongs to the states that name it: whatever the writer commits meanwhile, a reader
-// of an old state reads what that state holds, and the files go when the last such reader has gone.
+// A reader of an old state of a sparse frame reads the chunks of that state while the writer commits. The chunk files
+// of the state are removed after its last reader is gone.
 #include <filesystem>
 #include <random>
 #include <set>
@@ -28,7 +28,7 @@ class SparseStatesTest : public test::WrittenSparseFrame {
  protected:
   static constexpr std::size_t kFiles = 1 + 6;  // index and chunks
 
-  /// A state and what it holds.
+  /// A state and its content.
   struct Held {
     State state;
     FrameModel model;
@@ -36,7 +36,7 @@ class SparseStatesTest : public test::WrittenSparseFrame {
 
   Held hold(const frame::FrameWriter& writer) { return {writer.container(), model_}; }
 
-  /// Each chunk becomes another one, with a commit.
+  /// Replaces all chunks and commits.
   void rewrite(frame::FrameWriter& writer, unsigned seed) {
     expect_ok(model_.write(writer, 0, pattern(model_.plain.size(), seed)));
     expect_ok(writer.commit(Durability::durable));
@@ -57,7 +57,7 @@ class SparseStatesTest : public test::WrittenSparseFrame {
   }
 };
 
-TEST_F(SparseStatesTest, AnOldStateIsReadableHoweverManyCommitsFollow) {
+TEST_F(SparseStatesTest, AnOldStateIsReadableAfterManyCommits) {
   for (const int commits : {1, 2, 3, 10}) {
     make({0, 1, 2, 3, 4, 5}, 550);
     const auto writer = open();
@@ -71,7 +71,7 @@ TEST_F(SparseStatesTest, AnOldStateIsReadableHoweverManyCommitsFollow) {
   }
 }
 
-TEST_F(SparseStatesTest, EveryStateThatIsHeldIsReadable) {
+TEST_F(SparseStatesTest, EveryHeldStateIsReadable) {
   const auto writer = open();
   std::vector<Held> held;
   std::mt19937 random(1);
@@ -91,8 +91,8 @@ TEST_F(SparseStatesTest, EveryStateThatIsHeldIsReadable) {
   }
 }
 
-/// Remembers the chunk files that are made.
-class NotesNames : public test::ForwardingFiles {
+/// Records the names of created chunk files.
+class RecordingFiles : public test::ForwardingFiles {
  public:
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
     if (path.ends_with(".chunk")) made.push_back(path);
@@ -101,8 +101,8 @@ class NotesNames : public test::ForwardingFiles {
   std::vector<std::string> made;
 };
 
-TEST_F(SparseStatesTest, NoNumberIsGivenOutTwice) {
-  NotesNames files;
+TEST_F(SparseStatesTest, NoFileNumberIsReused) {
+  RecordingFiles files;
   const auto writer = open(files);
   for (unsigned i = 0; i < 10; ++i)
     rewrite(*writer, i);
@@ -111,19 +111,19 @@ TEST_F(SparseStatesTest, NoNumberIsGivenOutTwice) {
   check();
 }
 
-TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheNextCommitAfterItsLastReader) {
+TEST_F(SparseStatesTest, TheNextCommitRemovesFilesOfAStateWithoutReaders) {
   const auto writer = open();
   Held old = hold(*writer);
   for (unsigned i = 0; i < 4; ++i)
     rewrite(*writer, i);
-  EXPECT_EQ(file_count(), kFiles + 6) << "the states between have no reader";
+  EXPECT_EQ(file_count(), kFiles + 6) << "the states in between have no reader";
   old.state.reset();
   rewrite(*writer, 7);
   EXPECT_EQ(file_count(), kFiles);
   check();
 }
 
-TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheWriter) {
+TEST_F(SparseStatesTest, TheLastWriterRemovesFilesOfAStateWithoutReaders) {
   auto writer = open();
   Held old = hold(*writer);
   rewrite(*writer, 1);
@@ -134,7 +134,7 @@ TEST_F(SparseStatesTest, FilesOfAnOldStateGoWithTheWriter) {
   check();
 }
 
-TEST_F(SparseStatesTest, FilesOfAnOldStateThatOutlivesTheWriterGoWithIt) {
+TEST_F(SparseStatesTest, TheLastReaderRemovesFilesOfAStateWithoutWriter) {
   auto writer = open();
   Held first = hold(*writer);
   rewrite(*writer, 1);
@@ -144,7 +144,7 @@ TEST_F(SparseStatesTest, FilesOfAnOldStateThatOutlivesTheWriterGoWithIt) {
   EXPECT_EQ(file_count(), kFiles + 12);
   expect_readable(first, "after the writer");
   second.state.reset();
-  expect_readable(first, "after the state behind it");
+  expect_readable(first, "after the state that follows it");
   EXPECT_EQ(file_count(), kFiles + 6);
   first.state.reset();
   EXPECT_EQ(file_count(), kFiles);
@@ -159,7 +159,7 @@ TEST_F(SparseStatesTest, StatesThatEndInSeveralThreadsAtOnceLeaveNoFiles) {
   Held second = hold(*writer);
   rewrite(*writer, 2);
   writer.reset();
-  // One thread stands where it removes its state's files while the other's state ends.
+  // One thread is blocked in the removal of its state's files while the state of the other thread ends.
   files.count([](const test::FileCall& call) { return call.kind == test::FileCall::Kind::remove; });
   files.hold(1);
   std::thread one([&] { second.state.reset(); });
@@ -173,7 +173,7 @@ TEST_F(SparseStatesTest, StatesThatEndInSeveralThreadsAtOnceLeaveNoFiles) {
   check();
 }
 
-TEST_F(SparseStatesTest, ALaterWriterOfTheProgramLetsTheStatesBeThatAreRead) {
+TEST_F(SparseStatesTest, ALaterWriterKeepsHeldStates) {
   frame::WriterOptions options;
   options.sparse_registry = std::make_shared<frame::SparseRegistry>();
   const auto open_one = [&] {
@@ -203,12 +203,12 @@ TEST_F(SparseStatesTest, ALaterWriterOfTheProgramLetsTheStatesBeThatAreRead) {
   check();
 }
 
-TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
+TEST_F(SparseStatesTest, AFileThatReusesTheNumberOfADeadOneStays) {
   auto writer = open();
   Held old = hold(*writer);
   rewrite(*writer, 1);
   writer.reset();
-  // Another program has cleared up and has given the number out again.
+  // Another program has removed the file and reused its number.
   const auto name = directory() / *frame::chunk_file_name(0);
   std::filesystem::remove(name);
   temp_.write("x.b2frame/" + *frame::chunk_file_name(0), Bytes(132, 7));
@@ -217,7 +217,7 @@ TEST_F(SparseStatesTest, AFileThatTookTheNumberOfADeadOneStays) {
   EXPECT_EQ(file_count(), kFiles + 1);
 }
 
-TEST_F(SparseStatesTest, FilesStayIfItIsNotSureThatTheNewIndexIsOnDisk) {
+TEST_F(SparseStatesTest, FilesStayIfTheNewIndexMayNotBeDurable) {
   class FailsDirectories : public test::ForwardingFiles {
    public:
     codec::Result<void> sync(int fd, bool data_only) override {
@@ -239,7 +239,7 @@ TEST_F(SparseStatesTest, FilesStayIfItIsNotSureThatTheNewIndexIsOnDisk) {
   EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()));
 }
 
-TEST_F(SparseStatesTest, CompactingLeavesTheFilesOfStatesThatAreRead) {
+TEST_F(SparseStatesTest, CompactingKeepsTheFilesOfHeldStates) {
   const auto writer = open();
   Held old = hold(*writer);
   rewrite(*writer, 1);
@@ -251,8 +251,8 @@ TEST_F(SparseStatesTest, CompactingLeavesTheFilesOfStatesThatAreRead) {
   check();
 }
 
-/// Opened as programs open it that read without a writer: `cframe cat`, `unpack`, `verify`.
-TEST_F(SparseStatesTest, AProgramThatReadsByPathReadsOneStateBesideCommits) {
+/// Opens the frame as programs do that read without a writer: `cframe cat`, `unpack`, `verify`.
+TEST_F(SparseStatesTest, AReaderByPathReadsOneStateDuringCommits) {
   const auto open_by_path = [&] {
     auto opened = frame::open_path(files(), directory().string(), nullptr);
     EXPECT_TRUE(opened) << codec::describe(opened.error());
@@ -277,7 +277,7 @@ TEST_F(SparseStatesTest, AProgramThatReadsByPathReadsOneStateBesideCommits) {
   expect_readable(last, "after the writer");
 }
 
-TEST_F(SparseStatesTest, WhereThereAreNoLocksAProgramIsToldThatTheFrameHasChanged) {
+TEST_F(SparseStatesTest, WithoutLocksReadsOfAChangedFrameAreStale) {
   class KnowsNoLocks : public test::ForwardingFiles {
    public:
     codec::Result<bool> try_lock(int, int) override { return codec::io_error(EOPNOTSUPP, "flock"); }
@@ -295,7 +295,7 @@ TEST_F(SparseStatesTest, WhereThereAreNoLocksAProgramIsToldThatTheFrameHasChange
   }
 }
 
-TEST_F(SparseStatesTest, AChunkFileThatIsMissingFromTheStateOfTodayIsDamage) {
+TEST_F(SparseStatesTest, AMissingChunkFileOfTheCurrentStateIsCorruption) {
   std::filesystem::remove(directory() / *frame::chunk_file_name(2));
   const auto opened = frame::open_path(files(), directory().string(), nullptr);
   ASSERT_TRUE(opened);

@@ -1,5 +1,5 @@
-// Variable-length metalayers: found from the end of the frame, decompressed when asked for, never at the cost of the
-// data.
+// Variable-length metalayers: located from the end of the frame, decompressed on demand. Their damage never makes the
+// data unreadable.
 #include "frame/cframe/trailer.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(Trailer, AGapBeforeItIsTolerated) {
   EXPECT_TRUE((*opened)->vlmetalayer("two"));
 }
 
-TEST(Trailer, ALongOneIsFoundThoughTheWindowAtTheEndDoesNotHoldIt) {
+TEST(Trailer, ATrailerLongerThanTheWindowIsFound) {
   FrameBuilder builder = sample_with_trailer();
   builder.vlmetalayers.clear();
   for (int i = 0; i < 500; ++i) {
@@ -85,7 +85,7 @@ TEST(Trailer, AWrongLengthIsRefused) {
   EXPECT_FALSE(test::open_frame(bytes)) << "marker";
 }
 
-TEST(Trailer, ADamagedMapCostsTheMetalayersAndNothingElse) {
+TEST(Trailer, ADamagedMapLosesOnlyMetalayers) {
   const FrameBuilder builder = sample_with_trailer();
   const Bytes good = builder.build();
   const std::size_t begin = good.size() - builder.trailer().size();
@@ -133,8 +133,8 @@ TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
   EXPECT_EQ(*fine, Bytes(1 << 20, 1));
 }
 
-TEST(Trailer, ContentsThatAreDamagedTakeNothingFromThoseBehindThem) {
-  // A block of 1 MiB whose stream is none.
+TEST(Trailer, DamagedContentsReturnTheirBudget) {
+  // A block of 1 MiB with an invalid stream.
   Bytes damaged = test::plain_chunk(Bytes(16, 0xff));
   damaged[2] = 0x15 | 1 << 5;
   codec::store_le<std::int32_t>(&damaged[4], 1 << 20);
@@ -164,7 +164,7 @@ TEST(Trailer, ContentsThatAreDamagedTakeNothingFromThoseBehindThem) {
 
 TEST(Trailer, AValidContentOfAnyRatioIsReadAndChecked) {
   FrameBuilder builder = sample_with_trailer();
-  // Five million letters in 33 bytes, and the most that is read at all.
+  // 5,000,000 bytes in a chunk of 33 bytes, the longest content that is read, and one byte more.
   builder.vlmetalayers = {{"letters", test::repeated_chunk(Bytes{'A'}, 5'000'000, 1)},
                           {"most", test::repeated_chunk(Bytes{'A'}, 256 << 20, 1)},
                           {"more", test::repeated_chunk(Bytes{'A'}, (256 << 20) + 1, 1)}};
@@ -180,7 +180,7 @@ TEST(Trailer, AValidContentOfAnyRatioIsReadAndChecked) {
   EXPECT_EQ((*opened)->vlmetalayer("more").error().kind, codec::ErrorKind::unsupported);
 }
 
-TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
+TEST(Trailer, ContentsBeyondTheRangeOfOffsetsAreRefused) {
   constexpr std::uint64_t kQuarter = std::uint64_t{250} << 20;
   const auto of = [](std::size_t count, std::uint64_t length) {
     return frame::check_metalayer_room(std::vector<std::uint64_t>(count, length));
@@ -188,12 +188,12 @@ TEST(Trailer, ContentsThatItsPlacesCannotReachAreRefused) {
   EXPECT_TRUE(of(8, kQuarter));
   EXPECT_EQ(of(9, kQuarter).error().kind, codec::ErrorKind::invalid);
   EXPECT_TRUE(of(1, INT32_MAX - 200));
-  EXPECT_FALSE(of(1, INT32_MAX - 100)) << "what stands around it needs room, too";
+  EXPECT_FALSE(of(1, INT32_MAX - 100)) << "header and map need room, too";
   EXPECT_FALSE(of(2, std::uint64_t{1} << 63)) << "the sum overflows";
   EXPECT_TRUE(frame::check_metalayer_room(std::vector<frame::Metalayer>(16, {"name", Bytes(1000)})));
 }
 
-TEST(Trailer, AnEmptyFrameMustHaveItBehindTheHeader) {
+TEST(Trailer, InAnEmptyFrameItMustFollowTheHeader) {
   FrameBuilder builder;
   builder.chunksize = -1;
   builder.cbytes = 12345;

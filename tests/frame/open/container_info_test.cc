@@ -1,4 +1,4 @@
-// What is told about a container.
+// The JSON description of containers.
 #include "frame/open/container_info.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(Report, SummaryHasTheDocumentedKeys) {
   EXPECT_EQ(json, expected);
 }
 
-TEST(Report, NothingStoredHasNoRatio) {
+TEST(Report, AnEmptyContainerHasNoRatio) {
   FrameBuilder builder;
   builder.chunksize = -1;
   const auto opened = test::open_frame(builder.build());

@@ -1,4 +1,4 @@
-// What a file is, and opening it: the cost of it, frames inside other files, files that somebody is writing.
+// Detecting and opening containers: the number of reads, frames inside other files, files that are being written.
 #include "frame/open/open.h"
 
 #include <chrono>
@@ -45,14 +45,14 @@ TEST(Summary, TellsSizesFromTheHeaderAlone) {
   }
 }
 
-TEST(Summary, WhatIsNoFrameIsNone) {
+TEST(Summary, OtherFilesAreNone) {
   const TempDir temp;
   const Bytes text = {'p', 'l', 'a', 'i', 'n', '\n'};
   EXPECT_EQ(summary_of(temp.write("text", text))->kind, ContainerKind::none);
   EXPECT_EQ(summary_of(temp.write("empty", {}))->kind, ContainerKind::none);
   EXPECT_EQ(summary_of(temp.path())->kind, ContainerKind::none);
   EXPECT_EQ(summary_of("/dev/null")->kind, ContainerKind::none);
-  // The index file of a sparse frame is one only together with its directory.
+  // The index file of a sparse frame is not a container without its directory.
   EXPECT_EQ(summary_of(test::golden_dir() / "malformed/sframe/good.b2frame/chunks.b2frame")->kind, ContainerKind::none);
 }
 
@@ -80,13 +80,13 @@ TEST(Summary, TakesOneRead) {
   EXPECT_LE(files.bytes(), 87);
 }
 
-/// Sets the times of a file far back, so that it is not taken for one that is being written.
+/// Sets the times of a file far back, so that it does not count as being written.
 void make_old(const std::filesystem::path& path) {
   const struct timespec times[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
 }
 
-/// A frame of `count` chunks of 8 bytes, its index in blocks of 16 KiB as the reference library makes them.
+/// Makes a frame of `count` chunks of 8 bytes, with an index in blocks of 16 KiB like those of C-Blosc2.
 Bytes many_chunks(std::size_t count) {
   FrameBuilder builder;
   builder.chunksize = 8;
@@ -118,7 +118,7 @@ Cost cost_of_first_byte(const std::string& path, std::uint64_t at) {
   return {files.reads(), files.bytes()};
 }
 
-TEST(Open, OfAMillionChunksReadsAboutAsMuchAsOfAThousand) {
+TEST(Open, ReadsAboutAsMuchOfAMillionChunksAsOfAThousand) {
   const TempDir temp;
   const auto small = temp.write("small", many_chunks(1000));
   const auto large = temp.write("large", many_chunks(1'000'000));
@@ -131,7 +131,7 @@ TEST(Open, OfAMillionChunksReadsAboutAsMuchAsOfAThousand) {
   EXPECT_LE(many.bytes, 2 * few.bytes);
 }
 
-TEST(Open, OfASmallFrameTakesOneRead) {
+TEST(Open, ASmallFrameTakesOneRead) {
   const TempDir temp;
   const auto path = temp.write("x.b2frame", test::plain_frame(Bytes(1000), 100).build());
   make_old(path);
@@ -160,7 +160,7 @@ TEST(Open, AFrameInsideAnotherFileIsReadAtItsOffset) {
   }
 }
 
-TEST(Open, ErrorsOfAFrameAtAnOffsetTellPlacesOfTheFile) {
+TEST(Open, ErrorsOfAFrameAtAnOffsetHaveOffsetsInTheFile) {
   const TempDir temp;
   FrameBuilder builder = test::plain_frame(Bytes(1000), 100);
   builder.chunk_section[132 * 3] = 0;                                      // version byte …
@@ -184,7 +184,7 @@ TEST(Open, NeitherPipesNorDevicesHangOrOpen) {
   EXPECT_EQ(test::open_frame((temp.path() / "absent").string()).error().sys, ENOENT);
 }
 
-/// Between two reads of the opener somebody finishes writing the file.
+/// Replaces the content of the file before read number `after`, as a concurrent writer would.
 class WriterBehindUs : public test::ForwardingFiles {
  public:
   WriterBehindUs(std::filesystem::path path, Bytes finished, int after)
@@ -208,7 +208,7 @@ class WriterBehindUs : public test::ForwardingFiles {
 
 class GrowingFrame : public ::testing::TestWithParam<bool> {};
 
-TEST_P(GrowingFrame, IsReadBeforeOrAfterNeverBetween) {
+TEST_P(GrowingFrame, IsReadBeforeOrAfterTheChange) {
   const Bytes before = test::plain_frame(Bytes(3000, 1), 100).build();
   const Bytes after = test::plain_frame(Bytes(5000, 2), 100).build();
   for (int step = 0; step < 8; ++step) {
@@ -219,7 +219,7 @@ TEST_P(GrowingFrame, IsReadBeforeOrAfterNeverBetween) {
     const auto opened = frame::open_path(files, path.string(), nullptr);
     ASSERT_TRUE(opened) << step << describe(opened.error());
     const auto view = frame::chunk_order_view(*opened);
-    if (view->size() == 3000) continue;  // opened before the writer came
+    if (view->size() == 3000) continue;  // opened before the change
     ASSERT_EQ(view->size(), 5000U) << step;
     const auto content = test::read_range(*view, 0, 5000);
     ASSERT_TRUE(content) << step << describe(content.error());
@@ -233,8 +233,8 @@ std::string name_of_age(const ::testing::TestParamInfo<bool>& is_old) {
 
 INSTANTIATE_TEST_SUITE_P(Open, GrowingFrame, ::testing::Bool(), name_of_age);
 
-TEST(Open, AFrameWhoseIndexIsOverwrittenIsWaitedFor) {
-  // What the reference library's append looks like half-way: the index is gone, the header not yet changed.
+TEST(Open, RetriesWhileTheIndexIsOverwritten) {
+  // The state in the middle of an append by C-Blosc2: the index is overwritten, the header not yet changed.
   const FrameBuilder builder = test::plain_frame(Bytes(3000, 1), 100);
   const Bytes good = builder.build();
   Bytes torn = good;
@@ -243,7 +243,7 @@ TEST(Open, AFrameWhoseIndexIsOverwrittenIsWaitedFor) {
   const auto path = temp.write("torn.b2frame", torn);
   WriterBehindUs files(path, good, 10);
   EXPECT_TRUE(frame::open_path(files, path.string(), nullptr));
-  // A file that nobody has touched for long is damaged, and told so at once.
+  // A file that did not change recently is damaged: opening it fails without retries.
   temp.write("torn.b2frame", torn);
   make_old(path);
   FaultyFiles counting;

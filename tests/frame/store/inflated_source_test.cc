@@ -1,4 +1,4 @@
-// Deflated streams read at any place give what was deflated, or corruption; memory and work stay within their bounds.
+// Reads of deflated streams at any offset give the original bytes or corruption. Memory and work stay within bounds.
 #include "frame/store/inflated_source.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using test::Bytes;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 
-/// Compresses, but not too well.
+/// Returns bytes that compress moderately.
 Bytes plain_of(std::size_t size) {
   Bytes plain(size);
   std::uint32_t state = 1;
@@ -67,16 +67,16 @@ void expect_corrupt(const Packed& packed) {
   const auto last = read(**source, size - 1, 1);
   ASSERT_FALSE(last);
   EXPECT_EQ(last.error().kind, codec::ErrorKind::corruption);
-  // From then on nothing else is tried, and nothing given out that the checksum does not vouch for.
+  // After the damage is known, reads fail without inflating again.
   const std::uint64_t tried = (*source)->inflated_bytes();
   EXPECT_FALSE(read(**source, size - 1, 1));
   EXPECT_EQ((*source)->inflated_bytes(), tried);
 }
 
-RC_GTEST_PROP(InflatedSource, AnyRangeIsThatOfThePlainBytes, ()) {
+RC_GTEST_PROP(InflatedSource, AnyRangeEqualsTheOriginal, ()) {
   static const Bytes plain = plain_of(5 * kMiB + 12345);
   static const Packed made = packed(plain);
-  // Little room for pieces and points makes for many ways to get there.
+  // Random small bounds for pieces and restart points, so that reads start from different positions.
   const auto memory = std::make_shared<InflateMemory>(*rc::gen::inRange<std::size_t>(1, kMiB),
                                                       *rc::gen::inRange<std::size_t>(0, 8 * 40 << 10));
   const auto source = open(made, memory);
@@ -90,13 +90,13 @@ RC_GTEST_PROP(InflatedSource, AnyRangeIsThatOfThePlainBytes, ()) {
   }
 }
 
-TEST(InflatedSource, AfterTheFirstWalkARestartPointIsNear) {
+TEST(InflatedSource, AfterTheFirstPassARestartPointIsNear) {
   const Bytes plain = plain_of(8 * kMiB);
   const auto source = open(packed(plain), std::make_shared<InflateMemory>(1));
   ASSERT_TRUE(source);
   ASSERT_TRUE(read(**source, plain.size() - 1, 1));
   EXPECT_EQ((*source)->inflated_bytes(), plain.size());
-  EXPECT_EQ((*source)->restart_points(), 7U);  // one each MiB
+  EXPECT_EQ((*source)->restart_points(), 7U);  // one for each MiB
   for (const std::size_t at : {7 * kMiB - 1, 3 * kMiB, std::size_t{5}, 6 * kMiB + 3 * kPiece}) {
     const std::uint64_t before = (*source)->inflated_bytes();
     EXPECT_EQ(read(**source, at, 1)->at(0), plain[at]);
@@ -104,7 +104,7 @@ TEST(InflatedSource, AfterTheFirstWalkARestartPointIsNear) {
   }
 }
 
-TEST(InflatedSource, ReadFromBeginToEndNothingIsInflatedTwice) {
+TEST(InflatedSource, ASequentialReadInflatesNothingTwice) {
   const Bytes plain = plain_of(3 * kMiB + 1);
   const auto source = open(packed(plain));
   ASSERT_TRUE(source);
@@ -113,7 +113,7 @@ TEST(InflatedSource, ReadFromBeginToEndNothingIsInflatedTwice) {
   EXPECT_EQ((*source)->inflated_bytes(), plain.size());
 }
 
-TEST(InflatedSource, PointsStayWithinTheirRoomAndGiveItBack) {
+TEST(InflatedSource, RestartPointsStayWithinTheirBoundAndReturnMemory) {
   const Bytes plain(64 * kMiB);
   const Packed made = packed(plain);
   const std::size_t point = std::size_t{40} << 10;
@@ -124,9 +124,9 @@ TEST(InflatedSource, PointsStayWithinTheirRoomAndGiveItBack) {
     ASSERT_TRUE(read(**source, plain.size() - 1, 1));
     EXPECT_GE((*source)->restart_points(), 2U);
     EXPECT_LE((*source)->restart_points(), 5U);
-    // However few there are, the rest is there to be read.
+    // With few restart points, all bytes are still readable.
     EXPECT_EQ(*read(**source, 40 * kMiB - 5, 10), Bytes(10));
-    // Another one does without.
+    // Another stream works without restart points.
     const auto other = open(made, memory);
     ASSERT_TRUE(other);
     EXPECT_TRUE(read(**other, plain.size() - 1, 1));
@@ -135,7 +135,7 @@ TEST(InflatedSource, PointsStayWithinTheirRoomAndGiveItBack) {
   EXPECT_FALSE(memory->try_reserve(1));
 }
 
-TEST(InflatedSource, OneStreamNeverHasManyPoints) {
+TEST(InflatedSource, TheRestartPointsOfAStreamAreBounded) {
   const Bytes plain(160 * kMiB);
   const auto memory = std::make_shared<InflateMemory>(kMiB, std::size_t{1} << 30);
   const auto source = open(packed(plain), memory);
@@ -145,7 +145,7 @@ TEST(InflatedSource, OneStreamNeverHasManyPoints) {
   EXPECT_GE((*source)->restart_points(), 64U);
 }
 
-TEST(InflatedSource, LengthsAndChecksumsThatLieAreFoundOut) {
+TEST(InflatedSource, FalseLengthsAndChecksumsAreCorruption) {
   const Bytes plain = plain_of(600 << 10);
   const Packed good = packed(plain);
   Packed lies = good;
@@ -163,8 +163,8 @@ TEST(InflatedSource, LengthsAndChecksumsThatLieAreFoundOut) {
   }
 }
 
-TEST(InflatedSource, TooShortForItsChecksumEvenIfItsBytesAreRight) {
-  // The first 1000 bytes with a checksum of their own: the stream goes on, so it is not this member's.
+TEST(InflatedSource, AFalseSizeWithAMatchingChecksumIsCorruption) {
+  // Size and checksum are those of the first 1000 bytes, but the stream is longer.
   const Bytes plain = plain_of(5000);
   Packed lies = packed(plain);
   lies.stream.size = 1000;
@@ -172,20 +172,20 @@ TEST(InflatedSource, TooShortForItsChecksumEvenIfItsBytesAreRight) {
   expect_corrupt(lies);
 }
 
-RC_GTEST_PROP(InflatedSource, DamageAnywhereIsNeverTakenForData, ()) {
+RC_GTEST_PROP(InflatedSource, DamageIsNeverReturnedAsData, ()) {
   static const Bytes plain = plain_of(300 << 10);
   Packed damaged = packed(plain);
   const auto at = *rc::gen::inRange<std::size_t>(0, damaged.stored.size());
   damaged.stored[at] ^= static_cast<std::uint8_t>(*rc::gen::inRange(1, 256));
   const auto source = open(damaged);
   RC_ASSERT(source.has_value());
-  // Bits behind the end of the last block mean nothing.
+  // Bits after the end of the last block have no meaning, so the read may succeed.
   const auto last = read(**source, plain.size() - 1, 1);
   if (last) RC_ASSERT(*read(**source, 0, plain.size()) == plain);
   if (!last) RC_ASSERT(last.error().kind == codec::ErrorKind::corruption);
 }
 
-TEST(InflatedSource, NothingIsAllocatedForASizeThatCannotBe) {
+TEST(InflatedSource, AnImpossibleSizeTakesNoMemory) {
   Packed bomb = packed(Bytes(10 * kMiB));
   bomb.stream.size = std::uint64_t{1} << 40;
   const std::size_t before = test::reset_peak();
@@ -193,7 +193,7 @@ TEST(InflatedSource, NothingIsAllocatedForASizeThatCannotBe) {
   ASSERT_FALSE(impossible);
   EXPECT_EQ(impossible.error().kind, codec::ErrorKind::corruption);
   EXPECT_LT(test::peak_bytes() - before, kMiB);
-  // The densest that there can be is not refused, and costs no more memory than any other.
+  // A stream of nearly the highest ratio is accepted and needs no more memory than others.
   const Bytes zeros(100 * kMiB);
   const Packed dense = packed(zeros);
   EXPECT_GT(zeros.size() / dense.stored.size(), 900U);
@@ -204,7 +204,7 @@ TEST(InflatedSource, NothingIsAllocatedForASizeThatCannotBe) {
   EXPECT_LT(test::peak_bytes() - opened, 4 * kMiB);
 }
 
-/// Fails while told to.
+/// Fails reads while `fails` is true.
 class WaveringSource final : public ByteSource {
  public:
   explicit WaveringSource(Bytes bytes) : bytes_(memory_source(std::move(bytes))) {}
@@ -219,7 +219,7 @@ class WaveringSource final : public ByteSource {
   const std::unique_ptr<ByteSource> bytes_;
 };
 
-TEST(InflatedSource, AnErrorOfTheDiskIsNoDamage) {
+TEST(InflatedSource, AnErrorOfTheDiskIsNotCorruption) {
   const Bytes plain = plain_of(2 * kMiB);
   const Packed made = packed(plain);
   const auto disk = std::make_shared<const WaveringSource>(made.stored);

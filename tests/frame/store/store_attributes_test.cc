@@ -1,4 +1,4 @@
-// What is asked for each entry of a store that is listed, of which there may be tens of thousands.
+// Attributes that programs ask for on each entry of a listed store, which may have tens of thousands of entries.
 #include <cerrno>
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ TEST_F(StoreEntries, HaveNoSecurityLabels) {
     const auto value = files_.get_attribute(open(path).fd(), name);
     return value ? 0 : value.error().sys;
   };
-  // ls(1) asks no more of the others then, in a third of the time.
+  // After EOPNOTSUPP, ls(1) does not ask for the label of other entries, which takes a third of the time.
   for (const char* path : {"s.b2z/group", "s.b2z/group/x.b2f", "d.b2d/inside"}) {
     EXPECT_EQ(error_of(path, "security.selinux"), EOPNOTSUPP) << path;
     EXPECT_EQ(error_of(path, "user.none"), ENODATA) << path;
@@ -50,7 +50,7 @@ TEST_F(StoreEntries, HaveNoSecurityLabels) {
   }
 }
 
-TEST_F(StoreEntries, AreNotThemselvesOnDisk) {
+TEST_F(StoreEntries, AreOnDiskOnlyIfFilesOfTheirOwn) {
   for (const char* path : {"s.b2z", "d.b2d", "d.b2d/on-disk", "d.b2d/on-disk/x.b2frame", "f.b2frame"})
     EXPECT_TRUE(files_.is_on_disk(open(path).fd())) << path;
   for (const char* path : {"s.b2z/group", "s.b2z/group/x.b2f", "d.b2d/inside"})

@@ -1,5 +1,5 @@
-// Stores as directories: what lies in a zip file, an embed frame or a directory reads as files, and nothing outside is
-// reached.
+// Stores as directories: zip members, embedded frames and files on disk read as files, and no path leads outside the
+// store.
 #include "frame/store/store.h"
 
 #include <cerrno>
@@ -62,7 +62,7 @@ std::vector<ZipEntry> good_entries() {
           {"embed.b2e", test::embed_frame({{"/tiny", small_array()}, {"/group/flat", small_frame(2500)}}, "b2tree")}};
 }
 
-TEST(Store, AZipFileHoldsItsMembersAndWhatIsEmbedded) {
+TEST(Store, AZipFileHoldsMembersAndEmbeddedFrames) {
   for (const bool zip64 : {false, true}) {
     const auto store = open_zip(test::zip_file(good_entries(), zip64, "a comment"));
     ASSERT_TRUE(store) << describe(store.error());
@@ -82,7 +82,7 @@ TEST(Store, AZipFileHoldsItsMembersAndWhatIsEmbedded) {
   }
 }
 
-TEST(Store, AZipFileWithoutEmbedFrameIsNone) {
+TEST(Store, AZipFileWithoutEmbedFrameIsNotAStore) {
   const auto store = open_zip(test::zip_file({{"raw.b2f", small_frame()}}));
   ASSERT_TRUE(store);
   EXPECT_FALSE(*store);
@@ -91,7 +91,7 @@ TEST(Store, AZipFileWithoutEmbedFrameIsNone) {
   EXPECT_FALSE(*no_zip);
 }
 
-TEST(Store, NamesThatLeadElsewhereAreLeftOut) {
+TEST(Store, NamesThatLeaveTheStoreAreSkipped) {
   std::vector<ZipEntry> entries = good_entries();
   for (const std::string& name :
        {std::string("../x.b2f"), std::string("/etc/x.b2f"), std::string("a/../../x.b2f"), std::string("a//x.b2f"),
@@ -107,7 +107,7 @@ TEST(Store, NamesThatLeadElsewhereAreLeftOut) {
   EXPECT_EQ((*store)->list(""), top);
 }
 
-TEST(Store, DeflatedMembersReadAsWhatTheyWere) {
+TEST(Store, DeflatedMembersAreReadBack) {
   std::vector<ZipEntry> entries = good_entries();
   for (ZipEntry& entry : entries)
     entry.method = 8;
@@ -157,9 +157,9 @@ TEST(Store, AMemberOfAnotherMethodOrEncryptedIsListedButCannotBeRead) {
 
 TEST(Store, HeadersThatContradictEachOtherAreDamage) {
   std::vector<ZipEntry> entries = good_entries();
-  entries[0].size = 4999;  // stored, and yet of another length
+  entries[0].size = 4999;  // a stored member whose size differs from its compressed size
   Bytes bytes = test::zip_file(entries);
-  bytes[8] = 8;  // the method that the local header of the first member says
+  bytes[8] = 8;  // the method in the local header of the first member
   const auto store = open_zip(bytes);
   ASSERT_TRUE(store && *store);
   const auto other_length = content(**store, "raw.b2f");
@@ -174,7 +174,7 @@ TEST(Store, HeadersThatContradictEachOtherAreDamage) {
   EXPECT_TRUE(content(**other_method, "long.b2f"));
 }
 
-/// Whatever comes out, it comes out in order: listed, and each leaf read or refused.
+/// Lists all directories and reads all leaves. Errors are allowed; crashes are not.
 void walk(const Store& store, const std::string& directory, int depth = 0) {
   ASSERT_LT(depth, 20);
   for (const auto& [name, is_directory] : store.list(directory)) {
@@ -187,7 +187,7 @@ void walk(const Store& store, const std::string& directory, int depth = 0) {
   }
 }
 
-TEST(Store, CutOffAnywhereItIsNoneOrDamaged) {
+TEST(Store, ATruncatedStoreIsRefused) {
   const Bytes whole = test::zip_file({{"raw.b2f", small_frame(50)}, {"embed.b2e", test::embed_frame({})}}, true);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto store = open_zip({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)});
@@ -203,7 +203,7 @@ RC_GTEST_PROP(Store, AnyChangesAreReadOrRefused, ()) {
   Bytes bytes = test::zip_file(entries, zip64);
   const int changes = *rc::gen::inRange(1, 6);
   for (int i = 0; i < changes; ++i) {
-    // Most of them where the directory is.
+    // Half of the changes are in the last 500 bytes, where the directory is.
     const std::size_t from = *rc::gen::arbitrary<bool>() ? bytes.size() - 500 : 0;
     bytes[*rc::gen::inRange<std::size_t>(from, bytes.size())] = *rc::gen::element<std::uint8_t>(0, 1, 0x7f, 0x80, 0xff);
   }
@@ -219,7 +219,7 @@ TEST(Store, AMapThatPointsPastTheFrameIsDamaged) {
   const std::string length = "length";
   auto at = std::search(frame.begin(), frame.end(), length.begin(), length.end());
   ASSERT_NE(at, frame.end());
-  ASSERT_EQ(at[6], 0xcd);  // a number of 16 bits follows
+  ASSERT_EQ(at[6], 0xcd);  // the msgpack marker of a 16-bit number
   at[7] = 0xff;
   const auto store = Store::open_embed(memory_source(frame));
   ASSERT_FALSE(store);
@@ -279,7 +279,7 @@ class StoreFilesTest : public ::testing::Test {
     return bytes;
   }
 
-  /// Notes what is advised of the files beneath.
+  /// Records the advice that reaches the files below.
   struct AdvisedFiles : test::ForwardingFiles {
     void prefetch(int /*fd*/, FileOffset at, std::uint64_t length) override { read.emplace_back(at.value, length); }
     void start_writeback(int /*fd*/, FileOffset at, std::uint64_t length) override {
@@ -290,26 +290,26 @@ class StoreFilesTest : public ::testing::Test {
   };
 
   TempDir directory_;
-  AdvisedFiles beneath_;
-  StoreFiles files_{beneath_};
+  AdvisedFiles below_;
+  StoreFiles files_{below_};
   Descriptor root_;
 };
 
-TEST_F(StoreFilesTest, WhatIsAdvisedReachesTheFilesBeneath) {
+TEST_F(StoreFilesTest, AdviceReachesTheFilesBelow) {
   using Ranges = AdvisedFiles::Ranges;
   const Descriptor plain(files_, files_.open_at(root_.fd(), "plain", O_RDWR).value());
   files_.prefetch(plain.fd(), FileOffset{3}, 5);
   files_.start_writeback(plain.fd(), FileOffset{7}, 11);
-  EXPECT_EQ(std::exchange(beneath_.read, {}), Ranges({{3, 5}}));
-  EXPECT_EQ(beneath_.written, Ranges({{7, 11}}));
+  EXPECT_EQ(std::exchange(below_.read, {}), Ranges({{3, 5}}));
+  EXPECT_EQ(below_.written, Ranges({{7, 11}}));
 
-  // Of a member the part of the store that it is, and no more.
+  // Advice for a member covers only the range of the member in the store.
   const Descriptor member(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
   const std::uint64_t size = small_frame().size();
   files_.prefetch(member.fd(), FileOffset{2}, 10 * size);
   files_.prefetch(member.fd(), FileOffset{size}, 1);
-  ASSERT_EQ(beneath_.read.size(), 1U);
-  const auto [at, length] = beneath_.read[0];
+  ASSERT_EQ(below_.read.size(), 1U);
+  const auto [at, length] = below_.read[0];
   EXPECT_EQ(length, size - 2);
   const Bytes store = test::file_bytes(directory_.path() / "s.b2z");
   const Bytes expected = small_frame();
@@ -326,7 +326,7 @@ TEST_F(StoreFilesTest, StoresAreDirectoriesAndOtherFilesAreNot) {
   EXPECT_EQ(list("d.b2d/group"), (std::set<std::string>{"in.b2f", "out.b2f"}));
 }
 
-TEST_F(StoreFilesTest, WhatIsInsideReadsAsFiles) {
+TEST_F(StoreFilesTest, LeavesReadAsFiles) {
   EXPECT_EQ(*read("s.b2z/raw.b2f"), small_frame());
   EXPECT_EQ(*read("s.b2z/group/sub/a b%c.b2nd"), small_array());
   EXPECT_EQ(*read("e.b2e/x/y.b2nd"), small_array());
@@ -368,12 +368,12 @@ TEST_F(StoreFilesTest, NothingInsideCanBeChanged) {
     EXPECT_TRUE(is_read_only(files_.open_at(root, store + "/leaf.b2f", O_RDWR)));
   }
   EXPECT_TRUE(is_read_only(files_.remove_at(root, "s.b2z/raw.b2f", false)));
-  // The store as a whole can be.
+  // The store itself can be renamed.
   EXPECT_TRUE(files_.rename_at(root, "s.b2z", root, "t.b2z", 0));
   EXPECT_EQ(*read("t.b2z/raw.b2f"), small_frame());
 }
 
-TEST_F(StoreFilesTest, AReplacedStoreIsSeenAndWhatIsOpenStaysAsItWas) {
+TEST_F(StoreFilesTest, AReplacedStoreIsSeenAndOpenFilesKeepTheirBytes) {
   const Descriptor leaf(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
   std::vector<ZipEntry> entries = good_entries();
   entries[0].content = small_frame(77);
@@ -391,7 +391,7 @@ Bytes metadata_frame(const std::string& name, const Bytes& value) {
   return frame.build();
 }
 
-TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsDirectory) {
+TEST_F(StoreFilesTest, GroupMetadataAreAttributesOfTheDirectory) {
   const Bytes title = {0xa3, 'a', 'b', 'c'};
   const Bytes root = {1};
   std::vector<ZipEntry> entries = good_entries();
@@ -436,7 +436,7 @@ TEST_F(StoreFilesTest, MetadataOfAGroupAreAttributesOfItsDirectory) {
   EXPECT_TRUE(is_read_only(files_.remove_attribute(group.fd(), prefix + "title")));
 }
 
-TEST_F(StoreFilesTest, DamagedMetadataFailWhereTheyAreAskedFor) {
+TEST_F(StoreFilesTest, DamagedMetadataFailOnAccess) {
   std::vector<ZipEntry> entries = good_entries();
   entries[2].content[3] ^= 0xff;
   directory_.write("s.b2z", test::zip_file(entries));
@@ -478,7 +478,7 @@ TEST(GoldenStores, LeavesAreThoseOfTheManifest) {
     EXPECT_GT(size(store + "child0/child1/leaf2.b2nd"), 0) << store;
     EXPECT_EQ(size(store + "tiny.b2nd"), 277) << store;
   }
-  // Repacked with deflated members: the content is the same.
+  // A store repacked with deflated members has the same content.
   const auto leaf = [&](const std::string& path) {
     const Descriptor opened(files, files.open_at(root.fd(), path, O_RDONLY).value());
     Bytes bytes(static_cast<std::size_t>(size(path)));

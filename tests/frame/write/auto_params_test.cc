@@ -1,4 +1,4 @@
-// What is chosen for new frames: the size of items, found by trying, and of chunks.
+// The parameters chosen for new frames: typesize by trial compression, and chunk size.
 #include "frame/write/auto_params.h"
 
 #include <cmath>
@@ -57,7 +57,7 @@ TEST(FrameChoice, TypesizeOfPixels) {
   EXPECT_EQ(typesize_of(values<std::uint8_t>(90'000, pixel)) % 3, 0);
 }
 
-TEST(FrameChoice, BytesWhereNothingElseIsBetter) {
+TEST(FrameChoice, TypesizeOneIfNoOtherIsBetter) {
   std::mt19937 random(1);
   EXPECT_EQ(typesize_of({}), 1);
   EXPECT_EQ(typesize_of({1, 2, 3}), 1);
@@ -70,7 +70,7 @@ TEST(FrameChoice, BytesWhereNothingElseIsBetter) {
     text.push_back(' ');
   }
   EXPECT_EQ(typesize_of(text), 1);
-  // Without a filter the size of items makes no difference.
+  // Without a filter the typesize makes no difference.
   const auto smooth = [](std::size_t i) { return std::sin(static_cast<double>(i) * 0.001); };
   EXPECT_EQ(typesize_of(values<double>(20'000, smooth), EncodeParameters()), 1);
 }
@@ -80,7 +80,7 @@ TEST(FrameChoice, TypesizeOfNumbersBehindZeros) {
   EXPECT_EQ(typesize_of(values<double>(320'000, smooth)), 8);
 }
 
-TEST(FrameChoice, TypesizeThatTheDataItselfSays) {
+TEST(FrameChoice, TypesizeOfANpyHeader) {
   std::mt19937 random(1);
   const auto with_header = [&](const std::string& descr) {
     std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (9000,), }";
@@ -95,7 +95,7 @@ TEST(FrameChoice, TypesizeThatTheDataItselfSays) {
   EXPECT_EQ(typesize_of(with_header("<f8")), 8);
   EXPECT_EQ(typesize_of(with_header("<i2")), 2);
   EXPECT_EQ(typesize_of(with_header("|u1")), 1);
-  EXPECT_EQ(typesize_of(with_header("|V300")), 1) << "more than a chunk can say";
+  EXPECT_EQ(typesize_of(with_header("|V300")), 1) << "more than the field in a chunk header can hold";
 }
 
 TEST(FrameChoice, ChunksAreWholeItems) {
@@ -108,7 +108,7 @@ TEST(FrameChoice, ChunksAreWholeItems) {
   EXPECT_EQ(frame::choose_chunksize(300, 7), 300);
 }
 
-TEST(FrameChoice, KeepsWhatIsAskedFor) {
+TEST(FrameChoice, KeepsParametersOfTheCaller) {
   codec::EncodeContext context;
   EncodeParameters parameters = shuffled();
   parameters.typesize = 5;

@@ -1,5 +1,5 @@
-// A file of 0 bytes that is named like a frame is an empty frame: what a power cut leaves of one that was made just
-// before, and never synced.
+// A file of 0 bytes that is named like a frame is an empty frame: a power cut leaves such a file of a new frame that
+// was never synced.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST_F(BlankFrameTest, ReadsAsAnEmptyFrame) {
   EXPECT_TRUE((*opened)->vlmetalayer_names().empty());
 }
 
-TEST_F(BlankFrameTest, AFileOfAnotherNameIsNone) {
+TEST_F(BlankFrameTest, AFileWithAnotherNameIsNotAFrame) {
   for (const char* name : {"plain.txt", "plain", "array.b2nd", "pack.blp"}) {
     temp_.write(name, {});
     const auto opened = frame::open_path(frame::system_files(), (temp_.path() / name).string(), nullptr);
@@ -78,7 +78,7 @@ TEST_F(BlankFrameTest, BecomesAFrameWithItsFirstCommit) {
   }
 }
 
-TEST_F(BlankFrameTest, TakesMetalayersAndAnEmptyCommit) {
+TEST_F(BlankFrameTest, AcceptsMetalayersAndAnEmptyCommit) {
   const auto writer = open();
   expect_ok(writer->commit(Durability::durable));
   expect_ok(writer->set_vlmetalayer("notes", Bytes(10, 1)));
@@ -94,7 +94,7 @@ TEST_F(BlankFrameTest, IsCompactedToAFrame) {
   EXPECT_TRUE(test::open_frame(path()));
 }
 
-TEST_F(BlankFrameTest, IsStaleOnceAnotherProgramHasWrittenIt) {
+TEST_F(BlankFrameTest, IsStaleAfterAnotherProgramWroteIt) {
   const auto writer = open();
   const auto other = open();
   expect_ok(other->store(frame::ChunkNumber{0}, test::encoded(pattern(100, 1))));

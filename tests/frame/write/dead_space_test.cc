@@ -1,5 +1,5 @@
-// How much of a frame is dead: what a new writer finds, what it makes of that over many sessions, and how much memory
-// and work a run of zeros takes.
+// Dead bytes of a frame: what a new writer measures, how large a frame gets over many sessions, and how much memory a
+// run of zeros takes.
 #include "frame/write/dead_space.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class DeadSpaceTest : public ::testing::Test {
     EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
     return writer ? std::move(*writer) : nullptr;
   }
-  /// A frame of so many chunks.
+  /// Makes a frame of `count` chunks.
   void make(std::int64_t count) {
     frame::NewFrame made;
     made.chunksize = kSmallChunk;
@@ -52,7 +52,7 @@ class DeadSpaceTest : public ::testing::Test {
       expect_ok(writer->store(ChunkNumber{i}, chunk(static_cast<unsigned>(i))));
     expect_ok(writer->commit(Durability::ordered));
   }
-  /// Its stored length differs from chunk to chunk.
+  /// Encodes a chunk whose stored length depends on `seed`.
   static codec::EncodedChunk chunk(unsigned seed) {
     codec::EncodeContext context;
     auto made = codec::encode_chunk(context, codec::EncodeParameters(), plain(seed));
@@ -79,7 +79,7 @@ class DeadSpaceTest : public ::testing::Test {
   frame::Descriptor dir_;
 };
 
-/// Each session finds what the ones before it have left, however many chunks there are.
+/// A session measures the dead bytes of earlier sessions, for frames of few and of many chunks.
 TEST_F(DeadSpaceTest, AFrameStaysBoundedOverManySessions) {
   for (const std::int64_t count : {300, 70'000}) {
     make(count);
@@ -96,13 +96,13 @@ TEST_F(DeadSpaceTest, AFrameStaysBoundedOverManySessions) {
       expect_ok(writer->commit(Durability::ordered));
       largest = std::max(largest, file_size());
     }
-    // Without compaction it would be more than three times as long in the end.
+    // Without compaction the file would become more than three times as long.
     EXPECT_LT(largest, packed * 23 / 10 + (32 << 10)) << count;
-    EXPECT_GT(largest, packed * 17 / 10) << count << ": it is written anew more often than that is worth";
+    EXPECT_GT(largest, packed * 17 / 10) << count << ": the file is rewritten too often";
   }
 }
 
-TEST_F(DeadSpaceTest, WhatIsDeadIsFoundAsItIsToAFewPartsOfAHundred) {
+TEST_F(DeadSpaceTest, DeadBytesAreMeasuredWithinEightPercent) {
   for (const std::int64_t count : {100, 257, 3000}) {
     for (const int part : {0, 10, 50, 90}) {
       make(count);
@@ -127,7 +127,7 @@ TEST_F(DeadSpaceTest, WhatIsDeadIsFoundAsItIsToAFewPartsOfAHundred) {
   }
 }
 
-TEST_F(DeadSpaceTest, AFrameOfNothingButHolesIsDeadAllOfIt) {
+TEST_F(DeadSpaceTest, AFrameOfHolesHasOnlyDeadBytes) {
   make(500);
   {
     const auto writer = open();
@@ -140,8 +140,8 @@ TEST_F(DeadSpaceTest, AFrameOfNothingButHolesIsDeadAllOfIt) {
   EXPECT_LT(file_size(), 5000U);
 }
 
-/// Makes no files while it is told so.
-class MayMakeNoFiles : public test::ForwardingFiles {
+/// Fails to create files while `may_make` is false.
+class SwitchableFiles : public test::ForwardingFiles {
  public:
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
     ++attempts;
@@ -151,10 +151,10 @@ class MayMakeNoFiles : public test::ForwardingFiles {
   int attempts = 0;
 };
 
-TEST_F(DeadSpaceTest, ACompactionThatFailedIsTriedAgainButNotAtEveryCommit) {
+TEST_F(DeadSpaceTest, AFailedCompactionIsRetriedButNotAtEveryCommit) {
   make(300);
   const std::uint64_t packed = packed_size();
-  MayMakeNoFiles files;
+  SwitchableFiles files;
   const auto writer = FrameWriter::open(files, dir_.fd(), kName, nullptr, {.fresh = true});
   ASSERT_TRUE(writer);
   const auto replace = [&](unsigned seed) {
@@ -173,8 +173,8 @@ TEST_F(DeadSpaceTest, ACompactionThatFailedIsTriedAgainButNotAtEveryCommit) {
   EXPECT_LT(file_size(), 3 * packed);
 }
 
-/// A frame of 2^26 chunks with something at both ends: what is between becomes zeros again and again.
-TEST_F(DeadSpaceTest, ARunOfZerosTakesNoMemoryForItsLength) {
+/// A frame of 2^26 chunks with data at both ends. The chunks in between are replaced by zeros several times.
+TEST_F(DeadSpaceTest, TheMemoryOfARunOfZerosDoesNotDependOnItsLength) {
   constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
   frame::NewFrame made;
   made.chunksize = kSmallChunk;

@@ -1,6 +1,6 @@
-// A frame that tests write, with a model of what it has to hold.
+// A frame that tests write, with a model of its expected content.
 //
-// Thread safety: one thread. Ownership: the directory goes with the fixture.
+// Thread safety: one thread. Ownership: the fixture removes its directory.
 #pragma once
 
 #include <memory>
@@ -43,14 +43,14 @@ class FrameWriterTest : public ::testing::Test {
 
   std::string path() const { return (temp_.path() / name_).string(); }
 
-  /// A file of this name with these bytes, and the model of an empty one.
+  /// Writes the file `name_` with these bytes, and resets the model to an empty frame.
   void make(const Bytes& bytes) {
     temp_.write(name_, bytes);
     model_ = FrameModel{};
     model_.chunksize = kWrittenChunk;
   }
   void make_empty() { make(frame::empty_frame(new_frame())); }
-  /// `size` bytes in chunks.
+  /// Makes a frame of `size` bytes.
   void make_filled(std::size_t size) {
     make(test::plain_frame(pattern(size, 1), kWrittenChunk).build());
     model_.plain = pattern(size, 1);
@@ -62,7 +62,7 @@ class FrameWriterTest : public ::testing::Test {
     return writer ? std::move(*writer) : nullptr;
   }
 
-  /// What the file holds is what the model says, for a reader that opens it now and for the writer's own container.
+  /// Expects the content of the model in the file, and in the writer's container.
   void check(const FrameWriter* writer = nullptr) {
     const auto opened = test::open_frame(path());
     ASSERT_TRUE(opened) << codec::describe(opened.error());

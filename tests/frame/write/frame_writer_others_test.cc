@@ -1,4 +1,4 @@
-// What others do to a frame that is written: unfinished commits, changes, locks, readers of older states, unlinking.
+// Writers and other programs: unfinished commits, foreign changes, locks, readers of older states, unlinking.
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -20,7 +20,7 @@
 namespace cframefs {
 namespace {
 
-TEST_F(FrameWriterTest, AnUnfinishedCommitIsCutOff) {
+TEST_F(FrameWriterTest, AnUnfinishedCommitIsTruncated) {
   make_filled(250);
   Bytes bytes = test::file_bytes(path());
   const std::size_t whole = bytes.size();
@@ -34,7 +34,7 @@ TEST_F(FrameWriterTest, AnUnfinishedCommitIsCutOff) {
   EXPECT_LT(test::file_bytes(path()).size(), whole + 400);
 }
 
-TEST_F(FrameWriterTest, SomebodyElsesChangeIsNotOverwritten) {
+TEST_F(FrameWriterTest, AForeignChangeIsNotOverwritten) {
   make_filled(250);
   const auto writer = open();
   const auto other = open();
@@ -47,7 +47,7 @@ TEST_F(FrameWriterTest, SomebodyElsesChangeIsNotOverwritten) {
   check();
 }
 
-TEST_F(FrameWriterTest, AFileThatTookThePlaceOfTheFrameIsNotOverwritten) {
+TEST_F(FrameWriterTest, AFileThatReplacedTheFrameIsNotOverwritten) {
   make_filled(250);
   const auto writer = open();
   std::filesystem::rename(temp_.path() / name_, temp_.path() / "aside");
@@ -57,7 +57,7 @@ TEST_F(FrameWriterTest, AFileThatTookThePlaceOfTheFrameIsNotOverwritten) {
   check();
 }
 
-TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
+TEST_F(FrameWriterTest, WaitsForALockThenFailsBusy) {
   make_filled(250);
   temp_.write(name_ + ".b2lock", {});
   const auto side_car = files_.open_named(path() + ".b2lock", O_RDWR);
@@ -72,7 +72,7 @@ TEST_F(FrameWriterTest, AHeldLockIsWaitedForAndThenBusy) {
   check(writer.get());
   const Bytes counter = test::file_bytes(path() + ".b2lock");
   ASSERT_EQ(counter.size(), 16U);
-  EXPECT_EQ(counter[8], 1) << "raised once, when the lock was held";
+  EXPECT_EQ(counter[8], 1) << "incremented once, while the lock was held";
 }
 
 TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
@@ -89,7 +89,7 @@ TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
   EXPECT_EQ(test::file_bytes(path() + ".b2lock").size(), 16U);
 }
 
-/// Its next write to a header goes wrong after the first bytes.
+/// Fails the next write of header fields after 26 bytes.
 class TearsTheHeader : public test::ForwardingFiles {
  public:
   codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
@@ -102,7 +102,7 @@ class TearsTheHeader : public test::ForwardingFiles {
   bool due_ = true;
 };
 
-TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
+TEST_F(FrameWriterTest, APartialHeaderWriteIsUndone) {
   make_filled(250);
   TearsTheHeader files;
   const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr);
@@ -117,8 +117,8 @@ TEST_F(FrameWriterTest, AHeaderThatWasWrittenInPartIsBroughtBack) {
   check(writer->get());
 }
 
-/// A program that syncs after every record has the last chunk written anew each time.
-TEST_F(FrameWriterTest, AReaderOfAnOldStateGoesOnReadingIt) {
+/// A program that syncs after every record makes the writer rewrite the last chunk each time.
+TEST_F(FrameWriterTest, AReaderKeepsReadingItsState) {
   make_filled(550);
   const auto writer = open();
   const auto old_state = writer->container();
@@ -133,7 +133,7 @@ TEST_F(FrameWriterTest, AReaderOfAnOldStateGoesOnReadingIt) {
   EXPECT_TRUE(read->plain == old_model.plain);
 }
 
-TEST_F(FrameWriterTest, AnUnlinkedFrameGoesOnWithoutAName) {
+TEST_F(FrameWriterTest, AnUnlinkedFrameCanBeCommitted) {
   make_filled(550);
   const auto writer = open();
   std::filesystem::remove(temp_.path() / name_);

@@ -1,4 +1,4 @@
-// Every change that a writer makes, read again by the reader.
+// Every kind of change that a writer makes, read back.
 #include "frame/write/frame_writer.h"
 
 #include <cerrno>
@@ -21,7 +21,7 @@
 namespace cframefs {
 namespace {
 
-TEST_F(FrameWriterTest, AnEmptyFrameIsOne) {
+TEST_F(FrameWriterTest, AnEmptyFrameIsAFrame) {
   make_empty();
   const auto opened = test::open_frame(path());
   ASSERT_TRUE(opened) << codec::describe(opened.error());
@@ -79,7 +79,7 @@ TEST_F(FrameWriterTest, ShrinkingDropsChunks) {
   }
 }
 
-TEST_F(FrameWriterTest, GrowingMakesZeroChunks) {
+TEST_F(FrameWriterTest, GrowingAddsZeroChunks) {
   make_filled(550);
   const auto writer = open();
   const std::uint64_t before = test::file_bytes(path()).size();
@@ -87,7 +87,7 @@ TEST_F(FrameWriterTest, GrowingMakesZeroChunks) {
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
   EXPECT_LT(test::file_bytes(path()).size(), before + 12'000);
-  expect_ok(model_.resize(*writer, 100'090));  // the last chunk is not stored, and grows as it is
+  expect_ok(model_.resize(*writer, 100'090));  // the last chunk is special, so it need not be stored again
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
 }
@@ -101,7 +101,7 @@ TEST_F(FrameWriterTest, ShrinkingAndGrowingInOneCommitLeavesZeros) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, TheLastChunkGoesAndComesBack) {
+TEST_F(FrameWriterTest, TheLastChunkIsRemovedAndAddedAgain) {
   make_filled(250);
   const auto writer = open();
   expect_ok(model_.resize(*writer, 0));
@@ -129,8 +129,8 @@ TEST_F(FrameWriterTest, AHoleOfManyChunksIsAShortIndex) {
   EXPECT_EQ(*chunk, pattern(kWrittenChunk, 3));
 }
 
-/// 40 bytes of index can stand for 2^26 chunks. Those who change such a frame need not take memory for each.
-TEST_F(FrameWriterTest, AnIndexThatClaimsVeryManyChunksCostsLittle) {
+/// 40 bytes of index can represent 2^26 chunks. A change of such a frame must not take memory for each chunk.
+TEST_F(FrameWriterTest, AnIndexOfVeryManyChunksTakesLittleMemory) {
   constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
   test::FrameBuilder builder;
   builder.chunksize = kWrittenChunk;
@@ -183,7 +183,7 @@ TEST_F(FrameWriterTest, MetalayersOfBothKinds) {
   expect_ok(model_.write(*writer, 240, pattern(40, 4)));
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
-  EXPECT_EQ(files_.status_at(dir_.fd(), name_)->st_ino, inode) << "the length is the same: switched to in place";
+  EXPECT_EQ(files_.status_at(dir_.fd(), name_)->st_ino, inode) << "a header of the same length is switched in place";
 }
 
 TEST_F(FrameWriterTest, MetalayersOfAFrameWithoutChunks) {
@@ -201,7 +201,7 @@ TEST_F(FrameWriterTest, MetalayersOfAFrameWithoutChunks) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, WhatNoFrameCanHoldIsRefused) {
+TEST_F(FrameWriterTest, RefusesChangesThatNoFrameCanHold) {
   make_filled(250);
   const auto writer = open();
   for (int i = 0; i < 16; ++i)
@@ -219,7 +219,7 @@ TEST_F(FrameWriterTest, WhatNoFrameCanHoldIsRefused) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, AShortChunkThatIsNotTheLastAnyMoreMustBeStoredAgain) {
+TEST_F(FrameWriterTest, AFormerLastChunkThatIsShortMustBeStoredAgain) {
   make_filled(250);
   const auto writer = open();
   expect_ok(writer->store(ChunkNumber{3}, test::encoded(pattern(kWrittenChunk, 1))));
@@ -232,7 +232,7 @@ TEST_F(FrameWriterTest, AShortChunkThatIsNotTheLastAnyMoreMustBeStoredAgain) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, SpaceStaysBoundedHoweverOftenALastChunkIsCommitted) {
+TEST_F(FrameWriterTest, TheFileStaysBoundedIfTheLastChunkIsCommittedOften) {
   constexpr std::int32_t kLarge = 60'000;
   frame::NewFrame made;
   made.chunksize = kLarge;
@@ -242,14 +242,14 @@ TEST_F(FrameWriterTest, SpaceStaysBoundedHoweverOftenALastChunkIsCommitted) {
   for (unsigned i = 0; i < 1000; ++i) {
     expect_ok(model_.write(*writer, model_.plain.size(), pattern(100, i)));
     expect_ok(writer->commit(Durability::ordered));
-    // As many dead bytes as live ones, a few more, and those that one commit makes.
+    // At most as many dead bytes as live ones, plus kFewDeadBytes, plus those of one commit.
     const std::uint64_t size = std::filesystem::file_size(path());
     ASSERT_LE(size, 3 * model_.plain.size() + 50'000) << i;
   }
   check(writer.get());
 }
 
-/// Opens and writes, but makes no files.
+/// Opens and writes files, but fails to create them.
 class MakesNoFiles : public test::ForwardingFiles {
  public:
   codec::Result<int> create_at(int, const std::string&, int, mode_t) override {
@@ -257,7 +257,7 @@ class MakesNoFiles : public test::ForwardingFiles {
   }
 };
 
-TEST_F(FrameWriterTest, WhereNoNewFileCanBeMadeCommitsGoOn) {
+TEST_F(FrameWriterTest, CommitsSucceedWithoutNewFiles) {
   make_filled(550);
   MakesNoFiles files;
   const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr, {.fresh = true});
@@ -297,7 +297,7 @@ TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
   for (const auto& entry : std::filesystem::directory_iterator(temp_.path()))
-    EXPECT_EQ(entry.path().filename(), name_) << "left behind";
+    EXPECT_EQ(entry.path().filename(), name_) << "a temporary file is left";
 }
 
 TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
@@ -316,7 +316,7 @@ TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
   EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
 }
 
-TEST_F(FrameWriterTest, LossyFramesAreRefusedToThoseWhoStoreChunks) {
+TEST_F(FrameWriterTest, LossyFramesAreRefusedIfChunksAreStored) {
   Bytes bytes = frame::empty_frame(new_frame());
   bytes[frame::layout::kFiltersAt] = static_cast<std::uint8_t>(codec::FilterId::trunc_prec);
   bytes[frame::layout::kFiltersMetaAt] = 10;
@@ -330,7 +330,7 @@ TEST_F(FrameWriterTest, LossyFramesAreRefusedToThoseWhoStoreChunks) {
   check(writer.get());
 }
 
-TEST_F(FrameWriterTest, RandomChangesAreWhatIsRead) {
+TEST_F(FrameWriterTest, RandomChangesAreReadBack) {
   for (unsigned seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&random](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };

@@ -1,4 +1,4 @@
-// Whole new frames, read back, and what becomes of them when the disk fails.
+// NewFrameFile: frames are read back, and a failed write leaves no valid frame.
 #include "frame/write/new_frame_file.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ NewFrame small_chunks() {
   return frame;
 }
 
-/// Numbers, with a chunk of zeros now and then.
+/// Returns rising numbers, with each fifth chunk of zeros.
 std::vector<std::uint8_t> plain_bytes(std::size_t size) {
   std::vector<std::uint8_t> bytes(size);
   for (std::size_t i = 0; i < size; ++i)
@@ -92,7 +92,7 @@ TEST_F(NewFrameFileTest, ReadsBack) {
   }
 }
 
-TEST_F(NewFrameFileTest, TakesMetalayersAsTheyAreStored) {
+TEST_F(NewFrameFileTest, CopiesEncodedMetalayers) {
   const std::vector<frame::Metalayer> stored = {{"first", frame::metalayer_chunk(plain_bytes(300'000))},
                                                 {"second", frame::metalayer_chunk(plain_bytes(7))}};
   std::vector<frame::MetalayerLength> lengths;
@@ -113,7 +113,7 @@ TEST_F(NewFrameFileTest, TakesMetalayersAsTheyAreStored) {
   EXPECT_EQ(std::filesystem::file_size(dir_.path() / "x"), frame::empty_frame(frame).size());
 }
 
-TEST_F(NewFrameFileTest, AMetalayerThatHasAnotherLengthMeanwhileIsRefused) {
+TEST_F(NewFrameFileTest, AMetalayerOfAnotherLengthIsRefused) {
   const auto file = empty_file("x");
   NewFrameFile out(frame::system_files(), file.fd(), small_chunks());
   const auto done = out.finish({{"first", 40}}, [](std::size_t) { return std::vector<std::uint8_t>(41); });
@@ -136,7 +136,7 @@ TEST_F(NewFrameFileTest, OnlyTheLastChunkMayBeShort) {
   EXPECT_FALSE(out.append(encode(4000)));
 }
 
-/// Fails the write with this number.
+/// Fails write number `failing`, counted from 0.
 class FailingFiles final : public ForwardingFiles {
  public:
   explicit FailingFiles(int failing) : left_(failing) {}
@@ -150,9 +150,9 @@ class FailingFiles final : public ForwardingFiles {
   int left_;
 };
 
-TEST_F(NewFrameFileTest, IsNoFrameBeforeItIsFinished) {
+TEST_F(NewFrameFileTest, IsNotAFrameBeforeFinish) {
   NewFrame frame = small_chunks();
-  frame.encode.clevel = 0;  // so that there is much to write
+  frame.encode.clevel = 0;  // not compressed, so that many bytes are written
   const auto plain = plain_bytes(20'000'000);
   int writes = 0;
   for (bool failed = true; failed; ++writes) {
@@ -167,7 +167,7 @@ TEST_F(NewFrameFileTest, IsNoFrameBeforeItIsFinished) {
     }
   }
   EXPECT_GT(writes, 3);
-  EXPECT_LT(writes, 100) << "large writes";
+  EXPECT_LT(writes, 100) << "writes are not combined";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Sparse frames are changed as contiguous ones are: new chunks are new files, the index is replaced at once, and files
-// that nothing refers to go.
+// Changes of sparse frames: new chunks become new files, a rename replaces the index, and files without a reference are
+// removed.
 #include <cerrno>
 #include <filesystem>
 #include <random>
@@ -38,11 +38,11 @@ TEST_F(SparseWriterTest, ChunksAreReplacedAppendedAndDropped) {
     expect_ok(writer->commit(Durability::durable));
     check();
   }
-  EXPECT_EQ(file_count(), 1 + 3U) << "what nothing refers to is gone";
+  EXPECT_EQ(file_count(), 1 + 3U) << "unreferenced files are left";
   check();
 }
 
-TEST_F(SparseWriterTest, TheLastChunkGoesAndComesBack) {
+TEST_F(SparseWriterTest, TheLastChunkIsRemovedAndAddedAgain) {
   const auto writer = open();
   expect_ok(model_.resize(*writer, 0));
   expect_ok(writer->commit(Durability::durable));
@@ -63,7 +63,7 @@ TEST_F(SparseWriterTest, TheIndexChangesItsLengthWithEveryCommit) {
   }
 }
 
-TEST_F(SparseWriterTest, AReaderOfTheStateBeforeGoesOnReadingIt) {
+TEST_F(SparseWriterTest, AReaderKeepsReadingItsState) {
   const auto writer = open();
   const auto old_state = writer->container();
   const FrameModel old_model = model_;
@@ -72,7 +72,7 @@ TEST_F(SparseWriterTest, AReaderOfTheStateBeforeGoesOnReadingIt) {
   EXPECT_TRUE(test::read_model(*old_state)->plain == old_model.plain);
 }
 
-TEST_F(SparseWriterTest, FilesThatACrashLeftAreNotOverwrittenAndGoWhenItIsCompacted) {
+TEST_F(SparseWriterTest, FilesOfACrashAreNotOverwrittenAndCompactRemovesThem) {
   temp_.write("x.b2frame/00000006.chunk", Bytes(10, 1));
   temp_.write("x.b2frame/000000FF.chunk", {});
   temp_.write("x.b2frame/notes.txt", Bytes(10, 2));
@@ -102,7 +102,7 @@ TEST_F(SparseWriterTest, ChunksThatShareAFileAreRefused) {
   EXPECT_EQ(writer->commit(Durability::durable).error().kind, ErrorKind::unsupported);
 }
 
-TEST_F(SparseWriterTest, SomebodyElsesChangeIsNotOverwritten) {
+TEST_F(SparseWriterTest, AForeignChangeIsNotOverwritten) {
   const auto writer = open();
   const auto other = open();
   expect_ok(model_.write(*other, 10, pattern(50, 3)));
@@ -112,7 +112,7 @@ TEST_F(SparseWriterTest, SomebodyElsesChangeIsNotOverwritten) {
   check();
 }
 
-/// The changing call number `fail_at` fails.
+/// Fails changing call number `fail_at`.
 class FailsOnce : public test::ForwardingFiles {
  public:
   explicit FailsOnce(int fail_at) : left_(fail_at) {}
@@ -151,7 +151,7 @@ class FailsOnce : public test::ForwardingFiles {
   bool failed_sync_ = false;
 };
 
-TEST_F(SparseWriterTest, EveryCallThatFailsIsToldAndCanBeTriedAgain) {
+TEST_F(SparseWriterTest, ACommitThatFailedCanBeTriedAgain) {
   for (int call = 1;; ++call) {
     make({0, 1, 2, 3, 4, 5}, 550);
     const FrameModel before = model_;
@@ -179,7 +179,7 @@ TEST_F(SparseWriterTest, EveryCallThatFailsIsToldAndCanBeTriedAgain) {
   }
 }
 
-TEST_F(SparseWriterTest, RandomChangesAreWhatIsRead) {
+TEST_F(SparseWriterTest, RandomChangesAreReadBack) {
   for (unsigned seed = 0; seed < 15; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&random](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };

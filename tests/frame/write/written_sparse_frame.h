@@ -1,4 +1,4 @@
-// A sparse frame in a directory of its own, for tests that change it, and what it should hold.
+// A sparse frame in a temporary directory, for tests that change it, with a model of its expected content.
 //
 // Thread safety: one thread. Errors: GoogleTest's.
 #pragma once
@@ -35,7 +35,7 @@ class WrittenSparseFrame : public ::testing::Test {
   static frame::FileOps& files() { return frame::system_files(); }
   std::filesystem::path directory() const { return temp_.path() / "x.b2frame"; }
 
-  /// A frame of `size` bytes; chunk i is in file entries[i].
+  /// Makes a frame of `size` bytes. Chunk i is in file number entries[i].
   void make(const std::vector<std::int64_t>& entries, std::size_t size) {
     std::filesystem::remove_all(directory());
     std::filesystem::create_directory(directory());
@@ -74,7 +74,7 @@ class WrittenSparseFrame : public ::testing::Test {
     EXPECT_TRUE(read->plain == model_.plain) << read->plain.size() << " bytes, " << model_.plain.size() << " expected";
     EXPECT_EQ(read->vlmetalayers, model_.vlmetalayers);
     EXPECT_EQ(read->metalayers, model_.metalayers);
-    // What the reference library wants: the sum of the files, but no number beyond it.
+    // C-Blosc2 requires that cbytes is at least the sum of the files and at least each number + 32.
     std::uint64_t sum = 0;
     std::uint64_t room = 0;
     const auto frame = std::dynamic_pointer_cast<const frame::FrameContainer>(*opened);
