@@ -1,4 +1,4 @@
-// What is told to the kernel while it keeps some of it waiting.
+// Tasks of a Notifier while the kernel blocks some of them.
 #include "fs/kernel/notifier.h"
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 
 using Lane = Notifier::Lane;
 
-// Longer than anything takes that is not kept waiting.
+// Longer than any task takes that does not block.
 constexpr std::chrono::seconds kLongEnough{60};
 
 class NotifierTest : public testing::Test {
@@ -29,7 +29,7 @@ class NotifierTest : public testing::Test {
     gate_.open();
     notifier_.stop();
   }
-  /// Stands at the gate.
+  /// Posts a task that blocks at the gate.
   void post_held(Lane lane, std::uint64_t id, const std::string& what = "") {
     notifier_.post(lane, id, what, [this] { gate_.pass(); });
   }
@@ -55,7 +55,7 @@ TEST_F(NotifierTest, AFileThatWaitsHoldsUpNoOther) {
   for (std::uint64_t file = 1; file < Notifier::kMaxThreads; ++file) {
     post_held(Lane::pages, file);
     gate_.wait_for(static_cast<unsigned>(file));
-    // Each has its turn, not only the first one that comes after.
+    // Every later queue gets its turn, not only the first.
     if (file + 1 == Notifier::kMaxThreads) break;
     post_note(Lane::pages, 1000 + file, "other");
     EXPECT_TRUE(is_done(Lane::pages, 1000 + file));
@@ -88,7 +88,7 @@ TEST_F(NotifierTest, WhatIsPostedToOneQueueIsDoneInOrder) {
     names.push_back("name" + std::to_string(i));
     post_note(Lane::names, 7, names.back());
   }
-  // Others that do not wait bring more threads to work.
+  // Queues that do not block bring more threads to work.
   for (std::uint64_t id = 100; id < 150; ++id)
     post_note(Lane::pages, id, "");
   for (std::uint64_t id = 100; id < 150; ++id)
@@ -140,7 +140,7 @@ TEST_F(NotifierTest, StoppingDropsWhatIsPendingAndEndsWithWhatRuns) {
   post_note(Lane::pages, 1, "pending");
   auto waits = std::async(std::launch::async, [this] { return is_done(Lane::pages, 1); });
   auto stopped = std::async(std::launch::async, [this] { notifier_.stop(); });
-  EXPECT_TRUE(waits.get()) << "nothing is to come any more";
+  EXPECT_TRUE(waits.get()) << "no task will follow";
   gate_.open();
   stopped.get();
   EXPECT_TRUE(done().empty());
