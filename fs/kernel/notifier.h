@@ -23,7 +23,6 @@
 //
 // Thread safety: all members; post() before start() and after stop() is ignored. Ownership: owns the pending tasks;
 // stop() discards them and waits for those that run. Errors: none.
-// pending; stop() drops them and waits for those that run. Errors: none.
 #pragma once
 
 #include <chrono>

@@ -148,6 +148,7 @@ class BlockCache {
   /// Removes the cell and gives the error to the threads that wait. REQUIRES: the caller is the loader.
   void fail(Pin pin, const codec::Error& error);
   /// Waits until the loader is done. On success the pin's bytes can be read.
+  codec::Result<void> wait(const Pin& pin);
 
   /// Removes all cells of a snapshot, which is never looked up again. REQUIRES: none of them is being loaded.
   void drop(std::uint64_t snapshot);
@@ -158,6 +159,7 @@ class BlockCache {
   /// Returns the bytes of cells that cannot be evicted now.
   std::uint64_t pinned_bytes() const;
   /// Returns the bytes held by cells, without idle buffers.
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t kShards = 16;
@@ -175,6 +177,7 @@ class BlockCache {
   /// `coming`: bytes of the large cells for which room is made.
   bool evict_one(std::uint64_t coming);
   /// Returns whether only large cells may be evicted, because small ones hold too little.
+  bool spares_small_cells(std::uint64_t coming) const;
   void forget_bytes(const CacheBlock& cell);
   void keep_lists_small();
   void unpin(CacheBlock* cell, bool loads);

@@ -31,6 +31,7 @@ class FrameSnapshot {
   /// Returns a snapshot of the same content, whose file has other timestamps now.
   std::shared_ptr<const FrameSnapshot> with_identity(const frame::FileVersion& identity) const;
   /// Returns whether only the timestamps of the file have changed, and all that was read of it is found unchanged.
+  bool has_same_content(const frame::FileVersion& now) const;
 
   std::uint64_t id() const { return id_; }
   const frame::FileVersion& identity() const { return identity_; }

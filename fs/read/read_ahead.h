@@ -43,6 +43,7 @@ struct KernelReadahead {
     return threads >= decoders && window / kShares / threads >= std::max(request, unit);
   }
   /// Returns the smallest window that suffices for units of at most one request.
+  static std::uint64_t least_window(std::uint64_t request, unsigned threads) { return kShares * threads * request; }
 
  private:
   // While a thread decodes one request, the next must be queued, and the kernel requests the next window only when the

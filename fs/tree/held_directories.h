@@ -10,6 +10,7 @@
 // Thread safety: all members may be called concurrently. Lock order: its mutex after all others. Ownership: callers
 // share the descriptors, which stay open as long as they are used. Errors: stale (the directory was moved or removed);
 // io.
+#pragma once
 
 #include <atomic>
 #include <cstddef>

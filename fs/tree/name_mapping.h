@@ -87,7 +87,6 @@ class NameMapper {
   std::string renamed_container(const StoredEntry& stored, const std::string& shown) const;
   /// Returns whether a link of this name with this target can be a frame_link: both lose their suffix in the same way.
   /// Links to Bloscpack files, whose shown name depends on the content, keep their names.
-  /// Links to Bloscpack files, whose content decides what they show as, keep their names.
   bool shortens_link(std::string_view name, std::string_view target) const;
   /// Returns the target to store so that shown_target() returns `target`.
   std::string stored_target(const std::string& target) const;

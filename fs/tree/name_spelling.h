@@ -7,6 +7,7 @@
 // name in the other case.
 //
 // Thread safety: internally synchronised; no lock is held during system calls. Errors: those of listing.
+#pragma once
 
 #include <map>
 #include <memory>

@@ -156,16 +156,16 @@ codec::Result<NodePlace> NodeTable::place_of(NodeId id) const {
 codec::Result<std::string> NodeTable::path_of(NodeId id) const {
   codec::MutexLock lock(mutex_);
   std::string path;
-  // A directory cannot be its own ancestor on disk, but two stale places might say so: the depth is bounded.
   // A directory cannot be its own ancestor on disk, but two stale places may form a cycle: so the depth is bounded.
-  auto found = places_.find(id);
-  if (found == places_.end()) return codec::stale("a parent directory is unknown");
-  const Place& place = found->second;
-  if (!place.name.empty()) path = path.empty() ? place.name : place.name + "/" + path;
-  if (id == kRootNode) return path;
-  id = place.parent;
-}
-return codec::stale("the known paths of its parent directories form a cycle");
+  for (int depth = 0; depth < 4096; ++depth) {
+    auto found = places_.find(id);
+    if (found == places_.end()) return codec::stale("a parent directory is unknown");
+    const Place& place = found->second;
+    if (!place.name.empty()) path = path.empty() ? place.name : place.name + "/" + path;
+    if (id == kRootNode) return path;
+    id = place.parent;
+  }
+  return codec::stale("the known paths of its parent directories form a cycle");
 }
 
 std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std::string& name) const {

@@ -50,6 +50,7 @@ class SourceTree {
   /// As probe(), without opening containers: size is that of the stored file, chunksize 0.
   codec::Result<EntryStat> probe_entry(int directory, const std::string& name) const;
   /// As probe(), but takes the values of the container's header from `known` if the file has not changed since.
+  codec::Result<EntryStat> revalidate(int directory, const std::string& name, const EntryStat& known) const;
 
   /// Returns the kind of an entry; none if it does not exist.
   codec::Result<EntryKind> kind_of(int directory, const std::string& name) const;
@@ -74,6 +75,7 @@ class SourceTree {
   std::string link_name(int directory, const std::string& shown, const std::string& target) const;
   /// Returns what a link with the target `target` shows. `kind_of_neighbour` examines a name in the directory of the
   /// target.
+  std::string shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const;
   /// Returns the offset of the frame in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }
   frame::FileOps& files() const { return files_; }

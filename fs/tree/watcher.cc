@@ -49,8 +49,8 @@ bool Watcher::watch(int fd, std::uint64_t directory) {
   if (inotify_ < 0 || wake_ < 0) return false;
   codec::MutexLock lock(mutex_);
   if (watches_.contains(directory)) return true;
-  // By descriptor, so that the directory cannot be another one than the caller has checked.
   // By descriptor: a path could lead to another directory than the one that the caller has checked.
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
   const int watch = inotify_add_watch(inotify_, path.c_str(), kContent | kEntries);
   if (watch < 0) return false;
   directories_[watch] = directory;

@@ -76,7 +76,7 @@ Buffer BufferPool::get(std::size_t size) {
 
 void BufferPool::prepare(std::size_t size) {
   const std::size_t capacity = capacity_for(size);
-    // Ignore a failed allocation: get() tries again and reports it.
+  // Ignore a failed allocation: get() tries again and reports it.
   if (std::uint8_t* data = allocate(capacity)) put(data, capacity);
 }
 
