@@ -17,7 +17,7 @@ constexpr std::size_t kManyPieces = 64;
 constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;
 // A bypass serves at most 1/4 of a cell, and only of cells of at most 4 MiB: the whole block is decompressed for
 // it, so larger ones would cost more than the memory that they save.
-constexpr std::uint64_t kBypassFraction = 4;
+constexpr std::uint64_t kMaxBypassShare = 4;
 constexpr std::uint64_t kMaxBypassCell = std::uint64_t{4} << 20;
 // Reads that fill larger cells take turns among themselves.
 constexpr std::uint64_t kLargeCell = std::uint64_t{1} << 20;
@@ -111,7 +111,7 @@ codec::Result<void> ReadPath::read_cells(const FrameSnapshot& snapshot, const fr
   const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
   // Only cells of one block: damage of a block is then reported however little is read of it.
   const bool bypasses = pattern == AccessPattern::random && first == last && layout.block_count(first) == 1 &&
-                        piece.length * kBypassFraction <= layout.range(first).size() &&
+                        piece.length * kMaxBypassShare <= layout.range(first).size() &&
                         layout.range(first).size() <= kMaxBypassCell &&
                         reader.decoder().decodes_partial(layout.first_block(first));
 

@@ -32,8 +32,8 @@ enum class EntryKind : std::uint8_t {
   symlink,
   frame_link,    // a symbolic link named like a container, whose target is in the source and named like one, too
   other,         // a device, socket or pipe
-  frame,         // a file that holds a container of any kind, shown as its plain bytes
-  sparse_frame,  // a directory that is a sparse frame, shown as one file of its plain bytes
+  frame,         // a file that holds a container of any kind, shown as its uncompressed bytes
+  sparse_frame,  // a directory that is a sparse frame, shown as one file of its uncompressed bytes
   packed_array,  // a Bloscpack file of a NumPy array, shown as a .npy file
 };
 

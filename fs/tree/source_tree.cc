@@ -297,7 +297,7 @@ codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::s
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;
     const bool is_array = NameMapper::has_array_suffix(name);
-    // Programs do not open a file of 0 bytes: a damaged container must not show as one.
+    // Programs need not open a file of 0 bytes to read it: a damaged container must not show as one.
     const bool looks_empty = summary->nbytes == 0;
     if (looks_empty || (options_.b2nd != ArrayView::chunks && (is_array || summary->has_metalayers))) {
       if (auto done = probe_view(is_array, file, probe); !done) return of(done.error(), name);

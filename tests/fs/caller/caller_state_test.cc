@@ -1,3 +1,4 @@
+// caller_state() of threads that wait, have pending signals, or have ended.
 #include "fs/caller/caller_state.h"
 
 #include <array>

@@ -51,7 +51,7 @@ class NotifierTest : public testing::Test {
   std::vector<std::string> done_ GUARDED_BY(mutex_);
 };
 
-TEST_F(NotifierTest, AFileThatWaitsHoldsUpNoOther) {
+TEST_F(NotifierTest, AFileThatBlocksDelaysNoOther) {
   for (std::uint64_t file = 1; file < Notifier::kMaxThreads; ++file) {
     post_held(Lane::pages, file);
     gate_.wait_for(static_cast<unsigned>(file));
@@ -62,14 +62,14 @@ TEST_F(NotifierTest, AFileThatWaitsHoldsUpNoOther) {
   }
 }
 
-TEST_F(NotifierTest, WhatIsPostedTogetherDoesNotWaitForTheFirst) {
+TEST_F(NotifierTest, TasksPostedTogetherDoNotWaitForTheFirst) {
   post_held(Lane::pages, 1);
   post_held(Lane::pages, 2);
   post_note(Lane::pages, 3, "third");
   EXPECT_TRUE(is_done(Lane::pages, 3));
 }
 
-TEST_F(NotifierTest, AttributesAreToldHoweverManyFilesWait) {
+TEST_F(NotifierTest, AttributesAreInvalidatedHoweverManyFilesBlock) {
   for (std::uint64_t file = 1; file <= 2 * Notifier::kMaxThreads; ++file)
     post_held(Lane::pages, file);
   gate_.wait_for(Notifier::kMaxThreads - 1);
@@ -81,7 +81,7 @@ TEST_F(NotifierTest, AttributesAreToldHoweverManyFilesWait) {
     EXPECT_TRUE(is_done(Lane::pages, file));
 }
 
-TEST_F(NotifierTest, WhatIsPostedToOneQueueIsDoneInOrder) {
+TEST_F(NotifierTest, TasksOfOneQueueRunInOrder) {
   std::vector<std::string> names;
   post_held(Lane::names, 7, "first");
   for (int i = 0; i < 50; ++i) {
@@ -100,7 +100,7 @@ TEST_F(NotifierTest, WhatIsPostedToOneQueueIsDoneInOrder) {
   EXPECT_EQ(in_order, names);
 }
 
-TEST_F(NotifierTest, WhatIsPendingAlreadyIsNotPostedTwice) {
+TEST_F(NotifierTest, APendingTaskIsNotPostedTwice) {
   post_held(Lane::pages, 1, "first");
   gate_.wait_for(1);
   for (int i = 0; i < 3; ++i) {
@@ -112,7 +112,7 @@ TEST_F(NotifierTest, WhatIsPendingAlreadyIsNotPostedTwice) {
   EXPECT_EQ(done(), (std::vector<std::string>{"again", "other"}));
 }
 
-TEST_F(NotifierTest, WhatRunsAlreadyIsDoneOnceMore) {
+TEST_F(NotifierTest, ATaskPostedWhileItRunsRunsOnceMore) {
   std::atomic<int> runs{0};
   const auto run = [&] {
     if (runs.fetch_add(1) == 0) gate_.pass();
@@ -127,14 +127,14 @@ TEST_F(NotifierTest, WhatRunsAlreadyIsDoneOnceMore) {
   EXPECT_FALSE(notifier_.is_busy(Lane::pages, 1));
 }
 
-TEST_F(NotifierTest, ItWaitsForNoOtherQueueAndNoLaterTask) {
+TEST_F(NotifierTest, WaitIgnoresOtherQueuesAndLaterTasks) {
   post_held(Lane::pages, 1);
   EXPECT_TRUE(is_done(Lane::rest, 1));
   EXPECT_TRUE(is_done(Lane::pages, 2));
   EXPECT_FALSE(notifier_.wait(Lane::pages, 1, std::chrono::milliseconds(1)));
 }
 
-TEST_F(NotifierTest, StoppingDropsWhatIsPendingAndEndsWithWhatRuns) {
+TEST_F(NotifierTest, StopDiscardsPendingTasksAndWaitsForRunningOnes) {
   post_held(Lane::pages, 1);
   gate_.wait_for(1);
   post_note(Lane::pages, 1, "pending");

@@ -186,14 +186,14 @@ TEST_F(PageCacheStateTest, ACommitOverAnUnknownStateProvesNothing) {
 
 // ---- discarded bytes ----
 
-TEST_F(PageCacheStateTest, WhatIsDiscardedIsDropped) {
+TEST_F(PageCacheStateTest, DiscardedBytesAreDropped) {
   open_and_confirm(state(1));
   EXPECT_EQ(pages_.discarded(), Drop::pages);
   EXPECT_EQ(pages_.pages(), Pages::unknown);
   EXPECT_FALSE(open(state(1)).keep_pages) << "although the state on disk is the one that was opened";
 }
 
-TEST_F(PageCacheStateTest, WhatIsDiscardedBesideAWriterIsDroppedAgainAfterItsWrites) {
+TEST_F(PageCacheStateTest, BytesDiscardedBesideAWriterAreDroppedAgainAfterItsWrites) {
   open_and_confirm(state(1), true);
   EXPECT_EQ(pages_.discarded(), Drop::pages);
   EXPECT_EQ(pages_.pages(), Pages::racing);
@@ -213,14 +213,14 @@ TEST_F(PageCacheStateTest, AChangeSeenByStatDropsPagesOnce) {
   EXPECT_TRUE(open(state(2)).keep_pages);
 }
 
-TEST_F(PageCacheStateTest, TheKernelDropsPagesItselfWhenItIsToldAnotherSize) {
+TEST_F(PageCacheStateTest, TheKernelDropsPagesItselfWhenStatReportsAnotherSize) {
   open_and_confirm(state(1));
   EXPECT_EQ(stat(state(1), 100), Drop::nothing);
   EXPECT_EQ(stat(state(2), 200), Drop::nothing);
   EXPECT_EQ(stat(state(3), 200), Drop::pages);
 }
 
-TEST_F(PageCacheStateTest, TheSizeThatAWriterHasIsTheOneThatTheKernelWasTold) {
+TEST_F(PageCacheStateTest, TheSizeReportedForAWriterIsTheKernelsSize) {
   open_and_confirm(state(1));
   pages_.told_size(300);
   EXPECT_EQ(stat(state(2), 300), Drop::pages);

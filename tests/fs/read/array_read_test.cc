@@ -49,7 +49,7 @@ struct Reader {
   std::shared_ptr<const FrameSnapshot> snapshot;
 };
 
-RC_GTEST_PROP(Gather, AnyRangeIsThatOfTheModel, ()) {
+RC_GTEST_PROP(Gather, AnyRangeEqualsTheModel, ()) {
   ArraySpec spec;
   const int ndim = *rc::gen::inRange(0, 5);
   for (int d = 0; d < ndim; ++d) {
@@ -295,7 +295,7 @@ TEST(Gather, AChunkOfAnotherLengthIsRejected) {
   }
 }
 
-TEST(Gather, RepeatedValuesComeOutWhateverBlocksTheyAreDecodedIn) {
+TEST(Gather, RepeatedValuesAreReadInAnyBlocks) {
   const ArraySpec spec{{300, 500}, {200, 300}, {70, 90}, 4, "<i4"};
   Bytes items(spec.nbytes());
   for (std::size_t i = 0; i < items.size(); ++i)

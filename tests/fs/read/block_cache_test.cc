@@ -34,7 +34,7 @@ class BlockCacheTest : public ::testing::Test {
   BlockCache cache_{kBound, pool_, statistics_};
 };
 
-TEST_F(BlockCacheTest, TheFirstLoadsAndTheSecondFindsItReady) {
+TEST_F(BlockCacheTest, TheFirstReaderLoadsAndTheSecondFindsTheCellReady) {
   EXPECT_EQ(touch(1), Found::load);
   EXPECT_EQ(touch(1), Found::ready);
   EXPECT_EQ(touch(2), Found::load);

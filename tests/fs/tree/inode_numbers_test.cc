@@ -1,3 +1,4 @@
+// Inode numbers of several filesystems: unique and stable.
 #include "fs/tree/inode_numbers.h"
 
 #include <map>

@@ -38,11 +38,11 @@ class MemoryLimits : public ::testing::Test {
   test::TempDir directory_;
 };
 
-TEST_F(MemoryLimits, WithoutProcThereIsNone) {
+TEST_F(MemoryLimits, WithoutProcThereIsNoLimit) {
   EXPECT_EQ(found(), kNoMemoryLimit);
 }
 
-TEST_F(MemoryLimits, TheSecondVersionHasItsOwnAndThoseOfAllParents) {
+TEST_F(MemoryLimits, Version2CountsTheGroupAndAllParents) {
   system("0::/a.slice/b.service\n", "/ /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
   put("/sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
   put("/sys/fs/cgroup/a.slice/b.service/memory.high", "max\n");
@@ -59,7 +59,7 @@ TEST_F(MemoryLimits, TheSecondVersionHasItsOwnAndThoseOfAllParents) {
   EXPECT_EQ(found(), 200 * kMiB);
 }
 
-TEST_F(MemoryLimits, TheFirstVersionHasATreeForMemory) {
+TEST_F(MemoryLimits, Version1HasATreeForMemory) {
   system("9:name=systemd:/x\n5:cpu,memory:/a/b\n4:cpuset:/c\n",
          "/ /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
          "/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,cpu,memory\n");
@@ -112,14 +112,14 @@ TEST_F(MemoryLimits, PlacesWithBlanks) {
   EXPECT_EQ(found(), 200 * kMiB);
 }
 
-TEST_F(MemoryLimits, LinesThatAreNoneAreNoLimit) {
+TEST_F(MemoryLimits, MalformedLinesAreNoLimit) {
   system("0::/a\n:\n4\n\n:::::\n", "/ - cgroup2\n/ /sys/fs/cgroup rw\n/ /x\\04 rw - cgroup2 cgroup2 rw\n");
   EXPECT_EQ(found(), kNoMemoryLimit);
   put("/x\\04/memory.max", "nothing\n");
   EXPECT_EQ(found(), kNoMemoryLimit);
 }
 
-TEST_F(MemoryLimits, TheLeastOfAllCounts) {
+TEST_F(MemoryLimits, TheSmallestLimitCounts) {
   system("0::/\n", "/ /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   limit("/sys/fs/cgroup/memory.max", 300 * kMiB);
   MemorySources sources{directory_.path(), 8192 * kMiB, kNoMemoryLimit};

@@ -195,7 +195,7 @@ TEST_F(CommitLocksTest, NodesOfFilesThatAreWrittenAndClosedAreForgotten) {
   EXPECT_EQ(filesystem_->nodes().find(found->node), nullptr);
 }
 
-TEST_F(CommitLocksTest, AFullDiskKeepsWhatWasClosedUntilThereIsRoom) {
+TEST_F(CommitLocksTest, AFullDiskKeepsClosedFilesUntilThereIsRoom) {
   options_.commit_interval = 0.05;
   remount();
   make("x", "old");
@@ -411,7 +411,7 @@ TEST_F(ChangedWhileACommitWaits, ReadsGetTheChangedFrameBeforeTheCommitHasFailed
   EXPECT_EQ(during_commit, "what another program has made of it");
 }
 
-TEST_F(CommitLocksTest, NothingIsLockedForWhatIsClean) {
+TEST_F(CommitLocksTest, ACleanFileTakesNoLock) {
   make("x", "old");
   auto handle = open("x");
   const int tried = disk_.locks_tried;

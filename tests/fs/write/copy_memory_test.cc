@@ -10,7 +10,7 @@
 namespace cframefs::fs {
 namespace {
 
-TEST(CopyMemory, OneTakesWhatItWantsAndGivesItBack) {
+TEST(CopyMemory, ACopyTakesAndReturnsItsReservation) {
   CopyMemory memory;
   {
     CopyMemory::Reservation share(memory, 100, 60);
@@ -24,7 +24,7 @@ TEST(CopyMemory, OneTakesWhatItWantsAndGivesItBack) {
   EXPECT_EQ(memory.held(), 0U);
 }
 
-TEST(CopyMemory, NoneTakesMoreThanAll) {
+TEST(CopyMemory, ACopyTakesAtMostTheBound) {
   CopyMemory memory;
   const CopyMemory::Reservation share(memory, 100, 1000);
   EXPECT_EQ(share.bytes(), 100U);

@@ -36,7 +36,7 @@ class DirtyLayerTest : public ::testing::Test {
 };
 
 /// The first commit of a new file may choose another chunk size while a program writes into a hole.
-TEST_F(DirtyLayerTest, WhatIsWrittenIntoAHoleIsThereInChunksOfAnotherSize) {
+TEST_F(DirtyLayerTest, BytesWrittenIntoAHoleSurviveAnotherChunkSize) {
   DirtyLayer committing(100, 0);
   committing.resize(1000);
   DirtyLayer::Chunk first = make()(100);
@@ -78,7 +78,7 @@ std::vector<std::uint8_t> over(const DirtyLayer& layer, const std::vector<std::u
   return bytes;
 }
 
-TEST_F(DirtyLayerTest, RandomChangesOfLayersOverEachOtherAreThoseOfBytes) {
+TEST_F(DirtyLayerTest, RandomChangesOfLayersEqualThoseOfBytes) {
   constexpr std::uint64_t kChunk = 10;
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);

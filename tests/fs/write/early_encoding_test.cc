@@ -29,7 +29,7 @@ std::string some_text(std::uint64_t length, unsigned seed) {
   return text;
 }
 
-RC_GTEST_PROP(ChunkPatches, HoldWhatWasWrittenAndNothingElse, ()) {
+RC_GTEST_PROP(ChunkPatches, HoldExactlyTheWrittenBytes, ()) {
   constexpr std::uint64_t kSize = 200;
   std::atomic<std::uint64_t> counter{0};
   {
