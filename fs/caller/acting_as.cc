@@ -14,7 +14,7 @@
 namespace cframefs::fs {
 namespace {
 
-// The C library's calls change all threads of the process; the system's change the one that makes them.
+// The functions of the C library change all threads of the process; the system calls change the calling thread only.
 
 void set_user(uid_t user) {
   static_cast<void>(::syscall(SYS_setfsuid, user));
@@ -28,7 +28,6 @@ bool set_groups(const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
 }
 
-/// Capabilities of the thread.
 using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
 __user_cap_header_struct capability_header() {
@@ -46,8 +45,8 @@ constexpr std::uint32_t bit_of(unsigned capability) {
   return std::uint32_t{1} << capability;
 }
 
-/// Those that pass rights and make devices. Not CAP_FSETID, which keeps set-group-id bits, nor CAP_SYS_RESOURCE, which
-/// passes quotas.
+/// The capabilities that bypass permission checks and create devices. CAP_FSETID, which keeps set-group-id bits, and
+/// CAP_SYS_RESOURCE, which bypasses quotas, are not among them.
 constexpr std::uint32_t kPassing =
     bit_of(CAP_DAC_OVERRIDE) | bit_of(CAP_DAC_READ_SEARCH) | bit_of(CAP_FOWNER) | bit_of(CAP_MKNOD);
 

@@ -1,10 +1,11 @@
-// On whose behalf something is made, and doing so as that user: what is made belongs to its maker from the start, and
-// set-group-id directories, default ACLs and quotas do with it what they do without a mount.
+// Runs file operations with the identity of the caller: a new file belongs to the caller from the start, and
+// set-group-id directories, default ACLs and quotas work as without a mount.
 //
-// The thread keeps the capabilities that let it pass rights, unless asked otherwise: the kernel has checked those of
-// the caller already. A daemon without root's rights serves its own user alone, and changes nothing here.
+// The thread keeps the capabilities that bypass permission checks, unless Rights::callers is given: the kernel has
+// already checked the permissions of the caller. A daemon that is not root serves its own user only, and ActingAs does
+// nothing.
 //
-// Thread safety: an ActingAs changes the thread that makes it and no other one. Errors: none.
+// Thread safety: an ActingAs changes the thread that constructs it and no other one. Errors: none.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,11 @@
 
 namespace cframefs::fs {
 
+/// The identity of the process that sent a request.
 struct Caller {
   uid_t user = 0;
   gid_t group = 0;
-  pid_t process = 0;  // 0: not known
+  pid_t process = 0;  // 0: unknown
   mode_t umask = 0;
 };
 
@@ -26,12 +28,12 @@ class ActingAs {
  public:
   enum class Groups : std::uint8_t {
     primary,
-    all,  // also those that the caller's process has besides: they decide whether a set-group-id bit stays
+    all,  // and the supplementary groups of the caller's process, which decide whether a set-group-id bit stays
   };
 
   enum class Rights : std::uint8_t {
-    passed,   // the kernel has checked those of the caller
-    callers,  // what the caller may not do fails
+    passed,   // permission checks are bypassed: the kernel has already checked the caller's
+    callers,  // permission checks apply as for the caller
   };
 
   explicit ActingAs(const Caller& caller, Groups groups = Groups::primary, Rights rights = Rights::passed);
@@ -39,7 +41,7 @@ class ActingAs {
   ActingAs(const ActingAs&) = delete;
   ActingAs& operator=(const ActingAs&) = delete;
 
-  /// Whether the daemon can act as other users.
+  /// Returns whether the daemon can act as other users.
   static bool is_possible();
 
  private:
@@ -48,15 +50,15 @@ class ActingAs {
   std::vector<gid_t> own_groups_;
 };
 
-/// Makes something of that mode as the caller does. A set-group-id bit stays only for a caller of the group, be it not
-/// the primary one.
+/// Calls `make`, which creates a file of `mode`, with the identity of the caller. A set-group-id bit stays only if the
+/// caller is in the group, which may be a supplementary one.
 template <class Make>
 auto as_caller(const Caller& caller, mode_t mode, Make make) {
   const ActingAs acting(caller, (mode & S_ISGID) != 0 ? ActingAs::Groups::all : ActingAs::Groups::primary);
   return make();
 }
 
-/// The groups that a process has besides its primary one, as /proc tells; none if it is gone.
+/// Returns the supplementary groups of a process, from /proc; none if the process is gone.
 std::vector<gid_t> groups_of(pid_t process);
 
 }  // namespace cframefs::fs

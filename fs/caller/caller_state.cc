@@ -15,8 +15,8 @@
 namespace cframefs::fs {
 namespace {
 
-/// /proc/THREAD/status, up to its first 4 KiB. Of the files there it is one that never waits: /proc/THREAD/stat does
-/// while the thread is in execve(2), where it closes files of ours, and would wait for us.
+/// The first 4 KiB of /proc/THREAD/status. Reading this file never blocks. Reading /proc/THREAD/stat blocks while the
+/// thread is in execve(2), which closes files of this mount and would wait for the daemon.
 class ThreadStatus {
  public:
   explicit ThreadStatus(pid_t thread) {
@@ -41,7 +41,7 @@ std::uint64_t signals_of(std::string_view text) {
   return value;
 }
 
-/// The value of a line of /proc/THREAD/status.
+/// Returns the value of a line of /proc/THREAD/status.
 std::string_view value_of(std::string_view status, std::string_view field) {
   const std::size_t at = status.find(field);
   if (at == std::string_view::npos) return {};
@@ -58,7 +58,7 @@ constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
 
-// Those that end the process with a core dump unless they are caught.
+// The signals that end the process with a core dump unless it handles them.
 constexpr std::uint64_t kDumping = bit_of(SIGQUIT) | bit_of(SIGABRT) | bit_of(SIGSYS) | bit_of(SIGTRAP) |
                                    bit_of(SIGXCPU) | bit_of(SIGXFSZ) | bit_of(SIGSEGV) | bit_of(SIGBUS) |
                                    bit_of(SIGFPE) | bit_of(SIGILL);
@@ -75,7 +75,7 @@ CallerState caller_state(pid_t thread) {
   const auto signals = [&](std::string_view field) { return signals_of(value_of(status, field)); };
   const std::uint64_t pending = signals("\nSigPnd:") | signals("\nShdPnd:");
   const std::uint64_t handled = signals("\nSigBlk:") | signals("\nSigIgn:") | signals("\nSigCgt:");
-  // A signal that ends the process without a dump reaches each of its threads as SIGKILL.
+  // A signal that ends the process without a core dump is pending in each of its threads as SIGKILL.
   if ((pending & (bit_of(SIGKILL) | (kDumping & ~handled))) != 0) return CallerState::ending;
   if (status.find("\nVmSize:") == std::string_view::npos) return CallerState::no_program;
   return (pending & bit_of(SIGINT)) != 0 ? CallerState::interrupted : CallerState::waits;

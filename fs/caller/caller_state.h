@@ -1,7 +1,7 @@
-// What the kernel tells of a thread that has called: whether it still waits for the answer.
+// Tells whether a thread that has sent a request still waits for the answer.
 //
-// Thread safety: functions only. Errors: a thread of which nothing can be learned (of another PID namespace, or hidden
-// by the mount options of /proc) counts as waiting.
+// Thread safety: functions without state. Errors: a thread whose state cannot be read (in another PID namespace, or
+// hidden by the mount options of /proc) counts as waiting.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace cframefs::fs {
 enum class CallerState : std::uint8_t {
   waits,
   interrupted,  // a SIGINT is pending, which the program handles
-  ending,       // a signal ends its process
-  no_program,   // it has no memory of its own: it is exiting, or a thread of the kernel
+  ending,       // a signal is ending its process
+  no_program,   // the thread has no memory of its own: it is exiting, or a kernel thread
   gone          // the thread has ended
 };
 
-/// `thread`: its id, as requests have it; 0: not known.
+/// `thread`: the thread ID of a request; 0: unknown, counts as waiting.
 CallerState caller_state(pid_t thread);
 
 }  // namespace cframefs::fs

@@ -16,7 +16,7 @@ void Notifier::start() {
 }
 
 void Notifier::stop() {
-  std::map<Key, Queue> dropped;  // destroyed without the lock, as the threads are joined
+  std::map<Key, Queue> dropped;  // destroyed without the lock
   std::vector<std::thread> threads;
   {
     codec::MutexLock lock(mutex_);
@@ -62,7 +62,7 @@ void Notifier::call_one() {
   try {
     threads_.emplace_back([this] { run(); });
   } catch (const std::exception&) {
-    // No memory, or too many threads: those that there are do it later.
+    // Without memory for a thread, or with too many threads, the existing ones run the task later.
   }
 }
 
@@ -119,7 +119,7 @@ bool Notifier::are_others_stuck() {
 void Notifier::do_next() {
   std::deque<Key>& ready = prompt_.empty() ? ready_ : prompt_;
   const Key key = ready.front();
-  // What may fail for want of memory comes first.
+  // Allocate first: nothing has changed if that fails.
   std::list<bool>::iterator stuck;
   until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { stuck = stuck_.insert(stuck_.end(), false); });
   ready.pop_front();
@@ -132,14 +132,14 @@ void Notifier::do_next() {
   if (has_work() && !watched_) call_one();
   mutex_.unlock();
   until_there_is_memory(item.task);
-  item = {};  // what it owns is destroyed without the lock
+  item = {};  // destroys what the task owns without the lock
   mutex_.lock();
   if (!*stuck) --busy_;
   if (may_wait(key.lane)) --waiting_;
   stuck_.erase(stuck);
   ++returns_;
   const auto found = queues_.find(key);
-  if (found == queues_.end()) return;  // stop() has been there
+  if (found == queues_.end()) return;  // stop() has removed it
   found->second.runs = false;
   ++found->second.done;
   if (found->second.items.empty()) {

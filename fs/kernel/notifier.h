@@ -1,5 +1,5 @@
-// Tells the kernel what to forget, from threads of its own: the kernel may keep such a call waiting until a request is
-// answered, and a call that waits because of one file must hold up no other.
+// Sends invalidations to the kernel from threads of its own. The kernel may block such a call until a request is
+// answered, so no thread that serves requests may make it, and a call that blocks on one file must not delay others.
 //
 //             post()                a thread takes it             it returns
 //   (none) ─────────▶ pending ───────────────────────▶ running ─────────────▶ (none), or pending: more was posted
@@ -8,21 +8,21 @@
 //                            is not posted twice         ▼
 //                                                      stuck ── it returns ──▶ the same
 //
-// There is one queue for each file and lane: what is posted to one queue runs in order, one after the other; queues
-// take turns. Lanes are what may wait for different things in the kernel, so that, of one file too, attributes are told
-// while pages are waited for.
+// There is one queue for each file and lane. Tasks of one queue run in order, one at a time; queues take turns. Tasks
+// of different lanes may block on different things in the kernel, so that attributes of a file are invalidated while
+// its pages are waited for.
 //
-// One thread does all, as long as what it calls returns. While one is at work and more is pending, another one watches:
-// if nothing has returned for kStuck, it takes the next task itself, and there is a further one that watches then. So a
-// thread is started only when it is needed; there are as many as files were at once that the kernel made us wait for,
-// and kMaxThreads at most: each costs a stack, and more files that change while they are read slowly are rare. One of
-// them never takes what may wait: attributes are told whatever else waits. All sleep without a timeout while nothing is
-// pending.
+// One thread runs all tasks as long as none blocks. While it runs a task and more are pending, a second thread watches:
+// if no task has returned for kStuck, the second thread takes the next task itself, and a third one watches then. So a
+// thread is started only when it is needed. There are as many threads as files on which the kernel has blocked at the
+// same time, and at most kMaxThreads: each costs a stack, and more files that change while they are read slowly are
+// rare. One thread never takes a task that may block, so that attributes are invalidated whatever else blocks. All
+// threads sleep without a timeout while nothing is pending.
 //
-// A task that runs out of memory is done once more, until there is enough: what is left out would be read as old bytes.
+// A task that runs out of memory is repeated until there is enough: without it a program would read old bytes.
 //
-// Thread safety: all members; post() before start() and after stop() is ignored. Ownership: owns the tasks that are
-// pending; stop() drops them and waits for those that run. Errors: none.
+// Thread safety: all members; post() before start() and after stop() is ignored. Ownership: owns the pending tasks;
+// stop() discards them and waits for those that run. Errors: none.
 #pragma once
 
 #include <chrono>
@@ -46,12 +46,12 @@ class Notifier {
   static constexpr std::chrono::milliseconds kStuck{5};
 
   enum class Lane : std::uint8_t {
-    attributes,  // nothing that waits
-    names,       // waits for requests about a directory
-    changes,     // a change behind the mount is looked into; waits for what the mount itself changes
-    pages,       // all but those of reads under way
-    rest,        // those, once they are answered
-    ranges,      // of a write that was answered
+    attributes,  // never blocks
+    names,       // blocks on requests about a directory
+    changes,     // examines a change by another program; blocks on changes by the mount itself
+    pages,       // all pages but those of reads in progress
+    rest,        // pages of reads that were in progress, after they are answered
+    ranges,      // the range of a write, after it is answered
   };
   using Task = std::function<void()>;
 
@@ -62,12 +62,12 @@ class Notifier {
 
   void start();
   void stop();
-  /// `id`: of the file or directory. `what`: a task that is pending in the same queue under the same name does for this
-  /// one, too. Without memory it throws std::bad_alloc, and nothing is posted.
+  /// Adds a task to the queue of `lane` and the file or directory `id`. Does nothing if a task of the same name `what`
+  /// is pending in that queue. Throws std::bad_alloc without memory; the task is not posted then.
   void post(Lane lane, std::uint64_t id, std::string what, Task task);
-  /// Whether something is pending or running in the queue.
+  /// Returns whether a task is pending or running in the queue.
   bool is_busy(Lane lane, std::uint64_t id);
-  /// Until what has been posted to the queue is done. False: it is not, after `patience`.
+  /// Waits until the tasks that are in the queue now are done. Returns false if they are not after `patience`.
   bool wait(Lane lane, std::uint64_t id, std::chrono::milliseconds patience);
 
  private:
@@ -89,28 +89,28 @@ class Notifier {
   static bool may_wait(Lane lane) { return lane != Lane::attributes; }
 
   void run();
-  /// Whether something is pending that one more thread may take.
+  /// Returns whether a task is pending that another thread may take.
   bool has_work() const REQUIRES(mutex_);
-  /// Whether the next task is to be taken although others are at work: none of them has returned for kStuck.
+  /// Waits for up to kStuck. Returns true if no task has returned: the caller then takes the next task itself.
   bool are_others_stuck() REQUIRES(mutex_);
   void do_next() REQUIRES(mutex_);
   void make_ready(const Key& key) REQUIRES(mutex_);
-  /// Has a thread that is idle, or a new one, look at what is pending.
+  /// Wakes an idle thread, or starts one, to look for pending tasks.
   void call_one() REQUIRES(mutex_);
 
   codec::Mutex mutex_;
-  codec::CondVar called_;                           // an idle thread
-  codec::CondVar watches_;                          // the one that watches
-  codec::CondVar returned_;                         // a task, for wait()
-  std::map<Key, Queue> queues_ GUARDED_BY(mutex_);  // with something pending or running
-  std::deque<Key> ready_ GUARDED_BY(mutex_);        // with something pending and nothing running; what may wait
-  std::deque<Key> prompt_ GUARDED_BY(mutex_);       // the same; what never waits
-  std::list<bool> stuck_ GUARDED_BY(mutex_);        // for each task that runs, whether it is
-  unsigned busy_ GUARDED_BY(mutex_) = 0;            // tasks that run and are not stuck
-  unsigned waiting_ GUARDED_BY(mutex_) = 0;         // tasks that run and may wait
-  unsigned idle_ GUARDED_BY(mutex_) = 0;            // threads
-  std::uint64_t returns_ GUARDED_BY(mutex_) = 0;
-  bool watched_ GUARDED_BY(mutex_) = false;
+  codec::CondVar called_;                           // wakes an idle thread
+  codec::CondVar watches_;                          // wakes the thread that watches
+  codec::CondVar returned_;                         // a task is done, for wait()
+  std::map<Key, Queue> queues_ GUARDED_BY(mutex_);  // those with a pending or running task
+  std::deque<Key> ready_ GUARDED_BY(mutex_);        // queues with a pending and no running task, which may block
+  std::deque<Key> prompt_ GUARDED_BY(mutex_);       // the same, which never blocks
+  std::list<bool> stuck_ GUARDED_BY(mutex_);        // for each running task, whether it is stuck
+  unsigned busy_ GUARDED_BY(mutex_) = 0;            // running tasks that are not stuck
+  unsigned waiting_ GUARDED_BY(mutex_) = 0;         // running tasks that may block
+  unsigned idle_ GUARDED_BY(mutex_) = 0;            // idle threads
+  std::uint64_t returns_ GUARDED_BY(mutex_) = 0;    // tasks that have returned
+  bool watched_ GUARDED_BY(mutex_) = false;         // a thread watches
   bool running_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ GUARDED_BY(mutex_);
 };

@@ -51,18 +51,18 @@ PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
   damaged_ = opening.damaged || (same && damaged_);
   Opened answer;
   answer.direct = damaged_ && opening.damage_shares_pages;
-  // What the kernel is still being told to drop it drops itself, if it is not to keep it.
+  // While a drop is pending, the open drops the pages instead: it keeps none.
   const bool has_old_pages = opening.has_old_head || dropped_ != drops_;
   answer.keep_pages = same && !answer.direct && !has_old_pages;
   if (!answer.keep_pages) {
     ++unconfirmed_;
-    // The kernel drops the pages while writes of other handles may be on their way.
+    // The kernel drops the pages while writes of other handles may be in flight.
     pages_ = writers_ > 0 ? Pages::racing : Pages::held;
   }
   if (opening.writes) ++writers_;
   state_ = opening.file;
-  // From the first writer on, the mount's own changes are told apart exactly. A drop at a later open, for the sake of a
-  // stamp that has not settled, could hit a write that is on its way.
+  // From the first writer on, the mount recognises its own changes exactly. A later open that drops pages because of a
+  // timestamp that is not settled could hit a write in flight.
   trusted_ = (same && trusted_) || writers_ > 0 || opening.sees_foreign_changes;
   if (trusted_) last_own_ = state_;
   return answer;
@@ -76,7 +76,7 @@ void PageCacheState::open_confirmed() {
 PageCacheState::Drop PageCacheState::closed(bool wrote) {
   codec::MutexLock lock(mutex_);
   if (!wrote || --writers_ > 0 || pages_ != Pages::racing) return Drop::nothing;
-  // No write is on its way any more: after one more drop every page is right.
+  // No write is in flight any more: one more drop leaves only correct pages.
   pages_ = state_ == frame::FileVersion{} ? Pages::unknown : Pages::held;
   return drop();
 }
@@ -106,7 +106,7 @@ PageCacheState::Drop PageCacheState::seen_by_read(const Look& look, const frame:
 PageCacheState::Drop PageCacheState::reported(const frame::FileVersion& file) {
   codec::MutexLock lock(mutex_);
   if (state_ == file && last_own_ == file) return Drop::nothing;
-  // The kernel may hold attributes even if it holds no pages.
+  // The kernel may cache attributes even if it has no pages.
   if (pages_ == Pages::unknown) return drop();
   return foreign(file);
 }
@@ -146,7 +146,7 @@ PageCacheState::Drop PageCacheState::committed(const frame::FileVersion& before,
   if (!own) {
     if (pages_ == Pages::unknown) return Drop::nothing;
     adopt_foreign(after);
-    trusted_ = true;  // the write-back goes on watching
+    trusted_ = true;  // the write-back continues to watch the file
     last_own_ = after;
     return drop();
   }

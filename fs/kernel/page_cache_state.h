@@ -1,16 +1,16 @@
-// What the kernel may hold of one file (pages, size), and which state of the backing file that belongs to.
+// Tracks what the kernel may cache of one file (pages, size), and which version of the backing file that belongs to.
 //
-// The class decides two things: whether an open may keep the pages that the kernel has, and when the kernel must drop
-// them. The states, the transitions and the reason for each stand in fs/doc/page-cache.md.
+// The class decides whether an open may keep the cached pages, and when the kernel must drop them.
+// fs/doc/page-cache.md describes the states, the transitions and the reason for each.
 //
-//   unknown --open--> held --change behind the mount, while handles can write--> racing --last writer closes--> held
+//   unknown --open--> held --another program's change, while handles can write--> racing --last writer closes--> held
 //
-// Rules: a change that the mount makes itself never drops pages, because a page that is dropped while a write is on its
-// way to the daemon is read again without it and stays old. A change behind the mount always drops them. If handles can
-// write at that moment, each write is followed by a drop of its own range until the last of these handles is closed.
+// Rules: a change by the mount itself never drops pages, because a page that is dropped while a write is in flight is
+// read again without that write and stays old. A change by another program always drops them. If handles can write at
+// that moment, each write is followed by a drop of its own range until the last of these handles is closed.
 //
 // Thread safety: internally synchronised; a leaf in the lock order. Ownership: plain values. The caller carries out the
-// drop that a transition answers. Units: bytes.
+// drop that a transition returns. Units: bytes.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ namespace cframefs::fs {
 class PageCacheState {
  public:
   enum class Pages : std::uint8_t {
-    unknown,  // the kernel holds nothing, or pages of a state that is not known: the next open drops them
-    held,     // pages are those of state(), with what programs have written since
-    racing,   // as held, but a page may have been read before a write arrived that was on its way
+    unknown,  // the kernel has no pages, or pages of an unknown version: the next open drops them
+    held,     // pages are those of state_, with what programs have written since
+    racing,   // as held, but a page may have been read before a write arrived that was in flight
   };
-  /// What the caller has the kernel drop. Until dropped() says that it has, opens keep no pages.
+  /// What the caller must make the kernel drop. Opens keep no pages until the caller reports it with dropped().
   enum class Drop : std::uint8_t { nothing, pages };
 
-  /// Taken before the backing file is looked at. What the look shows counts only if the mount has changed nothing
-  /// meanwhile.
+  /// A marker taken before a look at the backing file. The result of the look counts only if the mount itself has not
+  /// changed the file since.
   struct Look {
     std::uint64_t changes = 0;
     bool during_change = false;
@@ -41,62 +41,65 @@ class PageCacheState {
   struct Opening {
     frame::FileVersion file;
     bool writes = false;
-    bool damaged = false;               // reads of this state are known to fail
+    bool damaged = false;               // reads of this version are known to fail
     bool damage_shares_pages = false;   // a page may hold bytes of a damaged chunk and of a good one
-    bool sees_foreign_changes = false;  // a write-back watches the file, so that its stamps can be trusted
-    bool has_old_head = false;          // the kernel is still being told to drop the header of an array
+    bool sees_foreign_changes = false;  // a write-back watches the file, so that its timestamps can be trusted
+    bool has_old_head = false;          // a drop of the array header's pages is not carried out yet
   };
   struct Opened {
     bool keep_pages = false;
-    bool direct = false;  // reads must come through as they are
+    bool direct = false;  // reads must bypass the page cache
   };
 
   Look begin_look() const;
 
-  /// A handle is opened on the state `opening.file`. Unless pages are kept, the kernel drops them when it takes the
-  /// answer.
+  /// Records that a handle is opened on the version `opening.file`. Unless the answer keeps pages, the kernel drops
+  /// them when it receives the answer.
   Opened opened(const Opening& opening);
-  /// The handle was opened without keeping pages, and a request of it shows that the kernel has dropped them.
+  /// Records that a handle, opened without keeping pages, has sent a request: so the kernel has dropped them.
   void open_confirmed();
+  /// Records that a handle is closed. `wrote`: the handle could write.
   Drop closed(bool wrote);
 
-  /// stat(2) is about to tell the kernel `size`. A kernel that is told another size than before drops the pages itself.
+  /// Records that stat(2) reports `size` to the kernel. A kernel that sees another size than before drops the pages
+  /// itself.
   Drop seen_by_stat(const Look& look, const frame::FileVersion& file, std::uint64_t size);
-  /// stat(2) tells `size` of a file whose write-back knows the state of the backing file.
+  /// Records that stat(2) reports `size` for a file whose write-back knows the version of the backing file.
   void told_size(std::uint64_t size);
-  /// A read has found the backing file in this state.
+  /// Records that a read has found this version of the backing file.
   Drop seen_by_read(const Look& look, const frame::FileVersion& file);
-  /// The watcher reports a change, after which the file is in this state. REQUIRES: no change of the mount's own is
-  /// under way.
+  /// Records a change that the watcher has reported, after which the backing file has this version. REQUIRES: no change
+  /// by the mount itself is in progress.
   Drop reported(const frame::FileVersion& file);
-  /// The watcher has lost events.
+  /// Records that the watcher has lost events.
   void lost_track();
 
-  /// The mount itself changes the backing file: between the two calls no look counts.
+  /// Records that the mount itself begins to change the backing file. Until end_change() no look counts.
   void begin_change();
-  /// `before`, `after`: the states around the change; none: not known.
+  /// `before`, `after`: the versions around the change; none: unknown.
   Drop end_change(const std::optional<frame::FileVersion>& before, const std::optional<frame::FileVersion>& after);
-  /// A commit has left the state `after`. `own`: the write-back made it; else it follows a change behind the mount.
+  /// Records that a commit has left the version `after`. `own`: the write-back made the change; otherwise the commit
+  /// follows a change by another program.
   Drop committed(const frame::FileVersion& before, const frame::FileVersion& after, bool own);
-  /// Something that programs wrote is given up: pages may hold it.
+  /// Records that bytes that programs wrote are discarded; pages may hold them.
   Drop discarded();
-  /// A rename has left the content alone.
+  /// Records a rename, which changes the timestamps and not the content.
   void renamed(const frame::FileVersion& before, const frame::FileVersion& after);
 
-  /// A read of the present state has failed.
+  /// Records that a read of the current version has failed.
   void note_damage();
 
-  /// How many drops have been answered until now.
+  /// Returns how many drops the transitions have returned so far.
   std::uint64_t drops() const;
-  /// Those that had been when drops() said so have been carried out.
+  /// Records that the first `drops` drops have been carried out.
   void dropped(std::uint64_t drops);
-  /// Whether pages may be older than the state.
+  /// Returns whether pages may be older than the version, because a drop is not carried out yet.
   bool is_dropping() const;
 
-  /// Whether the range of a write that was just made must be dropped. `unconfirmed`: open_confirmed() is still to come
-  /// for the handle that wrote.
+  /// Returns whether the range of a write that has just been made must be dropped. `unconfirmed`: open_confirmed() has
+  /// not been called for the handle that wrote.
   bool must_drop_after_write(bool unconfirmed) const;
-  /// Whether the last change by the mount has left this state, to which the pages belong.
+  /// Returns whether the last change by the mount has left this version, and the pages belong to it.
   bool is_own(const frame::FileVersion& file) const;
   Pages pages() const;
 
@@ -108,17 +111,17 @@ class PageCacheState {
 
   mutable codec::Mutex mutex_;
   Pages pages_ GUARDED_BY(mutex_) = Pages::unknown;
-  frame::FileVersion state_ GUARDED_BY(mutex_);     // that the pages belong to; empty: not known
-  frame::FileVersion last_own_ GUARDED_BY(mutex_);  // that the last change by the mount has left
-  bool trusted_ GUARDED_BY(mutex_) = false;         // no change within the stamp of state_ has been missed
+  frame::FileVersion state_ GUARDED_BY(mutex_);     // the version that the pages belong to; empty: unknown
+  frame::FileVersion last_own_ GUARDED_BY(mutex_);  // the version that the last change by the mount has left
+  bool trusted_ GUARDED_BY(mutex_) = false;         // no change within the timestamp of state_ has been missed
   bool damaged_ GUARDED_BY(mutex_) = false;         // a read of state_ has failed
   std::uint64_t told_size_ GUARDED_BY(mutex_) = 0;
-  unsigned writers_ GUARDED_BY(mutex_) = 0;      // handles that can write
-  unsigned unconfirmed_ GUARDED_BY(mutex_) = 0;  // handles whose open may be about to drop pages
-  unsigned changing_ GUARDED_BY(mutex_) = 0;     // changes by the mount that are under way
-  std::uint64_t changes_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t drops_ GUARDED_BY(mutex_) = 0;    // answered
-  std::uint64_t dropped_ GUARDED_BY(mutex_) = 0;  // of these, carried out
+  unsigned writers_ GUARDED_BY(mutex_) = 0;       // handles that can write
+  unsigned unconfirmed_ GUARDED_BY(mutex_) = 0;   // handles whose open may not have dropped pages yet
+  unsigned changing_ GUARDED_BY(mutex_) = 0;      // changes by the mount that are in progress
+  std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // changes by the mount that have ended
+  std::uint64_t drops_ GUARDED_BY(mutex_) = 0;    // drops that transitions have returned
+  std::uint64_t dropped_ GUARDED_BY(mutex_) = 0;  // drops that have been carried out
 };
 
 }  // namespace cframefs::fs

@@ -1,19 +1,18 @@
-// Reading n-d arrays: the part of ReadPath that puts C-order bytes together from boxes of decoded blocks.
+// Reading n-d arrays: the part of ReadPath that assembles C-order bytes from boxes of decoded blocks.
 //
-// A request touches boxes of many blocks (frame/array/array_geometry.h cuts it up). The cells of a few MiB of blocks at
-// a time are claimed, decoded and published as on the route of plain frames; then each box is copied out in runs as
-// wide as the innermost dimensions allow. Cells stay in the cache until all their items have been served: the next rows
-// of the array come from the same blocks.
+// A request touches boxes of many blocks (frame/array/array_geometry.h splits it). The cells of a few MiB of blocks at
+// a time are claimed, decoded and published as for plain frames; then each box is copied out in runs as wide as the
+// innermost dimensions allow. Cells stay in the cache until all their items have been served: the next rows of the
+// array come from the same blocks.
 //
-// Where all the blocks of a slab (frame/array/array_geometry.h) are more than the cache holds, each would be gone
-// before a sequential reader comes to its next row. So of such blocks only a band of rows is kept for him, as many as
-// fit: a cell is then one band of one block, and a block is decoded once for each band instead of once for each row.
-// Those who jump about (a column after the other, say) find whole blocks: they may want any row next. Only the first
-// times, and of blocks of which they want next to nothing, they glance (fs/read/block_cache.h): a row of a large array
-// is a hundredth of each of its blocks.
+// If a slab (frame/array/array_geometry.h) exceeds the cache, its blocks would be evicted before a sequential reader's
+// next row. So the cache keeps only a band of rows of each block, as many as fit: a cell is then one band of one block,
+// and a block is decoded once for each band instead of once for each row. Random readers get whole blocks, because they
+// may want any row next (one column after the other, say). Their first reads of a block bypass the cache
+// (fs/read/block_cache.h) if they want little of it: a row of a large array is 1/100 of each of its blocks.
 //
-// Where a chunk's own blocks are not those of the array (plain copies, repeated values, the first caterva snapshot)
-// the runs of a box are read through a window instead.
+// If the blocks of a chunk are not those of the array (uncompressed chunks, repeated values, the first caterva
+// snapshot), the runs of a box are read through a window instead.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -27,32 +26,33 @@ namespace {
 
 using frame::ArrayGeometry;
 
-// What is claimed at once: enough to pay for itself, little enough for another thread to do the rest meanwhile.
+// Blocks claimed at once: enough to pay for itself, few enough for another thread to decode the rest concurrently.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
 constexpr std::size_t kBatchTiles = 256;
 constexpr std::size_t kWindowBytes = std::size_t{256} << 10;
-// One who jumps about glances at a block (fs/read/block_cache.h) of which he wants less than this. Most who read on
-// from where they jumped to want more of each block at once; they would have it decoded twice.
+// Random readers bypass the cache (fs/read/block_cache.h) for reads below 1/64 of a block. Most readers that continue
+// sequentially after a jump want more of each block at once, and would otherwise have it decoded twice.
 constexpr std::uint64_t kBypassFraction = 64;
+// Reads in the first 2 MiB of an array count as sequential.
 constexpr std::uint64_t kBeginning = std::uint64_t{2} << 20;
-// A box that fills its span less than this is read run by run.
+// A box that fills less than 1/4 of its span is read run by run.
 constexpr std::uint64_t kSparse = 4;
 
-/// Whether the blocks that the chunk is decoded in are the blocks of the array.
+/// Returns whether the blocks of the chunk are the blocks of the array.
 bool has_array_blocks(const codec::ChunkDecoder& decoder, const ArrayGeometry& array) {
   return !decoder.header().memcpyed && decoder.block_count() == array.chunk_bytes() / array.block_bytes() &&
          decoder.block_range(0).size() == array.block_bytes();
 }
 
-codec::Error wrong_length(const frame::ChunkReader& reader) {
-  codec::Error error = codec::corrupt("a chunk of " + std::to_string(reader.decoder().nbytes()) +
-                                      " bytes, which is no tile of the array")
+codec::Error wrong_length(const frame::ChunkReader& reader, const ArrayGeometry& array) {
+  codec::Error error = codec::corrupt("the chunk has " + std::to_string(reader.decoder().nbytes()) +
+                                      " bytes; chunks of the array have " + std::to_string(array.chunk_bytes()))
                            .value();
   error.chunk = reader.chunk().value;
   return error;
 }
 
-/// In order.
+/// Returns the chunks that more than one part of the request lies in, in order.
 std::vector<std::int64_t> chunks_of_several_parts(const ArrayGeometry& array, std::uint64_t at, std::uint64_t length) {
   std::vector<std::int64_t> chunks;
   static_cast<void>(array.for_each_part(at, length, [&chunks](const ArrayGeometry::Part& part) {
@@ -66,18 +66,18 @@ std::vector<std::int64_t> chunks_of_several_parts(const ArrayGeometry& array, st
   return several;
 }
 
-codec::Result<void> nobody_waits() {
-  return codec::invalid("nobody waits for it any more");
+codec::Result<void> cancelled() {
+  return codec::invalid("cancelled");
 }
 
 }  // namespace
 
-/// The cells of a chunk's tiles: neighbouring blocks, or one band of one block.
+/// Maps the blocks of a chunk of an array to cells: neighbouring blocks, or one band of one block.
 class ReadPath::TileCells {
  public:
   TileCells(const frame::ChunkReader& reader, const ArrayGeometry& array)
       : reader_(reader), array_(array), layout_(reader.decoder(), array.row_blocks()) {}
-  /// Band `band` of the blocks, where these are cut every `rows` rows.
+  /// Cells are band `band` of each block; a band has `rows` rows.
   TileCells(const frame::ChunkReader& reader, const ArrayGeometry& array, std::uint64_t rows, std::uint32_t band)
       : TileCells(reader, array) {
     bands_ = static_cast<std::uint32_t>((array.block_rows() + rows - 1) / rows);
@@ -95,26 +95,26 @@ class ReadPath::TileCells {
   std::uint32_t block_of(std::uint32_t cell) const {
     return are_bands() ? (cell & ~kOfBands) / bands_ : layout_.first_block(cell);
   }
-  /// In the plain bytes of the chunk.
+  /// Returns the range of the cell in the chunk's uncompressed bytes.
   codec::ByteRange range(std::uint32_t cell) const {
     if (!are_bands()) return layout_.range(cell);
     const std::uint64_t block = std::uint64_t{block_of(cell)} * array_.block_bytes();
     return {block + rows_.begin * array_.block_row_bytes(), block + rows_.end * array_.block_row_bytes()};
   }
-  /// Whether one who wants `tile` alone of the cell may leave the cell out of the cache.
-  bool can_glance(std::uint32_t cell, const ArrayGeometry::Tile& tile) const {
+  /// Returns whether a reader that wants only `tile` of the cell may bypass the cache.
+  bool can_bypass(std::uint32_t cell, const ArrayGeometry::Tile& tile) const {
     return !are_bands() && layout_.block_count(cell) == 1 &&
            tile.box.from_span() < range(cell).size() / kBypassFraction &&
            reader_.decoder().decodes_partial(layout_.first_block(cell));
   }
-  /// Bytes of the cell that are no items of the array. `origin`: of the chunk.
+  /// Returns the bytes of the cell that are padding and no items of the array. `origin`: of the chunk.
   std::uint64_t padding(const ArrayGeometry::Coordinates& origin, std::uint32_t cell) const {
     const std::uint32_t blocks = are_bands() ? 1 : layout_.block_count(cell);
     return range(cell).size() - array_.item_bytes(origin, block_of(cell), blocks, rows_);
   }
 
  private:
-  // Tells the numbers of bands from those of blocks. A chunk has fewer than 2^31 bytes, so either has room.
+  // Distinguishes the numbers of bands from those of blocks. A chunk has fewer than 2^31 bytes, so both fit.
   static constexpr std::uint32_t kOfBands = std::uint32_t{1} << 31;
 
   const frame::ChunkReader& reader_;
@@ -129,12 +129,12 @@ struct ReadPath::Batch {
   struct Cell {
     std::uint32_t number = 0;
     BlockCache::Lookup lookup;
-    std::size_t first_piece = 0;  // of `pieces`
-    std::size_t count = 0;        // of its pieces
+    std::size_t first_piece = 0;  // index in `pieces`
+    std::size_t count = 0;        // of pieces
   };
   struct Piece {
     ArrayGeometry::Tile tile;
-    std::size_t cell = 0;  // of `cells`
+    std::size_t cell = 0;  // index in `cells`
   };
   std::vector<Cell> cells;
   std::vector<Piece> pieces;
@@ -148,18 +148,17 @@ struct ReadPath::Batch {
   }
 };
 
-/// One request: of what, and where to.
+/// One request: its source and its destination.
 struct ReadPath::Gathering {
   const FrameSnapshot& snapshot;
   const ArrayGeometry& array;
   const AccessPattern pattern;
   codec::ByteSpan out;
   ReadPermit& permit;
-  /// Chunks that more than one part of the request lies in, in order: a block of theirs may be wanted for each of
-  /// these.
+  /// Chunks that more than one part of the request lies in, in order: each of these parts may want the same block.
   std::vector<std::int64_t> wanted_again;
 
-  bool may_glance(const ArrayGeometry::Part& part) const {
+  bool may_bypass(const ArrayGeometry::Part& part) const {
     return pattern == AccessPattern::random &&
            !std::binary_search(wanted_again.begin(), wanted_again.end(), part.chunk.value);
   }
@@ -168,8 +167,8 @@ struct ReadPath::Gathering {
 codec::Result<void> ReadPath::gather(const FrameSnapshot& snapshot, const ArrayGeometry& array, std::uint64_t at,
                                      std::uint64_t length, AccessPattern pattern, Reply& reply) {
   const std::uint64_t begin = at - snapshot.view().head().size();
-  // Who comes to the beginning most likely goes on from there. The kernel asks for more than one piece of it at once,
-  // and whichever is served first looks like a jump.
+  // A reader of the beginning probably continues from there. The kernel requests more than one part of it at once, and
+  // the one that is served first looks like a jump.
   if (begin < kBeginning && pattern == AccessPattern::random) pattern = AccessPattern::any;
   Buffer buffer = pool_.get(length);
   Gathering gathering{snapshot, array, pattern, buffer.bytes(), reply.permit(), {}};
@@ -185,7 +184,7 @@ codec::Result<void> ReadPath::gather_part(const Gathering& gathering, const Arra
   auto reader = snapshot.reader(part.chunk);
   if (!reader) return report(snapshot, reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
-  if (decoder.nbytes() != array.chunk_bytes()) return report(snapshot, wrong_length(**reader));
+  if (decoder.nbytes() != array.chunk_bytes()) return report(snapshot, wrong_length(**reader, array));
   if (decoder.is_zeros()) {
     frame::clear_box(part.to, out.data() + part.out);
     return {};
@@ -196,12 +195,13 @@ codec::Result<void> ReadPath::gather_part(const Gathering& gathering, const Arra
   });
 }
 
-/// Rows of a block that are kept together; 0 if blocks are kept whole, or not even a row of each can be kept.
+/// Returns the rows of a block that are cached together; 0 if blocks are cached whole, or if not even a row of each
+/// fits.
 std::uint64_t ReadPath::band_rows(const frame::ChunkReader& reader, const ArrayGeometry& array) const {
   const std::uint64_t slab = array.slab_block_bytes();
-  // The first block of such a chunk is a cell of its own, for the others' sake.
+  // Block 0 of a chunk with a reference is cached whole, because the other blocks need it.
   if (slab <= cache_.bound() / 4 * 3 || reader.decoder().needs_reference()) return 0;
-  // What a block may take: two bands are there at once, one being read and one decoded ahead.
+  // The share of each block: two bands exist at once, one that is read and one that is decoded ahead.
   const std::uint64_t share = cache_.bound() / 8 * 3 / (slab / array.block_bytes());
   const std::uint64_t row = array.block_row_bytes();
   std::uint64_t rows = std::min(share / row, array.block_rows());
@@ -245,7 +245,7 @@ codec::Result<void> ReadPath::take_batch(const Gathering& gathering, const TileC
   const FrameSnapshot& snapshot = gathering.snapshot;
   std::uint64_t misses = 0;
   std::uint64_t bypasses = 0;
-  const bool may_glance = gathering.may_glance(part);
+  const bool may_bypass = gathering.may_bypass(part);
   const auto key_of = [&](const Batch::Cell& cell) { return CacheKey{snapshot.id(), part.chunk.value, cell.number}; };
   std::uint64_t largest_missing = 0;
   for (Batch::Cell& cell : batch.cells) {
@@ -261,17 +261,17 @@ codec::Result<void> ReadPath::take_batch(const Gathering& gathering, const TileC
     const std::size_t size = cells.range(cell.number).size();
     const auto keep = BlockCache::Retention::until_consumed;
     const bool bypass =
-        may_glance && cell.count == 1 && cells.can_glance(cell.number, batch.pieces[cell.first_piece].tile);
+        may_bypass && cell.count == 1 && cells.can_bypass(cell.number, batch.pieces[cell.first_piece].tile);
     cell.lookup = bypass ? cache_.find_or_bypass(key, size, keep) : cache_.find(key, size, keep);
     misses += cell.lookup.found == BlockCache::Found::load ? 1 : 0;
     bypasses += cell.lookup.found == BlockCache::Found::bypass ? 1 : 0;
   }
   statistics_.cache_misses.fetch_add(misses + bypasses, std::memory_order_relaxed);
   statistics_.cache_hits.fetch_add(batch.cells.size() - misses - bypasses, std::memory_order_relaxed);
-  // Whatever was claimed is seen through, also after an error: others may be waiting for it.
+  // Finish every claimed cell, also after an error: other threads may be waiting for it.
   auto result = misses != 0 ? load_batch(snapshot, cells, batch) : codec::Result<void>();
   if (bypasses != 0) {
-    if (auto taken = take_glances(gathering, cells, batch); !taken && result) result = taken;
+    if (auto taken = take_bypassed(gathering, cells, batch); !taken && result) result = taken;
   }
   if (!result) return result;
   for (Batch::Cell& cell : batch.cells) {
@@ -286,7 +286,7 @@ codec::Result<void> ReadPath::take_batch(const Gathering& gathering, const TileC
     frame::copy_box(piece.tile.box, pin.bytes().data() + (piece.tile.inner - begin),
                     gathering.out.data() + piece.tile.out);
     std::uint64_t served = piece.tile.box.volume();
-    // Padding is never asked for: it counts as served with the first item of the cell.
+    // Padding is never requested: it counts as served with the first item of the cell.
     if (piece.tile.inner == begin) served += cells.padding(part.origin, cell.number);
     pin.note_served(served);
   }
@@ -294,8 +294,8 @@ codec::Result<void> ReadPath::take_batch(const Gathering& gathering, const TileC
   return {};
 }
 
-/// Copies out what is only glanced at.
-codec::Result<void> ReadPath::take_glances(const Gathering& gathering, const TileCells& cells, Batch& batch) {
+/// Copies the boxes of bypassed cells.
+codec::Result<void> ReadPath::take_bypassed(const Gathering& gathering, const TileCells& cells, Batch& batch) {
   codec::Result<void> result;
   for (Batch::Cell& cell : batch.cells) {
     if (cell.lookup.found != BlockCache::Found::bypass) continue;
@@ -335,7 +335,7 @@ codec::Result<void> ReadPath::load_batch(const FrameSnapshot& snapshot, const Ti
   return result;
 }
 
-/// Decodes a block for the sake of one band of it.
+/// Decodes a block and caches one band of it.
 codec::Result<void> ReadPath::load_band(const FrameSnapshot& snapshot, const TileCells& cells, std::uint32_t cell,
                                         BlockCache::Pin& pin) {
   const frame::ChunkReader& reader = cells.reader();
@@ -425,7 +425,7 @@ codec::Result<void> ReadPath::load_ahead(const FrameSnapshot& snapshot, const Ar
     batch.cells.push_back({cell, {std::move(pin), BlockCache::Found::load}, 0, 0});
     if (batch.bytes < kBatchBytes) return {};
     load();
-    return wanted() ? codec::Result<void>() : nobody_waits();
+    return wanted() ? codec::Result<void>() : cancelled();
   });
   if (!batch.cells.empty()) load();
   return done;
@@ -436,9 +436,9 @@ void ReadPath::gather_ahead(const FrameSnapshot& snapshot, const ArrayGeometry& 
   const std::uint64_t head = snapshot.view().head().size();
   const std::uint64_t begin = std::max(at, head);
   if (at + length <= begin) return;
-  // Whatever fails will fail again for the reader, who reports it.
+  // Ignore errors: the reader will get them and report them.
   static_cast<void>(array.for_each_part(begin - head, at + length - begin, [&](const ArrayGeometry::Part& part) {
-    if (!wanted()) return nobody_waits();
+    if (!wanted()) return cancelled();
     auto reader = snapshot.reader(part.chunk);
     if (!reader || (*reader)->decoder().nbytes() != array.chunk_bytes()) return codec::Result<void>();
     const codec::ChunkDecoder& decoder = (*reader)->decoder();

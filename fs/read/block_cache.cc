@@ -20,10 +20,10 @@ struct BlockCache::CacheBlock : intrusive::list_base_hook<>,
   // Guarded by the shard's mutex.
   std::uint32_t pins = 0;
   State state = State::loading;
-  List home = kProbation;  // where it goes when nobody holds it
-  List list = kLists;      // where it is; kLists: in none
+  List home = kProbation;  // the list that the cell enters when its last pin is gone
+  List list = kLists;      // the list that it is in; kLists: none
   std::optional<codec::Error> error;
-  std::uint64_t released = 0;  // when it came into its list; of the shard's clock
+  std::uint64_t released = 0;  // the shard's clock when it entered the list
 
   bool is_large() const;
   std::atomic<std::uint64_t> served{0};  // bytes
@@ -31,16 +31,16 @@ struct BlockCache::CacheBlock : intrusive::list_base_hook<>,
 
 namespace {
 
-// Small enough for the processor's own cache.
-constexpr std::uint64_t kSpentBytes = std::uint64_t{4} << 20;
+// The sizes of these lists fit into the processor's cache.
+constexpr std::uint64_t kConsumedBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kProbationBytes = std::uint64_t{8} << 20;
 constexpr std::size_t kLargeCell = kProbationBytes / 2;
-// Small cells that large ones do not evict: so much, or an eighth of the cache.
+// Small cells up to this size, or 1/8 of the cache if that is less, are not evicted for large ones.
 constexpr std::uint64_t kSparedBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
-// Cells that have left probation and are remembered, for each shard.
+// Cells remembered after they have left probation, for each shard.
 constexpr std::size_t kGhosts = 4096;
-// So often a cell is glanced at before it is filled: then as much has been spent as filling it would have cost.
+// Bypasses allowed before a cell is cached; by then their cost equals that of one fill.
 constexpr std::uint8_t kBypassLimit = 3;
 
 std::size_t hash_key(const CacheKey& key) {
@@ -66,11 +66,11 @@ struct BlockCache::Shard {
   };
   using Table = intrusive::unordered_set<CacheBlock, intrusive::key_of_value<KeyOf>, intrusive::hash<Hash>,
                                          intrusive::power_2_buckets<true>>;
-  struct GenerationOf {
+  struct SnapshotOf {
     using type = std::uint64_t;
     const std::uint64_t& operator()(const CacheBlock& cell) const { return cell.key.snapshot; }
   };
-  using Generations = intrusive::multiset<CacheBlock, intrusive::key_of_value<GenerationOf>>;
+  using BySnapshot = intrusive::multiset<CacheBlock, intrusive::key_of_value<SnapshotOf>>;
 
   Shard() : buckets(64), table(Table::bucket_traits(buckets.data(), buckets.size())), ghosts(kGhosts) {}
 
@@ -81,18 +81,18 @@ struct BlockCache::Shard {
       buckets.swap(larger);
     }
     table.insert(cell);
-    generations.insert(cell);
+    by_snapshot.insert(cell);
   }
-  /// No look-up finds it any more.
+  /// Removes a cell, so that no look-up finds it.
   void forget(CacheBlock& cell) REQUIRES(mutex) {
     table.erase(table.iterator_to(cell));
-    generations.erase(generations.iterator_to(cell));
+    by_snapshot.erase(by_snapshot.iterator_to(cell));
   }
 
-  /// Adds a pin to a cell of the table. True if its bytes are there.
+  /// Adds a pin to a cell of the table. Returns whether the cell is ready.
   bool hold(CacheBlock& cell, std::array<std::atomic<std::uint64_t>, kLists>& list_bytes) REQUIRES(mutex) {
     if (cell.pins++ == 0) {
-      // A spent one that is wanted again after all starts anew.
+      // A consumed cell that is wanted again counts its served bytes from zero.
       if (cell.list == kConsumed) cell.served.store(0, std::memory_order_relaxed);
       if (cell.list == kPrefetched) cell.home = cell.is_large() ? kLarge : kProbation;
       remove(cell, list_bytes);
@@ -110,15 +110,15 @@ struct BlockCache::Shard {
     list_bytes[cell.list].fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
     cell.list = kLists;
   }
-  /// Whether the cell was in probation, or often glanced at, not long ago; it is forgotten then.
+  /// Removes the ghost of a cell. Returns whether the cell has recently left probation or reached kBypassLimit.
   bool take_ghost(const CacheKey& key) REQUIRES(mutex) {
     Ghost& ghost = ghost_of(key);
     if (ghost.hash != hash_key(key)) return false;
     return std::exchange(ghost, Ghost{}).bypasses >= kBypassLimit;
   }
   void leave_ghost(const CacheKey& key) REQUIRES(mutex) { ghost_of(key) = Ghost{hash_key(key), kBypassLimit}; }
-  /// Whether the cell may be glanced at once more.
-  bool note_glance(const CacheKey& key) REQUIRES(mutex) {
+  /// Counts a bypass. Returns whether the cell may be bypassed.
+  bool note_bypass(const CacheKey& key) REQUIRES(mutex) {
     Ghost& ghost = ghost_of(key);
     if (ghost.hash != hash_key(key)) ghost = Ghost{hash_key(key), 0};
     if (ghost.bypasses >= kBypassLimit) return false;
@@ -126,7 +126,7 @@ struct BlockCache::Shard {
     return true;
   }
 
-  /// What is remembered of a cell that is not there.
+  /// The memory of a cell that is absent.
   struct Ghost {
     std::size_t hash = 0;
     std::uint8_t bypasses = 0;
@@ -134,13 +134,13 @@ struct BlockCache::Shard {
   Ghost& ghost_of(const CacheKey& key) REQUIRES(mutex) { return ghosts[hash_key(key) / kShards % kGhosts]; }
 
   codec::Mutex mutex;
-  codec::CondVar loaded;  // some cell of this shard left the state loading
+  codec::CondVar loaded;  // a cell of this shard has left the state loading
   std::vector<Table::bucket_type> buckets GUARDED_BY(mutex);
   Table table GUARDED_BY(mutex);
-  Generations generations GUARDED_BY(mutex);                                // what the table holds, by snapshot
+  BySnapshot by_snapshot GUARDED_BY(mutex);                                 // the cells of the table, by snapshot
   std::array<intrusive::list<CacheBlock>, kLists> lists GUARDED_BY(mutex);  // least recently used first
-  std::uint64_t clock GUARDED_BY(mutex) = 0;                                // counts what comes into a list
-  std::vector<Ghost> ghosts GUARDED_BY(mutex);                              // in the slot that the hash itself names
+  std::uint64_t clock GUARDED_BY(mutex) = 0;                                // counts the cells that enter a list
+  std::vector<Ghost> ghosts GUARDED_BY(mutex);                              // indexed by hash, without probing
 };
 
 void BlockCache::Pin::reset() {
@@ -173,7 +173,7 @@ BlockCache::~BlockCache() {
     codec::MutexLock lock(shard->mutex);
     for (auto& list : shard->lists)
       list.clear();
-    shard->generations.clear();
+    shard->by_snapshot.clear();
     shard->table.clear_and_dispose([](CacheBlock* cell) { delete cell; });
   }
 }
@@ -203,7 +203,7 @@ BlockCache::Lookup BlockCache::find_or_bypass(const CacheKey& key, std::size_t s
     if (found != shard.table.end()) {
       return {Pin(this, &*found, false), shard.hold(*found, list_bytes_) ? Found::ready : Found::busy};
     }
-    if (shard.note_glance(key)) {
+    if (shard.note_bypass(key)) {
       auto fresh = std::make_unique<CacheBlock>();
       fresh->key = key;
       fresh->pins = 1;
@@ -215,7 +215,7 @@ BlockCache::Lookup BlockCache::find_or_bypass(const CacheKey& key, std::size_t s
 }
 
 BlockCache::List BlockCache::home_of(std::size_t size, Retention keep) {
-  // No processor's cache holds a large cell, and it would be gone between two reads of it.
+  // A large cell fits into no processor's cache, and would leave probation between two reads of it.
   if (size > kLargeCell) return kLarge;
   return keep == Retention::until_consumed ? kProtected : kProbation;
 }
@@ -264,7 +264,7 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CacheKey& key, std::si
   return {std::move(pin), Found::load};
 }
 
-/// Of a cell that its loader holds: without the lock, for those who wait look at it only after it is published.
+/// Allocates the memory of a cell that its loader holds. Needs no lock: other threads read it after publish() only.
 void BlockCache::give_memory(const Pin& pin, std::size_t size) {
   make_room(size);
   pin.cell_->buffer = pool_.get(size);
@@ -292,7 +292,7 @@ void BlockCache::fail(Pin pin, const codec::Error& error) {
   Shard& shard = shard_of(pin.cell_->key);
   {
     codec::MutexLock lock(shard.mutex);
-    // Out of the table at once, so that the next reader tries again; the last pin frees the memory.
+    // Remove the cell at once, so that the next reader tries again; the last pin frees the memory.
     pin.cell_->state = CacheBlock::State::failed;
     pin.cell_->error = std::move(kept);
     shard.forget(*pin.cell_);
@@ -314,11 +314,11 @@ void BlockCache::drop(std::uint64_t snapshot) {
     intrusive::list<CacheBlock> gone;
     {
       codec::MutexLock lock(shard->mutex);
-      auto [next, end] = shard->generations.equal_range(snapshot);
+      auto [next, end] = shard->by_snapshot.equal_range(snapshot);
       while (next != end) {
         CacheBlock& cell = *next++;
         if (cell.pins != 0) {
-          // A reply is still being sent from it: the last pin frees the memory.
+          // A reply is still being sent from the cell: the last pin frees the memory.
           if (cell.state != CacheBlock::State::ready) continue;
           shard->forget(cell);
           cell.state = CacheBlock::State::dropped;
@@ -349,10 +349,10 @@ void BlockCache::unpin(CacheBlock* cell, bool loads) {
     }
     if (--cell->pins != 0) return;
     if (cell->state != CacheBlock::State::ready) {
-      dead.reset(cell);  // failed or dropped, and already out of the table
+      dead.reset(cell);  // failed or dropped, so it is not in the table
     } else {
-      const bool is_spent = cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size();
-      shard.append(*cell, is_spent ? kConsumed : cell->home, list_bytes_);
+      const bool is_consumed = cell->served.load(std::memory_order_relaxed) >= cell->buffer.bytes().size();
+      shard.append(*cell, is_consumed ? kConsumed : cell->home, list_bytes_);
     }
   }
   if (dead) forget_bytes(*dead);
@@ -367,7 +367,7 @@ void BlockCache::make_room(std::size_t size) {
     const std::uint64_t idle = pool_.idle_bytes();
     const std::uint64_t total = bytes_.load(std::memory_order_relaxed) + idle + fresh;
     if (total <= bound_) return;
-    // A buffer that lies idle and fits is counted already, and worth keeping.
+    // An idle buffer that fits is already counted, and will be used.
     const std::uint64_t reusable =
         size != 0 && fresh == 0 ? std::min<std::uint64_t>(BufferPool::capacity_for(size), idle) : 0;
     if (idle > reusable) {
@@ -378,7 +378,7 @@ void BlockCache::make_room(std::size_t size) {
   }
 }
 
-/// Sees to it that the next buffer lies ready, if this one was the last.
+/// Has the next buffer allocated if this one was the last.
 void BlockCache::prepare(std::size_t size) {
   if (!post_ || pool_.fresh_bytes(size) == 0) return;
   const std::uint64_t held = bytes_.load(std::memory_order_relaxed) + pool_.idle_bytes();
@@ -405,7 +405,7 @@ std::uint64_t BlockCache::staging_bytes() const {
 }
 
 void BlockCache::keep_lists_small() {
-  while (list_bytes(kConsumed) > kSpentBytes && evict(kConsumed)) {
+  while (list_bytes(kConsumed) > kConsumedBytes && evict(kConsumed)) {
   }
   while (list_bytes(kProbation) > kProbationBytes && evict(kProbation)) {
   }

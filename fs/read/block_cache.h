@@ -1,40 +1,41 @@
-// Decoded bytes of all open frames, least recently used out first, under one bound for the whole mount.
+// The cache of decoded bytes of all open frames: evicts the least recently used blocks, under one bound for the mount.
 //
-// The unit is the cell: neighbouring blocks of one chunk, at least 64 KiB of them where the chunk has that many
-// (fs/cells decide how many). A cell is decoded once however many readers meet on it: the first that asks becomes its
-// loader and the others wait for what it publishes.
+// The unit is the cache block, "cell" in the names of code: neighbouring blocks of one chunk, at least 64 KiB where the
+// chunk has that many (CacheBlockLayout in fs/read/frame_snapshot.h). A cell is decoded once however many readers want
+// it: the first that asks becomes its loader, and the others wait until the loader publishes it.
 //
 //   absent --find()--> loading --publish()--> ready --evicted, or dropped with its snapshot--> absent
-//                         \---fail()-------> absent   (those who wait get the error)
-//   absent --find_or_bypass()--> glanced at --finish_bypass()--> absent, or loading if somebody waits
+//                         \---fail()-------> absent   (threads that wait get the error)
+//   absent --find_or_bypass()--> bypassed --finish_bypass()--> absent, or loading if a thread waits
 //
-// A reader at random places wants a few bytes of each cell, and most cells once. To fill a cell then costs twice what
-// it takes to decode those bytes alone: the filters of all of it, and memory that was never touched. So the first
-// glances at a cell leave it out of the cache; who comes again after that has it filled, for good (`main`).
+// A random reader wants a few bytes of each cell, and most cells once. Filling a cell then costs twice as much as
+// decoding these bytes alone: the filters run over the whole cell, and its memory is touched for the first time. So the
+// first few such reads bypass the cache; the next one fills the cell, which then enters the list `protected`.
 //
-// What is kept, and why. Memory that was never touched costs as much as decoding, and the kernel's page cache keeps
-// what programs have read. So this cache does not grow for data that is wanted once:
-// - spent: a cell whose every byte has been served; the kernel has it now. A few MiB stay for a reader close behind.
-// - ahead: a cell that was decoded ahead and not read yet; at most staging_bytes().
-// - probation: a cell of which a part was read, for the first time; a few MiB that stay warm in the processor's cache.
-// - main: a cell that was wanted again after it had left probation (its ghost was still remembered). Only these make
-//   the cache grow to its bound. So do cells of n-d arrays from the start: a reader of C-order bytes comes back to each
-//   of them once for every row that it holds, with all its neighbours in between.
-// - large: cells of more than 4 MiB, of which a few would push each other out of probation between two reads of the
-//   same one. They share the bound with `main`, and the least recently used cell of both is evicted first. A few MiB of
-//   small cells stay whatever large ones need: a cell larger than the bound would else evict everything for nothing.
+// Lists of cells, and why they exist. The first touch of memory costs as much as decoding, and the kernel's page cache
+// keeps what programs have read. So this cache does not grow for data that is read once:
+// - consumed: every byte of the cell has been served, so the kernel has it. A few MiB stay for a reader close behind.
+// - prefetched: the cell was decoded ahead and has not been read yet; at most staging_bytes().
+// - probation: a part of the cell was read, for the first time; a few MiB, which stay in the processor's cache.
+// - protected: the cell was wanted again after it had left probation (its ghost was still remembered). Only these cells
+//   make the cache grow to its bound. Cells of n-d arrays are protected from the start: a reader in C order returns to
+//   each of them once for every row that it holds, and reads all its neighbours in between.
+// - large: cells of more than 4 MiB, a few of which would push each other out of probation between two reads of the
+//   same one. They share the bound with `protected`, and the least recently used cell of both is evicted first. A few
+//   MiB of small cells stay whatever large ones need: otherwise a cell larger than the bound would evict all for
+//   nothing.
 //
-// A sequential reader, or one that jumps about in a file far larger than the cache, so turns the same warm buffers
-// over, and what is really reused is not pushed out by either.
+// So a sequential reader, or a random one in a file far larger than the cache, reuses the same warm buffers, and
+// neither evicts cells that are really reused.
 //
 // Invariants, guarded by the shard's mutex:
 //   1. a cell is in one of the five lists if and only if it is ready and no Pin holds it; only such cells are
 //      evicted, of each list the least recently used first
 //   2. a loading cell is pinned by its loader, so it is never evicted and its memory never moves
 //   3. bytes_ counts the capacity of every cell's buffer, from find() to eviction; list_bytes_ that of each list's
-//   cells; large_bytes_ that of large cells, pinned or not
-// The bound covers cells and the pool's idle buffers together. It is exceeded only by cells that are pinned, which are
-// at most one request or one decode-ahead task for each thread, and beside large ones by the small cells that stay.
+//      cells; large_bytes_ that of large cells, pinned or not
+// The bound covers cells and the pool's idle buffers together. Only pinned cells exceed it, which are those of at most
+// one request or one decode-ahead task for each thread, and beside large cells the small ones that stay.
 //
 // Lock order: one shard at a time, then the pool's. No lock is held while decoding.
 // Thread safety: internally synchronised. Ownership: a Pin keeps its cell; Pins must not outlive the cache.
@@ -60,7 +61,7 @@
 namespace cframefs::fs {
 
 struct CacheKey {
-  std::uint64_t snapshot = 0;  // which state of which frame; never used again for another
+  std::uint64_t snapshot = 0;  // a version of a frame; the number is never reused
   std::int64_t chunk = 0;
   std::uint32_t cell = 0;
   bool operator==(const CacheKey&) const = default;
@@ -90,9 +91,10 @@ class BlockCache {
     ~Pin() { reset(); }
     void reset();
     explicit operator bool() const { return cell_ != nullptr; }
-    /// REQUIRES: this thread is the loader and has not published yet, or the cell is ready.
+    /// Returns the bytes of the cell. REQUIRES: the cell is ready, or this thread is its loader and has not published
+    /// it.
     codec::ByteSpan bytes() const;
-    /// `count` bytes of the cell go where they will be cached by somebody else.
+    /// Records that `count` bytes of the cell were sent to a program or the kernel, which caches them.
     void note_served(std::size_t count) const;
 
    private:
@@ -100,23 +102,22 @@ class BlockCache {
     Pin(BlockCache* cache, CacheBlock* cell, bool loads) : cache_(cache), cell_(cell), loads_(loads) {}
     BlockCache* cache_ = nullptr;
     CacheBlock* cell_ = nullptr;
-    bool loads_ = false;  // of the loader
+    bool loads_ = false;  // this is the loader's pin
   };
 
   enum class Found : std::uint8_t {
     ready,  // the pin's bytes can be read
-    load,   // the caller is the loader: it fills the bytes and then calls publish() or fail(). One that drops the pin
-            // instead (an exception) has failed
-
-    busy,  // somebody else is the loader: wait() before reading
-    // The cell is wanted for little and not often: the caller decodes what it needs elsewhere, and then calls
-    // finish_bypass() or fail(). The pin has no bytes; whoever comes meanwhile finds it busy.
+    load,   // the caller is the loader: it fills the bytes and then calls publish() or fail(). Dropping the pin instead
+            // (an exception) counts as fail()
+    busy,   // another thread is the loader: call wait() before reading
+    // The caller decodes the few bytes that it needs elsewhere, and then calls finish_bypass() or fail(). The pin has
+    // no bytes; other threads find the cell busy until then.
     bypass,
   };
-  /// How long a cell that is new is worth keeping.
+  /// How long to keep a new cell.
   enum class Retention : std::uint8_t {
-    probation,       // until it proves to be wanted again
-    until_consumed,  // as long as there is room, until all its bytes have been served
+    probation,       // briefly, unless it is wanted again
+    until_consumed,  // while there is room, until all its bytes have been served
   };
   struct Lookup {
     Pin pin;
@@ -126,35 +127,38 @@ class BlockCache {
   BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics);
   ~BlockCache();
 
-  /// Memory that was never touched costs as much as decoding into it. `post` is to run a task soon, on another thread:
-  /// then one buffer of the size that was asked for last is kept ready, while the bound leaves room. REQUIRES: before
-  /// the first find().
+  /// Keeps one buffer of the last requested size ready while the bound leaves room, because the first touch of memory
+  /// costs as much as decoding into it. `post` runs a task soon, on another thread. REQUIRES: called before the first
+  /// find().
   void prepare_with(std::function<void(std::function<void()>)> post) { post_ = std::move(post); }
 
+  /// Returns a pin of the cell and what the caller must do with it. `size`: bytes of the cell.
   Lookup find(const CacheKey& key, std::size_t size, Retention keep = Retention::probation);
-  /// As find(), of a cell that is there or being loaded; an empty pin for any other.
+  /// As find(), but returns an empty pin for a cell that is neither ready nor loading.
   Lookup find_known(const CacheKey& key);
-  /// As find(), for one who wants little of the cell: the first times that is a glance.
+  /// As find(), for a reader that wants little of the cell: the first few calls return Found::bypass.
   Lookup find_or_bypass(const CacheKey& key, std::size_t size, Retention keep = Retention::probation);
-  /// The glance is over. False: nobody waits, the pin is empty and the cell forgotten. True: others do, and the caller
-  /// is now the loader of the cell, with `size` bytes of memory.
+  /// Ends a bypass. Returns false if no other thread waits: the pin is then empty and the cell absent. Returns true if
+  /// others wait: the caller is now the loader of the cell, with `size` bytes of memory.
   bool finish_bypass(Pin& pin, std::size_t size);
-  /// As find(), but answers with an empty pin where the cell is there or being loaded: for decoding ahead.
+  /// As find(), for prefetching: returns an empty pin for a cell that is ready or loading.
   Pin find_to_load(const CacheKey& key, std::size_t size, Retention keep = Retention::probation);
+  /// Makes the bytes visible to the threads that wait. REQUIRES: the caller is the loader.
   void publish(const Pin& pin);
+  /// Removes the cell and gives the error to the threads that wait. REQUIRES: the caller is the loader.
   void fail(Pin pin, const codec::Error& error);
   /// Waits until the loader is done. On success the pin's bytes can be read.
   codec::Result<void> wait(const Pin& pin);
 
-  /// Forgets all cells of a snapshot: no look-up will ask for one again. REQUIRES: none of them is being loaded.
+  /// Removes all cells of a snapshot, which is never looked up again. REQUIRES: none of them is being loaded.
   void drop(std::uint64_t snapshot);
 
   std::uint64_t bound() const { return bound_; }
-  /// How much may be decoded before it is wanted without being pushed out again.
+  /// Returns how many bytes may be decoded ahead without being evicted before they are read.
   std::uint64_t staging_bytes() const;
-  /// Bytes of cells that cannot be evicted now.
+  /// Returns the bytes of cells that cannot be evicted now.
   std::uint64_t pinned_bytes() const;
-  /// Bytes held by cells (idle buffers not counted).
+  /// Returns the bytes held by cells, without idle buffers.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
@@ -168,11 +172,11 @@ class BlockCache {
   void give_memory(const Pin& pin, std::size_t size);
   void make_room(std::size_t size);
   void prepare(std::size_t size);
-  /// Whether a cell of the list was there to be evicted. With kProtected and kLarge given, the older one of both.
+  /// Evicts a cell of the list; with `other` given, the older one of both lists. Returns false if there is none.
   bool evict(List list, std::optional<List> other = std::nullopt);
-  /// `coming`: bytes of large cells that room is made for.
+  /// `coming`: bytes of the large cells for which room is made.
   bool evict_one(std::uint64_t coming);
-  /// Whether large cells alone are evicted: no room is made by what small ones hold.
+  /// Returns whether only large cells may be evicted, because small ones hold too little.
   bool spares_small_cells(std::uint64_t coming) const;
   void forget_bytes(const CacheBlock& cell);
   void keep_lists_small();

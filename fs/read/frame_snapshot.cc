@@ -6,7 +6,7 @@
 namespace cframefs::fs {
 namespace {
 
-// Memory of kept chunk readers: for each snapshot, and for all, as far as that leaves each a few.
+// Memory of kept chunk readers: for each snapshot, for all snapshots, and the least for each, whatever their number.
 constexpr std::size_t kReaderBytes = std::size_t{512} << 10;
 constexpr std::size_t kAllReaderBytes = std::size_t{16} << 20;
 constexpr std::size_t kFewReaderBytes = std::size_t{4} << 10;
@@ -69,7 +69,7 @@ void FrameSnapshot::prefetch(frame::FlatOffset at, std::uint64_t length) const {
   const auto first = container().place(ends.front().chunk);
   const auto last = container().place(ends.back().chunk);
   if (!first || !last || first->source == nullptr || first->source != last->source) return;
-  // How long the last one is, only its header tells; few chunks are longer than what they hold.
+  // Only the header of the last chunk contains its length; few chunks are longer than their uncompressed bytes.
   const std::uint64_t tail = std::min<std::uint64_t>(last->limit, ends.back().inner + std::uint64_t{1});
   const std::uint64_t begin = first->offset.value;
   const std::uint64_t end = last->offset.value + tail;

@@ -1,9 +1,10 @@
-// One state of one frame, opened and ready to be read: what a file handle reads from.
+// One version of one frame, opened for reading: what a file handle reads from.
 //
-// Handles that find the backing file unchanged share a snapshot; when it changes, the next one gets a new number, so
-// cells of an older state are never served for a newer one, unless nothing but its times is found to have changed; they
-// leave the cache with the last snapshot of that number. Thread safety: immutable but for the synchronised memory of
-// chunk readers. Ownership: shared by handles and decode-ahead tasks; the cache must outlive it.
+// Handles that find the backing file unchanged share a snapshot. When the file changes, the next handle gets a snapshot
+// with a new number, so that cached blocks of an old version are never served for a newer one. The number stays if only
+// the timestamps are found to have changed. The last snapshot of a number drops its blocks from the cache. Thread
+// safety: immutable, except for the synchronised cache of chunk readers. Ownership: shared by handles and decode-ahead
+// tasks; the cache must outlive it.
 #pragma once
 
 #include <atomic>
@@ -21,36 +22,36 @@ namespace cframefs::fs {
 
 class FrameSnapshot {
  public:
-  /// `cache`: what holds cells of it. `record`: of what has been read of the file; may be null.
+  /// `cache`: holds the decoded blocks of the snapshot. `record`: of what has been read of the file; may be null.
   FrameSnapshot(std::uint64_t id, frame::FileVersion identity, std::shared_ptr<const frame::FlatView> view,
                 std::string path, BlockCache& cache, std::shared_ptr<const frame::ReadRecord> record = nullptr);
   ~FrameSnapshot();
   FrameSnapshot(const FrameSnapshot&) = delete;
   FrameSnapshot& operator=(const FrameSnapshot&) = delete;
-  /// The same state, whose file has other times now.
+  /// Returns a snapshot of the same content, whose file has other timestamps now.
   std::shared_ptr<const FrameSnapshot> with_identity(const frame::FileVersion& identity) const;
-  /// Whether the file, which has other times now, is what it was as far as anything is known of it.
+  /// Returns whether only the timestamps of the file have changed, and all that was read of it is found unchanged.
   bool has_same_content(const frame::FileVersion& now) const;
 
   std::uint64_t id() const { return id_; }
   const frame::FileVersion& identity() const { return identity_; }
   const frame::FlatView& view() const { return *view_; }
   const frame::Container& container() const { return view_->container(); }
-  /// Of the backing file, beneath the source, for messages.
+  /// Returns the path of the backing file relative to the source, for messages.
   const std::string& path() const { return path_; }
 
-  /// The reader of a chunk, kept for a while: the header of a chunk is read once for many small reads of it. All
-  /// generations share a bound on what they keep.
+  /// Returns the reader of a chunk and keeps it for a while, so that many small reads of a chunk parse its header once.
+  /// All snapshots share a bound on the memory of kept readers.
   codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(frame::ChunkNumber chunk) const;
 
-  /// Has the disk begin to read the chunks that hold these bytes, if they lie one behind the other in the file. They
-  /// must lie in the view; length: 1 or more.
+  /// Requests that the system read the chunks of these bytes, if they are contiguous in the file. REQUIRES: the bytes
+  /// lie in the view; length is at least 1.
   void prefetch(frame::FlatOffset at, std::uint64_t length) const;
 
  private:
   using Reader = std::shared_ptr<const frame::ChunkReader>;
 
-  /// What the cache holds under one number: it goes with the last snapshot that has the number.
+  /// Drops the cached blocks of a snapshot number with the last snapshot that has the number.
   class Cells {
    public:
     Cells(BlockCache& cache, std::uint64_t id) : cache_(cache), id_(id) {}
@@ -65,7 +66,7 @@ class FrameSnapshot {
 
   FrameSnapshot(const FrameSnapshot& same, const frame::FileVersion& identity);
 
-  static std::atomic<std::size_t> count_;  // of those that there are
+  static std::atomic<std::size_t> count_;  // of existing snapshots
   const std::uint64_t id_;
   const frame::FileVersion identity_;
   const std::shared_ptr<const frame::FlatView> view_;
@@ -75,9 +76,9 @@ class FrameSnapshot {
   mutable frame::LruCache<std::int64_t, Reader> readers_;
 };
 
-/// How a chunk's blocks are gathered into the cells that the cache holds: one block each, or as many neighbours as make
-/// 64 KiB, of the same row of blocks. A chunk is one row, unless it is a tile of an array: then a row is what follows
-/// each other along the last dimension.
+/// Maps the blocks of a chunk to cache blocks ("cells"): one block each, or as many neighbours in the same row of
+/// blocks as make 64 KiB. A chunk is one row, unless it is a tile of an array: then a row is a sequence of blocks along
+/// the last dimension.
 class CacheBlockLayout {
  public:
   explicit CacheBlockLayout(const codec::ChunkDecoder& decoder) : CacheBlockLayout(decoder, decoder.block_count()) {}
@@ -91,7 +92,7 @@ class CacheBlockLayout {
     return cell / cells_per_row_ * row_blocks_ + cell % cells_per_row_ * blocks_per_cell_;
   }
   std::uint32_t block_count(std::uint32_t cell) const;
-  /// Plain bytes of the chunk that the cell holds.
+  /// Returns the range of the chunk's uncompressed bytes that the cell holds.
   codec::ByteRange range(std::uint32_t cell) const;
 
  private:

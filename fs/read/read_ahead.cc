@@ -5,21 +5,22 @@
 namespace cframefs::fs {
 namespace {
 
-// How far from the expected place a read may begin, either way, and still belong to the same stream: the kernel has a
-// few requests of up to 1 MiB under way.
+// The largest distance from the expected offset, either way, at which a read belongs to the same stream: the kernel has
+// a few requests of up to 1 MiB in flight.
 constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
-// One task decodes about this much: large enough to pay for itself, small enough to spread over the workers.
+// Bytes that one task decodes, about: large enough to pay for itself, small enough to spread over the workers.
 constexpr std::uint64_t kTaskBytes = std::uint64_t{512} << 10;
 constexpr std::uint64_t kMaxTaskBytes = std::uint64_t{2} << 20;
-// An array is not read sequentially by one who reads less than this part of what he passes.
+// A reader of an array is sequential if it reads at least 1/4 of the bytes that it passes.
 constexpr std::uint64_t kSkippedShare = 4;
-// What each thread is given to decode ahead. More would leave the processor's cache before it is read.
+// Bytes to decode ahead for each thread. More would leave the processor's cache before it is read.
 constexpr std::uint64_t kThreadShare = std::uint64_t{1} << 20;
-// So many plain bytes ahead of the reader the disk has been asked for what is stored of them, so many at a time.
+// Uncompressed bytes ahead of the reader whose compressed bytes are fetched, and how many are fetched at a time.
 constexpr std::uint64_t kFetchAhead = std::uint64_t{12} << 20;
 constexpr std::uint64_t kFetchStep = std::uint64_t{4} << 20;
 
-/// Tasks end where chunks end, where chunks have one size, so that no two workers share a chunk needlessly.
+/// Returns the bytes of a task. Tasks end where chunks of one size end, so that no two workers share a chunk
+/// needlessly.
 std::uint64_t task_bytes(const FrameSnapshot& snapshot) {
   if (snapshot.view().array_geometry() != nullptr) return kTaskBytes;
   const std::int32_t chunksize = snapshot.container().parameters().chunksize;
@@ -29,7 +30,7 @@ std::uint64_t task_bytes(const FrameSnapshot& snapshot) {
   return size >= kTaskBytes ? size : kTaskBytes / size * size;
 }
 
-/// What has to be decoded at once for a byte: as the block at `at` is, so are the others in nearly all frames.
+/// Returns the bytes that are decoded at once at the offset `at`; 0: none. Nearly all blocks of a frame are alike.
 std::uint64_t unit_bytes(const FrameSnapshot& snapshot, std::uint64_t at) {
   std::vector<frame::Piece> pieces;
   if (!snapshot.view().map(frame::FlatOffset{at}, 1, pieces) || pieces.empty()) return 0;
@@ -68,7 +69,7 @@ void ReadAhead::jump(std::uint64_t end) {
   reader_->epoch.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// How far ahead of this reader may be decoded without anything being gone before it is read.
+/// Returns how many bytes ahead of this reader may be decoded without being evicted before they are read.
 std::uint64_t ReadAhead::most_ahead(const FrameSnapshot& snapshot) const {
   const std::uint64_t readers = std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
   const BlockCache& cache = shared_.read_path.cache();
@@ -95,10 +96,10 @@ ReadPath::AccessPattern ReadAhead::follow(const FrameSnapshot& snapshot, std::ui
   if (snapshot.id() != snapshot_ || !near) {
     snapshot_ = snapshot.id();
     jump(end);
-    // A program that begins at the beginning goes on from there more often than not.
+    // A program that begins at offset 0 usually continues from there.
     return at == 0 ? AccessPattern::any : AccessPattern::random;
   }
-  // An older request of the same stream, or the same bytes again.
+  // An older request of the same stream, or a repeated read.
   if (end <= next_) return window_ == 0 ? AccessPattern::any : AccessPattern::sequential;
   if (at < next_ && window_ == 0 && next_ - at > length) {
     jump(end);
@@ -118,11 +119,11 @@ ReadPath::AccessPattern ReadAhead::follow(const FrameSnapshot& snapshot, std::ui
   if (snapshot.view().array_geometry() == nullptr && shared_.readahead != 0) fetch(snapshot, end, ahead);
   const std::uint64_t most = most_ahead(snapshot);
   const std::uint64_t step = task_bytes(snapshot);
-  // What is decoded now would be gone before it is read.
+  // Bytes decoded now would be evicted before they are read.
   if (shared_.readahead == 0 || most < step) return AccessPattern::sequential;
   window_ = std::min(window_ * 2, most);
   ahead.begin = std::max(scheduled_, end);
-  // Whole steps only: a task is queued when the window reaches its end, not a sliver at a time.
+  // Whole steps only, so that tasks are not queued for slivers.
   ahead.end = std::min((end + window_) / step * step, snapshot.view().size());
   if (end + window_ >= snapshot.view().size()) ahead.end = snapshot.view().size();
   if (ahead.end > ahead.begin) scheduled_ = ahead.end;

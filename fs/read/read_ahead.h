@@ -1,18 +1,18 @@
-// Recognises a handle that reads sequentially and has what comes next decoded before it is asked for.
+// Detects sequential reads of a handle and decodes the next bytes before they are requested.
 //
 // The kernel sends the reads of one sequential reader from several threads and not quite in order, so a read counts as
-// sequential if it begins near where the furthest one ended. The window starts at twice the request and doubles while
-// the reader goes on, up to the mount's readahead; a jump closes it. All readers together may have half of the cache
-// decoded ahead, so that nothing is evicted before it was read.
+// sequential if it begins near the end of the furthest one. The window starts at twice the request size and doubles
+// with each read, up to the mount's readahead; a jump closes it. All readers together may decode ahead half of the
+// cache, so that nothing is evicted before it is read.
 //
-// Where the kernel itself asks ahead for enough to keep all processors decoding, that is left to it: what the thread
-// that answers has decoded is still in its processor's cache, which was measured to save a tenth of the time.
+// If the kernel's own read-ahead keeps all processors busy decoding, the daemon does not decode ahead: bytes decoded by
+// the thread that answers are still in its processor's cache, which saves 10 % of the time (measured).
 //
-// A reader of an n-d array in C order comes back to the same blocks for every row that they hold, and needs all of the
-// next ones at once: there the window is a whole slab of blocks, if the cache has room for it beside the one at hand.
-// One who steps over most of what he passes (a column after the other) is no such reader.
+// A C-order reader of an n-d array returns to the same blocks for every row that they hold, and then needs all of the
+// next blocks at once: its window is a whole slab of blocks, if the cache has room for two. Strided readers, which skip
+// most bytes (one column after the other), do not qualify.
 //
-// The stored bytes of what comes after that are asked of the disk early, so that nobody waits for a slow one: the
+// Compressed bytes further ahead are requested from the disk early, so that no reader waits for a slow disk: the
 // kernel's own read-ahead of a file that several threads read is short.
 //
 // Thread safety: ReadAhead serves one handle from many threads. Ownership: tasks share the state they need, so a handle
@@ -32,31 +32,31 @@
 
 namespace cframefs::fs {
 
-/// How far the kernel asks ahead of a sequential reader, and who answers.
+/// The kernel's read-ahead of a sequential reader, and the threads that answer it.
 struct KernelReadahead {
-  std::uint64_t window = 0;   // bytes; 0: not known
+  std::uint64_t window = 0;   // bytes; 0: unknown
   std::uint64_t request = 1;  // bytes of the largest request
-  unsigned threads = 0;       // that answer
+  unsigned threads = 0;       // threads that answer requests
 
-  /// Whether that keeps `decoders` threads busy with what is decoded `unit` bytes at a time.
+  /// Returns whether the window keeps `decoders` threads busy, if `unit` bytes are decoded at once.
   bool suffices(unsigned decoders, std::uint64_t unit) const {
     return threads >= decoders && window / kShares / threads >= std::max(request, unit);
   }
-  /// The least window that does, for units up to a request.
+  /// Returns the smallest window that suffices for units of at most one request.
   static std::uint64_t least_window(std::uint64_t request, unsigned threads) { return kShares * threads * request; }
 
  private:
-  // While a thread decodes one request, the next must lie ready, and the kernel asks for the next window only when the
-  // reader enters the last one. With half of this two threads were measured to be no faster than with others ahead.
+  // While a thread decodes one request, the next must be queued, and the kernel requests the next window only when the
+  // reader enters the last one. With half of this, two threads were no faster than with decoding ahead (measured).
   static constexpr std::uint64_t kShares = 4;
 };
 
 class ReadAhead {
  public:
-  /// What all handles of a mount share.
+  /// State that all handles of a mount share.
   struct Shared {
-    /// `limit`: as the user wants it, in bytes, 0: off; none: by the threads that may decode, `decoders`, and the
-    /// kernel.
+    /// `limit`: the user's limit in bytes, 0: off; none: derived from `decoders`, the number of decoding threads, and
+    /// from the kernel's read-ahead.
     Shared(ReadPath& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned decoders);
     ReadPath& read_path;
     WorkerPool& workers;
@@ -67,24 +67,24 @@ class ReadAhead {
     std::atomic<std::uint32_t> sequential_readers{0};
   };
 
-  /// `kernel_asks_ahead`: the handle is read through the kernel's pages.
+  /// `kernel_asks_ahead`: the handle is read through the kernel's page cache.
   ReadAhead(Shared& shared, bool kernel_asks_ahead);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// Tells of a read that is about to be served. Says how the reader goes about.
+  /// Records a read that is about to be served, and schedules prefetching. Returns the reader's access pattern.
   ReadPath::AccessPattern note(const std::shared_ptr<const FrameSnapshot>& snapshot, std::uint64_t at,
                                std::uint64_t length);
 
  private:
-  /// What queued tasks look at: whether the reader still wants them.
+  /// State that queued tasks check: whether the reader still wants their result.
   struct Reader {
-    std::atomic<std::uint64_t> position{0};  // how far the reader has come
-    std::atomic<std::uint64_t> epoch{0};     // changes when it jumps; tasks of an older epoch are void
+    std::atomic<std::uint64_t> position{0};  // the furthest offset read
+    std::atomic<std::uint64_t> epoch{0};     // changes at a jump; tasks of an older epoch are cancelled
   };
 
-  /// What is to be decoded ahead after a read, and what the disk is to read.
+  /// The ranges to decode ahead and to fetch from the disk after a read.
   struct Ahead {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -104,13 +104,13 @@ class ReadAhead {
   const std::shared_ptr<Reader> reader_;
   codec::Mutex mutex_;
   std::uint64_t snapshot_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t next_ GUARDED_BY(mutex_) = 0;    // where the next read of a sequential reader begins
+  std::uint64_t next_ GUARDED_BY(mutex_) = 0;    // expected offset of the next sequential read
   std::uint64_t window_ GUARDED_BY(mutex_) = 0;  // 0: not sequential
   bool left_to_kernel_ GUARDED_BY(mutex_) = false;
-  std::uint64_t begin_ GUARDED_BY(mutex_) = 0;  // where the last jump led, and bytes that were read since
-  std::uint64_t read_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t scheduled_ GUARDED_BY(mutex_) = 0;  // everything before is decoded, or in the queue
-  std::uint64_t fetched_ GUARDED_BY(mutex_) = 0;    // everything before has been asked of the disk
+  std::uint64_t begin_ GUARDED_BY(mutex_) = 0;      // offset after the last jump
+  std::uint64_t read_ GUARDED_BY(mutex_) = 0;       // bytes read since the last jump
+  std::uint64_t scheduled_ GUARDED_BY(mutex_) = 0;  // all bytes before are decoded, or queued to be
+  std::uint64_t fetched_ GUARDED_BY(mutex_) = 0;    // all bytes before have been requested from the disk
 };
 
 }  // namespace cframefs::fs

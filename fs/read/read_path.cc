@@ -7,23 +7,24 @@
 namespace cframefs::fs {
 namespace {
 
-// Memory of decodes under way; with the threads' own it stays below the 64 MiB that a mount may use beyond its cache.
-// Beside a small cache it is less: blocks of a size that the cache has no room for are decoded one by one then.
+// Memory of decodes in progress. Together with the threads' own memory it stays below the 64 MiB that a mount may use
+// beyond its cache. Beside a small cache it is less: blocks too large for the cache are then decoded one at a time.
 constexpr std::uint64_t kDecodeBytes = std::uint64_t{40} << 20;
 constexpr std::uint64_t kMinDecodeBytes = std::uint64_t{16} << 20;
-// From this many pieces on a reply is put together in one buffer: that is cheaper than so many short parts.
+// A reply of this many pieces is assembled in one buffer, which is cheaper than many short parts.
 constexpr std::size_t kManyPieces = 64;
-// Neighbouring cells are fetched and decoded together up to this many plain bytes.
+// Neighbouring cells are fetched and decoded together up to this many uncompressed bytes.
 constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;
-// A glance is for so small a part of a cell at most, and at no larger cell: the whole block is decompressed for it, and
-// more of them would cost more than the memory that they save.
-constexpr std::uint64_t kSmallGlanceShare = 4;
-constexpr std::uint64_t kLargestGlance = std::uint64_t{4} << 20;
+// A bypass serves at most 1/4 of a cell, and only of cells of at most 4 MiB: the whole block is decompressed for
+// it, so larger ones would cost more than the memory that they save.
+constexpr std::uint64_t kMaxBypassShare = 4;
+constexpr std::uint64_t kMaxBypassCell = std::uint64_t{4} << 20;
 // Reads that fill larger cells take turns among themselves.
 constexpr std::uint64_t kLargeCell = std::uint64_t{1} << 20;
-// Reads that fill small cells at once, for each thread that decodes: some of them wait for the disk.
+// Reads that fill small cells at once, for each decoding thread: some of them wait for the disk.
 constexpr unsigned kSmallReads = 8;
-// Cells that replies hold may take so much, or half of the cache, before reads that fill large ones wait.
+// Cells held by replies may take this many bytes, or half of the cache if that is more, before reads that fill large
+// cells wait.
 constexpr std::uint64_t kMinPinned = std::uint64_t{16} << 20;
 
 }  // namespace
@@ -42,7 +43,7 @@ codec::Turns& ReadPath::turns_for(std::uint64_t cell_bytes) {
 
 codec::Failure ReadPath::report(const FrameSnapshot& snapshot, codec::Error error) {
   if (error.path.empty()) error.path = snapshot.path();
-  // A state that is gone is no damage: the caller reads the next one, or tells that there is none.
+  // A version that is gone is not damage: the caller reads the next one, or reports that there is none.
   if (error.kind != codec::ErrorKind::stale) once_.error(error);
   return codec::Failure(std::move(error));
 }
@@ -93,7 +94,7 @@ codec::Result<void> ReadPath::read_piece(const FrameSnapshot& snapshot, const fr
     return {};
   }
   if (decoder.header().memcpyed) {
-    // Plain on disk already: the system's page cache serves it, ours has nothing to add.
+    // Not compressed: the system's page cache holds the bytes, so caching them would not help.
     Buffer buffer = pool_.get(piece.length);
     if (auto done = (*reader)->read_plain(piece.inner, buffer.bytes()); !done) return report(snapshot, done.error());
     statistics_.bytes_fetched.fetch_add(piece.length, std::memory_order_relaxed);
@@ -108,10 +109,10 @@ codec::Result<void> ReadPath::read_cells(const FrameSnapshot& snapshot, const fr
   const CacheBlockLayout layout(reader.decoder());
   const std::uint32_t first = layout.cell_at(piece.inner);
   const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
-  // Cells of one block: what a block hides of its damage is told then, however little is read of it.
+  // Only cells of one block: damage of a block is then reported however little is read of it.
   const bool bypasses = pattern == AccessPattern::random && first == last && layout.block_count(first) == 1 &&
-                        piece.length * kSmallGlanceShare <= layout.range(first).size() &&
-                        layout.range(first).size() <= kLargestGlance &&
+                        piece.length * kMaxBypassShare <= layout.range(first).size() &&
+                        layout.range(first).size() <= kMaxBypassCell &&
                         reader.decoder().decodes_partial(layout.first_block(first));
 
   const auto keep = pattern == AccessPattern::strided_reuse ? BlockCache::Retention::until_consumed
@@ -164,8 +165,8 @@ codec::Result<void> ReadPath::read_cells(const FrameSnapshot& snapshot, const fr
   return {};
 }
 
-/// Decodes the bytes of a cell of one block from `begin` into `out`, past the cache. `pin`: as find_or_bypass() gave
-/// it; the glance is over then, whatever became of it.
+/// Decodes the bytes of a one-block cell from `begin` into `out`, bypassing the cache. `pin`: from find_or_bypass();
+/// the bypass is finished on return, also after an error.
 codec::Result<void> ReadPath::bypass(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
                                      const CacheBlockLayout& layout, std::uint32_t cell, std::uint32_t begin,
                                      codec::ByteSpan out, BlockCache::Pin& pin) {
@@ -183,7 +184,7 @@ codec::Result<void> ReadPath::bypass(const FrameSnapshot& snapshot, const frame:
   statistics_.blocks_decoded.fetch_add(1, std::memory_order_relaxed);
   statistics_.bytes_decoded.fetch_add(out.size(), std::memory_order_relaxed);
   statistics_.bytes_fetched.fetch_add(reader.decoder().stored_range(block).size(), std::memory_order_relaxed);
-  // Whoever came meanwhile is told by load() how that went.
+  // Threads that have begun to wait get the result from load().
   if (cache_.finish_bypass(pin, layout.range(cell).size())) static_cast<void>(load(snapshot, reader, layout, run));
   return {};
 }
@@ -203,7 +204,7 @@ codec::Result<void> ReadPath::load_runs(const FrameSnapshot& snapshot, const fra
       bytes += cells[i].pin.bytes().size();
       run.pins.push_back(&cells[i].pin);
     }
-    // Every claimed cell is published or failed, also after an error: others may be waiting for it.
+    // Publish or fail every claimed cell, also after an error: other threads may be waiting for it.
     if (auto loaded = load(snapshot, reader, layout, run); !loaded && result) result = loaded;
   }
   return result;
@@ -231,7 +232,7 @@ codec::Result<void> ReadPath::load(const FrameSnapshot& snapshot, const frame::C
     fail(snapshot, run, decoded.error());
     return report(snapshot, decoded.error());
   }
-  // One damaged block must not take its neighbours along.
+  // Decode the blocks one by one, so that a damaged one does not fail its neighbours.
   codec::Result<void> result;
   for (std::size_t i = 0; i < run.pins.size(); ++i) {
     const Run single{run.first_cell + static_cast<std::uint32_t>(i), {run.pins[i]}};
@@ -256,8 +257,8 @@ codec::Result<void> ReadPath::decode(const frame::ChunkReader& reader, const Cac
     }
     plain += bytes.size();
   }
-  // The cells are touched here for the first time, and those of huge blocks may be larger than what the cache can make
-  // room for while they are held.
+  // The memory of the cells is touched here for the first time. Cells of huge blocks may be larger than the room that
+  // the cache can make while they are held.
   const std::uint64_t scratch = reader.scratch_bytes(first_block, static_cast<std::uint32_t>(outs.size()));
   const ByteBudget::Reservation share(budget_, scratch + plain);
   const codec::ContextPool::PooledPtr context = contexts_.acquire();
@@ -278,7 +279,11 @@ codec::Result<std::uint64_t> ReadPath::read_chunk(const FrameSnapshot& snapshot,
   if (!reader) return report(snapshot, reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const auto nbytes = static_cast<std::size_t>(decoder.nbytes());
-  if (nbytes > out.size()) return report(snapshot, codec::corrupt("a chunk is longer than chunks are").value());
+  if (nbytes > out.size()) {
+    return report(snapshot, codec::corrupt("chunk " + std::to_string(chunk.value) + " has " + std::to_string(nbytes) +
+                                           " bytes, more than the chunk size of " + std::to_string(out.size()))
+                                .value());
+  }
   const ByteBudget::Reservation share(budget_, (*reader)->scratch_bytes(0, decoder.block_count()));
   const codec::ContextPool::PooledPtr context = contexts_.acquire();
   if (auto done = frame::decode_whole(*context, **reader, out.first(nbytes)); !done) {

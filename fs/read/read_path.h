@@ -1,13 +1,13 @@
-// The route of a read: flat range -> pieces of chunks -> cells of the cache -> what is missing, fetched and decoded.
+// The path of a read: flat range -> pieces of chunks -> cells of the cache -> missing cells are fetched and decoded.
 //
-// A thread that reads claims every missing cell of a piece first, decodes what it claimed, publishes it, and only then
-// waits for cells that others are decoding; nobody waits while others wait for him, so there is no deadlock. (The one
-// exception, block 0 of a delta chunk, is decoded without waiting for anything.)
+// A thread claims every missing cell of a piece first, decodes and publishes the cells it has claimed, and only then
+// waits for cells that other threads decode. Because a thread publishes everything it claimed before it waits, no wait
+// cycle can form. (The one exception, block 0 of a delta chunk, is decoded without waiting for anything.)
 //
-// N-d arrays go the same way in fs/read/array_read.cc, where each piece is a box of a block and is copied out of its
+// fs/read/array_read.cc does the same for n-d arrays, where each piece is a box of a block and is copied out of its
 // cell.
 //
-// Thread safety: all members may be called at once. Ownership: one for a mount; must outlive replies and tasks.
+// Thread safety: all members may be called concurrently. Ownership: one for a mount; must outlive replies and tasks.
 // Errors: those of frame, with path filled in and logged once. A failed cell fails only the reads that touch it.
 #pragma once
 
@@ -29,27 +29,27 @@ namespace cframefs::fs {
 
 class ReadPath {
  public:
-  /// `decoders`: how many threads decode at once, large blocks and small ones each.
+  /// `decoders`: the most threads that decode large blocks at once, and the most that decode small ones.
   ReadPath(std::uint64_t cache_bound, Statistics& statistics, DedupLogger& once, unsigned decoders);
 
-  /// How a reader goes about, as far as can be told.
+  /// The access pattern of a reader, as far as it is known.
   enum class AccessPattern : std::uint8_t {
     any,
-    random,         // he has just come from elsewhere, and may never come back
-    sequential,     // he goes on from there
-    strided_reuse,  // he comes back to each cell until he has had all of it
+    random,         // no locality expected: the reader has just jumped
+    sequential,     // continues from the last read
+    strided_reuse,  // revisits each cell until it is fully read
   };
 
-  /// Appends flat bytes [at, at + length) to `reply`, less what lies past the end.
+  /// Appends the flat bytes [at, at + length) to `reply`, up to the end of the view.
   codec::Result<void> read(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length, Reply& reply,
                            AccessPattern pattern = AccessPattern::any);
 
-  /// Decodes a whole chunk into the beginning of `out`, past the cache: for those who need it once. Returns how many
-  /// bytes it has. corruption: more than `out` has room for.
+  /// Decodes a whole chunk into the beginning of `out`, bypassing the cache. Returns the bytes of the chunk. Error
+  /// corruption: the chunk is larger than `out`.
   codec::Result<std::uint64_t> read_chunk(const FrameSnapshot& snapshot, frame::ChunkNumber chunk, codec::ByteSpan out);
 
-  /// Decodes what of [at, at + length) is neither in the cache nor being decoded, as long as it is `wanted`. Errors are
-  /// left to the reader.
+  /// Decodes the cells of [at, at + length) that are neither ready nor loading, while `wanted` returns true. Ignores
+  /// errors: the reader will report them.
   void decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length,
                     const std::function<bool()>& wanted);
 
@@ -57,13 +57,13 @@ class ReadPath {
   BufferPool& pool() { return pool_; }
 
  private:
-  /// Cells of one chunk that this thread has claimed, neighbours of each other.
+  /// Neighbouring cells of one chunk that this thread has claimed.
   struct Run {
     std::uint32_t first_cell = 0;
     std::vector<BlockCache::Pin*> pins;
   };
 
-  /// Boxes of one chunk that are read together, and the cells that they lie in.
+  /// Boxes of one chunk that are read together, and their cells.
   struct Batch;
   struct Gathering;
   class TileCells;
@@ -83,7 +83,7 @@ class ReadPath {
                            const CacheBlockLayout& layout, const Run& run);
   codec::Result<void> decode(const frame::ChunkReader& reader, const CacheBlockLayout& layout, const Run& run,
                              codec::ByteView reference);
-  /// Appends bytes [at, at + length) of an array, which lie behind the view's head.
+  /// Appends bytes [at, at + length) of an array. REQUIRES: the range lies after the view's head.
   codec::Result<void> gather(const FrameSnapshot& snapshot, const frame::ArrayGeometry& array, std::uint64_t at,
                              std::uint64_t length, AccessPattern pattern, Reply& reply);
   codec::Result<void> gather_part(const Gathering& gathering, const frame::ArrayGeometry::Part& part);
@@ -98,7 +98,7 @@ class ReadPath {
                                   const frame::ArrayGeometry::Part& part);
   codec::Result<void> take_batch(const Gathering& gathering, const TileCells& cells,
                                  const frame::ArrayGeometry::Part& part, Batch& batch);
-  codec::Result<void> take_glances(const Gathering& gathering, const TileCells& cells, Batch& batch);
+  codec::Result<void> take_bypassed(const Gathering& gathering, const TileCells& cells, Batch& batch);
   codec::Result<void> load_batch(const FrameSnapshot& snapshot, const TileCells& cells, Batch& batch);
   codec::Result<void> load_band(const FrameSnapshot& snapshot, const TileCells& cells, std::uint32_t cell,
                                 BlockCache::Pin& pin);

@@ -6,7 +6,7 @@
 namespace cframefs::fs {
 namespace {
 
-// As an off_t can say it.
+// The largest off_t.
 constexpr std::uint64_t kEndOfFiles = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace

@@ -1,18 +1,18 @@
-// The reads of one file that the kernel waits for, with the pages of the file locked: to drop those pages waits until
-// the read is answered. They need not be dropped at once, if the read looks at the file once more before it is
-// answered.
+// The reads of one file for which the kernel has locked pages of the file. Dropping such pages waits until the read is
+// answered. They need not be dropped at once if the read checks the file once more before it is answered.
 //
 //   begin() ──▶ open ──close()──▶ closed ──▶ answered, and the mark is destroyed
 //                ▲                  │
 //                └─────reopen()─────┘ the file has changed: it is read again
 //
-// Open: before the answer the file is looked at, and read again if it has changed. So bytes of an older state than the
-// file has now never get into these pages. Closed: it is being looked at, or has been; the answer follows at once.
+// Open: the read will check the file before it answers, and read again if the file has changed. So bytes of an older
+// version than the current one never get into these pages. Closed: the read is checking the file, or has checked it;
+// the answer follows at once.
 //
-// Two reads of one page cannot both hold its lock: the older one has been answered early (its caller was interrupted),
-// and counts no longer.
+// Two reads of one page cannot both hold its lock: the older one has been answered early (its caller was interrupted)
+// and does not count any more.
 //
-// Thread safety: internally synchronised; a leaf in the lock order. Ownership: a mark keeps what it was made of alive.
+// Thread safety: internally synchronised; a leaf in the lock order. Ownership: a Mark keeps its ReadsUnderWay alive.
 // Units: bytes.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace cframefs::fs {
 class ReadsUnderWay {
  private:
   struct Read {
-    std::uint64_t begin = 0;  // of whole pages
+    std::uint64_t begin = 0;  // of a page
     std::uint64_t end = 0;
     bool open = true;
     bool holds_pages = true;
@@ -38,7 +38,7 @@ class ReadsUnderWay {
  public:
   static constexpr std::uint64_t kPage = 4096;
 
-  /// Of one read, until its answer has been sent.
+  /// Marks one read from begin() until its answer has been sent.
   class Mark {
    public:
     Mark() = default;
@@ -49,7 +49,7 @@ class ReadsUnderWay {
       return *this;
     }
     ~Mark();
-    /// From here on the file is looked at for the last time.
+    /// Records that the read begins its last check of the file.
     void close() { set_open(false); }
     void reopen() { set_open(true); }
 
@@ -60,7 +60,8 @@ class ReadsUnderWay {
     std::list<Read>::iterator read_;
   };
 
-  /// REQUIRES: the kernel holds the pages of the range, which is not empty, until the read is answered.
+  /// Marks a read. REQUIRES: the kernel has locked the pages of the range, which is not empty, until the read is
+  /// answered.
   static Mark begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length);
 
   struct Range {
@@ -68,9 +69,10 @@ class ReadsUnderWay {
     std::uint64_t end = 0;
     bool operator==(const Range&) const = default;
   };
-  /// What lies between the pages of open reads, as far as a file can reach. All of it in one if there is none.
+  /// Returns the ranges between the pages of open reads, up to the largest file size: one range if there is no such
+  /// read.
   std::vector<Range> gaps() const;
-  /// Whether that is all of it.
+  /// Returns whether `gaps` is the whole file.
   static bool is_all(const std::vector<Range>& gaps);
 
  private:

@@ -8,7 +8,7 @@ namespace cframefs::fs {
 namespace {
 
 constexpr std::size_t kManyParts = 512;
-// Never written, so all its pages are the system's one zero page.
+// Never written, so all its pages are the system's zero page.
 constexpr std::size_t kZeroBytes = std::size_t{1} << 20;
 const std::array<std::uint8_t, kZeroBytes>& zero_bytes() {
   static std::array<std::uint8_t, kZeroBytes> zeros;
@@ -26,7 +26,7 @@ void Reply::clear() {
 
 void Reply::add_part(codec::ByteView bytes) {
   if (bytes.empty()) return;
-  // writev(2) takes no const; it does not write.
+  // iovec has no const pointer; writev(2) does not write to it.
   parts_.push_back(iovec{const_cast<std::uint8_t*>(bytes.data()), bytes.size()});
   size_ += bytes.size();
 }

@@ -1,4 +1,4 @@
-// The bytes of one read, as pieces of the cache that stay pinned until the reply is sent: no copy in user space.
+// The reply to one read, made of cached bytes that stay pinned until the reply is sent: no copy in user space.
 //
 // Thread safety: belongs to the thread that serves the request. Ownership: holds the pins and buffers its parts point
 // into. REQUIRES: destroyed before the cache and the pool.
@@ -22,35 +22,35 @@ class Reply {
  public:
   Reply() = default;
   explicit Reply(ReadPermit&& permit) : own_permit_(std::move(permit)) {}
-  /// A part of a reply that is put together: it is read with the permit of the whole.
+  /// A partial reply, which is read with the permit of the whole.
   explicit Reply(ReadPermit& whole) : permit_(&whole) {}
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
 
   ReadPermit& permit() { return *permit_; }
-  /// Of the read that it answers, until it is destroyed: after it has been sent.
+  /// Returns the mark of the read, which ends when the reply is destroyed, after it has been sent.
   ReadsUnderWay::Mark& mark() { return mark_; }
   void clear();
 
   void add_zeros(std::uint64_t length);
-  /// `bytes` lie in the cell that `pin` holds.
+  /// Appends `bytes`, which lie in the cell of `pin`.
   void add(BlockCache::Pin pin, codec::ByteView bytes);
-  /// The first `length` bytes of a buffer.
+  /// Appends the first `length` bytes of a buffer.
   void add(Buffer buffer, std::size_t length);
 
   std::span<const iovec> parts() const { return parts_; }
   std::uint64_t size() const { return size_; }
-  /// Cuts the reply down to its first `size` bytes.
+  /// Truncates the reply to `size` bytes.
   void truncate(std::uint64_t size);
-  /// Copies all parts, one after the other, to `out` (size() bytes).
+  /// Copies all parts, in order, to `out` (size() bytes).
   void copy_to(std::uint8_t* out) const;
-  /// Makes one part of many: the kernel takes no reply of more than 1024.
+  /// Joins the parts if there are many: the kernel accepts at most 1024.
   void coalesce(BufferPool& pool);
 
  private:
   void add_part(codec::ByteView bytes);
 
-  ReadPermit own_permit_;  // destroyed after what it let the reply hold
+  ReadPermit own_permit_;  // declared first: destroyed after the pins that it permitted
   ReadPermit* const permit_ = &own_permit_;
   ReadsUnderWay::Mark mark_;
   std::vector<iovec> parts_;

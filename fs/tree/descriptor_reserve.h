@@ -1,7 +1,7 @@
-// Keeps some of the descriptors that the process may have for what no program waits to close: look-ups, attributes,
-// listings and commits go on while files that are open take all others.
+// Reserves file descriptors for short operations: look-ups, attributes, listings and commits continue when open files
+// use all others.
 //
-// The system gives the lowest number that is free, so a high one tells that the others are taken; nothing is counted.
+// The system assigns the lowest free number, so a high number means that most are in use; nothing is counted.
 // Thread safety: immutable.
 #pragma once
 
@@ -22,9 +22,11 @@ class DescriptorReserve {
     for_directories_ = all - kept / 2;
   }
 
-  /// From a file that a program opens, and from a directory that is held for look-ups to come.
+  /// Returns whether `fd` is in the reserve, so that a file opened by a program, or a directory held for later
+  /// look-ups, must not keep it.
   bool is_kept_back(int fd) const { return fd >= for_files_; }
-  /// The same from a directory that a program opens, most of which are listed and closed.
+  /// As is_kept_back(), for a directory opened by a program. Half of the reserve serves these: most are listed and
+  /// closed.
   bool is_kept_back_from_listings(int fd) const { return fd >= for_directories_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace cframefs::fs {
 namespace {
 
-// Far more than a program can walk.
+// Deeper than any program can walk.
 constexpr std::size_t kDeepest = 100'000;
 
 }  // namespace
@@ -82,7 +82,7 @@ codec::Result<HeldDirectory> HeldDirectories::open_by_handle(NodeId node) {
     handle = found->second;
   }
   auto fd = files_.open_handle(root_->fd(), handle, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  // It is gone, or on a FUSE filesystem the kernel does not hold it any more: it may lie where it did.
+  // The directory is gone, or a FUSE filesystem has evicted it: it may still be at its last known path.
   if (!fd && fd.error().sys == ESTALE) return HeldDirectory();
   if (!fd) {
     if (fd.error().sys != EPERM && fd.error().sys != EOPNOTSUPP) return codec::Failure(fd.error());
@@ -93,7 +93,7 @@ codec::Result<HeldDirectory> HeldDirectories::open_by_handle(NodeId node) {
   const auto known = nodes_.find(node);
   const auto status = files_.status(directory->fd());
   if (!status) return codec::Failure(status.error());
-  if (!known || !known->is_at(*status)) return codec::stale("another directory has its handle");
+  if (!known || !known->is_at(*status)) return codec::stale("its file handle refers to another directory");
   keep(node, directory);
   return directory;
 }
@@ -111,12 +111,12 @@ void HeldDirectories::forget(NodeId node) {
 
 codec::Result<HeldDirectory> HeldDirectories::open_beneath(const frame::Descriptor& parent, const NodePlace& place) {
   auto fd = files_.open_at(parent.fd(), place.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  if (!fd && leads_elsewhere(fd.error())) return codec::stale("the directory is not where it was");
+  if (!fd && leads_elsewhere(fd.error())) return codec::stale("the directory was moved or removed");
   if (!fd) return codec::Failure(fd.error());
   auto directory = std::make_shared<const frame::Descriptor>(files_, *fd);
   auto status = files_.status(directory->fd());
   if (!status) return codec::Failure(status.error());
-  if (!place.node->is_at(*status)) return codec::stale("another directory has taken its place");
+  if (!place.node->is_at(*status)) return codec::stale("another directory has replaced it");
   return directory;
 }
 
@@ -124,12 +124,12 @@ codec::Result<HeldDirectory> HeldDirectories::open(NodeId node) {
   if (HeldDirectory held = find(node)) return held;
   auto by_handle = open_by_handle(node);
   if (!by_handle || *by_handle) return by_handle;
-  // Down from the nearest ancestor that is held: by a loop, for trees may be deep.
+  // Walk down from the nearest held ancestor. A loop, because trees may be deep.
   std::vector<NodePlace> way;
   HeldDirectory parent;
   for (NodeId at = node; !parent; parent = find(at)) {
-    // A directory cannot be its own ancestor on disk, but two stale places might say so.
-    if (way.size() > kDeepest) return codec::stale("its directories contain each other");
+    // A directory cannot be its own ancestor on disk, but two stale entries of the node table may form a cycle.
+    if (way.size() > kDeepest) return codec::stale("the known paths of its parent directories form a cycle");
     auto place = nodes_.place_of(at);
     if (!place) return codec::Failure(place.error());
     at = place->parent;

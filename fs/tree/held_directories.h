@@ -1,14 +1,15 @@
-// The directories of the source that nodes stand for, held open: what lies in one is reached by one name in its
-// descriptor (fs/doc/tree.md).
+// Keeps the source directories of nodes open. A file is reached by one name in the descriptor of its directory
+// (fs/doc/tree.md).
 //
-// A directory that is moved goes on being the same one, and one that another takes the place of is never mistaken for
-// it: a descriptor is handed out only if device and inode are the node's. A bounded number is held, all of the source's
-// own filesystem, for a descriptor would keep another one below it from being unmounted. One that is not held is opened
-// by its file handle, where the system and the daemon's rights allow, else by walking down from an ancestor that is
-// held.
+// A directory that is moved remains the same one, and another directory in its place is never mistaken for it: open()
+// returns a descriptor only if device and inode are the node's. A bounded number of directories is held, all on the
+// source's own filesystem, because a descriptor would keep a filesystem below the source from being unmounted. A
+// directory that is not held is opened by its file handle, where the system and the daemon's capabilities allow that,
+// or by walking down from a held ancestor.
 //
-// Thread safety: all members may be called at once. Lock order: its mutex after all others. Ownership: callers share
-// the descriptors, which stay open for as long as they are used. Errors: stale (the directory is not where it was); io.
+// Thread safety: all members may be called concurrently. Lock order: its mutex after all others. Ownership: callers
+// share the descriptors, which stay open as long as they are used. Errors: stale (the directory was moved or removed);
+// io.
 #pragma once
 
 #include <atomic>
@@ -27,20 +28,20 @@
 
 namespace cframefs::fs {
 
-/// Open with O_PATH.
+/// A directory opened with O_PATH.
 using HeldDirectory = std::shared_ptr<const frame::Descriptor>;
 
 class HeldDirectories {
  public:
   HeldDirectories(frame::FileOps& files, const NodeTable& nodes) : files_(files), nodes_(nodes) {}
 
-  /// The source itself is held for good. `most`: of the others.
+  /// Holds the source for the life of the mount. `most`: the most other directories to hold.
   void start(HeldDirectory root, std::size_t most);
-  /// The directory, or the directory of a sparse frame, that the node stands for.
+  /// Returns the directory of the node, which may be the directory of a sparse frame.
   codec::Result<HeldDirectory> open(NodeId node);
-  /// Closes those that no caller uses, for descriptors are short.
+  /// Closes the directories that no caller uses. Called when descriptors run out.
   void release_unused();
-  /// The kernel has forgotten the node.
+  /// Closes the directory of a node that the kernel has forgotten.
   void forget(NodeId node);
 
  private:
@@ -53,24 +54,24 @@ class HeldDirectories {
 
   HeldDirectory find(NodeId node);
   void keep(NodeId node, const HeldDirectory& directory);
-  /// Holds less, and remembers how to open what is closed.
+  /// Remembers the file handle of a directory that is about to be closed.
   void let_go(const Held& oldest);
-  /// Null: by no handle.
+  /// Returns nullptr if the node has no file handle that can be opened.
   codec::Result<HeldDirectory> open_by_handle(NodeId node);
   codec::Result<HeldDirectory> open_beneath(const frame::Descriptor& parent, const NodePlace& place);
 
   frame::FileOps& files_;
   const NodeTable& nodes_;
   HeldDirectory root_;
-  dev_t device_ = 0;  // of the source
+  dev_t device_ = 0;  // the source's filesystem
   std::size_t most_ = 1;
   const DescriptorReserve reserve_;
 
   codec::Mutex mutex_;
-  std::list<Held> held_ GUARDED_BY(mutex_);  // used last comes first
+  std::list<Held> held_ GUARDED_BY(mutex_);  // most recently used first
   std::unordered_map<NodeId, std::list<Held>::iterator> by_node_ GUARDED_BY(mutex_);
-  std::unordered_map<NodeId, Handle> handles_ GUARDED_BY(mutex_);  // of those that were closed
-  std::atomic<bool> opens_handles_{true};                          // unless the daemon may not
+  std::unordered_map<NodeId, Handle> handles_ GUARDED_BY(mutex_);  // of directories that were closed
+  std::atomic<bool> opens_handles_{true};                          // false once the system has refused
 };
 
 }  // namespace cframefs::fs

@@ -3,11 +3,11 @@
 namespace cframefs::fs {
 namespace {
 
-// A number of another filesystem: this bit, the filesystem's place in 13 bits, its own number in 48.
+// A number of another filesystem: this bit, the filesystem's index in 13 bits, the file's own number in 48 bits.
 constexpr std::uint64_t kForeign = std::uint64_t{1} << 61;
 constexpr unsigned kPlaceShift = 48;
 constexpr std::uint64_t kOwnNumbers = std::uint64_t{1} << kPlaceShift;
-constexpr std::uint64_t kTablePlace = (std::uint64_t{1} << 13) - 1;  // of what does not fit
+constexpr std::uint64_t kTablePlace = (std::uint64_t{1} << 13) - 1;  // index for numbers assigned by table
 
 }  // namespace
 

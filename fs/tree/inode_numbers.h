@@ -1,11 +1,11 @@
-// The inode numbers that the mount shows. What lies on different filesystems below the source is shown under one
-// device, so its numbers must differ, or programs take two files for one: tar stores the second as a link to the first.
+// Assigns the inode numbers that the mount shows. Files of different filesystems below the source appear on one device,
+// so their numbers must differ, or programs take two files for one: tar stores the second as a link to the first.
 //
-// The numbers of the source's own filesystem stay as they are. Those of another one get its place in the order of
-// appearance as higher bits. What does not fit into that is numbered by a table. A number stays for the life of the
-// mount, unless it is still shown for another file: a commit may put a new file in the place of a frame, whose nodes
-// keep the number of the old one while the filesystem below gives that to the next file. NodeTable looks. Two bits (61
-// and 62) of what is shown are taken, and bit 62 is never set here.
+// Numbers of the source's own filesystem stay unchanged. Numbers of another filesystem get its index, in order of
+// appearance, as higher bits. A table assigns a number to each file whose own number does not fit. A number stays for
+// the life of the mount, unless it is still shown for another file: a commit may replace the file of a frame, whose
+// nodes keep the old number while the filesystem below reuses that number for the next file. NodeTable checks for this.
+// Bits 61 and 62 of a shown number are reserved; this class never sets bit 62.
 //
 // Thread safety: all members, after set_home(). Numbers of the home filesystem take no lock.
 #pragma once
@@ -21,15 +21,16 @@ namespace cframefs::fs {
 
 class InodeNumbers {
  public:
-  /// Marks the number of the decoded view of a file, so that no program takes it for the same file as the raw one.
+  /// Set in the number of the decoded view of a file, so that no program takes it for the same file as the raw one.
   static constexpr std::uint64_t kView = std::uint64_t{1} << 62;
 
-  /// The filesystem whose numbers stay. Once, before others are asked for.
+  /// Sets the filesystem whose numbers stay unchanged. Called once, before any other member.
   void set_home(std::uint64_t device) { home_ = device; }
+  /// Returns the number shown for a file.
   std::uint64_t shown(std::uint64_t device, std::uint64_t inode);
-  /// Another number for a file whose own one is still shown for a file that has left it.
+  /// Returns another number for a file, if shown() is still in use for the file that had this inode before.
   std::uint64_t substitute(std::uint64_t device, std::uint64_t inode);
-  /// A number that no file has.
+  /// Returns a number that no file has.
   std::uint64_t fresh();
 
  private:
@@ -39,9 +40,9 @@ class InodeNumbers {
 
   std::uint64_t home_ = 0;
   codec::Mutex mutex_;
-  std::unordered_map<std::uint64_t, std::uint64_t> devices_ GUARDED_BY(mutex_);  // in the order of appearance, from 0
+  std::unordered_map<std::uint64_t, std::uint64_t> devices_ GUARDED_BY(mutex_);  // index in order of appearance, from 0
   std::uint64_t next_other_ GUARDED_BY(mutex_) = 0;
-  std::map<File, std::uint64_t> others_ GUARDED_BY(mutex_);  // what does not fit, and substitutes
+  std::map<File, std::uint64_t> others_ GUARDED_BY(mutex_);  // numbers assigned by table, and substitutes
 };
 
 }  // namespace cframefs::fs

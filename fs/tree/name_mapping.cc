@@ -23,8 +23,8 @@ constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr char kEscape = '+';
 
-/// The length of frame::kTemporaryPrefix without its dot if the name begins with that and goes on with none or more
-/// times `kEscape` and the dot; else 0.
+/// Returns the length of frame::kTemporaryPrefix without its dot if `name` is that stem, any number of `kEscape`, a
+/// dot, and anything. Returns 0 for other names.
 std::size_t reserved_stem(std::string_view name) {
   const std::string_view stem =
       std::string_view(kTemporaryPrefix).substr(0, std::string_view(kTemporaryPrefix).size() - 1);
@@ -33,7 +33,7 @@ std::size_t reserved_stem(std::string_view name) {
   return dot != std::string_view::npos && name[dot] == '.' ? stem.size() : 0;
 }
 
-/// The order in which names on disk get a short name that several want.
+/// The order in which names on disk get a short name that several of them could have.
 bool shorter_first(std::string_view a, std::string_view b) {
   return std::pair(a.size(), a) < std::pair(b.size(), b);
 }
@@ -105,7 +105,7 @@ std::vector<ShownEntry> NameMapper::show(std::vector<StoredEntry> entries, bool 
   std::sort(entries.begin(), entries.end(),
             [](const StoredEntry& a, const StoredEntry& b) { return shorter_first(a.name, b.name); });
 
-  // A name that belongs to something without a short name of its own is taken from the start.
+  // An entry without a short name of its own has its name from the start.
   std::unordered_set<std::string> taken;
   for (const StoredEntry& entry : entries) {
     if (short_name(entry) == entry.name) taken.insert(key(entry.name));
@@ -114,7 +114,7 @@ std::vector<ShownEntry> NameMapper::show(std::vector<StoredEntry> entries, bool 
   shown.reserve(entries.size());
   for (StoredEntry& entry : entries) {
     std::string name = short_name(entry);
-    // The name of a lock is not given away either: no look-up would find it.
+    // No entry gets the name of a lock file: no look-up would find it.
     if (name != entry.name && (is_lock(name) || !taken.insert(key(name)).second)) {
       name = entry.name;
       taken.insert(key(name));
@@ -130,7 +130,7 @@ std::vector<std::string> NameMapper::stored_names_of(std::string_view shown) con
   const auto add = [&](std::string_view suffix, EntryKind kind) {
     const std::string_view replacement = replacement_of(suffix, kind);
     if (shown.size() <= replacement.size() || !shown.ends_with(replacement)) return;
-    // A longer name is in no directory; to ask for it would be an error of its own.
+    // A longer name cannot exist, and looking for it would fail with ENAMETOOLONG.
     if (shown.size() - replacement.size() + suffix.size() > NAME_MAX) return;
     names.push_back(std::string(shown.substr(0, shown.size() - replacement.size())) + std::string(suffix));
   };
@@ -147,7 +147,7 @@ codec::Result<StoredEntry> NameMapper::resolve_shown(const std::string& shown, c
   return owner;
 }
 
-/// As resolve_shown(), with names as in_mount() gives them for those on disk.
+/// As resolve_shown(), with the names on disk converted by in_mount().
 codec::Result<StoredEntry> NameMapper::owner_among(const std::string& shown, const KindOf& kind_of) const {
   if (const std::string_view locked = locked_name(shown); !locked.empty()) {
     auto kind = kind_of(std::string(locked));
@@ -160,7 +160,7 @@ codec::Result<StoredEntry> NameMapper::owner_among(const std::string& shown, con
     StoredEntry itself{shown, *kind};
     const std::string own_short = short_name(itself);
     if (own_short == shown) return itself;
-    // It shows under its full name only if its short one went to somebody else.
+    // The entry shows under its full name only if another entry has its short name.
     auto owner = owner_among(own_short, kind_of);
     if (!owner) return owner;
     if (owner->name != shown) return itself;
@@ -192,7 +192,7 @@ std::string NameMapper::renamed_container(const StoredEntry& stored, const std::
     if (!shown.ends_with(replacement)) return {};
     return on_disk(shown.substr(0, shown.size() - replacement.size()) + std::string(suffix));
   }
-  // Known by its content alone: it needs no suffix, unless its new name would lose one.
+  // A container found by content needs no suffix, unless its new name would lose one.
   return on_disk(suffix_of(shown).empty() ? shown : shown + std::string(kNewSuffix));
 }
 

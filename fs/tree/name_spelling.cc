@@ -8,7 +8,7 @@
 namespace cframefs::fs {
 namespace {
 
-// Listings that are kept; those of a program that walks a tree come one after the other.
+// Listings kept. A program that walks a tree uses one listing after the other.
 constexpr std::size_t kMaxListings = 16;
 
 bool is_upper(char c) {
@@ -19,7 +19,7 @@ bool is_lower(char c) {
 }
 constexpr int kToLower = 'a' - 'A';
 
-/// With each letter in its other case; the name itself if it has none.
+/// Returns the name with the case of each letter switched; the name itself if it has no letters.
 std::string other_case(std::string name) {
   for (char& c : name) {
     if (is_upper(c)) {
@@ -65,7 +65,7 @@ std::optional<bool> NameSpelling::find_out(int directory, const std::string& nam
   const std::string other = other_case(name);
   if (other == name || !files_.status_at(directory, name)) return std::nullopt;
   if (const auto there = files_.status_at(directory, other); !there) {
-    // Not removed meanwhile.
+    // Check that `name` has not been removed in between.
     const bool is_different = there.error().sys == ENOENT && files_.status_at(directory, name);
     return is_different ? std::optional(false) : std::nullopt;
   }

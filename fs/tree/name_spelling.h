@@ -1,12 +1,12 @@
-// Sources that do not tell letters by their case (exFAT, vfat, NTFS, CIFS): one file, many spellings of its name.
+// Handles sources with case-insensitive names (exFAT, vfat, NTFS, CIFS), on which one file has many spellings.
 //
-// A file must be one node whatever it is asked for as, or two programs that write it under two spellings lose each
-// other's bytes; inode numbers do not say so everywhere (a FUSE filesystem may have one for each spelling). So the
-// mount calls each entry by one spelling: that of the directory's listing, with the suffix of a container in small
-// letters, as names.h knows it. Letters are those of ASCII. Whether a filesystem folds case is found out once, by
-// asking for the other case of a name that is there.
+// A file must be one node under any spelling, or two programs that write it under two spellings lose each other's
+// bytes; inode numbers do not always tell (a FUSE filesystem may have one for each spelling). So the mount uses one
+// spelling for each entry: that of the directory's listing, with the suffix of a container in lower case, as NameMapper
+// expects it. Only ASCII letters fold. Whether a filesystem folds case is determined once, by looking up an existing
+// name in the other case.
 //
-// Thread safety: internally synchronised; no lock is held while the system is called. Errors: those of listing.
+// Thread safety: internally synchronised; no lock is held during system calls. Errors: those of listing.
 #pragma once
 
 #include <map>
@@ -27,22 +27,23 @@ class NameSpelling {
  public:
   explicit NameSpelling(frame::FileOps& files) : files_(files) {}
 
-  /// Whether the filesystem of the directory folds case. `name`: an entry, by which it may be found out; false as long
-  /// as it is not known.
+  /// Returns whether the filesystem of the directory folds case; false while that is unknown. `name`: an entry of the
+  /// directory, by which it may be determined.
   bool folds_case(int directory, const std::string& name);
-  /// What an existing entry is called. REQUIRES: folds_case().
+  /// Returns the spelling that the mount uses for an existing entry. REQUIRES: folds_case().
   codec::Result<std::string> of(int directory, const std::string& name);
-  /// The name with the suffix of a container, if it has one, in small letters.
+  /// Returns the name with its container suffix, if it has one, in lower case.
   static std::string with_known_suffix(const std::string& name);
   static std::string folded(const std::string& name);
 
  private:
-  using Names = std::unordered_map<std::string, std::vector<std::string>>;  // spellings by what they are folded
+  using Names = std::unordered_map<std::string, std::vector<std::string>>;  // spellings by folded name
   struct Listing {
     frame::FileVersion directory;
     std::shared_ptr<const Names> names;
   };
 
+  /// Returns nullopt if `name` does not tell.
   std::optional<bool> find_out(int directory, const std::string& name);
   codec::Result<std::shared_ptr<const Names>> names_in(int directory);
 

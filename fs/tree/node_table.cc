@@ -8,8 +8,8 @@
 namespace cframefs::fs {
 namespace {
 
-// The memory of fewer nodes is not worth the search for it; and when a quarter of many is left, it has been paid for by
-// the look-ups.
+// The memory of fewer nodes is not worth a search for free memory. When at most a quarter of many nodes is left, the
+// look-ups have cost more than the search does.
 constexpr std::size_t kManyNodes = 4096;
 constexpr std::size_t kShrunk = 4;
 
@@ -40,7 +40,7 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
   const NodeId id = known->second;
   Place& place = places_.at(id);
   if (place.parent != parent || place.name != name) {
-    // What may fail for want of memory comes first.
+    // Allocate first: nothing has changed if that fails.
     std::string new_name = name;
     by_place_.emplace(std::pair(parent, name), id);
     unplace(place, id);
@@ -64,7 +64,7 @@ std::uint64_t NodeTable::number_for(std::uint64_t device, std::uint64_t inode) {
   return free_number(device, inode);
 }
 
-/// All of it, or nothing if there is no memory.
+/// Inserts into all tables, or into none if an allocation fails.
 std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const DirEntry& at, const EntryStat& probe) {
   const NodeId id = next_;
   auto node = std::make_shared<Node>(id, std::get<NodeRole>(key), probe.kind);
@@ -149,23 +149,23 @@ std::vector<NodeId> NodeTable::all() const {
 codec::Result<NodePlace> NodeTable::place_of(NodeId id) const {
   codec::MutexLock lock(mutex_);
   const auto found = places_.find(id);
-  if (found == places_.end() || found->second.parent == 0) return codec::stale("it has no name any more");
+  if (found == places_.end() || found->second.parent == 0) return codec::stale("the file was removed or replaced");
   return NodePlace{found->second.node, found->second.parent, found->second.name};
 }
 
 codec::Result<std::string> NodeTable::path_of(NodeId id) const {
   codec::MutexLock lock(mutex_);
   std::string path;
-  // A directory cannot be its own ancestor on disk, but two stale places might say so: the depth is bounded.
+  // A directory cannot be its own ancestor on disk, but two stale places may form a cycle: so the depth is bounded.
   for (int depth = 0; depth < 4096; ++depth) {
     auto found = places_.find(id);
-    if (found == places_.end()) return codec::stale("the directory that held it is gone");
+    if (found == places_.end()) return codec::stale("a parent directory is unknown");
     const Place& place = found->second;
     if (!place.name.empty()) path = path.empty() ? place.name : place.name + "/" + path;
     if (id == kRootNode) return path;
     id = place.parent;
   }
-  return codec::stale("its directories contain each other");
+  return codec::stale("the known paths of its parent directories form a cycle");
 }
 
 std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std::string& name) const {
@@ -232,7 +232,7 @@ void NodeTable::change_inode(const Node& node, std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
   auto found = places_.find(node.id);
   if (found == places_.end()) return;
-  // What may fail for want of memory comes first.
+  // Allocate first: nothing has changed if that fails.
   kept_numbers_.try_emplace(node.shown_inode, node.id);
   forget_key(node.id);
   found->second.node->inode.store(inode, std::memory_order_relaxed);

@@ -1,7 +1,7 @@
-// What the handles of one open frame share: the file that is read, and the write-back while a program writes, and for
-// as long after that as something waits to be committed.
+// The state that all handles of an open frame share: the file that is read, and the write-back while a program writes
+// and until nothing waits to be committed.
 //
-// Thread safety: internally synchronised. Lock order: its mutex is taken after those of a WriteBack, and nothing is
+// Thread safety: internally synchronised. Lock order: its mutex is taken after those of a WriteBack, and no lock is
 // taken under it. Ownership: handles share it; the last one closes the file.
 #pragma once
 
@@ -24,31 +24,31 @@ class OpenFrame {
     codec::MutexLock lock(mutex_);
     return file_;
   }
-  /// Null if no program has the frame open for writing and nothing waits to be committed.
+  /// Returns nullptr if no program has the frame open for writing and nothing waits to be committed.
   std::shared_ptr<WriteBack> write_back() const {
     codec::MutexLock lock(mutex_);
     return write_back_;
   }
-  /// A commit has left this state.
+  /// Sets the file and the snapshot that a commit has left.
   void committed(std::shared_ptr<const frame::Descriptor> file, std::shared_ptr<const FrameSnapshot> snapshot) {
     codec::MutexLock lock(mutex_);
     file_ = std::move(file);
     snapshot_ = std::move(snapshot);
   }
 
-  /// Held until the last handle is gone.
+  /// Keeps `guard` alive until the last handle is closed.
   void hold_until_close(std::shared_ptr<const void> guard) {
     codec::MutexLock lock(mutex_);
     guard_ = std::move(guard);
   }
 
-  /// One more writer, if there is a write-back already: other programs', or one that waits for a commit.
+  /// Adds a writer to the write-back and returns it. Returns nullptr if there is no write-back.
   std::shared_ptr<WriteBack> add_writer() {
     codec::MutexLock lock(mutex_);
     if (write_back_) ++writers_;
     return write_back_;
   }
-  /// The first writer. REQUIRES: there is none. `pin`: held as long as the write-back.
+  /// Adds the first writer. REQUIRES: there is no write-back. `pin`: kept alive as long as the write-back.
   void first_writer(std::shared_ptr<WriteBack> write_back, std::shared_ptr<const void> pin) {
     codec::MutexLock lock(mutex_);
     write_back_ = std::move(write_back);
@@ -63,14 +63,14 @@ class OpenFrame {
     codec::MutexLock lock(mutex_);
     return writers_ > 0;
   }
-  /// One writer less. The write-back stays, even with the last one, until end_writing().
+  /// Removes a writer. The write-back stays, even without writers, until end_writing().
   void remove_writer() {
     codec::MutexLock lock(mutex_);
     --writers_;
   }
-  /// Lets go of the write-back, unless there is a writer. Returns whether it did.
+  /// Drops the write-back, unless there is a writer. Returns whether it did.
   bool end_writing() {
-    std::shared_ptr<WriteBack> write_back;  // both destroyed without the lock
+    std::shared_ptr<WriteBack> write_back;  // this one and `pin` are destroyed without the lock
     std::shared_ptr<const void> pin;
     codec::MutexLock lock(mutex_);
     if (writers_ > 0) return false;
@@ -81,14 +81,14 @@ class OpenFrame {
 
   /// Held while the first writer opens its write-back. Taken before Filesystem::changes_.
   codec::Mutex opening;
-  /// Held while it is decided what becomes of a write-back that its last writer leaves. Taken before those of layers.
+  /// Held while the last writer leaves and its write-back is closed or kept. Taken before the locks of layers.
   codec::Mutex leaving;
 
  private:
   mutable codec::Mutex mutex_;
-  std::shared_ptr<const void> guard_ GUARDED_BY(mutex_);  // the first, so that it goes last
+  std::shared_ptr<const void> guard_ GUARDED_BY(mutex_);  // declared first, so that it is destroyed last
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
-  std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);  // keeps the last state of a writer alive
+  std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);  // keeps a writer's last snapshot alive
   std::shared_ptr<WriteBack> write_back_ GUARDED_BY(mutex_);
   std::shared_ptr<const void> pin_ GUARDED_BY(mutex_);
   unsigned writers_ GUARDED_BY(mutex_) = 0;

@@ -22,11 +22,11 @@ namespace {
 
 using frame::kSparseIndexName;
 
-// Whatever has come into the place of a file since it was looked at, opening it must not wait: a pipe for its writer,
-// for instance.
+// Flags that keep open(2) from blocking: another program may have replaced the file by a pipe, for instance, which
+// waits for its writer.
 constexpr int kNeverWait = O_NONBLOCK | O_NOCTTY;
 
-// How often, and how far apart, a container that has just been changed is looked at before it counts as damaged.
+// How often, and at what interval, a recently changed container is examined before it counts as damaged.
 constexpr int kTornLooks = 20;
 constexpr auto kTornPause = std::chrono::milliseconds(1);
 
@@ -34,18 +34,18 @@ bool is_missing(const codec::Error& error) {
   return error.sys == ENOENT || error.sys == ENOTDIR;
 }
 
-/// The daemon may not read the file, as long as its owner and mode stay what they are.
+/// Returns whether the daemon lacks permission, which holds until owner or mode change.
 bool is_refused(const codec::Error& error) {
   return error.sys == EACCES || error.sys == EPERM;
 }
 
-/// Whether the error says something of the bytes that were read, and so holds for as long as the file stays the same. A
-/// lack of descriptors or memory, or a disk that fails, is the answer to one call.
+/// Returns whether the error describes the content, and so holds as long as the file does not change. A lack of
+/// descriptors or memory, or a failing disk, concerns one call only.
 bool tells_of_the_file(const codec::Error& error) {
   return error.kind == codec::ErrorKind::corruption || error.kind == codec::ErrorKind::unsupported;
 }
 
-/// The error with what it is about.
+/// Returns the error with `path` as its path, if it has none.
 codec::Failure of(codec::Error error, const std::string& path) {
   if (error.path.empty()) error.path = path;
   return codec::Failure(std::move(error));
@@ -61,9 +61,9 @@ EntryKind kind_of_mode(mode_t mode) {
   return S_ISLNK(mode) ? EntryKind::symlink : EntryKind::other;
 }
 
-/// The rights that programs have to a file in a directory of its own, for each class of users what both allow. A class
-/// of the file's that is another one for the directory has there what `others` says: what all classes have, or with an
-/// access control list its bounds.
+/// Returns the mode of a file that is reached through its own directory: for each class of users the permissions that
+/// both grant. If a class of the file is another class for the directory, the directory grants it only what all its
+/// classes have, or `listed` if the directory has an access control list.
 mode_t joint_rights(const struct stat& file, const struct stat& directory, std::optional<mode_t> listed) {
   const mode_t others = listed.value_or(directory.st_mode >> 6U & directory.st_mode >> 3U & directory.st_mode);
   const bool same_user = file.st_uid == directory.st_uid;
@@ -80,7 +80,8 @@ mode_t joint_rights(const struct stat& file, const struct stat& directory, std::
   return rights;
 }
 
-/// An empty frame: what a power cut leaves of one that was made just before. Sparse ones are never made here.
+/// Returns whether the file is an empty frame, which a power cut leaves of a frame that was created just before. Such
+/// frames are never sparse.
 bool is_blank(const std::string& path, const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_size == 0 && frame::is_frame_name(path);
 }
@@ -116,12 +117,12 @@ codec::Result<void> SourceTree::open() {
       root_ = std::move(opened);
       return {};
     }
-    return of(codec::invalid("offset= is for a source that is one file, and this is a directory").value(), root_path_);
+    return of(codec::invalid("offset= requires a source that is one file; this is a directory").value(), root_path_);
   }
   if (!is_directory && !S_ISREG(status->st_mode)) {
     return of(codec::invalid("the source is neither a directory nor a regular file").value(), root_path_);
   }
-  // One file: the tree is the directory that holds it, with nothing else in it.
+  // A single file: the tree is its directory, with no other entry.
   const std::size_t slash = root_path_.rfind('/');
   single_name_ = root_path_.substr(slash + 1);
   root_path_.resize(slash == 0 ? 1 : slash);
@@ -147,7 +148,7 @@ bool SourceTree::keeps_kind(EntryKind kind, const std::string& name) const {
   return kind != EntryKind::plain || !rules_.has_container_suffix(name);
 }
 
-/// Whether a directory is a sparse frame. False if the daemon may not look into it.
+/// Returns whether a directory is a sparse frame. Returns false if the daemon lacks permission.
 codec::Result<bool> SourceTree::has_index(int directory, const std::string& name) const {
   const auto answer = [](const codec::Error& error) {
     return leads_elsewhere(error) || is_refused(error) ? codec::Result<bool>(false) : codec::Failure(error);
@@ -159,7 +160,7 @@ codec::Result<bool> SourceTree::has_index(int directory, const std::string& name
   return index ? codec::Result<bool>(true) : answer(index.error());
 }
 
-/// Of a sparse frame what its index says, with the rights that programs have.
+/// Returns the status of a sparse frame's index, with the mode that programs see.
 codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
@@ -169,7 +170,7 @@ codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::s
   if (!status) return status;
   std::optional<mode_t> listed;
   if (const auto acl = files_.get_attribute(entry.fd(), std::string(frame::kAccessAcl))) {
-    // The daemon looks as the caller when the frame is opened, if it can.
+    // If the daemon can act as the caller, it checks the caller's own rights when the frame is opened.
     const frame::AclBounds bounds = frame::bounds_of(*acl);
     listed = ActingAs::is_possible() ? bounds.most : bounds.least;
   }
@@ -195,7 +196,7 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
   const bool by_suffix = options_.detect == Detect::suffix && !frame::is_shared_suffix(rules_.suffix_of(name));
   if (by_suffix || is_single_file()) return EntryKind::frame;
   auto fd = open_to_look(directory, name);
-  // What the daemon may not look into is passed through, and fails there in its own way.
+  // A file that the daemon may not read is passed through; opening it fails with the system's error.
   if (!fd) return is_refused(fd.error()) ? codec::Result<EntryKind>(kind) : codec::Failure(fd.error());
   const frame::Descriptor file(files_, *fd);
   auto summary = frame::summarise(files_, file.fd());
@@ -205,13 +206,14 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
   return summary && summary->kind == frame::ContainerKind::none ? kind : EntryKind::frame;
 }
 
-/// Without a trace in the times of access, where the daemon may do so.
+/// Opens a file without updating its access time, where the daemon may do so.
 codec::Result<int> SourceTree::open_to_look(int directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_RDONLY | kNeverWait | O_NOATIME);
   return !fd && fd.error().sys == EPERM ? files_.open_at(directory, name, O_RDONLY | kNeverWait) : fd;
 }
 
-/// A file that cannot be read, or is damaged, shows as any other Bloscpack file, and fails there in its own way.
+/// Returns false for a file that cannot be read or is damaged: it shows as any other Bloscpack file, and opening it
+/// reports the error.
 codec::Result<bool> SourceTree::is_packed_array(int directory, const std::string& name) const {
   auto fd = open_to_look(directory, name);
   if (!fd) return is_refused(fd.error()) ? codec::Result<bool>(false) : codec::Failure(fd.error());
@@ -236,7 +238,7 @@ codec::Result<EntryStat> SourceTree::probe_entry(int directory, const std::strin
   if (!kind) return of(kind.error(), name);
 
   EntryStat probe;
-  // That a link leads to a frame is a matter of its name alone.
+  // Attributes do not distinguish frame_link, which matters for names only.
   probe.kind = *kind == EntryKind::frame_link ? EntryKind::symlink : *kind;
   probe.status = *status;
   probe.entry_inode = status->st_ino;
@@ -270,7 +272,7 @@ codec::Result<EntryStat> SourceTree::revalidate(int directory, const std::string
 codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::string& name, EntryStat probe) const {
   auto fd = open_to_look(directory, name);
   if (!fd) {
-    // Removed or renamed since it was looked at, or too many open files: no damage.
+    // The file was removed or renamed, or there are too many open files: the container is not damaged.
     if (!is_refused(fd.error())) return of(fd.error(), name);
     probe.damage = fd.error();
     return probe;
@@ -278,11 +280,11 @@ codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::s
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
   auto opened = files_.status(file->fd());
   if (!opened) return of(opened.error(), name);
-  // What is learnt from another file must not be remembered as this one's.
+  // The result for another file must not be stored as this one's.
   if (opened->st_dev != probe.status.st_dev || opened->st_ino != probe.entry_inode) {
-    return of(codec::stale("another file has taken its place").value(), name);
+    return of(codec::stale("another file has replaced it").value(), name);
   }
-  // A mount of that one file alone is refused, as for any file that is no frame.
+  // A single-file mount of a blank frame is refused below, as for any file that is no container.
   if (probe.kind == EntryKind::frame && !is_single_file() && is_blank(name, probe.status)) return probe;
   auto summary = frame::summarise(files_, file->fd(), frame_begin());
   if (!summary) {
@@ -290,12 +292,12 @@ codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::s
     probe.damage = summary.error();
   } else if (summary->kind == frame::ContainerKind::none) {
     const std::string what(frame::kNoContainer);
-    probe.damage = codec::corrupt(is_single_file() ? what : what + ", in spite of its name").value();
+    probe.damage = codec::corrupt(is_single_file() ? what : what + ", despite the suffix of its name").value();
   } else {
     probe.size = summary->nbytes;
     probe.chunksize = summary->chunksize;
     const bool is_array = NameMapper::has_array_suffix(name);
-    // Programs take a file of 0 bytes for one that they need not open: what cannot be opened must not look like one.
+    // Programs need not open a file of 0 bytes to read it: a damaged container must not show as one.
     const bool looks_empty = summary->nbytes == 0;
     if (looks_empty || (options_.b2nd != ArrayView::chunks && (is_array || summary->has_metalayers))) {
       if (auto done = probe_view(is_array, file, probe); !done) return of(done.error(), name);
@@ -304,12 +306,12 @@ codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::s
   return probe;
 }
 
-/// The size of what may be an array, which only its metalayer knows.
+/// Determines the size of a file that may be an array. Only the array's metalayer contains it.
 codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
                                            EntryStat& probe) const {
   auto container = frame::open_container(files_, file, nullptr, frame_begin());
   if (!container && !tells_of_the_file(container.error())) return codec::Failure(container.error());
-  // A frame that is no array has the size that its header says, and opening it will give the error.
+  // A frame that is no array has the size of its header; opening the frame reports the error.
   if (!container && !is_array && probe.size > 0) return {};
   auto view = container ? frame::make_view(std::move(*container), options_.b2nd, is_array)
                         : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
@@ -353,8 +355,8 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
   const bool folds_case = !entries->empty() && spelling_->folds_case(directory, entries->front().name);
   for (frame::DirectoryEntry& entry : *entries) {
     if (folds_case) entry.name = NameSpelling::with_known_suffix(entry.name);
-    // Names need the kind only where the name could be shortened, and types where a directory may be a frame; the rest
-    // is told by the directory itself.
+    // The name depends on the content only where it could be shortened, and the type where a directory may be a sparse
+    // frame. For other entries the type in the directory is enough.
     EntryKind kind = kind_of_mode(DTTOIF(entry.type));
     const bool by_content = options_.detect == Detect::content && kind == EntryKind::directory;
     if (by_content || rules_.has_container_suffix(entry.name)) {
@@ -385,7 +387,7 @@ codec::Result<std::string> SourceTree::target_of(int directory, const std::strin
   return files_.read_link(frame::Descriptor(files_, *fd).fd());
 }
 
-/// Where an open directory lies now; empty if it cannot be told.
+/// Returns the current path of an open directory; "" if it is unknown.
 std::string SourceTree::path_of(int fd) const {
   const auto link = files_.open_named("/proc/self/fd/" + std::to_string(fd), O_PATH | O_NOFOLLOW);
   if (!link) return {};
@@ -393,13 +395,13 @@ std::string SourceTree::path_of(int fd) const {
   return path ? *path : std::string();
 }
 
-/// By the text alone: a link does not change its name when what it leads to comes or goes.
+/// Uses the text alone: a link must not change its name when its target appears or disappears.
 std::optional<std::string> SourceTree::place_in_source(int directory, const std::string& target) const {
   const std::filesystem::path root = path_of(root_->fd());
   std::filesystem::path place = target;
   if (place.is_relative()) place = std::filesystem::path(path_of(directory)) / place;
   place = place.lexically_normal();
-  // The source may have been given by way of a link, as the target is.
+  // The path of the source as given by the user may contain a link, as the target may.
   for (const std::filesystem::path& top : {root, std::filesystem::path(options_.source).lexically_normal()}) {
     if (!top.is_absolute()) continue;
     const std::string inner = place.lexically_relative(top).string();
@@ -421,14 +423,15 @@ std::string SourceTree::link_name(int directory, const std::string& shown, const
   return shortened ? rules_.new_name(shown) : shown;
 }
 
-/// Not every container shows without its suffix, and not everything with a container's suffix is one.
+/// Examines the target, because not every container shows without its suffix, and not every file with such a suffix is
+/// a container.
 std::string SourceTree::shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const {
   const std::size_t slash = target.rfind('/');
   const std::string before = slash == std::string::npos ? "" : target.substr(0, slash + 1);
   const std::string name = target.substr(before.size());
   if (target.starts_with('/') || !rules_.has_container_suffix(name)) return target;
   const auto kind = kind_of_neighbour(name);
-  // What is not there is shown as it will be when it is made; what lies outside of the source, as it is.
+  // A target that does not exist shows as if it were a container. A target outside of the source shows unchanged.
   if (!kind && !is_missing(kind.error())) return target;
   if (!kind || *kind == EntryKind::none) return rules_.shown_target(target);
   if (!is_shortened(*kind)) return target;

@@ -1,8 +1,9 @@
-// What lies in the directories of the source (or what the one file is), seen through FileOps, and of which kind it is.
+// Reads the directories of the source (or the single file that is mounted) through FileOps, and determines the kind of
+// each entry.
 //
 // An entry is one name in a directory that the caller holds open; "." is the directory itself. Thread safety: immutable
-// after open(), but for what it remembers of spellings, which is synchronised. Ownership: keeps the source open.
-// Errors: io with the name for a path; a damaged container is no error here but an EntryStat with `damage`.
+// after open(), except for the synchronised memory of spellings. Ownership: keeps the source open.
+// Errors: io with the name as path; a damaged container is not an error but an EntryStat with `damage`.
 #pragma once
 
 #include <memory>
@@ -20,18 +21,18 @@
 
 namespace cframefs::fs {
 
-/// What one stat of the mount needs to know.
+/// The result of examining one entry.
 struct EntryStat {
   EntryKind kind = EntryKind::none;
   struct stat status {};          // of the file; for a sparse frame of its chunks.b2frame
-  std::uint64_t entry_inode = 0;  // of the entry itself (a sparse frame: of the directory)
-  std::uint64_t size = 0;         // as the mount shows it; of a container that cannot be opened what is stored
+  std::uint64_t entry_inode = 0;  // of the entry itself (for a sparse frame, of the directory)
+  std::uint64_t size = 0;         // as the mount shows it; the stored size if the container cannot be opened
   std::int32_t chunksize = 0;
-  std::optional<codec::Error> damage;  // why the container cannot be opened; holds for as long as `identity`
+  std::optional<codec::Error> damage;  // why the container cannot be opened; valid as long as `identity`
   frame::FileVersion identity;
 };
 
-/// What a call tells of a name that leads to nothing any more, or to another kind of file.
+/// Returns whether the error means that a name leads to nothing any more, or to another kind of file.
 bool leads_elsewhere(const codec::Error& error);
 
 class SourceTree {
@@ -40,41 +41,42 @@ class SourceTree {
 
   /// Opens the source.
   codec::Result<void> open();
-  /// The source is one file; it is the only entry of the tree, or the tree itself.
+  /// Returns whether the source is one file. The file is then the only entry of the tree, or the tree itself.
   bool is_single_file() const { return !single_name_.empty(); }
   /// REQUIRES: is_single_file().
   const std::string& single_name() const { return single_name_; }
 
   codec::Result<EntryStat> probe(int directory, const std::string& name) const;
-  /// The same without a look into a container: its size and chunk size are left at those of the file.
+  /// As probe(), without opening containers: size is that of the stored file, chunksize 0.
   codec::Result<EntryStat> probe_entry(int directory, const std::string& name) const;
-  /// As probe(), but takes the header's facts from `known` if the file has not changed since.
+  /// As probe(), but takes the values of the container's header from `known` if the file has not changed since.
   codec::Result<EntryStat> revalidate(int directory, const std::string& name, const EntryStat& known) const;
 
-  /// What the name stands for; none if nothing.
+  /// Returns the kind of an entry; none if it does not exist.
   codec::Result<EntryKind> kind_of(int directory, const std::string& name) const;
-  /// Whether an entry of this kind would still be of that kind under that name.
+  /// Returns whether an entry of this kind would keep it under that name.
   bool keeps_kind(EntryKind kind, const std::string& name) const;
 
-  /// The stored name that shows as `shown`; ENOENT if there is none.
+  /// Returns the name on disk of the entry that shows as `shown`; ENOENT if there is none.
   codec::Result<std::string> resolve(int directory, const std::string& shown) const;
   codec::Result<std::vector<ShownEntry>> list(int directory) const;
 
-  /// Opens an entry, without ever waiting; of a sparse frame its directory. `flags`: as open(2).
+  /// Opens an entry, for a sparse frame its directory. Never blocks. `flags`: as open(2).
   codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(int directory, const std::string& name,
                                                                      int flags = O_RDONLY) const;
-  /// The identity by which changes of the open container are noticed.
+  /// Returns the version of the open container, by which changes are detected.
   codec::Result<frame::FileVersion> identity(int fd, EntryKind kind) const;
-  /// What a link holds.
+  /// Returns the target of a link.
   codec::Result<std::string> target_of(int directory, const std::string& name) const;
-  /// Where the target of a link in `directory` leads by its text, beneath the source and without ".."; none: elsewhere.
+  /// Returns the path, relative to the source and without "..", that the target of a link in `directory` names by its
+  /// text; none if that is outside of the source.
   std::optional<std::string> place_in_source(int directory, const std::string& target) const;
-  /// The name on disk of a link that shows as `shown`.
+  /// Returns the name on disk of a link that shows as `shown`.
   std::string link_name(int directory, const std::string& shown, const std::string& target) const;
-  /// What a link shows that holds `target`. `kind_of_neighbour`: tells of a name in the directory that the target's
-  /// last name lies in.
+  /// Returns what a link with the target `target` shows. `kind_of_neighbour` examines a name in the directory of the
+  /// target.
   std::string shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const;
-  /// Where a frame begins in its file.
+  /// Returns the offset of the frame in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }
   frame::FileOps& files() const { return files_; }
   const NameMapper& rules() const { return rules_; }

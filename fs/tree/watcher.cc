@@ -33,7 +33,7 @@ Watcher::~Watcher() {
 
 void Watcher::start() {
   if (inotify_ < 0 || wake_ < 0) return;
-  // Here a lack of memory is the caller's to answer for; in the thread it would end the program.
+  // Allocated here, where the caller handles std::bad_alloc; in the thread it would end the program.
   thread_ = std::thread([this, buffer = std::vector<char>(kBufferBytes)]() mutable { run(buffer); });
 }
 
@@ -49,7 +49,7 @@ bool Watcher::watch(int fd, std::uint64_t directory) {
   if (inotify_ < 0 || wake_ < 0) return false;
   codec::MutexLock lock(mutex_);
   if (watches_.contains(directory)) return true;
-  // By descriptor, so that the directory cannot be another one than the caller has checked.
+  // By descriptor: a path could lead to another directory than the one that the caller has checked.
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   const int watch = inotify_add_watch(inotify_, path.c_str(), kContent | kEntries);
   if (watch < 0) return false;
@@ -73,13 +73,13 @@ void Watcher::run(std::vector<char>& buffer) {
     if (poll(waits, 2, -1) < 0) continue;
     const ssize_t got = ::read(inotify_, buffer.data(), buffer.size());
     if (got <= 0 || try_in_memory([&] { report(buffer.data(), static_cast<std::size_t>(got)); })) continue;
-    // Some of it may have been told already, which does no harm.
+    // Some changes may have been reported already, which is harmless.
     until_there_is_memory([this] { reporter_(Change{0, "", false, true}); });
   }
 }
 
 void Watcher::report(const char* events, std::size_t length) {
-  // A program that writes a file makes one event for each write: reported once for each batch.
+  // A program that writes a file causes one event for each write: they are reported once for each batch.
   std::map<std::pair<std::uint64_t, std::string>, bool> changed;
   bool lost = false;
   for (std::size_t at = 0; at + sizeof(inotify_event) <= length;) {

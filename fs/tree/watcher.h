@@ -1,11 +1,11 @@
-// Notices changes of backing files made behind the mount, so that the kernel need not ask before each use of a name.
+// Watches the source for changes by other programs, so that the kernel may cache names and attributes.
 //
-// One inotify watch for each directory that the kernel has looked into. A directory that cannot be watched (the limit
-// on watches, a filesystem that does not tell) is simply not: watch() says so, and the kernel is then told to ask every
-// time. Changes are reported from a thread of its own, which holds no lock meanwhile: the kernel may make the reporter
-// wait for requests that are being served.
+// There is one inotify watch for each directory that the kernel has looked into. watch() returns false for a directory
+// that cannot be watched (the limit on watches, a filesystem without events), and the kernel then caches nothing of it.
+// A thread of its own reports changes. The thread holds no lock during a report, because the kernel may block the
+// reporter until requests in progress are answered.
 //
-// Thread safety: watch() and forget() may be called at once. Ownership: the reporter must outlive the watcher.
+// Thread safety: watch() and forget() may be called concurrently. Ownership: the reporter must outlive the watcher.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ class Watcher {
   struct Change {
     std::uint64_t directory = 0;  // the number that watch() was given
     std::string name;             // in that directory; empty: the directory itself
-    bool entry = false;           // the name came, went, or now means another file
-    bool everything = false;      // the system has lost track: anything may have changed
+    bool entry = false;           // the name was created or removed, or now refers to another file
+    bool everything = false;      // events were lost: anything may have changed
   };
   using Reporter = std::function<void(const Change&)>;
 
@@ -37,7 +37,7 @@ class Watcher {
 
   void start();
   void stop();
-  /// Watches the open directory `fd`, to be reported as `directory`. False if it cannot be.
+  /// Watches the open directory `fd` and reports it as `directory`. Returns false if the directory cannot be watched.
   bool watch(int fd, std::uint64_t directory);
   void forget(std::uint64_t directory);
 

@@ -15,13 +15,13 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMapped = std::size_t{64} << 10;  // from this capacity on, buffers are mapped
 constexpr std::size_t kPopulated = std::size_t{1} << 20;
 constexpr std::size_t kSmallStep = 64;
-// More than that is not turned over by readers who come and go; it would only lie there.
+// Idle memory above this is never reused in practice.
 constexpr std::size_t kMaxIdle = std::size_t{32} << 20;
 
-/// Null if there is no memory.
+/// Returns nullptr if there is no memory.
 std::uint8_t* allocate(std::size_t capacity) {
   if (capacity >= kMapped) {
-    // Faulted in at once, up to a size that is sure to be filled: one call instead of a fault for each page.
+    // Up to kPopulated bytes the buffer is sure to be filled: one call maps all pages instead of a fault for each.
     const int populate = capacity <= kPopulated ? MAP_POPULATE : 0;
     void* mapped = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
     return mapped == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(mapped);
@@ -76,11 +76,10 @@ Buffer BufferPool::get(std::size_t size) {
 
 void BufferPool::prepare(std::size_t size) {
   const std::size_t capacity = capacity_for(size);
-  // Who needs it asks again if there is none.
+  // Ignore a failed allocation: get() tries again and reports it.
   if (std::uint8_t* data = allocate(capacity)) put(data, capacity);
 }
 
-/// What is kept only because it may be wanted again goes.
 void BufferPool::relieve() {
   if (on_shortage_) on_shortage_();
   trim(0);

@@ -1,11 +1,11 @@
-// Memory for decoded bytes, kept between uses: a fresh page costs as much as decoding into it. At most 32 MiB lie idle,
-// and no more than is left of the bound on what else is held (fs/read/block_cache.h).
+// Pool of buffers for decoded bytes. Buffers are reused because the first touch of a fresh page costs as much as
+// decoding into it. Idle buffers take at most 32 MiB, and no more than bound_idle() leaves (fs/read/block_cache.h).
 //
-// Buffers of 64 KiB and more are mapped one by one and really go back to the system when trimmed; smaller ones come
-// from the heap. Huge pages are not asked for: in a virtual machine whose host takes free memory back, the first touch
-// of one was measured at 15 ms. Thread safety: the pool is synchronised, a Buffer belongs to one thread at a time.
-// Ownership: a Buffer returns to its pool when destroyed and must not outlive it. Units: bytes. Errors: running out of
-// memory throws std::bad_alloc, as everywhere in the process.
+// Buffers of 64 KiB and more are mapped one by one, so that trim() returns their memory to the system; smaller ones
+// come from the heap. The pool requests no huge pages: in a virtual machine whose host reclaims free memory, the first
+// touch of one took 15 ms. Thread safety: the pool is synchronised, a Buffer belongs to one thread at a time.
+// Ownership: a Buffer returns to its pool when destroyed and must not outlive it. Units: bytes. Errors: get() throws
+// std::bad_alloc if the system has no memory, as everywhere in the process.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ class Buffer {
   ~Buffer() { reset(); }
 
   codec::ByteSpan bytes() const { return {data_, size_}; }
-  /// What the buffer takes of the memory, at least its size.
+  /// Returns the bytes of memory that the buffer occupies, at least its size.
   std::size_t capacity() const { return capacity_; }
   void reset();
 
@@ -65,26 +65,26 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// `give_back` is called when the system has no memory, before get() tries once more: it is to let buffers go.
-  /// REQUIRES: before the first get().
+  /// Sets the function that get() calls when the system has no memory, before get() tries once more. `give_back` should
+  /// destroy buffers. REQUIRES: called before the first get().
   void on_shortage(std::function<void()> give_back) { on_shortage_ = std::move(give_back); }
-  /// `room`: for how many bytes of buffers that lie idle there is room, beside what else is under the same bound.
-  /// Called without the pool's lock. REQUIRES: before the first get().
+  /// Sets the bound on idle buffers: `room` returns how many bytes other users of the same bound leave for them. The
+  /// pool calls `room` without its lock. REQUIRES: called before the first get().
   void bound_idle(std::function<std::uint64_t()> room) { room_ = std::move(room); }
 
-  /// Contents are unspecified. Not while holding a lock that `give_back` takes.
+  /// Returns a buffer whose contents are unspecified. REQUIRES: the caller holds no lock that `give_back` takes.
   Buffer get(std::size_t size);
-  /// Asks the system for a buffer that get(size) can then give at once. Does nothing if there is no memory.
+  /// Allocates a buffer that the next get(size) returns at once. Does nothing if there is no memory.
   void prepare(std::size_t size);
-  /// What a buffer of `size` takes of the memory.
+  /// Returns the bytes of memory that a buffer of `size` occupies.
   static std::size_t capacity_for(std::size_t size);
-  /// What get(size) would have to ask of the system: 0 if a buffer lies idle.
+  /// Returns the bytes that get(size) would allocate: 0 if an idle buffer fits.
   std::size_t fresh_bytes(std::size_t size) const;
-  /// The system has no memory: has buffers let go, and gives those that lie idle back.
+  /// Calls `give_back` and returns all idle buffers to the system. Called when the system has no memory.
   void relieve();
-  /// Bytes held by buffers that nobody uses.
+  /// Returns the bytes of buffers that are in the pool.
   std::size_t idle_bytes() const;
-  /// Gives idle buffers back to the system, largest first, until at most `keep` bytes are idle.
+  /// Returns idle buffers to the system, largest first, until at most `keep` bytes are idle.
   void trim(std::size_t keep);
 
  private:

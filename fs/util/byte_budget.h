@@ -1,11 +1,12 @@
-// Bounds the memory of decodes under way: compressed bytes and filter scratch, which no cache accounts for, and the
-// cells that are being filled. It bounds how many compute at once, too.
+// Bounds the memory of decodes in progress: compressed bytes and filter scratch, which no cache accounts for, and the
+// cache blocks that are being filled. The budget also bounds how many decodes run at once.
 //
-// Large decodes and small ones have lanes of their own, so that a small one waits for no large one. In each lane they
-// come in the order in which they ask. One that alone is larger than the lane's bound runs when no other of the lane
-// does, so everything gets its turn.
+// Decodes of more than 4 MiB and smaller ones have separate lanes, so that a small decode never waits for a large one.
+// Each lane serves requests in order of arrival. A request larger than the lane's bound runs when no other of its lane
+// does, so every request runs eventually.
 //
-// Thread safety: internally synchronised. A holder must not ask for a second share (it might wait for itself).
+// Thread safety: internally synchronised. A thread that holds a Reservation must not ask for a second one: it might
+// wait for itself.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +34,12 @@ class ByteBudget {
     std::uint64_t bytes_;
   };
 
-  /// `bound`: of both lanes together. `decoders`: how many decodes of a lane run at once, at most.
+  /// `bound`: bytes of both lanes together. `decoders`: the most decodes of one lane that run at once.
   ByteBudget(std::uint64_t bound, unsigned decoders)
       : small_(bound / kSmallShare, decoders), large_(bound - bound / kSmallShare, decoders) {}
 
  private:
-  static constexpr std::uint64_t kSmallShare = 5;
+  static constexpr std::uint64_t kSmallShare = 5;  // the lane of small decodes has 1/5 of the bound
   static constexpr std::uint64_t kLargeBytes = std::uint64_t{4} << 20;
 
   struct Lane {
@@ -74,7 +75,7 @@ class ByteBudget {
     std::uint64_t used GUARDED_BY(mutex) = 0;
     unsigned running GUARDED_BY(mutex) = 0;
     std::uint64_t tickets GUARDED_BY(mutex) = 0;
-    std::uint64_t next GUARDED_BY(mutex) = 0;  // of the ticket that comes next
+    std::uint64_t next GUARDED_BY(mutex) = 0;  // the ticket that runs next
   };
   Lane& lane_of(std::uint64_t bytes) { return bytes > kLargeBytes ? large_ : small_; }
 

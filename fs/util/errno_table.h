@@ -1,10 +1,10 @@
-// The one table from errors to errno. Everything below the FUSE adapter speaks codec::Error.
+// Maps errors to errno values. Everything below the FUSE adapter uses codec::Error.
 //
 //   corruption   EIO          the bytes are damaged
 //   unsupported  EOPNOTSUPP   a codec, filter or version that this build cannot decode
-//   io           its errno    the system refused
-//   stale        ESTALE       replaced or changed behind an open file
-//   invalid      EINVAL       the call makes no sense
+//   io           its errno    a system call failed
+//   stale        ESTALE       an open file was replaced or changed by another program
+//   invalid      EINVAL       an argument is invalid
 #pragma once
 
 #include "codec/base/error.h"

@@ -27,7 +27,7 @@ std::shared_ptr<spdlog::logger>& logger() {
 
 void log_to(LogTarget target, bool debug) {
   if (target == LogTarget::syslog) {
-    // The sink must own its identity string for as long as the process lives; spdlog keeps it.
+    // The sink owns its identity string, which syslog(3) uses for the life of the process; spdlog keeps the sink.
     auto sink = std::make_shared<spdlog::sinks::syslog_sink_mt>("cframefs", LOG_PID, LOG_DAEMON, true);
     logger() = std::make_shared<spdlog::logger>("cframefs", sink);
     logger()->set_pattern("%v");

@@ -1,7 +1,7 @@
-// The log of the daemon: lines to stderr in the foreground, to syslog in the background. What could break a line or
-// steer a terminal, in a name for instance, is written as \xNN.
+// The log of the daemon: lines to stderr in the foreground, to syslog in the background. Bytes that could break a line
+// or control a terminal, in a file name for instance, are written as \xNN.
 //
-// Thread safety: all functions may be called at once, after log_to().
+// Thread safety: all functions may be called concurrently after log_to().
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace cframefs::fs {
 
 enum class LogTarget : std::uint8_t { standard_error, syslog };
 
-/// Chooses where lines go; `debug` lets log_debug() lines through.
+/// Sets where lines go. `debug` enables log_debug().
 void log_to(LogTarget target, bool debug);
 void log_debug(const std::string& line);
 void log_warning(const std::string& line);
 void log_error(const std::string& line);
 
-/// Logs each distinct line once, so that a program that keeps reading a damaged chunk does not fill the disk. What it
-/// remembers is bounded: when full it starts over.
+/// Logs each distinct line once, so that a program that keeps reading a damaged chunk does not fill the disk. Remembers
+/// at most 10 000 lines; a full memory is cleared.
 class DedupLogger {
  public:
   void error(const codec::Error& error);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-/// A path as mountinfo(5) writes it: blanks and backslashes are three octal digits.
+/// Decodes a path of mountinfo(5), in which blanks and backslashes are three octal digits.
 std::string unescaped(std::string_view text) {
   constexpr std::size_t kDigits = 3;
   std::string path;
@@ -34,7 +34,7 @@ std::string unescaped(std::string_view text) {
   return path;
 }
 
-/// The kernel's word for no limit ("max"), and what cannot be read, are no number.
+/// Returns the number in the file. "max" and a file that cannot be read count as no limit.
 std::uint64_t limit_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t limit = 0;
@@ -50,13 +50,13 @@ bool has_word(std::string_view list, std::string_view word) {
   return false;
 }
 
-/// The trees of control groups that may bound memory.
+/// The control group hierarchies that may limit memory: versions 1 and 2.
 enum class Tree : std::uint8_t { first, second };
 
 struct GroupMount {
   Tree tree = Tree::second;
-  std::string shown;  // the group that the mount shows uppermost
-  std::string place;
+  std::string shown;  // the group that is the root of the mount
+  std::string place;  // the mount point
 };
 
 std::optional<GroupMount> parse_mount(const std::string& line) {
@@ -77,7 +77,7 @@ std::optional<GroupMount> parse_mount(const std::string& line) {
   return GroupMount{is_first ? Tree::first : Tree::second, unescaped(shown), unescaped(place)};
 }
 
-/// Where the process is in a tree: `number:controllers:/path`, of which the second version leaves out the controllers.
+/// Returns the group of the process. A line is `number:controllers:/path`; version 2 has number 0 and no controllers.
 std::optional<std::string> group_in(const std::string& root, Tree tree) {
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -92,7 +92,7 @@ std::optional<std::string> group_in(const std::string& root, Tree tree) {
   return {};
 }
 
-/// The group's path beneath what the mount shows; empty if that is the group itself, or another part of the tree.
+/// Returns the group's path relative to `shown`. Returns "" for `shown` itself and for a path that leads out of it.
 std::string beneath(const std::string& group, const std::string& shown) {
   const std::string above = shown == "/" ? "" : shown;
   const bool is_inside =

@@ -1,12 +1,12 @@
-// How much memory the process may use: the least of what the machine has, what its control group and the parents of
-// that allow (memory.max and memory.high of version 2, memory.limit_in_bytes of version 1), and RLIMIT_AS.
+// Computes how much memory the process may use: the minimum of the physical memory, the limits of its control group and
+// of that group's parents (memory.max and memory.high of version 2, memory.limit_in_bytes of version 1), and RLIMIT_AS.
 //
-// A group is looked for where /proc/self/cgroup names it, beneath the mounts of /proc/self/mountinfo. In a container
-// the mount may show a part of the tree alone, and the path may lead out of it (/..): then the limits of what the mount
-// shows uppermost count, which are those of the container.
+// The path of a group comes from /proc/self/cgroup, the mount point of its hierarchy from /proc/self/mountinfo. In a
+// container the mount may show only a part of the hierarchy, and the path may lead out of that part (/..): then the
+// limits of the mount's root count, which are those of the container.
 //
-// Thread safety: functions of what the system says at that moment. Units: bytes. Errors: what cannot be read is no
-// limit.
+// Thread safety: functions without state; each reads the current values. Units: bytes. Errors: a value that cannot be
+// read counts as no limit.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ namespace cframefs::fs {
 
 inline constexpr std::uint64_t kNoMemoryLimit = std::numeric_limits<std::uint64_t>::max();
 
-/// What the memory that may be used follows from; tests have their own.
+/// The inputs of usable_memory(). Tests provide their own.
 struct MemorySources {
-  std::string root;  // what is put before /proc and the mount points
+  std::string root;  // prefix of /proc and of the mount points
   std::uint64_t physical = kNoMemoryLimit;
   std::uint64_t address_space = kNoMemoryLimit;
 
   static MemorySources of_system();
 };
 
-/// Of the control groups alone.
+/// Returns the limit of the control groups alone.
 std::uint64_t control_group_limit(const std::string& root);
+/// Returns the minimum of all limits.
 std::uint64_t usable_memory(const MemorySources& sources);
 
-/// An eighth of the memory that may be used, at least 8 MiB and at most 1 GiB.
+/// Returns 1/8 of `memory`, at least 8 MiB and at most 1 GiB.
 std::uint64_t default_cache_size(std::uint64_t memory);
-/// Half as much, but as much up to 64 MiB; at most 512 MiB.
+/// Returns half the default cache size, at most 512 MiB, and at least the smaller of the cache size and 64 MiB.
 std::uint64_t default_dirty_limit(std::uint64_t memory);
 
 }  // namespace cframefs::fs

@@ -15,12 +15,12 @@
 namespace cframefs::fs {
 namespace {
 
-// Headers of before Linux 6.8 do not have it.
+// Kernel headers before Linux 6.8 lack this constant.
 constexpr unsigned kUniqueId = 0x4000;  // STATX_MNT_ID_UNIQUE
-// From the kernel's memory: no request goes to the mount.
+// Answers from the kernel's memory: no request goes to the mount.
 constexpr int kWithoutAsking = 0x4000;  // AT_STATX_DONT_SYNC
 
-/// A path as mountinfo(5) writes it.
+/// Encodes a path as mountinfo(5) does.
 std::string escape_blanks(const std::string& path) {
   std::string escaped;
   for (const char c : path) {
@@ -44,9 +44,10 @@ std::string escape_blanks(const std::string& path) {
   return escaped;
 }
 
-/// statx(2) alone would wait for an answer on kernels that know the flag no better than the number; 0 there.
+/// Returns the mount ID that is never reused, 0 if the kernel has none. Kernels that lack it may ignore
+/// AT_STATX_DONT_SYNC as well, and statx(2) on the mount would wait for an answer: so the function probes "/" first.
 std::uint64_t unique_id_of(int directory, const char* path, int flags) {
-  // The C library's own declaration clashes with the kernel's header.
+  // statx(2) is called directly because the C library's declaration clashes with the kernel's header.
   struct statx about {};
   if (syscall(SYS_statx, AT_FDCWD, "/", kWithoutAsking, kUniqueId, &about) != 0 || (about.stx_mask & kUniqueId) == 0)
     return 0;
@@ -80,22 +81,22 @@ void each_mount(const std::function<void(const Line&)>& look) {
   }
 }
 
-/// Whether there is a mount with this number that is never used again.
+/// Returns whether a mount with this unique ID exists.
 bool exists(std::uint64_t unique_id) {
-  // Of Linux 6.8, as the numbers are; headers of before do not have them.
+  // statmount(2) of Linux 6.8; older headers lack it.
   constexpr long kStatMount = 457;
   struct Request {
     std::uint32_t size = 24;
     std::uint32_t spare = 0;
     std::uint64_t id = 0;
-    std::uint64_t what = 0;  // nothing but an answer
+    std::uint64_t what = 0;  // no fields: only the result of the call matters
   } request;
   request.id = unique_id;
   std::array<std::uint64_t, 128> answer{};
   return syscall(kStatMount, &request, answer.data(), sizeof answer, 0) == 0 || errno != ENOENT;
 }
 
-/// The number of the mount that an open file belongs to; 0 if it cannot be told.
+/// Returns the mount ID of an open file; 0 if it is unknown.
 std::uint64_t mount_of(int fd) {
   std::ifstream about("/proc/self/fdinfo/" + std::to_string(fd));
   for (std::string word; about >> word;) {

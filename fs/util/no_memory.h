@@ -1,7 +1,7 @@
-// An allocation that fails is ENOMEM for the call that needs it, and ends nothing.
+// Turns a failed allocation into ENOMEM for the request that needs it; the daemon keeps running.
 //
-// Most of the code lets std::bad_alloc through; it is caught where a request, a task or a commit ends. Thread safety:
-// functions only. Errors: kind io with ENOMEM, made without an allocation.
+// Most of the code lets std::bad_alloc propagate to the end of a request, a task or a commit, which catches it here.
+// Thread safety: functions without state. Errors: kind io with ENOMEM, made without an allocation.
 #pragma once
 
 #include <cerrno>
@@ -15,10 +15,10 @@
 namespace cframefs::fs {
 
 inline codec::Error no_memory() noexcept {
-  return codec::Error{codec::ErrorKind::io, ENOMEM, "out of memory"};  // short enough for the string itself
+  return codec::Error{codec::ErrorKind::io, ENOMEM, "out of memory"};  // fits into std::string without an allocation
 }
 
-/// Does the work and gives its result; ENOMEM if an allocation fails. `work` returns a codec::Result.
+/// Returns the result of `work`; ENOMEM if an allocation fails. `work` returns a codec::Result.
 template <class Work>
 auto or_no_memory(const Work& work) -> decltype(work()) {
   try {
@@ -29,7 +29,7 @@ auto or_no_memory(const Work& work) -> decltype(work()) {
   return codec::Failure(no_memory());
 }
 
-/// Of work that is worth nothing to a caller: false if an allocation fails.
+/// Runs work that the caller can do without. Returns false if an allocation fails.
 template <class Work>
 bool try_in_memory(const Work& work) noexcept {
   try {
@@ -41,7 +41,7 @@ bool try_in_memory(const Work& work) noexcept {
   return false;
 }
 
-/// Of little work that must be done, and may be done twice: tries until there is memory for it.
+/// Runs `work` until no allocation fails, with pauses of 10 ms. For short work that may run twice.
 template <class Work>
 void until_there_is_memory(const Work& work) noexcept {
   while (!try_in_memory(work))

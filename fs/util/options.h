@@ -1,4 +1,4 @@
-// The options of a mount, with their defaults, in one plain struct. Parsed in tools/cframefs/mount_options.cc.
+// The options of a mount, with their defaults. tools/cframefs/mount_options.cc parses them.
 //
 // Sizes are bytes. Thread safety: plain values, fixed once the mount serves.
 #pragma once
@@ -23,15 +23,15 @@ struct MountOptions {
   std::string mountpoint;  // directory; or a regular file when source is one file
 
   bool read_only = false;
-  bool no_access_times = false;  // reads leave those of the source alone (noatime)
+  bool no_access_times = false;  // reads do not update access times in the source (noatime)
   Names names = Names::strip;
   ArrayView b2nd = ArrayView::npy;
   Detect detect = Detect::suffix;
   std::uint64_t offset = 0;                 // where the frame starts in a single-file source
-  bool old_bitshuffle = false;              // frames of 2.0.0-beta.3 to beta.5 are of beta.3 or beta.4
-  std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: as fs/util/memory_limits.h says
-  std::optional<std::uint64_t> readahead;   // how far ahead a sequential reader is decoded; none: by workers; 0: off
-  unsigned workers = 0;                     // decoding threads, that of the reader among them; 0: one per CPU
+  bool old_bitshuffle = false;              // decode frames of 2.0.0-beta.3 to beta.5 as those of beta.3 and beta.4
+  std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: default_cache_size()
+  std::optional<std::uint64_t> readahead;   // bytes decoded ahead of a sequential reader; none: by workers; 0: off
+  unsigned workers = 0;                     // decoding threads, the reader's included; 0: one per CPU
   bool statistics = false;                  // serve the directory .cframefs
 
   // For files created in the mount.
@@ -41,14 +41,14 @@ struct MountOptions {
   std::uint32_t typesize = 0;                // 0: auto
   std::uint64_t chunksize = 0;               // 0: auto
   std::uint64_t blocksize = 0;               // 0: auto
-  std::optional<std::uint64_t> dirty_limit;  // none: as fs/util/memory_limits.h says
+  std::optional<std::uint64_t> dirty_limit;  // none: default_dirty_limit()
   double commit_interval = 5.0;              // seconds
-  double lock_timeout = 5.0;  // seconds that a request waits for a frame that another program has locked; fixed
+  double lock_timeout = 5.0;  // seconds that a request waits for a frame that another program has locked; no option
   bool writeback = false;     // the kernel's write-back cache
 
-  // How long, in seconds, the kernel may believe names and attributes where changes are watched for. None: directories
-  // for kDirectoryTimeout, files not at all. A number holds for both; then a change behind the mount shows a moment
-  // later, when it has been reported, instead of at the next call.
+  // Seconds for which the kernel may cache attributes and names in watched directories. None: kDirectoryTimeout for
+  // directories, 0 for files. A number holds for both; a change by another program is then visible when the watcher has
+  // reported it, shortly afterwards, instead of at the next call.
   std::optional<double> attr_timeout;
   std::optional<double> entry_timeout;
 
@@ -56,7 +56,7 @@ struct MountOptions {
   bool debug = false;  // implies foreground
   bool single_thread = false;
 
-  // Mount options that libfuse or the kernel understand, passed on as they are ("allow_other", "fsname=x").
+  // Mount options of libfuse or the kernel, passed on unchanged ("allow_other", "fsname=x").
   std::vector<std::string> fuse_options;
 };
 

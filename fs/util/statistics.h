@@ -1,6 +1,6 @@
-// Counters of a mount, shown by stats=on.
+// Counters of a mount, shown by stats=on. They count from the start of the mount; units are bytes or events.
 //
-// Thread safety: every member is atomic; a snapshot is not one instant. Bytes and counts since the mount began.
+// Thread safety: every member is atomic; reading all of them is not atomic.
 #pragma once
 
 #include <atomic>
@@ -13,27 +13,27 @@ struct Statistics {
 
   Counter lookups{0};
   Counter opens{0};
-  Counter reads{0};              // requests that reached the daemon
-  Counter bytes_served{0};       // plain bytes in replies
-  Counter bytes_fetched{0};      // stored bytes read to decode blocks
-  Counter cache_hits{0};         // cells found decoded, or being decoded by somebody else
-  Counter cache_misses{0};       // cells that a reader had to decode
-  Counter prefetched_blocks{0};  // cells decoded ahead of a sequential reader
+  Counter reads{0};              // read requests that reached the daemon
+  Counter bytes_served{0};       // uncompressed bytes in replies
+  Counter bytes_fetched{0};      // compressed bytes read to decode blocks
+  Counter cache_hits{0};         // cache blocks found decoded, or being decoded by another thread
+  Counter cache_misses{0};       // cache blocks that a reader had to decode
+  Counter prefetched_blocks{0};  // cache blocks decoded ahead of a sequential reader
   Counter blocks_decoded{0};
   Counter bytes_decoded{0};
   Counter evictions{0};
   Counter writes{0};       // requests to write into frames that reached the daemon
-  Counter write_bytes{0};  // plain bytes in them
+  Counter write_bytes{0};  // uncompressed bytes of these requests
   Counter chunks_encoded{0};
-  Counter bytes_encoded{0};  // plain bytes of those chunks
-  Counter commits{0};        // states of frames that were switched to
+  Counter bytes_encoded{0};  // uncompressed bytes of these chunks
+  Counter commits{0};
   Counter failed_commits{0};
-  Counter bytes_lost{0};       // plain bytes that were taken and could never be committed, at most
-  Counter bytes_written{0};    // that commits have put into frames, compacting included
-  Counter dead_bytes{0};       // of frames that are open for writing, as counted at their last commit
-  Counter errors{0};           // requests answered with an error other than ENOENT
-  Counter backing_changes{0};  // changes of frames behind the mount that were noticed
-  Counter chunks_copied{0};    // from frame to frame as they are stored
+  Counter bytes_lost{0};       // upper bound: uncompressed bytes that were accepted and could not be committed
+  Counter bytes_written{0};    // bytes that commits have written into frames, compaction included
+  Counter dead_bytes{0};       // bytes without use in frames that are open for writing, as of their last commit
+  Counter errors{0};           // reads answered with an error
+  Counter backing_changes{0};  // changes of frames by other programs that were detected
+  Counter chunks_copied{0};    // chunks copied between frames in compressed form
 };
 
 }  // namespace cframefs::fs

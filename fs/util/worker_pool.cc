@@ -47,7 +47,7 @@ void WorkerPool::run() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
-    // What it was to do is not done; who waits for it is told by what the task owned.
+    // A task that runs out of memory ends here; the destructors of what it owns notify the threads that wait for it.
     try_in_memory(task);
   }
 }

@@ -1,8 +1,8 @@
-// Threads that decode ahead of sequential readers.
+// A pool of threads for background tasks: decoding ahead, encoding, and memory management.
 //
-// Tasks run in the order they were posted, each on one thread; one that runs out of memory (std::bad_alloc) ends early.
-// Threads start with start(), which the daemon calls after it has gone to the background. Thread safety: all members;
-// stop() waits for running tasks and drops the rest.
+// Tasks start in the order in which they were posted, each on one thread; a task that throws std::bad_alloc ends early.
+// The daemon calls start() after it has gone to the background. Thread safety: all members; stop() waits for running
+// tasks and discards the rest.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ class WorkerPool {
 
   void start(unsigned threads);
   void stop();
-  /// Without memory it throws std::bad_alloc, and nothing is posted. Ignored after stop() and before start().
+  /// Ignored before start() and after stop(). Throws std::bad_alloc without memory; the task is not posted then.
   void post(std::function<void()> task);
 
  private:

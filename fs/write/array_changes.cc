@@ -19,7 +19,7 @@ namespace {
 using frame::ArrayGeometry;
 using frame::ChunkNumber;
 
-// Of an array that takes the place of another one.
+// Chunk and block size of an array that replaces another one.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
 constexpr std::string_view kShapeKey = "'shape': (";
@@ -28,27 +28,28 @@ codec::Failure too_large() {
   return codec::io_error(EFBIG, "write to an array");
 }
 
-codec::Failure no_whole_rows() {
-  return codec::invalid("an array is made longer and shorter by whole rows");
+codec::Failure no_whole_rows(std::uint64_t size, std::uint64_t head, std::uint64_t row) {
+  return codec::invalid("size " + std::to_string(size) + " is not that of a header (" + std::to_string(head) +
+                        " bytes) and whole rows (" + std::to_string(row) + " bytes each)");
 }
 
 }  // namespace
 
-/// C-order bytes that a commit puts into chunks. Flat.
+/// C-order bytes that a commit puts into chunks. Offsets are flat.
 struct ArrayChanges::Range {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
   DirtyLayer::Chunk piece;  // null: zeros
-  std::uint64_t inner = 0;  // where in the piece they begin
+  std::uint64_t inner = 0;  // offset in the piece
 };
 
-/// What the chunks of one commit have in common.
+/// State that the chunks of one commit share.
 struct ArrayChanges::Work {
   ArrayGeometry array;
   std::vector<Range> ranges;
   std::vector<std::pair<std::int64_t, std::uint32_t>> touched;  // chunk and range, sorted
   std::shared_ptr<const FrameSnapshot> snapshot;
-  std::uint64_t kept_chunks = 0;  // chunks that are in the frame already, and stay
+  std::uint64_t kept_chunks = 0;  // chunks of the frame that stay
   ReadPath& read_path;
 
   codec::Result<Buffer> chunk(std::int64_t number) const;
@@ -70,7 +71,10 @@ codec::Result<Buffer> ArrayChanges::Work::chunk(std::int64_t number) const {
   if (is_kept && covered < array.item_bytes(ChunkNumber{number})) {
     const auto got = read_path.read_chunk(*snapshot, ChunkNumber{number}, plain);
     if (!got) return codec::Failure(got.error());
-    if (*got != plain.size()) return codec::corrupt("a chunk of another length than the array's chunks have");
+    if (*got != plain.size()) {
+      return codec::corrupt("chunk " + std::to_string(number) + " has " + std::to_string(*got) +
+                            " bytes; chunks of the array have " + std::to_string(plain.size()));
+    }
   } else {
     std::fill(plain.begin(), plain.end(), std::uint8_t{0});
   }
@@ -89,15 +93,18 @@ codec::Result<std::optional<ArrayChanges>> ArrayChanges::of(const FrameSnapshot&
   if (!array) return codec::Failure(array.error());
   const frame::FlatView& view = snapshot.view();
   if (!*array) {
-    // It may have been one that says so no longer, or has a header without being one.
+    // The frame may have been an array whose metalayer is damaged, or show a header without being a known array.
     if (snapshot.container().metalayer_damage() || !view.head().empty()) {
-      return codec::unsupported("what this file is an array of is not known well enough to write it");
+      return codec::unsupported("the array cannot be written: its metalayer is damaged or of an unknown form");
     }
     return std::optional<ArrayChanges>();
   }
   const std::int32_t chunksize = snapshot.container().parameters().chunksize;
   const bool fits = chunksize <= 0 || static_cast<std::uint32_t>(chunksize) == (*array)->chunk_bytes();
-  if (!fits && (*array)->can_change()) return codec::unsupported("the array's chunks are not those of its frame");
+  if (!fits && (*array)->can_change()) {
+    return codec::unsupported("chunks of the array have " + std::to_string((*array)->chunk_bytes()) +
+                              " bytes, chunks of its frame " + std::to_string(chunksize));
+  }
   return std::optional(ArrayChanges(std::move(**array), view.array_geometry() != nullptr, view.head().size()));
 }
 
@@ -105,7 +112,7 @@ codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {
   const auto file = frame::parse_npy_file(bytes);
   if (!file) return codec::Failure(file.error());
   if (file->fortran_order && file->shape.size() > 1) {
-    return codec::unsupported("an array in Fortran order cannot take the place of one in C order");
+    return codec::unsupported("an array in Fortran order cannot replace one in C order");
   }
   const auto item_bytes = frame::array_bytes(file->shape, file->type.itemsize);
   if (!item_bytes) return too_large();
@@ -121,7 +128,7 @@ codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {
   if (!array) return codec::Failure(array.error());
   const std::vector<std::uint8_t> head = (*array)->npy_head((*array)->rows());
   if (head.size() > bytes.size() || !std::equal(head.begin(), head.end(), bytes.begin())) {
-    return codec::unsupported("a header that NumPy writes in another way");
+    return codec::unsupported("the .npy header is not in the form that NumPy writes");
   }
   ArrayChanges made(std::move(**array), true, head.size());
   made.item_bytes_ = *item_bytes;
@@ -151,7 +158,7 @@ std::uint64_t ArrayChanges::to_commit(std::uint64_t size, std::uint64_t below, b
   return complete && whole_chunks > below ? whole_chunks : head_ + rows * array_.row_bytes();
 }
 
-/// Whether they are the header's bytes, or those of the header of another number of rows.
+/// Returns whether the bytes are those of the header, or of a header with another number of rows.
 bool ArrayChanges::is_head(codec::ByteView bytes, std::uint64_t at, std::uint64_t size) const {
   const std::vector<std::uint8_t> head = head_at(size);
   const codec::ByteView part = codec::ByteView(head).subspan(at, bytes.size());
@@ -174,7 +181,7 @@ codec::Result<std::uint64_t> ArrayChanges::check_write(std::uint64_t at, codec::
   if (end < at) return too_large();
   if (end > size) {
     if (!is_flat_ || !array_.can_change()) return too_large();
-    // A part of a row will be a whole one.
+    // Count an incomplete last row as a whole one.
     if (auto fits = array_.geometry((end - 1 - std::min(head_, end - 1)) / array_.row_bytes() + 1); !fits) {
       return codec::Failure(fits.error());
     }
@@ -182,7 +189,7 @@ codec::Result<std::uint64_t> ArrayChanges::check_write(std::uint64_t at, codec::
   if (at >= head_) return std::uint64_t{0};
   const std::uint64_t in_head = std::min<std::uint64_t>(head_ - at, bytes.size());
   if (!is_head(bytes.first(in_head), at, size)) {
-    return codec::invalid("the header of a .npy file follows from its array and cannot be changed");
+    return codec::invalid("the header of a .npy file cannot be changed: it follows from its array");
   }
   return in_head;
 }
@@ -191,10 +198,12 @@ codec::Result<std::uint64_t> ArrayChanges::check_resize(std::uint64_t wanted, st
   if (wanted == size) return size;
   if (!is_flat_ || !array_.can_change()) {
     if (wanted > size) return too_large();
-    return codec::invalid("an array of this shape has no rows to be cut off");
+    return codec::invalid("cannot truncate: the array has a fixed number of rows");
   }
   if (wanted == 0) return head_;
-  if (wanted < head_ || (wanted - head_) % array_.row_bytes() != 0) return no_whole_rows();
+  if (wanted < head_ || (wanted - head_) % array_.row_bytes() != 0) {
+    return no_whole_rows(wanted, head_, array_.row_bytes());
+  }
   if (auto fits = array_.geometry(rows_at(wanted)); !fits) return codec::Failure(fits.error());
   return wanted;
 }
@@ -203,7 +212,7 @@ codec::Result<void> ArrayChanges::check_allocate(int mode, std::uint64_t at, std
                                                  std::uint64_t size) const {
   const std::uint64_t end = at + length < at ? ~std::uint64_t{0} : at + length;
   if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0 && at < head_) {
-    return codec::invalid("the header of a .npy file is no hole");
+    return codec::invalid("cannot punch a hole into the header of a .npy file");
   }
   if ((mode & FALLOC_FL_KEEP_SIZE) != 0 || end <= size) return {};
   if (auto fits = check_resize(end, size); !fits) return codec::Failure(fits.error());
@@ -211,12 +220,12 @@ codec::Result<void> ArrayChanges::check_allocate(int mode, std::uint64_t at, std
 }
 
 codec::EncodeParameters ArrayChanges::encoding(codec::EncodeParameters frame) const {
-  // Readers of arrays rely on a chunk's blocks being those of the array.
+  // Readers of arrays require that the blocks of a chunk are those of the array.
   frame.blocksize = static_cast<std::int32_t>(array_.block_bytes());
   return frame;
 }
 
-/// What the layer says, in order. Where it says that there are zeros these are given up to `zeros_until` (flat).
+/// Returns the ranges that the layer changes, in order; zeros only up to `zeros_until` (flat).
 std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer, std::uint64_t zeros_until) const {
   std::vector<Range> ranges;
   const std::uint64_t kept = layer.kept() - head_;
@@ -226,7 +235,7 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
     if (begin < end) ranges.push_back({begin, end - begin, nullptr, 0});
   };
   std::uint64_t done = kept;
-  // Pieces and runs of zeros, whichever comes first.
+  // Merge pieces and runs of zeros in order.
   auto piece = layer.chunks().begin();
   auto zeros = layer.zeros().runs().begin();
   while (piece != layer.chunks().end() || zeros != layer.zeros().runs().end()) {
@@ -256,8 +265,8 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
   return ranges;
 }
 
-/// Chunks that nothing but zeros are left of: they go from the ranges, and cost nothing, however many they are. Chunks
-/// lie in the order of their rows, `in_layer` of them beside each other. Those from `kept` on are zeros as they are.
+/// Removes from `ranges` the chunks that become entirely zeros, and returns them: their number costs nothing. Chunks
+/// are ordered by row, `in_layer` chunks in each row of chunks. Chunks from `kept` on are zeros anyway.
 frame::ChunkIntervals ArrayChanges::take_zero_chunks(std::vector<Range>& ranges, std::uint64_t rows,
                                                      std::uint64_t in_layer, std::uint64_t kept) const {
   frame::ChunkIntervals zeros;
@@ -266,7 +275,7 @@ frame::ChunkIntervals ArrayChanges::take_zero_chunks(std::vector<Range>& ranges,
   for (Range& range : ranges) {
     const std::uint64_t end = range.begin + range.length;
     const std::uint64_t first = (range.begin + outer_slab_bytes - 1) / outer_slab_bytes;
-    // The last layer may have fewer rows.
+    // The last row of chunks may have fewer rows.
     const std::uint64_t last = (end == rows * array_.row_bytes() ? end + outer_slab_bytes - 1 : end) / outer_slab_bytes;
     if (range.piece || first >= last) {
       left.push_back(std::move(range));
@@ -295,7 +304,7 @@ codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
   const std::uint64_t kept_chunks = is_new ? 0 : std::min(kept->chunk_count(), array->chunk_count());
   plan.kept_bytes = kept_chunks * array_.chunk_bytes();
   if (rows != array_.rows()) plan.layer = array_.layer_content(rows);
-  // Rows that are new in chunks that stay; the chunks behind them are zeros of themselves.
+  // New rows in chunks that stay; chunks behind these are zeros anyway.
   const std::uint64_t kept_rows = rows_at(layer.kept());
   const std::uint64_t layers =
       array_.can_change() && !is_new ? (kept_rows + array_.chunk_rows() - 1) / array_.chunk_rows() : 0;

@@ -1,5 +1,6 @@
-// What a request asks before it changes what others see. A caller that is killed while its request waits has been
-// answered for: what it wanted to write must not appear after that, over what the next program writes.
+// A permission that a request asks for before it changes data that others see. When a caller is killed while its
+// request waits, the request is answered early, and what it wanted to write must not overwrite what the next program
+// writes.
 //
 // Thread safety: belongs to the thread that serves the request. Ownership: none. Errors: io with EINTR.
 #pragma once
@@ -11,13 +12,13 @@ namespace cframefs::fs {
 class ChangePermit {
  public:
   virtual ~ChangePermit() = default;
-  /// The change begins. EINTR if the request has been answered for; then nothing must be changed.
+  /// Begins a change. EINTR if the request has been answered early; the caller must then change nothing.
   virtual codec::Result<void> begin() = 0;
-  /// All of it has been done: the request may be answered for again.
+  /// Ends a change: the request may be answered early again.
   virtual void end() = 0;
 };
 
-/// Of a change that no request of the kernel asks for.
+/// The permit of a change that no request of the kernel asks for.
 class FreePermit final : public ChangePermit {
  public:
   codec::Result<void> begin() override { return {}; }

@@ -11,7 +11,7 @@
 namespace cframefs::fs {
 namespace {
 
-// How far workers may be ahead of what has been taken, for each of them.
+// How many chunks each worker may be ahead of the chunks taken.
 constexpr std::size_t kAheadOfEach = 4;
 
 }  // namespace
@@ -22,16 +22,16 @@ struct ChunkEncoders::Work {
 
   ChunkEncoders& encoders;
   const codec::EncodeParameters parameters;
-  std::vector<ChunkToEncode> chunks;  // each belongs to the thread that claimed it
+  std::vector<ChunkToEncode> chunks;  // each is used by the thread that claimed it
   codec::Mutex mutex;
   codec::CondVar done;
   std::vector<std::optional<Encoded>> results GUARDED_BY(mutex);
-  std::size_t next GUARDED_BY(mutex) = 0;    // the first that nobody has claimed
-  std::size_t taken GUARDED_BY(mutex) = 0;   // how many have been handed over
+  std::size_t next GUARDED_BY(mutex) = 0;    // the first unclaimed chunk
+  std::size_t taken GUARDED_BY(mutex) = 0;   // chunks handed over
   std::size_t active GUARDED_BY(mutex) = 0;  // chunks that are being encoded
   bool stopped GUARDED_BY(mutex) = false;
 
-  /// A chunk to encode, or none if there is nothing to do as things are.
+  /// Claims a chunk to encode. Returns nullopt if none is left or the encoders are `ahead` chunks ahead.
   std::optional<std::size_t> claim(std::size_t ahead) {
     codec::MutexLock lock(mutex);
     if (stopped || next >= chunks.size() || next > taken + ahead) return std::nullopt;
@@ -76,7 +76,7 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
     if (!made) return codec::Failure(made.error());
     return encode(parameters, made->bytes().first(chunk.length));
   }
-  // Readers before 3.0 want whole items in a special chunk.
+  // Readers before 3.0 expect a whole number of items in a special chunk.
   if (chunk.length % static_cast<std::uint64_t>(parameters.typesize) != 0) {
     return encode(parameters, std::vector<std::uint8_t>(chunk.length));
   }
@@ -96,7 +96,7 @@ void ChunkEncoders::encode_early(Owner owner, const codec::EncodeParameters& par
     codec::MutexLock lock(mutex_);
     waiting_[owner].push_back(std::move(early));
   }
-  // If no worker can be told, the commit encodes it.
+  // If the task cannot be posted, the commit encodes the chunk.
   try_in_memory([this] { workers_.post([this] { run_next(); }); });
 }
 
@@ -105,7 +105,7 @@ void ChunkEncoders::drain_to(Owner owner, std::size_t most) {
   }
 }
 
-/// Encodes a chunk of the file whose turn it is.
+/// Encodes a chunk of the next file in turn.
 void ChunkEncoders::run_next() {
   for (;;) {
     Owner owner = nullptr;
@@ -119,7 +119,7 @@ void ChunkEncoders::run_next() {
   }
 }
 
-/// Encodes the chunk of the file that has waited longest if more than `most` wait. False: they do not.
+/// Encodes the oldest waiting chunk of the file if more than `most` wait. Returns false if no more than `most` do.
 bool ChunkEncoders::run_waiting(Owner owner, std::size_t most) {
   std::shared_ptr<Preencode> early;
   DirtyLayer::Chunk chunk;
@@ -148,7 +148,8 @@ bool ChunkEncoders::run_waiting(Owner owner, std::size_t most) {
   return true;
 }
 
-/// What has come of it, once: a commit that failed must encode again. None: nobody has begun, and nobody will.
+/// Returns the result of an early encoding once: a commit that is retried encodes again. Returns nullopt if no thread
+/// has begun; no other thread will begin then.
 std::optional<ChunkEncoders::Encoded> ChunkEncoders::take_early(Preencode& early) {
   using State = Preencode::State;
   codec::MutexLock lock(mutex_);
@@ -166,7 +167,7 @@ codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters
   codec::Result<void> result;
   for (std::size_t index = 0; index < count && result; ++index) {
     const std::int64_t number = work->chunks[index].number;
-    // A helper stops where it is far enough ahead; it is called again when there is room for it.
+    // A helper stops when it is far enough ahead; it is posted again when there is room.
     if (index % kAheadOfEach == 0) {
       const auto help = [work, ahead] {
         while (const auto claimed = work->claim(ahead))
@@ -201,7 +202,7 @@ codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters
   }
   codec::MutexLock lock(work->mutex);
   work->stopped = true;
-  // After an error the chunks are their owner's again, who may go on changing them.
+  // After an error the chunks return to their owner, which may change them.
   while (work->active > 0)
     work->done.wait(work->mutex);
   return result;

@@ -1,13 +1,13 @@
-// Encodes the chunks of commits on all workers: ahead of the commit as soon as a program has filled a chunk, and what
-// is left when it comes, which is then handed over in order.
+// Encodes the chunks of commits on all workers: early, as soon as a program has filled a chunk, or when the commit
+// comes. Hands the encoded chunks over in order.
 //
-// A chunk that is encoded early goes from waiting (in the queue) to running to done; the commit that wants it takes the
-// result, waits for it, or, if nobody has begun, does it itself. What nobody wants any more (the program has written
-// over the chunk, or cut it off) is let go with the chunk.
+// A chunk that is encoded early goes from waiting (in the queue) to running to done. The commit takes the result, waits
+// for it, or, if no thread has begun, encodes the chunk itself. A chunk that is no longer needed (a program has
+// overwritten it or cut it off) is dropped from the queue when it is destroyed.
 //
-// Thread safety: all members may be called at once; encode_in_order() encodes itself, too, and comes to its end even if
-// no worker ever helps. Ownership: a chunk owns its early encoding, the queue knows chunks weakly; what a task still
-// needs it shares. Errors: the first one, of encoding or of `take`.
+// Thread safety: all members may be called concurrently; encode_in_order() encodes chunks itself, too, and finishes
+// even if no worker ever helps. Ownership: a chunk owns its early encoding; the queue has weak pointers to chunks; a
+// task shares what it needs. Errors: the first error of encoding or of `take`.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,10 @@ namespace cframefs::fs {
 
 struct ChunkToEncode {
   std::int64_t number = 0;
-  DirtyLayer::Chunk chunk;  // null: zeros, unless there is `make`
+  DirtyLayer::Chunk chunk;  // null: zeros, unless `make` is set
   std::uint64_t length = 0;
-  /// Gives the plain bytes where the chunk is encoded, so that not all of them need be there at once; any thread's.
+  /// Returns the uncompressed bytes when the chunk is encoded, so that not all chunks are in memory at once. Called by
+  /// any thread.
   std::function<codec::Result<Buffer>()> make = nullptr;
 };
 
@@ -49,17 +50,17 @@ class ChunkEncoders {
   ChunkEncoders(WorkerPool& workers, unsigned helpers, Statistics& statistics)
       : workers_(workers), helpers_(helpers), statistics_(statistics), turns_(helpers + 1) {}
 
-  /// The file that a chunk belongs to: an address, for comparison alone.
+  /// Identifies the file that a chunk belongs to: an address, for comparison only.
   using Owner = const void*;
 
-  /// Has a whole chunk encoded when there is time for it. Its bytes must not change any more. Files take turns.
+  /// Queues a whole chunk, whose bytes must not change any more, for encoding. Files take turns.
   void encode_early(Owner owner, const codec::EncodeParameters& parameters, const DirtyLayer::Chunk& chunk);
-  /// Encodes chunks of that file until at most `most` of them wait: for a writer that fills them faster than they are
-  /// encoded.
+  /// Encodes chunks of the file until at most `most` of them wait. Writers that outpace the encoders call this
+  /// (back-pressure).
   void drain_to(Owner owner, std::size_t most);
 
   using Take = std::function<codec::Result<void>(std::int64_t number, codec::EncodedChunk encoded)>;
-  /// Calls `take` from the calling thread for each chunk, in the order given. Chunks are released as they are encoded.
+  /// Encodes `chunks` and calls `take` in the calling thread for each, in order. Releases chunks as they are encoded.
   codec::Result<void> encode_in_order(const codec::EncodeParameters& parameters, std::vector<ChunkToEncode> chunks,
                                       const Take& take);
 
@@ -78,12 +79,12 @@ class ChunkEncoders {
   WorkerPool& workers_;
   const unsigned helpers_;
   Statistics& statistics_;
-  codec::Turns turns_;  // of threads that encode: commits of many files at once must not take all processors' time
+  codec::Turns turns_;  // limits the threads that encode: commits of many files must not take all processors
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;
   codec::CondVar done_;
-  Waiting waiting_ GUARDED_BY(mutex_);             // an empty queue goes when its turn comes
-  Owner last_owner_ GUARDED_BY(mutex_) = nullptr;  // whose chunk a worker took last
+  Waiting waiting_ GUARDED_BY(mutex_);             // an empty queue is removed at its turn
+  Owner last_owner_ GUARDED_BY(mutex_) = nullptr;  // the file whose chunk a worker took last
 };
 
 }  // namespace cframefs::fs

@@ -6,7 +6,7 @@
 namespace cframefs::fs {
 namespace {
 
-// What the map and the allocator take for each piece, about.
+// Estimated cost of each piece in the map and the allocator.
 constexpr std::uint64_t kPerPiece = 128;
 
 std::uint64_t cost(const std::vector<std::uint8_t>& piece) {
@@ -46,7 +46,7 @@ void ChunkPatches::write(std::uint64_t from, codec::ByteView bytes) {
   const std::uint64_t over = std::min<std::uint64_t>(bytes.size(), piece.size() - inner);
   std::copy_n(bytes.begin(), over, piece.begin() + static_cast<std::ptrdiff_t>(inner));
   piece.insert(piece.end(), bytes.begin() + static_cast<std::ptrdiff_t>(over), bytes.end());
-  // Those behind that it has reached become a part of it.
+  // Merge the following pieces that the new one reaches.
   const std::uint64_t end = at->first + piece.size();
   auto next = std::next(at);
   while (next != pieces_.end() && next->first <= end) {

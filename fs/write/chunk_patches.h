@@ -1,10 +1,10 @@
-// What programs have written into one chunk whose other bytes are those that lie below it: pieces of bytes, and no more
-// memory than they take. So thousands of small writes all over a large file wait for one commit, which reads, changes
+// The bytes that programs have written into one chunk whose other bytes are those of the layer below. Only the written
+// pieces take memory, so that thousands of small writes all over a large file wait for one commit, which reads, changes
 // and encodes each chunk once.
 //
-// Invariant: pieces neither overlap nor touch each other. Thread safety: none; the file's mutex guards it, and what a
-// commit has taken is not changed any more. Ownership: shared by the layers of a write-back. Units: bytes, places
-// within the chunk.
+// Invariant: pieces neither overlap nor touch each other. Thread safety: none; the file's mutex guards the object, and
+// patches taken by a commit do not change any more. Ownership: shared by the layers of a write-back. Units: bytes,
+// offsets within the chunk.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ namespace cframefs::fs {
 
 class ChunkPatches {
  public:
-  using Pieces = std::map<std::uint64_t, std::vector<std::uint8_t>>;  // by where they begin
+  using Pieces = std::map<std::uint64_t, std::vector<std::uint8_t>>;  // by offset
 
-  /// `counter`: has the memory added to it for as long as it is held.
+  /// `counter`: incremented by the footprint as long as the object exists.
   explicit ChunkPatches(std::atomic<std::uint64_t>& counter) : counter_(counter) {}
   ~ChunkPatches();
   ChunkPatches(const ChunkPatches&) = delete;
@@ -28,17 +28,17 @@ class ChunkPatches {
 
   const Pieces& pieces() const { return pieces_; }
   std::uint64_t footprint() const { return footprint_; }
-  /// Behind the last piece.
+  /// Returns the end of the last piece.
   std::uint64_t end() const { return pieces_.empty() ? 0 : pieces_.rbegin()->first + pieces_.rbegin()->second.size(); }
-  /// Bytes in the pieces.
+  /// Returns the bytes of all pieces.
   std::uint64_t written() const;
-  /// Whether nothing of the first `length` bytes is missing.
+  /// Returns whether the pieces contain all of the first `length` bytes.
   bool covers(std::uint64_t length) const;
 
   void write(std::uint64_t from, codec::ByteView bytes);
-  /// What lies at `end` and behind it is gone.
+  /// Removes the bytes from `end` on.
   void cut(std::uint64_t end);
-  /// Puts the pieces where they belong in the plain bytes of a chunk, as far as those reach.
+  /// Copies the pieces to their offsets in the uncompressed bytes of a chunk, up to the end of `plain`.
   void apply_to(codec::ByteSpan plain) const;
   void merge_into(ChunkPatches& below) const;
 

@@ -1,10 +1,11 @@
-// Memory for stored chunks that copies hold between reading and committing them: a bound for all copies together.
+// Limits the memory of compressed chunks that copies hold between reading and committing them, for all copies together.
 //
-// A copy waits for its part while others hold the memory: few large parts one after the other cost small requests less
-// than many small ones at once. But it does not depend on the others, whose sources may not answer: once none has taken
-// its part or returned any for kPatience, it goes on with what is left, which may be nothing; then it holds one chunk.
+// A copy waits for its reservation while others hold the memory: a few large parts in sequence delay small requests
+// less than many small parts at once. But it does not depend on the other copies, whose sources may never answer: once
+// no copy has taken or returned memory for kPatience, it continues with what is left, which may be nothing; it then
+// holds one chunk at a time.
 //
-// Thread safety: internally synchronised. Ownership: shares must not outlive it. Units: bytes. Errors: none.
+// Thread safety: internally synchronised. Ownership: reservations must not outlive it. Units: bytes. Errors: none.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +22,14 @@ class CopyMemory {
 
   class Reservation {
    public:
-    /// Takes `wanted` bytes of `all`, or what is left of them.
+    /// Takes `wanted` bytes of the limit `all`, or what is left of it.
     Reservation(CopyMemory& memory, std::uint64_t all, std::uint64_t wanted)
         : memory_(memory), all_(all), bytes_(memory.take(all, std::min(wanted, all))) {}
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
     ~Reservation() { memory_.settle(all_, bytes_, 0); }
     std::uint64_t bytes() const { return bytes_; }
-    /// The copy holds so much, which may be a chunk more than its part.
+    /// Sets the bytes that the copy holds, which may exceed its reservation by a chunk.
     void settle(std::uint64_t bytes) {
       memory_.settle(all_, bytes_, bytes);
       bytes_ = bytes;
@@ -62,7 +63,7 @@ class CopyMemory {
     {
       codec::MutexLock lock(mutex_);
       held_ += now - before;
-      // What copies return that went on without a part makes no room.
+      // Memory of copies that continued without a reservation makes no room.
       if (now < before && held_ < all) moved_at_ = Clock::now();
     }
     if (now < before) returned_.notify_all();
@@ -70,7 +71,7 @@ class CopyMemory {
 
   mutable codec::Mutex mutex_;
   codec::CondVar returned_;
-  Clock::time_point moved_at_ GUARDED_BY(mutex_);  // when something was last taken or returned
+  Clock::time_point moved_at_ GUARDED_BY(mutex_);  // when memory was last taken or returned
   std::uint64_t held_ GUARDED_BY(mutex_) = 0;
 };
 

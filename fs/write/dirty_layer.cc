@@ -3,8 +3,7 @@
 namespace cframefs::fs {
 namespace {
 
-// What a chunk begins with, as long as little is written at a time; from how much on it is held whole, unless it is
-// very large.
+// The smallest allocation of a chunk. A chunk of at most kHeldWhole is allocated whole when it needs more than kLittle.
 constexpr std::uint64_t kMinHeld = 4096;
 constexpr std::uint64_t kLittle = std::uint64_t{64} << 10;
 constexpr std::uint64_t kHeldWhole = std::uint64_t{4} << 20;
@@ -14,7 +13,8 @@ constexpr std::uint64_t kHeldWhole = std::uint64_t{4} << 20;
 void DirtyChunk::hold(std::uint64_t from, std::uint64_t to) {
   const std::uint64_t held = buffer_.bytes().size();
   if (to <= held) return;
-  // A program that writes little at a time may never write more; one that does fills the chunk.
+  // A program that writes little at a time may never write more: double the allocation until the chunk is worth all of
+  // it.
   std::uint64_t size = std::max({to, 2 * held, kMinHeld});
   if (size > kLittle && size_ <= kHeldWhole) size = size_;
   size = std::min(size, size_);
@@ -197,7 +197,7 @@ DirtyLayer DirtyLayer::rechunked(std::uint64_t chunksize, const Make& make) cons
     const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize_;
     put(begin, chunk->bytes().first(std::min<std::uint64_t>(length_of(number), chunk->bytes().size())));
   }
-  // Over nothing but zeros.
+  // The patches lie over zeros, because kept() is 0.
   for (const auto& [number, patches] : patches_) {
     const std::uint64_t begin = static_cast<std::uint64_t>(number) * chunksize_;
     for (const auto& [from, piece] : patches->pieces())

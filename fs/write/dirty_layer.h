@@ -1,17 +1,17 @@
-// What programs have written over one state of a frame and is not part of a newer state yet.
+// The bytes that programs have written over one version of a frame and that are not committed yet.
 //
-// A layer lies over another one: the layer that is being committed, or the committed frame. It holds whole chunks,
-// patches of chunks whose other bytes are those below, the file's size, and how much of what lies below still counts:
-// of the layer below, bytes from kept() on are gone (the file was shorter once), so that what is not in this layer
-// reads as zeros there.
+// A layer lies over a lower one: the layer that is being committed, or the committed frame. It holds whole chunks,
+// patches of chunks whose other bytes are those below, the file's size, and kept(): the number of bytes of the lower
+// layer that remain visible. Lower bytes from kept() on are gone (the file was shorter once), so that bytes which are
+// not in this layer read as zeros there.
 //
-// Chunks of zeros are runs, so that a hole costs as much as one chunk, however long it is; where what lies below counts
-// no longer they are not noted at all.
+// Chunks of zeros are stored as runs, so that a hole of any length costs as much as one chunk. Beyond kept() they are
+// not stored at all.
 //
-// Invariants: kept() <= size(); kept() is at most the size of the layer below; the bytes of a chunk past size() are
-// zero; of a chunk the layer has all bytes, or patches, or it is of zeros, or neither. Thread safety: none; the file's
-// mutex guards it. Ownership: buffers are shared, so that a commit can encode what programs no longer change. Units:
-// bytes; chunk numbers count from 0.
+// Invariants: kept() <= size(); kept() is at most the size of the lower layer; the bytes of a chunk past size() are
+// zero; for each chunk the layer has all bytes, patches, a run of zeros, or nothing. Thread safety: none; the file's
+// mutex guards the layer. Ownership: buffers are shared, so that a commit can encode chunks that programs no longer
+// change. Units: bytes; chunk numbers count from 0.
 #pragma once
 
 #include <algorithm>
@@ -30,20 +30,19 @@ namespace cframefs::fs {
 
 struct Preencode;
 
-/// The sum, or the largest number there is.
+/// Returns the sum, or UINT64_MAX if it overflows.
 constexpr std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/// The plain bytes of one chunk, counted for as long as they exist, with what it costs to keep and to encode it. No
-/// more is held than has been written, about: what is behind are zeros. Once it is encoded early its bytes stay as they
-/// are.
+/// The uncompressed bytes of one chunk. A counter includes its footprint as long as it exists. The chunk holds little
+/// more than the bytes written so far; bytes beyond are zeros. Once it is encoded early its bytes do not change.
 class DirtyChunk {
  public:
-  /// Of a chunk that has nothing but its place in a layer, in a commit and among the encoded ones, about.
+  /// Estimated cost of a chunk in a layer, in a commit and among the encoded chunks.
   static constexpr std::uint64_t kOverhead = 512;
 
-  /// Zeros, of which nothing is held.
+  /// Constructs a chunk of zeros, of which no byte is held.
   DirtyChunk(BufferPool& pool, std::uint64_t size, std::atomic<std::uint64_t>& counter)
       : pool_(pool), size_(size), counter_(counter) {
     counter_.fetch_add(footprint(), std::memory_order_relaxed);
@@ -53,20 +52,21 @@ class DirtyChunk {
   DirtyChunk& operator=(const DirtyChunk&) = delete;
 
   std::uint64_t size() const { return size_; }
-  /// Those that are held, from the first on.
+  /// Returns the bytes that are held, which are the first ones.
   codec::ByteSpan bytes() const { return buffer_.bytes(); }
-  /// Memory that it takes.
+  /// Returns the memory that the chunk takes.
   std::uint64_t footprint() const { return buffer_.capacity() + kOverhead; }
-  /// Holds the bytes before `to`, of which [from, to) are to be written now: what they are is not specified.
+  /// Holds the bytes before `to`. Bytes of [from, to) are undefined: the caller writes them next.
   void hold(std::uint64_t from, std::uint64_t to);
-  /// The first `length` bytes.
+  /// Returns the first `length` bytes.
   std::vector<std::uint8_t> first(std::uint64_t length) const;
-  /// Bytes from `end` on become zeros.
+  /// Sets the bytes from `end` on to zero.
   void cut(std::uint64_t end);
-  /// Another chunk of the same bytes, which is not encoded early.
+  /// Returns a chunk of the same bytes, which is not encoded early.
   std::shared_ptr<DirtyChunk> copy() const;
 
-  /// [from, to) has been written. True: with that the chunk has been filled from one end to the other, in order.
+  /// Records that [from, to) has been written. Returns true if this completes the chunk, filled in order from its
+  /// start.
   bool note_written(std::uint64_t from, std::uint64_t to) {
     if (from != filled_) return false;
     filled_ = to;
@@ -88,11 +88,11 @@ class DirtyChunk {
 
 class DirtyLayer {
  public:
-  /// Null: a chunk of zeros.
+  /// nullptr: a chunk of zeros.
   using Chunk = std::shared_ptr<DirtyChunk>;
   using Chunks = std::map<std::int64_t, Chunk>;
   using Patches = std::map<std::int64_t, std::shared_ptr<ChunkPatches>>;
-  /// A new chunk of so many bytes, zeros.
+  /// Makes a chunk of `size` zeros.
   using Make = std::function<Chunk(std::uint64_t size)>;
 
   DirtyLayer() = default;
@@ -102,53 +102,54 @@ class DirtyLayer {
   std::uint64_t chunksize() const { return chunksize_; }
   std::uint64_t kept() const { return kept_; }
   std::uint64_t size() const { return size_; }
-  /// Those that are not zeros.
+  /// Returns the chunks that are not zeros.
   const Chunks& chunks() const { return chunks_; }
   const frame::ChunkIntervals& zeros() const { return zeros_; }
   const Patches& patches() const { return patches_; }
-  /// Whether it says anything that the layer of `size_below` bytes below does not.
+  /// Returns whether the layer changes anything of a lower layer of `size_below` bytes.
   bool differs_from(std::uint64_t size_below) const {
     return !chunks_.empty() || !zeros_.empty() || !patches_.empty() || kept_ != size_below || size_ != size_below;
   }
 
-  /// The chunk, if the layer has it; null pointer to the entry if not.
+  /// Returns the chunk if the layer has all of it (a nullptr entry for zeros); nullptr otherwise.
   const Chunk* find(std::int64_t number) const;
-  /// Null: it has none.
+  /// Returns nullptr if the layer has no patches of the chunk.
   const ChunkPatches* find_patches(std::int64_t number) const;
-  /// The whole chunk, in place of what there was of it.
+  /// Stores a whole chunk, in place of all that the layer has of it.
   void put(std::int64_t number, Chunk chunk);
-  /// Chunks of [begin, end) are zeros.
+  /// Sets the chunks of [begin, end) to zeros.
   void put_zeros(std::int64_t begin, std::int64_t end);
-  /// Writes into a chunk that is not there whole. `counter`: as for ChunkPatches.
+  /// Writes into a chunk of which the layer does not have all bytes. `counter`: as for ChunkPatches.
   ChunkPatches& patch(std::int64_t number, std::uint64_t from, codec::ByteView bytes,
                       std::atomic<std::uint64_t>& counter);
   void drop_patches(std::int64_t number) { patches_.erase(number); }
-  /// Bytes from `at` on are changed in a chunk that the layer has.
+  /// Records that bytes from `at` on change in a chunk of the layer.
   void touch(std::uint64_t at) {
     if (at < clean_until_) clean_until_ = 0;
   }
   void grow(std::uint64_t size) { size_ = std::max(size_, size); }
-  /// The chunk, which must be there and not zeros, ready to be changed: a copy of it if it is encoded early.
+  /// Returns the chunk for a change: a copy of it if it is encoded early. REQUIRES: the layer has it and it is not
+  /// zeros.
   DirtyChunk& to_change(std::int64_t number);
-  /// Longer: zeros. Shorter: what lay behind is gone, here and below. The chunk with the new end, if it is in the
-  /// layer, must not be in another one.
+  /// Sets the size. Growing appends zeros. Shrinking removes the bytes from `size` on, here and below. REQUIRES: the
+  /// chunk with the new end, if it is in this layer, is in no other one.
   void resize(std::uint64_t size);
-  /// Shorter by whole chunks that are nobody else's business: what is below stays. REQUIRES: kept() <= size, a multiple
-  /// of chunksize().
+  /// Shrinks by whole chunks without a change of kept(). REQUIRES: kept() <= size, a multiple of chunksize().
   void resize_whole_chunks(std::uint64_t size);
-  /// Cuts off what lies from `size` on and returns it, a layer over this one. REQUIRES: kept() <= size <= this->size().
+  /// Truncates the layer to `size` and returns the rest as a layer over this one. REQUIRES: kept() <= size <=
+  /// this->size().
   DirtyLayer split_off(std::uint64_t size);
-  /// Bytes before this that the layer has are those of the layer below: it shares a chunk with it since a split.
+  /// Bytes of this layer before clean_until() equal those of the lower one: since a split both have the same chunk.
   std::uint64_t clean_until() const { return clean_until_; }
-  /// Plain bytes of a chunk as the layer's size has it.
+  /// Returns the uncompressed bytes of a chunk, given the layer's size.
   std::uint64_t length_of(std::int64_t number) const;
 
-  /// Memory that it takes.
+  /// Returns the memory that the layer takes.
   std::uint64_t footprint() const;
 
-  /// Puts this layer over `below`, which then is what both together say.
+  /// Merges this layer into the lower one, `below`.
   void merge_into(DirtyLayer& below, const Make& make) const;
-  /// The same bytes in chunks of another size. REQUIRES: kept() == 0.
+  /// Returns a layer of the same bytes with another chunk size. REQUIRES: kept() == 0.
   DirtyLayer rechunked(std::uint64_t chunksize, const Make& make) const;
 
  private:

@@ -9,10 +9,10 @@
 namespace cframefs::fs {
 namespace {
 
-// How often ages are looked at, at least, while something is dirty.
+// The longest interval between checks of ages while a file is dirty.
 constexpr std::chrono::milliseconds kTick(500);
 constexpr std::chrono::milliseconds kShortestTick(10);
-// The first pause after a commit that failed; each is twice the one before. Locks are held for a short time, as a rule.
+// The first pause after a failed commit; each pause is twice the last one. Locks are usually held for a short time.
 constexpr std::chrono::milliseconds kFirstPause(500);
 constexpr std::chrono::milliseconds kLongestPause(30'000);
 constexpr std::chrono::milliseconds kLongestPauseForLock(2'000);
@@ -43,7 +43,7 @@ void Flusher::add(const std::shared_ptr<WriteBack>& file) {
 }
 
 void Flusher::note_dirty() {
-  // The file is dirty already: either this sees that the thread is about to sleep, or the thread sees the file.
+  // The file is already dirty: either this function sees `sleeps_`, or the thread sees the dirty file.
   if (!sleeps_.exchange(false)) return;
   { codec::MutexLock lock(mutex_); }
   woken_.notify_all();
@@ -54,7 +54,7 @@ void Flusher::keep(const std::shared_ptr<WriteBack>& file, Attempt attempt) {
   for (Entry& entry : entries_) {
     if (entry.file.lock() != file) continue;
     entry.kept = file;
-    entry.attempt.swap(attempt);  // what there was is destroyed without the lock
+    entry.attempt.swap(attempt);  // the old one is destroyed without the lock
   }
 }
 
@@ -77,7 +77,7 @@ void Flusher::wake() {
   woken_.notify_all();
 }
 
-/// Those that have not failed just now.
+/// Returns the files that are not in a pause after a failed commit.
 std::vector<Flusher::Work> Flusher::files(Time now) {
   std::vector<Work> found;
   codec::MutexLock lock(mutex_);
@@ -88,7 +88,7 @@ std::vector<Flusher::Work> Flusher::files(Time now) {
   return found;
 }
 
-/// Those that are kept, or too old.
+/// Returns the files that are kept, or dirty for longer than the interval.
 std::vector<Flusher::Work> Flusher::due_files() {
   const Time now = shared_.clock();
   std::vector<Work> due = files(now);
@@ -99,7 +99,7 @@ std::vector<Flusher::Work> Flusher::due_files() {
   return due;
 }
 
-/// When it is tried again.
+/// Sets the time of the next attempt.
 void Flusher::note(const Work& work, const codec::Result<void>& done) {
   if (!done && done.error().sys == EAGAIN) return;
   codec::MutexLock lock(mutex_);
@@ -124,7 +124,7 @@ void Flusher::commit_due() {
 }
 
 void Flusher::commit_largest(std::uint64_t most) {
-  // What is being committed already will be gone.
+  // Bytes that another thread is already committing count as gone.
   std::uint64_t going = 0;
   const auto is_enough = [&] { return shared_.dirty_bytes.load(std::memory_order_relaxed) <= capped_sum(most, going); };
   std::vector<std::pair<std::uint64_t, Work>> sizes;
@@ -135,7 +135,7 @@ void Flusher::commit_largest(std::uint64_t most) {
   for (const auto& [bytes, work] : sizes) {
     const auto before = work.file->snapshot();
     auto done = work.file->background_commit(WriteBack::Extent::complete);
-    // A stream goes on in the chunk that it is filling, unless room is wanted and there is nothing else to commit.
+    // The growing chunk of a stream stays, unless room is needed and nothing else can be committed.
     if (done && !is_enough() && work.file->snapshot() == before) {
       done = work.file->background_commit(WriteBack::Extent::all);
     }
@@ -146,7 +146,7 @@ void Flusher::commit_largest(std::uint64_t most) {
 }
 
 bool Flusher::is_any_dirty() {
-  std::vector<std::shared_ptr<WriteBack>> open;  // looked at without the lock
+  std::vector<std::shared_ptr<WriteBack>> open;  // examined without the lock
   {
     codec::MutexLock lock(mutex_);
     open.reserve(entries_.size());
@@ -159,14 +159,14 @@ bool Flusher::is_any_dirty() {
 }
 
 bool Flusher::pause(bool& much) {
-  // Said before the files are looked at: see note_dirty().
+  // Set before the files are examined: see note_dirty().
   sleeps_ = true;
-  bool is_dirty = true;  // if there is no memory to look
+  bool is_dirty = true;  // assumed if there is no memory to examine the files
   try_in_memory([&] { is_dirty = is_any_dirty(); });
   const std::chrono::milliseconds tick = std::clamp(shared_.interval / 4, kShortestTick, kTick);
   codec::MutexLock lock(mutex_);
   if (is_dirty) {
-    sleeps_ = false;  // it wakes in time by itself
+    sleeps_ = false;  // the timeout wakes the thread
     if (running_ && !over_limit_) woken_.wait_for(mutex_, tick);
   } else {
     while (running_ && !over_limit_ && sleeps_)
@@ -180,7 +180,7 @@ bool Flusher::pause(bool& much) {
 void Flusher::run() {
   bool much = false;
   while (pause(much)) {
-    // Without memory everything stays dirty until the next time.
+    // Without memory everything stays dirty until the next round.
     try_in_memory([&] { commit_due(); });
     if (!much) continue;
     try_in_memory([&] { commit_largest(shared_.dirty_limit / 4); });
@@ -202,14 +202,14 @@ void Flusher::commit_all(const Lost& lost) {
   };
   for (const Work& work : all)
     try_in_memory([&] { static_cast<void>(work.file->open_again()); });
-  // None waits for another one's lock, and all together no longer than one request would.
+  // No file waits for another one's lock, and all together wait no longer than one request would.
   std::vector<Work> left;
   until_there_is_memory([&] { left = all; });
   const auto until = std::chrono::steady_clock::now() + shared_.lock_timeout;
   while (true) {
     std::erase_if(left, [&](const Work& work) { return commit(work, WriteBack::Wait::none); });
     if (left.empty() || std::chrono::steady_clock::now() >= until) break;
-    // Each attempt encodes what it is to commit.
+    // Pause, because each attempt encodes its chunks.
     std::this_thread::sleep_for(std::min(shared_.lock_timeout / 4, kTick));
   }
   for (const Work& work : left)

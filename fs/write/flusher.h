@@ -1,14 +1,14 @@
-// Commits what has been dirty for too long, or is too much, from a thread of its own, and keeps what cannot be
-// committed yet.
+// Commits files that have been dirty for too long or too much, from a thread of its own, and keeps files that could not
+// be committed.
 //
-// A commit that fails (a lock that another program holds, a full disk) is tried again after a pause that grows. A file
-// that the last program has closed meanwhile is kept here with what was written to it, until that is committed, or can
-// never be, or the mount ends. No file waits for another one's locks. While nothing is dirty the thread sleeps without
-// a timeout.
+// A commit that fails (another program holds a lock, the disk is full) is retried after a pause that grows. A file that
+// the last program closes before that is kept here with its uncommitted data until it is committed, or can never be, or
+// the mount ends. No file waits for the locks of another one. While nothing is dirty the thread sleeps without a
+// timeout.
 //
-// Thread safety: all members may be called at once. Lock order: `mutex_` is held over no call. Ownership: knows the
-// write-backs weakly, but for those that it keeps. Errors: the write-back keeps what could not be committed, and tells
-// the next fsync or close.
+// Thread safety: all members may be called concurrently. Lock order: `mutex_` is never held during a call. Ownership:
+// weak pointers to write-backs, except for kept ones. Errors: the write-back keeps what could not be committed, and
+// reports the error to the next fsync or close.
 #pragma once
 
 #include <atomic>
@@ -26,9 +26,9 @@ namespace cframefs::fs {
 class Flusher {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// Told how the last attempt to commit a file that is kept went.
+  /// Called with the result of each attempt to commit a kept file.
   using Attempt = std::function<void(const codec::Result<void>& done)>;
-  /// Told of a file of which not everything could be committed, and why.
+  /// Called for a file of which not everything could be committed, with the reason.
   using Lost = std::function<void(WriteBack& file, const codec::Error& reason)>;
 
   explicit Flusher(WriteBackShared& shared) : shared_(shared) {}
@@ -37,40 +37,40 @@ class Flusher {
   Flusher& operator=(const Flusher&) = delete;
 
   void start();
-  /// Ends the thread; what is dirty stays so.
+  /// Ends the thread; dirty data stay dirty.
   void stop();
   void add(const std::shared_ptr<WriteBack>& file);
-  /// Keeps the file, and what `attempt` holds, until let_go(). REQUIRES: add() knows the file.
+  /// Keeps the file, and what `attempt` owns, until let_go(). REQUIRES: add() was called for the file.
   void keep(const std::shared_ptr<WriteBack>& file, Attempt attempt);
   void let_go(const std::shared_ptr<WriteBack>& file);
-  /// There is much to commit.
+  /// Wakes the thread because much is dirty.
   void wake();
-  /// A file that was clean has something to commit. May be called under the file's lock.
+  /// Wakes the thread because a clean file has become dirty. May be called under the file's lock.
   void note_dirty();
-  /// Commits the largest files, from the caller's thread, until no more than `most` bytes are dirty.
+  /// Commits the largest files, in the calling thread, until at most `most` bytes are dirty.
   void commit_largest(std::uint64_t most);
-  /// Commits what is due, as the thread does every so often. Public for tests, which turn the clock.
+  /// Commits the files that are due, as the thread does periodically. Public for tests, which set the clock.
   void commit_due();
-  /// Commits everything, durably, and lets go of all files. What cannot be committed now never will be.
+  /// Commits everything durably and releases all files. What cannot be committed is lost.
   void commit_all(const Lost& lost);
 
  private:
   struct Entry {
     std::weak_ptr<WriteBack> file;
-    std::shared_ptr<WriteBack> kept;  // and `attempt`; null: programs have it open
+    std::shared_ptr<WriteBack> kept;  // set together with `attempt`; null: programs have the file open
     Attempt attempt;
-    Time not_before{};                   // after a commit that failed
-    std::chrono::milliseconds pause{0};  // none has
+    Time not_before{};                   // earliest retry after a failed commit
+    std::chrono::milliseconds pause{0};  // 0: the last commit has not failed
   };
   struct Work {
     std::shared_ptr<WriteBack> file;
-    Attempt attempt;  // empty: it is not kept
+    Attempt attempt;  // empty: the file is not kept
   };
 
   void run();
-  /// Until there may be something to do. False: the thread is to end.
+  /// Sleeps until there may be work. Returns false if the thread must end.
   bool pause(bool& much);
-  /// Whether a file's age is to be looked at every so often.
+  /// Returns whether a file is dirty or kept, so that ages must be checked periodically.
   bool is_any_dirty();
   std::vector<Work> files(Time now);
   std::vector<Work> due_files();
@@ -81,7 +81,7 @@ class Flusher {
   codec::CondVar woken_;
   bool running_ GUARDED_BY(mutex_) = false;
   bool over_limit_ GUARDED_BY(mutex_) = false;
-  std::atomic<bool> sleeps_{false};  // or is about to, until something becomes dirty
+  std::atomic<bool> sleeps_{false};  // true while the thread sleeps, or is about to, until a file becomes dirty
   std::vector<Entry> entries_ GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -1,6 +1,6 @@
-// What a frame that is created in the mount is like, by the mount's options and its first data.
+// Parameters of a frame that is created in the mount, from the mount's options and the first data.
 //
-// Thread safety: functions only. Errors: none; options were checked when they were read.
+// Thread safety: functions without state. Errors: none; options were checked when they were parsed.
 #pragma once
 
 #include "frame/cframe/frame_encoding.h"
@@ -8,9 +8,9 @@
 
 namespace cframefs::fs {
 
-/// As far as it can be told without data.
+/// Returns the parameters as far as they are known without data.
 frame::NewFrame placeholder_params(const MountOptions& options);
-/// Once the first data is there. `first`: of the first chunk, as far as it has been written.
+/// Returns the parameters that suit the first data. `first`: the bytes of the first chunk written so far.
 frame::NewFrame auto_params(const MountOptions& options, codec::ByteView first);
 
 }  // namespace cframefs::fs

@@ -1,5 +1,5 @@
-// The programs' side of a write-back: changing the layers. Reading them is write_back_view.cc, holes are
-// write_back_holes.cc; the disk's side is write_back_commit.cc.
+// The programs' side of a write-back: changes of the layers. write_back_view.cc reads them, write_back_holes.cc makes
+// holes; write_back_commit.cc is the disk's side.
 #include "fs/write/write_back.h"
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 namespace cframefs::fs {
 namespace {
 
-// A stream is committed whenever it has filled so much, or a part of what may be dirty at all if that is less.
+// A stream is committed whenever it has filled this much, or 1/4 of what may be dirty if that is less.
 constexpr std::uint64_t kStreamCommit = std::uint64_t{24} << 20;
 constexpr std::uint64_t kFirstCommit = std::uint64_t{4} << 20;
 constexpr std::uint64_t kStreamShare = 4;
-// A write that takes more than this part of what may be dirty is taken in parts.
+// A write of more than this part of what may be dirty is split.
 constexpr std::uint64_t kWriteShare = 16;
-// Larger chunks than may be dirty are written nevertheless up to this.
+// Chunks up to this size can be written in part even if they exceed dirty_limit.
 constexpr std::uint64_t kMinWritable = std::uint64_t{64} << 20;
-// Chunks that may wait to be encoded before the programs that fill them have to help.
+// Bytes of chunks that may wait to be encoded before the programs that fill them must help.
 constexpr std::uint64_t kMaxWaiting = std::uint64_t{16} << 20;
-// A chunk with more scattered pieces than these is read and held whole.
+// A chunk with more pieces than this is read and held whole.
 constexpr std::size_t kMaxPieces = 64;
-// When too much is dirty, a file of which no more than this is may still take a share of the limit.
+// When the bound is reached, a file with at most this much dirty may use the reserve, 1/8 of the limit.
 constexpr std::uint64_t kLittleDirty = std::uint64_t{4} << 20;
 constexpr std::uint64_t kReserveShare = 8;
 
@@ -100,7 +100,7 @@ std::uint64_t WriteBack::size_below() const {
 }
 
 codec::Result<void> WriteBack::check_usable() {
-  if (stale_) return codec::stale("another program changed the frame under what was written and not committed");
+  if (stale_) return codec::stale("another program changed the frame, which has uncommitted writes");
   return {};
 }
 
@@ -112,14 +112,14 @@ codec::Result<void> WriteBack::check_readable() {
 
 void WriteBack::note_dirty() {
   write_time_shown_ = false;
-  clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
+  clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock of file timestamps
   if (oldest_) return;
   oldest_ = shared_.clock();
   shared_.became_dirty();
 }
 
 bool WriteBack::has_same_content(const frame::FileVersion& disk) const {
-  // Another time of change alone: mode, owner or links.
+  // A different ctime alone: mode, owner or links have changed.
   frame::FileVersion same = disk;
   same.ctime_ns = identity_.ctime_ns;
   return same == identity_;
@@ -137,7 +137,7 @@ codec::Result<void> WriteBack::refresh() {
       return {};
     }
     if (busy_) {
-      // What is being committed lies over a state that is gone.
+      // The layer being committed lies over a version that is gone.
       stale_ = true;
       return check_usable();
     }
@@ -153,11 +153,11 @@ bool WriteBack::is_stale() {
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   const auto used = [this] { return shared_.dirty_bytes.load(std::memory_order_relaxed); };
-  // As much again may be taken by encoded chunks of a commit.
+  // Encoded chunks of a commit may take as much again.
   const std::uint64_t bound = shared_.dirty_limit / 2;
   if (used() + bytes > bound / 2) shared_.wake();
   if (used() + bytes <= bound) return {};
-  // A little for each file that has little, so that its program does not wait for the commit of another one's much.
+  // The reserve is for files with little dirty, so that their programs do not wait for the commit of another file.
   const std::uint64_t reserve = shared_.dirty_limit / kReserveShare;
   const std::uint64_t little = std::min(kLittleDirty, reserve / 2);
   if (used() + bytes <= bound + reserve && dirty_bytes() + bytes <= little) return {};
@@ -166,17 +166,17 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   shared_.make_room(bound - std::min(bytes, bound));
   if (is_enough()) return {};
   {
-    // Another thread may be at it: what it leaves is little, and would be stored twice.
+    // Wait for a commit of another thread: it leaves little, which would be stored twice.
     const std::lock_guard commits(commit_mutex_);
   }
   if (is_enough()) return {};
-  // What cannot be committed is kept; but there is an end to what is taken besides.
+  // Data that cannot be committed are kept; so the write fails if there is no room for more.
   auto done = commit(frame::Durability::ordered, Extent::complete, Wait::lock);
   if (done && used() + bytes > shared_.dirty_limit) done = commit(frame::Durability::ordered, Extent::all, Wait::lock);
   return done;
 }
 
-/// How many bytes are taken at once: where chunks are small the memory that one write takes is not what it says.
+/// Returns how many bytes are written at once: with small chunks a write takes more memory than its bytes.
 std::uint64_t WriteBack::most_at_once() {
   codec::MutexLock lock(mutex_);
   const std::uint64_t chunk = dirty_.chunksize();
@@ -213,7 +213,7 @@ codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_
     const std::uint64_t at = place.value_or(dirty_.size());
     const std::uint64_t before = dirty_.size();
     done = array_ ? write_array(at, bytes) : write_locked(at, bytes, permit);
-    // A write that completes what another one has begun leaves nothing to be told.
+    // A write that completes the row of another handle leaves no failure to report.
     if (array_ && (dirty_.size() != before || capped_sum(at, bytes.size()) >= before)) changed_by_ = by;
   }
   permit.end();
@@ -222,29 +222,29 @@ codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_
   return done;
 }
 
-/// Its bytes are there and likely to stay as they are: there is no need to wait with encoding it.
+/// Starts to encode a full chunk, whose bytes will probably not change any more.
 void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
   filled_bytes_ += dirty_.chunksize();
   if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
-  // The first commit finds out with which parameters, so that it should not be long in coming.
+  // The first commit chooses the parameters, so it should come soon.
   const std::uint64_t most = early_parameters_ ? kStreamCommit : kFirstCommit;
   if (filled_bytes_ >= std::min(most, shared_.dirty_limit / 2 / kStreamShare)) shared_.wake();
 }
 
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
-  if (array_) return {};  // asked already, and held against its own chunks
+  if (array_) return {};  // checked by ArrayChanges, against the array's own chunks
   constexpr auto kMaxChunks = static_cast<std::uint64_t>(frame::IndexEncoder::kMaxEntries);
   if (size > 0 && (size - 1) / dirty_.chunksize() >= kMaxChunks) return codec::io_error(EFBIG, "write");
   return {};
 }
 
-/// A commit holds a chunk whole that it changes in part. `length`: of the chunk.
+/// Checks a chunk that is written in part: a commit holds it whole. `length`: of the chunk.
 codec::Result<void> WriteBack::check_chunk(std::uint64_t length) const {
   const std::uint64_t most = std::max(shared_.dirty_limit, kMinWritable);
   if (length <= most) return {};
   codec::Error error = codec::io_error(EFBIG, "write").value();
-  error.reason = "chunk of " + std::to_string(length) + " bytes where " + std::to_string(most) +
-                 " may be held: a larger dirty_limit is needed";
+  error.reason = "a chunk of " + std::to_string(length) + " bytes exceeds the " + std::to_string(most) +
+                 " bytes that may be held uncommitted: raise dirty_limit";
   return codec::Failure(std::move(error));
 }
 
@@ -268,7 +268,7 @@ codec::Result<std::uint64_t> WriteBack::write_locked(std::uint64_t place, codec:
   return place;
 }
 
-/// Writes what goes into one chunk: as a patch where the rest of the chunk would have to be read.
+/// Writes into one chunk: as a patch if the rest of the chunk would have to be read.
 codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t from, codec::ByteView bytes,
                                           ChangePermit& permit) {
   const std::uint64_t chunksize = dirty_.chunksize();
@@ -277,14 +277,14 @@ codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t fro
   const std::uint64_t held =
       array_ && array_->is_flat() ? array_->chunk_bytes() : std::max(dirty_.length_of(number), to);
   if (auto fits = check_chunk(held); !fits) return fits;
-  // What is written to an array is put together by its commit; its pieces are no chunks.
+  // The commit of an array assembles its chunks; pieces of the dirty layer are no chunks.
   const bool lacks_rest = !array_ && dirty_.find(number) == nullptr && begin < dirty_.kept();
   if (lacks_rest && (from != 0 || to < dirty_.length_of(number))) {
     const ChunkPatches& patches = dirty_.patch(number, from, bytes, shared_.dirty_bytes);
     dirty_.grow(begin + to);
     const bool covered = patches.covers(chunksize);
     if (!covered && patches.pieces().size() <= kMaxPieces) return {};
-    // What is written is there. The rest of the chunk may have to be waited for.
+    // The bytes are written. Reading the rest of the chunk may take time.
     permit.end();
     auto chunk = assemble(number);
     if (!chunk) return codec::Failure(chunk.error());
@@ -303,12 +303,12 @@ DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
   return std::make_shared<DirtyChunk>(shared_.read_path.pool(), size, shared_.dirty_bytes);
 }
 
-/// The chunk, which holds its bytes before `to`; those of [from, to) are to be written now.
+/// Returns the chunk, with its bytes before `to` held. Bytes of [from, to) are written next.
 codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
   const DirtyLayer::Chunk* known = dirty_.find(number);
   const auto hold = [from, to, is_array = array_.has_value()](DirtyChunk& chunk) {
     chunk.hold(from, to);
-    if (is_array) chunk.hold(chunk.size(), chunk.size());  // its pieces are taken as they are
+    if (is_array) chunk.hold(chunk.size(), chunk.size());  // a commit uses pieces of an array whole
     return &chunk;
   };
   if (known != nullptr && *known) return hold(dirty_.to_change(number));
@@ -322,7 +322,7 @@ codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::u
   return zeros.get();
 }
 
-/// The whole chunk as programs see it, of patches and what lies below.
+/// Assembles the whole chunk as programs see it, from patches and the layers below.
 codec::Result<DirtyChunk*> WriteBack::assemble(std::int64_t number) {
   const DirtyLayer::Chunk chunk = new_chunk(dirty_.chunksize());
   const std::uint64_t valid = dirty_.length_of(number);
@@ -338,12 +338,12 @@ void WriteBack::touch() {
   {
     codec::MutexLock lock(mutex_);
     if (dirty_.differs_from(size_below())) {
-      clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock that stamps files
+      clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock of file timestamps
       return;
     }
     file = file_;
   }
-  // Times of a file that belongs to another user cannot be set.
+  // Ignore errors: times of another user's file cannot be set.
   static_cast<void>(change_file([&] {
     return shared_.files.set_times(file->fd(), {{{0, UTIME_OMIT}, {0, UTIME_NOW}}});
   }));
@@ -378,7 +378,7 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
     changed_by_ = by;
     awaits_head_ = size == 0 && array_->head_bytes() > 0;
     if (!allowed && size == 0 && array_->head_bytes() > 0) {
-      // What makes another array of it comes next, or nothing does.
+      // A header that makes another array of the file may follow.
       awaits_array_ = true;
       return {};
     }
@@ -387,7 +387,7 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
   }
   if (auto fits = check_size(size); !fits) return codec::Failure(fits.error());
   if (size == before) return false;
-  // The chunk in which the shorter of the two ends is stored anew, unless it is zeros.
+  // The chunk that contains the shorter of both ends is stored again, unless it is zeros.
   const std::uint64_t edge = std::min(size, before);
   const auto number = static_cast<std::int64_t>(edge / dirty_.chunksize());
   if (!array_ && edge % dirty_.chunksize() != 0 && !shows_zeros(number, number + 1)) {
@@ -399,7 +399,7 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
   dirty_.resize(size);
   note_dirty();
   note_head(before);
-  // Without anything left to commit, no commit leaves the time of this change.
+  // If nothing is left to commit, no commit will set the time of this change.
   return is_dirty();
 }
 

@@ -1,4 +1,4 @@
-// The part of a write-back that knows of n-d arrays: what programs write to one, and how that gets into its chunks.
+// The part of a write-back that handles n-d arrays: writes to them, and how they get into chunks.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace cframefs::fs {
 namespace {
 
-// How long a write of the kernel's waits for the header of the array that it belongs to.
+// How long a page write of the kernel waits for the header of its array.
 constexpr std::chrono::milliseconds kHeadPatience{1000};
 
 }  // namespace
@@ -21,7 +21,7 @@ void WriteBack::wait_for_head(std::uint64_t at) {
   codec::MutexLock lock(mutex_);
   while (awaits_head_ && std::chrono::steady_clock::now() < until)
     head_came_.wait_for(mutex_, kHeadPatience);
-  // There is none: what comes is rows of the array that was emptied.
+  // No header has come: the bytes are rows of the emptied array.
   stop_awaiting_head();
 }
 
@@ -38,10 +38,10 @@ codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::Byt
 codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec::ByteView bytes) {
   auto head = array_->check_write(at, bytes, dirty_.size());
   if (!head && at == 0 && bytes.size() >= frame::kNpyMagic.size()) {
-    // Another array. It goes over no layer of the one before.
+    // A new array. It must not lie over a layer of the old one.
     while (committing_)
       copied_.wait(mutex_);
-    if (!array_) return codec::stale("another program has made something else of the array");
+    if (!array_) return codec::stale("another program replaced the array by a file that is no array");
     head = array_->check_write(at, bytes, dirty_.size());
     if (head) return write_behind_head(at, bytes, *head);
     if (array_->is_empty(dirty_.size()) || awaits_array_) {
@@ -53,7 +53,7 @@ codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec
   return write_behind_head(at, bytes, *head);
 }
 
-/// `head`: how many of the bytes are the header's.
+/// `head`: how many of the bytes belong to the header.
 codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head) {
   awaits_array_ = false;
   const std::uint64_t before = dirty_.size();
@@ -66,7 +66,7 @@ codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, code
 codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
   if (auto usable = check_usable(); !usable) return usable;
   if (!named_ || snapshot_->container().parameters().kind == "sframe") {
-    return codec::invalid("only an array in one file, with a name, becomes another array");
+    return codec::invalid("cannot replace the array: it is a sparse frame or has no name");
   }
   auto made = ArrayChanges::from_head(bytes);
   if (!made) {
@@ -84,12 +84,12 @@ codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
   return {};
 }
 
-/// What is dirty is dropped.
+/// Undoes begin_new_array(). The caller drops the dirty layer.
 void WriteBack::forget_new_array() {
   awaits_array_ = false;
   stop_awaiting_head();
   if (!std::exchange(is_new_array_, false)) return;
-  // It was an array before, and its state was adopted.
+  // The snapshot is an array: its version was adopted.
   auto before = ArrayChanges::of(*snapshot_);
   array_ = before ? std::move(*before) : std::nullopt;
 }
@@ -107,12 +107,12 @@ bool WriteBack::take_new_head() {
 codec::Result<void> WriteBack::check_whole(Changer by) {
   codec::MutexLock lock(mutex_);
   if (by != nullptr && changed_by_ != nullptr && by != changed_by_) return {};
-  if (awaits_array_) return codec::invalid("an array of this shape has no rows to be cut off");
+  if (awaits_array_) return codec::invalid("cannot truncate: the array has a fixed number of rows");
   if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
-  return codec::invalid("the last row of the array is not whole");
+  return codec::invalid("the last row of the array is incomplete");
 }
 
-/// What stands in front of an array's items, as the programs' view has it.
+/// Returns the bytes of the array header in the programs' view.
 Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
   const std::vector<std::uint8_t> head = array_->head_at(dirty_.size());
   Buffer copy = shared_.read_path.pool().get(length);
@@ -140,7 +140,7 @@ codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChange
   return plan->layer.empty() ? codec::Result<void>() : writer_->set_metalayer(array.layer_name(), plan->layer);
 }
 
-/// In a file of its own, so that the old array stays until the new one is whole.
+/// Stores the new array in another file, so that the old one stays until the new one is complete.
 codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayChanges& array) {
   auto plan = array.plan(batch.layer, batch.snapshot, shared_.read_path, true);
   if (!plan) return codec::Failure(plan.error());
@@ -171,12 +171,12 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
 codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durability) {
   auto given = writer_->give_place_to(*beside_);
   if (!given && !beside_->file.temporary_name().empty()) return given;
-  // The lock is the old file's: that one stays open until it is let go.
+  // The lock is on the old file, which stays open until the lock is released.
   writer_ = std::move(beside_->writer);
-  tell_of_overwrites();
+  watch_overwrites();
   encode_ = frame::encode_parameters(writer_->parameters());
   choose_ = nullptr;
-  partly_ = !given;
+  partly_committed_ = !given;
   return given && durability == frame::Durability::durable ? writer_->commit(durability) : given;
 }
 

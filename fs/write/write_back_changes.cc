@@ -1,5 +1,5 @@
-// The disk's side of a write-back: changes of the frame that contain nothing of what programs have written to it:
-// metalayers, compaction, attributes, names.
+// The disk's side of a write-back: changes of the frame that contain no written data: metalayers, compaction,
+// attributes, names.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace cframefs::fs {
 namespace {
 
-// Dead bytes below this are not worth a new file, nor are they below half of what is alive.
+// A frame is compacted if it has at least this many dead bytes, and at least half as many as live ones.
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
 
 }  // namespace

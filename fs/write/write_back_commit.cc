@@ -1,5 +1,5 @@
-// The disk's side of a write-back: committing what programs have written. Other changes of the frame are
-// write_back_changes.cc; opening it and following what other programs do to it is write_back_open.cc.
+// The disk's side of a write-back: commits of what programs have written. write_back_changes.cc makes other changes of
+// the frame; write_back_open.cc opens it and follows changes by other programs.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -16,11 +16,11 @@
 namespace cframefs::fs {
 namespace {
 
-// Plain bytes of patched chunks that are encoded and held at a time, before they are committed; less if less may be
-// dirty. While the disk has these, the next ones are encoded.
+// Uncompressed bytes of patched chunks that are encoded before they are committed; 1/4 of dirty_limit if that is less.
+// The next chunks are encoded while the disk writes these.
 constexpr std::uint64_t kMaxPatched = std::uint64_t{48} << 20;
-// How long a lock that another program holds is waited for by the other requests while one of them waits, and by
-// threads that serve other files, too.
+// The wait for another program's lock, for requests while one request waits for lock_timeout, and for the last attempt
+// (Wait::past_lock).
 constexpr std::chrono::milliseconds kShortPatience(200);
 constexpr std::chrono::milliseconds kNoPatience(0);
 
@@ -34,7 +34,7 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
          a.split_mode == b.split_mode && a.use_dict == b.use_dict;
 }
 
-// A write of which the time was not shown, and that is no older, is as old as its commit.
+// If the last write is younger than this and no program has seen its time, the time of the commit is kept instead.
 constexpr std::int64_t kFreshWriteNs = 10'000'000;
 
 }  // namespace
@@ -44,7 +44,7 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
   if (!is_dirty()) return false;
   const std::uint64_t below = is_new_array_ ? dirty_.kept() : size_below();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
-  // What grows slowly is not held back again and again.
+  // A chunk that grows slowly is not deferred again and again.
   if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
@@ -77,7 +77,7 @@ codec::Result<void> WriteBack::begin_change() {
   return {};
 }
 
-/// Leaves in dirty_ what is not to be committed yet.
+/// Moves data that are not to be committed yet into dirty_.
 void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent) {
   if (array_ && array_->is_flat()) {
     const std::uint64_t size = array_->to_commit(layer.size(), below, extent == Extent::complete);
@@ -149,7 +149,7 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
     if (done) stamp_last_write();
     beside_.reset();
     fresh_ = fresh_ && durability == frame::Durability::ordered;
-    has_committed_ = has_committed_ || done || partly_;
+    has_committed_ = has_committed_ || done || partly_committed_;
     done = finish_commit(std::move(done));
     if (done) give_back_room();
     return done;
@@ -161,14 +161,14 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
 }
 
 void WriteBack::stamp_last_write() {
-  // Right after a write of which no program has seen the time, the commit's own time is as good, and costs nothing.
+  // Shortly after a write whose time no program has seen, the commit's own time is as good, and costs nothing.
   struct timespec now {};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   const std::int64_t age = frame::elapsed_ns(batch_write_, now);
   if (!batch_time_shown_ && age >= 0 && age < kFreshWriteNs) return;
-  // The last part of a commit may have had nothing left to change.
+  // begin_change() is needed if the last part of the commit had nothing to change.
   if (auto begun = begin_change(); !begun) return;
-  // Only the owner may set times; for others the commit's own time has to do.
+  // Ignore errors: only the owner may set times; otherwise the commit's own time stays.
   static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
 }
 
@@ -181,7 +181,7 @@ codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<
   const std::shared_ptr<const frame::Descriptor> file = writer_->file();
   const std::shared_ptr<const frame::Container> before = writer_->container();
   const std::uint64_t length = writer_->parameters().frame_length;
-  // The chunks of a sparse frame are files of their own.
+  // The chunks of a sparse frame are separate files.
   std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending_bytes() : 0;
   auto done = commit();
   if (!done || writer_->container() == before) return done;
@@ -199,7 +199,7 @@ void WriteBack::count_dead_bytes(std::uint64_t dead) {
 
 codec::Result<void> WriteBack::write_out() {
   writer_->abandon();
-  partly_ = false;
+  partly_committed_ = false;
   bool is_new = false;
   {
     codec::MutexLock lock(mutex_);
@@ -219,8 +219,8 @@ codec::Result<void> WriteBack::write_out() {
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
-/// Puts another empty frame in the place of this one. What is dirty is left as it is. An error after that was done
-/// leaves choose_ empty.
+/// Replaces the empty frame by another one. The dirty layers stay. choose_ is empty after an error that occurred once
+/// the frame was replaced.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
   auto replaced = writer_->replace_empty(wanted);
   codec::MutexLock lock(mutex_);
@@ -231,7 +231,7 @@ codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
   return replaced ? adopted : replaced;
 }
 
-/// Makes the empty frame anew, with parameters that suit the first data.
+/// Replaces the empty frame by one whose parameters suit the first data.
 codec::Result<void> WriteBack::choose_parameters() {
   std::vector<std::uint8_t> first;
   std::uint64_t chunksize = 0;
@@ -251,7 +251,7 @@ codec::Result<void> WriteBack::choose_parameters() {
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
       const auto make = [this](std::uint64_t size) { return new_chunk(size); };
-      // What has been written since lies over it; one layer is easier to cut anew than two.
+      // Merge what has been written since: one layer is easier to split into other chunks than two.
       DirtyLayer all = std::move(*committing_);
       dirty_.merge_into(all, make);
       committing_ = all.rechunked(target, make);
@@ -263,7 +263,7 @@ codec::Result<void> WriteBack::choose_parameters() {
   return {};
 }
 
-/// A chunk of which the layer has patches, or nothing but another length than the stored one has.
+/// Returns a chunk for which the layer has patches, or only another length than the stored chunk has.
 ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
                                        std::shared_ptr<const ChunkPatches> patches) {
   const DirtyLayer& layer = batch.layer;
@@ -278,13 +278,14 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
     if (stored > 0 && !(patches && patches->covers(stored))) {
       auto read = shared_.read_path.read_chunk(*snapshot, frame::ChunkNumber{number}, buffer.bytes());
       if (!read) {
-        const bool for_ever = read.error().kind != codec::ErrorKind::io;
-        if (for_ever) unreadable_.store(number);
+        const bool is_permanent = read.error().kind != codec::ErrorKind::io;
+        if (is_permanent) unreadable_.store(number);
         return codec::Failure(read.error());
       }
       if (*read < stored) {
         unreadable_.store(number);
-        return codec::corrupt("a chunk is shorter than the frame says");
+        return codec::corrupt("chunk " + std::to_string(number) + " has " + std::to_string(*read) +
+                              " bytes, fewer than the frame says: " + std::to_string(stored));
       }
     }
     const auto rest = buffer.bytes().subspan(stored);
@@ -295,7 +296,7 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
   return {number, nullptr, length, make};
 }
 
-/// What the frame has to be given, in order.
+/// Returns the chunks to store, in order.
 std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
   std::vector<ChunkToEncode> chunks;
@@ -306,14 +307,14 @@ std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
   const auto has = [&layer](std::int64_t number) {
     return layer.find(number) != nullptr || layer.find_patches(number) != nullptr;
   };
-  // A last chunk of zeros that is no whole number of items has to be stored, unlike other zeros.
+  // A last chunk of zeros that is not a whole number of items must be stored, unlike other zeros.
   const std::uint64_t tail = layer.size() % layer.chunksize();
   const auto last = static_cast<std::int64_t>(layer.size() / layer.chunksize());
   const bool is_new = static_cast<std::uint64_t>(last) * layer.chunksize() >= layer.kept();
   if (tail % static_cast<std::uint64_t>(encode_.typesize) != 0 && is_new && !has(last)) {
     chunks.push_back({last, nullptr, tail, nullptr});
   }
-  // A chunk that was the last one, or is now, has another length than the stored one.
+  // A chunk that was the last one, or is now, has another length than the stored chunk.
   const std::uint64_t before = batch.snapshot->view().size();
   const auto edge = static_cast<std::int64_t>(layer.kept() / layer.chunksize());
   const bool has_edge = layer.kept() % layer.chunksize() != 0 && (layer.kept() != before || layer.size() != before);
@@ -322,14 +323,14 @@ std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
   return chunks;
 }
 
-/// Patches are small and the chunks that they belong to are not: of very many, some are committed before the others, so
-/// that not all chunks are held at once. Programs see no difference, for the layer lies over all of these states. Each
-/// is what they read from then on.
+/// Patches are small and their chunks are not: if there are very many, commits some of the chunks before the others, so
+/// that not all are held at once. Programs see no difference, because the layer lies over all of these versions. Each
+/// of these versions is what programs read from then on.
 codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks) {
   const DirtyLayer& layer = batch.layer;
   const std::uint64_t bytes = std::min(kMaxPatched, shared_.dirty_limit / 4);
   const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(bytes / layer.chunksize(), 1));
-  // Those whose length stays, so that the frame keeps its size.
+  // Only chunks whose length stays, so that the size of the frame does not change.
   const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->nbytes()});
   const auto is_inner = [&](const ChunkToEncode& chunk) {
     return chunk.make && (static_cast<std::uint64_t>(chunk.number) + 1) * layer.chunksize() <= same;
@@ -342,10 +343,10 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   std::size_t stored = 0;
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
-    if (!done || ++stored % most != 0) return done;  // what is left at the end goes with the others
+    if (!done || ++stored % most != 0) return done;  // the remaining ones are committed with the other chunks
     done = commit_counted([this] { return commit_writer(frame::Durability::ordered); });
     if (!done) return done;
-    partly_ = true;
+    partly_committed_ = true;
     codec::MutexLock lock(mutex_);
     done = adopt_commit();
     if (done) changing_ = Changing::not_yet;
@@ -358,7 +359,7 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
   std::vector<ChunkToEncode> chunks = chunks_of(batch);
   if (auto done = commit_patches_first(batch, chunks); !done) return done;
-  // First what is gone goes, in whole chunks; the chunk with the edge is among those that are stored again.
+  // Truncate first, to whole chunks; the chunk with the new end is among those that are stored again.
   const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
   if (left < writer_->nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
@@ -387,8 +388,8 @@ codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const code
   return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
 }
 
-/// A part of a chunk was written whose other bytes cannot be read: nothing can ever be made of it, and what else was
-/// written must not have to wait for it. Who wrote it is told.
+/// Drops patches of a chunk whose other bytes cannot be read: they can never be committed, and must not block the rest.
+/// The error is reported once.
 bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) {
   const std::int64_t number = unreadable_.exchange(-1);
   if (number < 0 || stale_) return false;
@@ -402,20 +403,20 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   const bool was_new_array = std::exchange(commits_new_array_, false);
   if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_commit(); });
   if (!done) {
-    is_new_array_ = was_new_array && !partly_;
+    is_new_array_ = was_new_array && !partly_committed_;
     writer_->abandon();
     codec::Error& error = done.error();
     shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
     try_in_memory([&] {
       if (error.path.empty()) error.path = place_.path;
-      // One that is locked is tried again; what comes of that is told.
+      // A commit that fails because of a lock is retried, and its result is reported then.
       if (error.sys != EBUSY) shared_.once.error(error);
     });
-    // A part of the commit is the frame's state now; the layers lie over it as they did over the one before.
+    // A part of the commit is the frame's version now; the layers lie over it as they did over the one before.
     const bool is_adopted = &snapshot_->container() == writer_->container().get();
-    if (partly_ && !is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
+    if (partly_committed_ && !is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
     const auto disk = identity_on_disk();
-    // Nothing was written before what could not be read: if the file is another one now, that was why.
+    // Nothing was written before the failed read: if the file has another version now, that was the cause.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
     stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
     if (read_other) {
@@ -435,7 +436,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   end_change();
   copied_.notify_all();
   if (!done || !early_parameters_) return done;
-  // Filled before anybody knew how to encode them.
+  // Chunks that were filled before the parameters were known.
   for (const auto& [number, chunk] : dirty_.chunks()) {
     if (chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
   }
@@ -447,8 +448,8 @@ codec::Result<void> WriteBack::adopt_commit() {
 }
 
 void WriteBack::note_own_change() {
-  // Before it began to change the file, and if the file was not the one that was known, what the stamps are now tells
-  // of another program.
+  // If the commit has not begun to change the file, or the file was not in its known version, the new version contains
+  // a change by another program.
   if (changing_ != Changing::known_file) return;
   if (auto disk = identity_on_disk()) note_identity(*disk);
 }

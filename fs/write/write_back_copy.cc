@@ -1,6 +1,7 @@
-// Chunks that come encoded from another frame: stored and committed at once, without becoming plain bytes.
+// Stores compressed chunks of another frame and commits them at once, without decoding.
 //
-// While that is under way programs that would change the file wait: what they write may belong over what is copied.
+// Programs that would change the file wait until the copy is committed: their writes may have to overwrite the copied
+// bytes.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -10,11 +11,11 @@
 namespace cframefs::fs {
 namespace {
 
-// How often it is begun again because a program keeps writing.
+// Attempts to begin, while a program keeps writing.
 constexpr int kStoreAttempts = 5;
 
-/// Chunks that are in memory take a turn to be written, and keep it until they are committed: a crowd of copies leaves
-/// time for other requests. A turn is taken when the frame is about to change, so that none waits for a lock with it.
+/// Limits how many copies write at once, which leaves time for other requests. A copy takes a turn when the frame is
+/// about to change, so that no copy waits for a lock with a turn, and keeps it until its chunks are committed.
 class CopyPermit final : public ChangePermit {
  public:
   CopyPermit(codec::Turns& turns, ChangePermit& permit) : turns_(turns), permit_(permit) {}
@@ -37,7 +38,7 @@ void WriteBack::wait_until_copied() {
     copied_.wait(mutex_);
 }
 
-/// Whether chunks of such a frame can be put at `at` of a file of `size` bytes.
+/// Returns whether the chunks can be stored at `at` of a file of `size` bytes.
 bool WriteBack::takes_copied(std::uint64_t at, std::uint64_t size, const CopiedChunks& copied, bool may_remake) const {
   const auto chunksize = static_cast<std::uint64_t>(copied.like.chunksize);
   if (at % chunksize != 0) return false;
@@ -81,7 +82,7 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
   if (auto followed = refresh(); !followed) return codec::Failure(followed.error());
   {
     codec::MutexLock lock(mutex_);
-    if (array_) return false;  // its chunks are not in the order of its bytes
+    if (array_) return false;  // the chunks of an array are not in the order of its bytes
   }
   for (int attempt = 0; attempt < kStoreAttempts; ++attempt) {
     if (auto done = commit(frame::Durability::ordered); !done) return codec::Failure(done.error());
@@ -108,11 +109,11 @@ codec::Result<bool> WriteBack::store_copied(std::uint64_t at, CopiedChunks copie
   return false;
 }
 
-/// What there was when it began is what there is again, or the new state. `end`: of what was copied.
+/// Restores the state before the copy, or adopts the new one. `end`: of the copied bytes.
 void WriteBack::end_copy(codec::Result<void>& done, std::uint64_t end) {
   if (done) {
     done = adopt_commit();
-    // The frame is another one than what is known of it.
+    // The frame on disk is not the one that snapshot_ describes.
     if (!done) stale_ = true;
   } else if (done.error().kind == codec::ErrorKind::stale) {
     stale_ = true;
@@ -125,7 +126,7 @@ void WriteBack::end_copy(codec::Result<void>& done, std::uint64_t end) {
     if (error.path.empty()) error.path = place_.path;
     if (error.sys != EINTR) shared_.once.error(error);
   }
-  // Nobody has written since it began.
+  // No program has written since the copy began.
   const std::int32_t chunksize = writer_->chunksize();
   dirty_ = DirtyLayer(chunksize > 0 ? static_cast<std::uint64_t>(chunksize) : dirty_.chunksize(), size_below());
   if (done) last_touched_ = static_cast<std::int64_t>((end - 1) / dirty_.chunksize());

@@ -1,4 +1,4 @@
-// fallocate(2) of a file that is a frame: holes, and room that is promised.
+// fallocate(2) of a frame: holes, and preallocation.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -11,12 +11,12 @@
 namespace cframefs::fs {
 namespace {
 
-// Whether chunks are zeros is looked up in the index for so many of them at most, unless it says the same of all.
+// The most chunks that are looked up in the index one by one.
 constexpr std::int64_t kMaxLookedUp = std::int64_t{1} << 16;
 
 }  // namespace
 
-/// Whether the committed frame has nothing but zeros in chunks [begin, end), as far as that is known at once.
+/// Returns whether chunks [begin, end) of the committed frame are known to be zeros, without much work.
 bool WriteBack::stores_zeros(std::int64_t begin, std::int64_t end) const {
   const auto* frame = dynamic_cast<const frame::FrameContainer*>(&snapshot_->container());
   if (frame == nullptr || array_ || begin >= frame->chunk_count()) return false;
@@ -27,7 +27,7 @@ bool WriteBack::stores_zeros(std::int64_t begin, std::int64_t end) const {
   return next && next->value >= end;
 }
 
-/// Whether programs see zeros in chunks [begin, end) already, as far as that is known at once.
+/// Returns whether programs already see zeros in chunks [begin, end), as far as that is known without much work.
 bool WriteBack::shows_zeros(std::int64_t begin, std::int64_t end) const {
   const auto has_any = [begin, end](const auto& by_number) {
     const auto first = by_number.lower_bound(begin);
@@ -40,7 +40,7 @@ bool WriteBack::shows_zeros(std::int64_t begin, std::int64_t end) const {
   return !committing_ && stores_zeros(begin, end);
 }
 
-/// True if that changes anything.
+/// Returns true if this changes anything.
 codec::Result<bool> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
   const std::uint64_t chunksize = dirty_.chunksize();
   const std::uint64_t end = std::min(capped_sum(at, length), dirty_.size());
@@ -48,7 +48,7 @@ codec::Result<bool> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
   while (at < end) {
     const std::uint64_t from = at % chunksize;
     const auto number = static_cast<std::int64_t>(at / chunksize);
-    // Whole chunks are one run, and so is the last one of the file if all of it goes.
+    // Whole chunks form one run, which includes the last chunk of the file if all of it is zeroed.
     const std::uint64_t last = end == dirty_.size() ? (end - 1) / chunksize + 1 : end / chunksize;
     const bool is_run = from == 0 && static_cast<std::int64_t>(last) > number;
     const std::uint64_t next = is_run ? std::min(last * chunksize, end) : std::min(end, at - from + chunksize);
@@ -86,7 +86,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
   return {};
 }
 
-/// True if that changes anything.
+/// Returns true if this changes anything.
 codec::Result<bool> WriteBack::allocate_locked(int mode, std::uint64_t at, std::uint64_t length) {
   codec::MutexLock lock(mutex_);
   wait_until_copied();
@@ -108,7 +108,7 @@ codec::Result<bool> WriteBack::allocate_locked(int mode, std::uint64_t at, std::
     if (!zeroed) return zeroed;
     changed = *zeroed;
   }
-  // Room that is promised: what compressed chunks will take is not known, so that no more is kept than the size.
+  // Preallocation: the size of compressed chunks is unknown, so only the file size is kept.
   if (!keeps_size && end > dirty_.size()) {
     dirty_.resize(end);
     note_dirty();

@@ -1,4 +1,4 @@
-// The disk's side of a write-back: opening the frame, and following what other programs do to it.
+// The disk's side of a write-back: opening the frame, and following changes by other programs.
 #include <cerrno>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace cframefs::fs {
 namespace {
 
-// A frame that nothing was ever appended to leaves the size of chunks open.
+// Chunk size of a frame that has none because it was always empty.
 constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
 }  // namespace
@@ -50,7 +50,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   };
   auto writer = open();
   if (!writer && writer.error().sys == EACCES) {
-    // A file may be read-only and yet be written by the program that has made it: it had it open before.
+    // The program that creates a file may write it even if its mode is read-only, because it has the file open.
     auto status = shared_.files.status(frame->fd());
     if (!status) return codec::Failure(status.error());
     const mode_t mode = status->st_mode & 07777U;
@@ -74,7 +74,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
     };
   }
   writer_ = std::move(*writer);
-  tell_of_overwrites();
+  watch_overwrites();
   encode_ = frame::encode_parameters(parameters);
   return {};
 }
@@ -82,7 +82,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
 void WriteBack::close() {
   const std::lock_guard commits(commit_mutex_);
   {
-    // From here on the next writer's commits would be taken for another program's.
+    // From here on this object would take the next writer's commits for another program's changes.
     codec::MutexLock lock(mutex_);
     stale_ = true;
   }
@@ -165,7 +165,7 @@ codec::Result<void> WriteBack::open_again() {
 codec::Result<void> WriteBack::open_failed_again() {
   if (!writer_->has_failed() || !has_name_) return {};
   {
-    // What is there must be what was committed last.
+    // The frame must be in the version of the last commit.
     codec::MutexLock lock(mutex_);
     if (auto usable = check_usable(); !usable) return usable;
     const auto disk = identity_on_disk();

@@ -1,7 +1,7 @@
-// What a write-back makes of a disk that is full, or will be.
+// How a write-back handles a disk that is full, or nearly so.
 //
-// A frame has bytes that nothing refers to any more, until it is written anew; where the disk has no room for that they
-// are given back as holes, so that what programs cut off, punch or overwrite makes room as on any filesystem.
+// A frame contains dead bytes until it is rewritten. If the disk has no room for that, dead bytes are punched as holes,
+// so that truncating, punching or overwriting makes room as on any filesystem.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -12,10 +12,10 @@
 namespace cframefs::fs {
 namespace {
 
-// So few dead bytes are not looked for.
+// Fewer dead bytes than this are not searched for.
 constexpr std::uint64_t kFewToGiveBack = std::uint64_t{4} << 10;
 
-/// What programs may still take. None: the filesystem does not tell.
+/// Returns the bytes that programs may still use; nullopt if the filesystem does not tell.
 std::optional<std::uint64_t> free_bytes(frame::FileOps& files, int fd) {
   const auto disk = files.filesystem_status(fd);
   if (!disk || disk->f_blocks == 0) return std::nullopt;
@@ -33,14 +33,15 @@ codec::Result<void> WriteBack::commit_writer(frame::Durability durability, Chang
   const auto commit = [&] { return writer_->commit(durability, begin); };
   auto done = commit();
   if (done || done.error().sys != ENOSPC) return done;
-  // Also where the commit has failed before its first write: this moves the stamps of the file.
+  // Needed also if the commit has failed before its first write, because punching changes the version of the file.
   if (auto begun = begin(); !begun) return begun;
   const auto punched = writer_->punch_dead_bytes();
   return punched && *punched > 0 ? commit() : done;
 }
 
-/// Commits that the frame was cut, without what was written after that, and gives the room back. Only between chunks: a
-/// crash leaves a state that programs have seen. EINVAL: it was not. REQUIRES: commit_mutex_; a commit is under way.
+/// Commits a truncation, without what was written after it, and punches its bytes. Only at a chunk boundary: a crash
+/// leaves a version that programs have seen. EINVAL: the frame was not truncated like that. REQUIRES: commit_mutex_; a
+/// commit is in progress.
 codec::Result<void> WriteBack::commit_cut() {
   std::uint64_t kept = 0;
   {
@@ -52,7 +53,7 @@ codec::Result<void> WriteBack::commit_cut() {
   writer_->abandon();
   if (auto cut = writer_->resize(kept); !cut) return cut;
   if (auto done = commit_counted([this] { return commit_writer(frame::Durability::ordered); }); !done) return done;
-  partly_ = has_committed_ = true;
+  partly_committed_ = has_committed_ = true;
   {
     codec::MutexLock lock(mutex_);
     if (auto adopted = adopt_commit(); !adopted) return adopted;
@@ -66,14 +67,14 @@ codec::Result<void> WriteBack::commit_cut() {
   return punched ? codec::Result<void>() : codec::Failure(punched.error());
 }
 
-void WriteBack::tell_of_overwrites() {
+void WriteBack::watch_overwrites() {
   writer_->on_overwrite([this] {
     codec::MutexLock lock(mutex_);
     ++foreign_states_;
   });
 }
 
-/// REQUIRES: commit_mutex_; no commit is under way.
+/// REQUIRES: commit_mutex_; no commit is in progress.
 void WriteBack::give_back_room() {
   const std::uint64_t dead = writer_->dead_bytes();
   if (dead < kFewToGiveBack || dead == searched_dead_) return;
@@ -88,7 +89,7 @@ void WriteBack::give_back_room() {
     was_right = disk && *disk == identity_;
     busy_ = true;
   }
-  // Without it the frame is as good as with it.
+  // Ignore errors: the frame is valid with and without the holes.
   static_cast<void>(or_no_memory([this]() -> codec::Result<void> {
     const auto punched = writer_->punch_dead_bytes();
     return punched ? codec::Result<void>() : codec::Failure(punched.error());
@@ -98,8 +99,8 @@ void WriteBack::give_back_room() {
   end_change();
 }
 
-/// How much compressed chunks will take is not known, but no more than they hold, about: room that is promised must be
-/// there if it were to be filled with what does not compress.
+/// Checks whether the disk has room for preallocated bytes. The compressed size is unknown, but is at most about the
+/// uncompressed size, so the room must suffice for data that do not compress.
 codec::Result<void> WriteBack::check_room(std::uint64_t at, std::uint64_t length) {
   std::uint64_t size = 0;
   std::shared_ptr<const frame::Descriptor> file;

@@ -1,4 +1,4 @@
-// Reading a write-back: what programs see, put together of its layers and the committed frame.
+// Reads a write-back: what programs see, assembled from the layers and the committed frame.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -8,12 +8,12 @@
 namespace cframefs::fs {
 namespace {
 
-// How often a read is begun again because another program was changing the frame.
+// Attempts to read while another program is changing the frame.
 constexpr int kViewAttempts = 5;
 
 }  // namespace
 
-/// Segments in order; neighbours that come from the same place become one.
+/// A list of segments in order, which merges adjacent segments of the same source.
 class WriteBack::SegmentList {
  public:
   using Source = Segment::Source;
@@ -26,13 +26,13 @@ class WriteBack::SegmentList {
       found_.push_back({source, begin, end - begin, bytes});
     }
   }
-  /// [begin, end) of the chunk that begins at `chunk_begin`.
+  /// Adds [begin, end) of the chunk that begins at `chunk_begin`.
   void add_chunk(const DirtyLayer::Chunk& chunk, std::uint64_t chunk_begin, std::uint64_t begin, std::uint64_t end) {
     const std::uint64_t held = std::clamp(chunk_begin + (chunk ? chunk->bytes().size() : 0), begin, end);
     if (begin < held) add(Source::held, begin, held, chunk->bytes().data() + (begin - chunk_begin));
     add(Source::zeros, held, end);
   }
-  /// [at, end), which lies in one chunk, as `layer` has it over `below`; null: over the committed frame.
+  /// Adds [at, end), which lies in one chunk, as `layer` over `below` has it; null: over the committed frame.
   void add_view(const DirtyLayer& layer, const DirtyLayer* below, std::uint64_t at, std::uint64_t end) {
     const auto add_below = [&](std::uint64_t from, std::uint64_t to) {
       const std::uint64_t kept = std::clamp(layer.kept(), from, to);
@@ -108,7 +108,7 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
     Buffer copy;
   };
   for (int attempt = 1;; ++attempt) {
-    // A stale file is read as long as it is there: another one has its name.
+    // A stale file can be read as long as its old version exists: another file has its name.
     if (auto followed = refresh(); !followed && followed.error().kind != codec::ErrorKind::stale) return followed;
     std::vector<Part> parts;
     std::shared_ptr<const FrameSnapshot> snapshot;
@@ -144,10 +144,11 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
         note(snapshot);
         done = shared_.read_path.read(*snapshot, frame::FlatOffset{part.segment.begin}, part.segment.length, reply);
       }
-      if (done && reply.size() - before != part.segment.length) done = codec::corrupt("the frame ended early");
+      if (done && reply.size() - before != part.segment.length)
+        done = codec::corrupt("the frame is shorter than its header says");
     }
     {
-      // States that we have left are still there; only somebody else can have written over what was read.
+      // Versions that this write-back has replaced still exist; only another program can have overwritten bytes.
       codec::MutexLock lock(mutex_);
       if (foreign_states_ == foreign_states) {
         if (may_change_file() || snapshot_ != snapshot) return done;

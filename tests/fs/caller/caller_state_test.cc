@@ -1,3 +1,4 @@
+// caller_state() of threads that wait, have pending signals, or have ended.
 #include "fs/caller/caller_state.h"
 
 #include <array>
@@ -12,7 +13,8 @@
 namespace cframefs::fs {
 namespace {
 
-/// A process that does `work` and then sleeps, until this object goes. It has any name that a program may have.
+/// A process that does `work` and then sleeps until this object is destroyed. Its name contains text that looks like
+/// fields of /proc files, as the name of any program may.
 class Sleeper {
  public:
   template <class Work>
@@ -58,8 +60,8 @@ TEST(CallerState, OfAThreadThatWaits) {
   EXPECT_EQ(caller_state(sleeper.pid()), CallerState::waits);
 }
 
-TEST(CallerState, OfOneWithAPendingSignal) {
-  // As for a thread in the kernel, the signal stays pending.
+TEST(CallerState, OfAThreadWithAPendingSignal) {
+  // The signal is blocked, so that it stays pending as it does for a thread in the kernel.
   const Sleeper interrupted([] { block(SIGINT); });
   kill(interrupted.pid(), SIGINT);
   EXPECT_EQ(caller_state(interrupted.pid()), CallerState::interrupted);
@@ -68,15 +70,15 @@ TEST(CallerState, OfOneWithAPendingSignal) {
   EXPECT_EQ(caller_state(other.pid()), CallerState::waits);
   const Sleeper dumps([] { block(SIGQUIT); });
   kill(dumps.pid(), SIGQUIT);
-  EXPECT_EQ(caller_state(dumps.pid()), CallerState::waits) << "a signal that is blocked ends nothing";
+  EXPECT_EQ(caller_state(dumps.pid()), CallerState::waits) << "a blocked signal does not end the process";
 }
 
-TEST(CallerState, OfOneThatHasEnded) {
+TEST(CallerState, OfAThreadThatHasEnded) {
   const pid_t child = fork();
   if (child == 0) _exit(0);
   siginfo_t ended{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(caller_state(child), CallerState::gone);  // nothing has waited for it
+  EXPECT_EQ(caller_state(child), CallerState::gone);  // a zombie
   waitpid(child, nullptr, 0);
   EXPECT_EQ(caller_state(child), CallerState::gone);
 }

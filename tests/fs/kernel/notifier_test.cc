@@ -1,4 +1,4 @@
-// What is told to the kernel while it keeps some of it waiting.
+// Tasks of a Notifier while the kernel blocks some of them.
 #include "fs/kernel/notifier.h"
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 
 using Lane = Notifier::Lane;
 
-// Longer than anything takes that is not kept waiting.
+// Longer than any task takes that does not block.
 constexpr std::chrono::seconds kLongEnough{60};
 
 class NotifierTest : public testing::Test {
@@ -29,7 +29,7 @@ class NotifierTest : public testing::Test {
     gate_.open();
     notifier_.stop();
   }
-  /// Stands at the gate.
+  /// Posts a task that blocks at the gate.
   void post_held(Lane lane, std::uint64_t id, const std::string& what = "") {
     notifier_.post(lane, id, what, [this] { gate_.pass(); });
   }
@@ -51,25 +51,25 @@ class NotifierTest : public testing::Test {
   std::vector<std::string> done_ GUARDED_BY(mutex_);
 };
 
-TEST_F(NotifierTest, AFileThatWaitsHoldsUpNoOther) {
+TEST_F(NotifierTest, AFileThatBlocksDelaysNoOther) {
   for (std::uint64_t file = 1; file < Notifier::kMaxThreads; ++file) {
     post_held(Lane::pages, file);
     gate_.wait_for(static_cast<unsigned>(file));
-    // Each has its turn, not only the first one that comes after.
+    // Every later queue gets its turn, not only the first.
     if (file + 1 == Notifier::kMaxThreads) break;
     post_note(Lane::pages, 1000 + file, "other");
     EXPECT_TRUE(is_done(Lane::pages, 1000 + file));
   }
 }
 
-TEST_F(NotifierTest, WhatIsPostedTogetherDoesNotWaitForTheFirst) {
+TEST_F(NotifierTest, TasksPostedTogetherDoNotWaitForTheFirst) {
   post_held(Lane::pages, 1);
   post_held(Lane::pages, 2);
   post_note(Lane::pages, 3, "third");
   EXPECT_TRUE(is_done(Lane::pages, 3));
 }
 
-TEST_F(NotifierTest, AttributesAreToldHoweverManyFilesWait) {
+TEST_F(NotifierTest, AttributesAreInvalidatedHoweverManyFilesBlock) {
   for (std::uint64_t file = 1; file <= 2 * Notifier::kMaxThreads; ++file)
     post_held(Lane::pages, file);
   gate_.wait_for(Notifier::kMaxThreads - 1);
@@ -81,14 +81,14 @@ TEST_F(NotifierTest, AttributesAreToldHoweverManyFilesWait) {
     EXPECT_TRUE(is_done(Lane::pages, file));
 }
 
-TEST_F(NotifierTest, WhatIsPostedToOneQueueIsDoneInOrder) {
+TEST_F(NotifierTest, TasksOfOneQueueRunInOrder) {
   std::vector<std::string> names;
   post_held(Lane::names, 7, "first");
   for (int i = 0; i < 50; ++i) {
     names.push_back("name" + std::to_string(i));
     post_note(Lane::names, 7, names.back());
   }
-  // Others that do not wait bring more threads to work.
+  // Queues that do not block bring more threads to work.
   for (std::uint64_t id = 100; id < 150; ++id)
     post_note(Lane::pages, id, "");
   for (std::uint64_t id = 100; id < 150; ++id)
@@ -100,7 +100,7 @@ TEST_F(NotifierTest, WhatIsPostedToOneQueueIsDoneInOrder) {
   EXPECT_EQ(in_order, names);
 }
 
-TEST_F(NotifierTest, WhatIsPendingAlreadyIsNotPostedTwice) {
+TEST_F(NotifierTest, APendingTaskIsNotPostedTwice) {
   post_held(Lane::pages, 1, "first");
   gate_.wait_for(1);
   for (int i = 0; i < 3; ++i) {
@@ -112,7 +112,7 @@ TEST_F(NotifierTest, WhatIsPendingAlreadyIsNotPostedTwice) {
   EXPECT_EQ(done(), (std::vector<std::string>{"again", "other"}));
 }
 
-TEST_F(NotifierTest, WhatRunsAlreadyIsDoneOnceMore) {
+TEST_F(NotifierTest, ATaskPostedWhileItRunsRunsOnceMore) {
   std::atomic<int> runs{0};
   const auto run = [&] {
     if (runs.fetch_add(1) == 0) gate_.pass();
@@ -127,20 +127,20 @@ TEST_F(NotifierTest, WhatRunsAlreadyIsDoneOnceMore) {
   EXPECT_FALSE(notifier_.is_busy(Lane::pages, 1));
 }
 
-TEST_F(NotifierTest, ItWaitsForNoOtherQueueAndNoLaterTask) {
+TEST_F(NotifierTest, WaitIgnoresOtherQueuesAndLaterTasks) {
   post_held(Lane::pages, 1);
   EXPECT_TRUE(is_done(Lane::rest, 1));
   EXPECT_TRUE(is_done(Lane::pages, 2));
   EXPECT_FALSE(notifier_.wait(Lane::pages, 1, std::chrono::milliseconds(1)));
 }
 
-TEST_F(NotifierTest, StoppingDropsWhatIsPendingAndEndsWithWhatRuns) {
+TEST_F(NotifierTest, StopDiscardsPendingTasksAndWaitsForRunningOnes) {
   post_held(Lane::pages, 1);
   gate_.wait_for(1);
   post_note(Lane::pages, 1, "pending");
   auto waits = std::async(std::launch::async, [this] { return is_done(Lane::pages, 1); });
   auto stopped = std::async(std::launch::async, [this] { notifier_.stop(); });
-  EXPECT_TRUE(waits.get()) << "nothing is to come any more";
+  EXPECT_TRUE(waits.get()) << "no task will follow";
   gate_.open();
   stopped.get();
   EXPECT_TRUE(done().empty());

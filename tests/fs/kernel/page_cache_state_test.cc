@@ -9,7 +9,7 @@ namespace {
 using Drop = PageCacheState::Drop;
 using Pages = PageCacheState::Pages;
 
-/// A state of the backing file. `settled`: its stamp can be trusted.
+/// A version of the backing file. `settled`: its timestamp can be trusted.
 frame::FileVersion state(std::int64_t number, bool settled = true) {
   frame::FileVersion identity;
   identity.inode = 1;
@@ -23,7 +23,7 @@ class PageCacheStateTest : public ::testing::Test {
   PageCacheState::Opened open(const frame::FileVersion& file, bool writes = false) {
     return pages_.opened({file, writes, false, false, false});
   }
-  /// An open whose drop, if there is one, has been carried out.
+  /// Opens a handle and carries out its drop, if there is one. Returns whether the open kept pages.
   bool open_and_confirm(const frame::FileVersion& file, bool writes = false) {
     const bool kept = open(file, writes).keep_pages;
     if (!kept) pages_.open_confirmed();
@@ -75,7 +75,7 @@ TEST_F(PageCacheStateTest, AStampOfWholeSecondsIsNoProofForStatUntilItHasSettled
   EXPECT_EQ(stat(state(7 * kSecond)), Drop::pages) << "the last change may have come after the last look";
   EXPECT_EQ(stat(state(7 * kSecond)), Drop::nothing);
   open_and_confirm(state(8 * kSecond, false), true);
-  EXPECT_EQ(stat(state(8 * kSecond, false)), Drop::nothing) << "the mount writes, and tells its own changes apart";
+  EXPECT_EQ(stat(state(8 * kSecond, false)), Drop::nothing) << "the mount writes, and recognises its own changes";
 }
 
 TEST_F(PageCacheStateTest, AStampThatHasNotSettledIsTrustedWhileTheMountWrites) {
@@ -100,7 +100,7 @@ TEST_F(PageCacheStateTest, DamageThatSharesPagesMakesReadsDirect) {
   EXPECT_TRUE(pages_.opened({state(2), false, true, true, false}).direct);
 }
 
-// ---- changes of the mount's own ----
+// ---- changes by the mount itself ----
 
 TEST_F(PageCacheStateTest, AnOwnChangeKeepsPages) {
   open_and_confirm(state(1), true);
@@ -111,7 +111,7 @@ TEST_F(PageCacheStateTest, AnOwnChangeKeepsPages) {
   EXPECT_TRUE(open(state(2, false)).keep_pages);
 }
 
-TEST_F(PageCacheStateTest, AnOwnChangeOfAFileThatWasNeverOpenVouchesForNothing) {
+TEST_F(PageCacheStateTest, AnOwnChangeOfAFileThatWasNeverOpenProvesNothing) {
   EXPECT_EQ(change(state(1), state(2)), Drop::nothing);
   EXPECT_FALSE(pages_.is_own(state(2)));
   EXPECT_FALSE(open(state(2)).keep_pages);
@@ -155,7 +155,7 @@ TEST_F(PageCacheStateTest, AnOwnCommitKeepsPages) {
 }
 
 TEST_F(PageCacheStateTest, AFailedCommitThatTouchedTheFileKeepsPages) {
-  // A commit that fails leaves other stamps and the same content; what programs wrote is still accepted.
+  // A commit that fails leaves other timestamps and the same content; the bytes that programs wrote are still accepted.
   open_and_confirm(state(1), true);
   EXPECT_EQ(pages_.committed(state(1), state(3), true), Drop::nothing);
   EXPECT_EQ(stat(state(3)), Drop::nothing);
@@ -178,22 +178,22 @@ TEST_F(PageCacheStateTest, AChangeBehindThatTheWriteBackFollowsDropsPages) {
   EXPECT_TRUE(open(state(2, false)).keep_pages);
 }
 
-TEST_F(PageCacheStateTest, ACommitOverAnUnknownStateVouchesForNothing) {
+TEST_F(PageCacheStateTest, ACommitOverAnUnknownStateProvesNothing) {
   EXPECT_EQ(pages_.committed(state(1), state(2), true), Drop::nothing);
   EXPECT_EQ(pages_.committed(state(2), state(3), false), Drop::nothing);
   EXPECT_FALSE(open(state(3)).keep_pages);
 }
 
-// ---- what is given up ----
+// ---- discarded bytes ----
 
-TEST_F(PageCacheStateTest, WhatIsDiscardedIsDropped) {
+TEST_F(PageCacheStateTest, DiscardedBytesAreDropped) {
   open_and_confirm(state(1));
   EXPECT_EQ(pages_.discarded(), Drop::pages);
   EXPECT_EQ(pages_.pages(), Pages::unknown);
   EXPECT_FALSE(open(state(1)).keep_pages) << "although the state on disk is the one that was opened";
 }
 
-TEST_F(PageCacheStateTest, WhatIsDiscardedBesideAWriterIsDroppedAgainAfterItsWrites) {
+TEST_F(PageCacheStateTest, BytesDiscardedBesideAWriterAreDroppedAgainAfterItsWrites) {
   open_and_confirm(state(1), true);
   EXPECT_EQ(pages_.discarded(), Drop::pages);
   EXPECT_EQ(pages_.pages(), Pages::racing);
@@ -202,7 +202,7 @@ TEST_F(PageCacheStateTest, WhatIsDiscardedBesideAWriterIsDroppedAgainAfterItsWri
   EXPECT_EQ(pages_.pages(), Pages::unknown);
 }
 
-// ---- changes behind the mount ----
+// ---- changes by another program ----
 
 TEST_F(PageCacheStateTest, AChangeSeenByStatDropsPagesOnce) {
   open_and_confirm(state(1));
@@ -213,14 +213,14 @@ TEST_F(PageCacheStateTest, AChangeSeenByStatDropsPagesOnce) {
   EXPECT_TRUE(open(state(2)).keep_pages);
 }
 
-TEST_F(PageCacheStateTest, TheKernelDropsPagesItselfWhenItIsToldAnotherSize) {
+TEST_F(PageCacheStateTest, TheKernelDropsPagesItselfWhenStatReportsAnotherSize) {
   open_and_confirm(state(1));
   EXPECT_EQ(stat(state(1), 100), Drop::nothing);
   EXPECT_EQ(stat(state(2), 200), Drop::nothing);
   EXPECT_EQ(stat(state(3), 200), Drop::pages);
 }
 
-TEST_F(PageCacheStateTest, TheSizeThatAWriterHasIsTheOneThatTheKernelWasTold) {
+TEST_F(PageCacheStateTest, TheSizeReportedForAWriterIsTheKernelsSize) {
   open_and_confirm(state(1));
   pages_.told_size(300);
   EXPECT_EQ(stat(state(2), 300), Drop::pages);
@@ -236,11 +236,11 @@ TEST_F(PageCacheStateTest, AChangeSeenByAReadDropsPages) {
 TEST_F(PageCacheStateTest, AChangeThatTheWatcherReportsDropsPages) {
   open_and_confirm(state(1));
   EXPECT_EQ(pages_.reported(state(2)), Drop::pages);
-  // Reported again: within the same stamp there may have been another change.
+  // Reported again: there may have been another change within the same timestamp.
   EXPECT_EQ(pages_.reported(state(2)), Drop::pages);
 }
 
-TEST_F(PageCacheStateTest, OfAFileThatWasNeverOpenTheWatcherDropsAttributes) {
+TEST_F(PageCacheStateTest, AReportForAFileThatWasNeverOpenDropsAttributes) {
   EXPECT_EQ(pages_.reported(state(2)), Drop::pages);
   EXPECT_EQ(pages_.pages(), Pages::unknown);
 }
@@ -257,7 +257,7 @@ TEST_F(PageCacheStateTest, ARenameKeepsPages) {
   EXPECT_EQ(pages_.reported(state(2)), Drop::nothing);
   EXPECT_TRUE(open(state(2)).keep_pages);
   pages_.renamed(state(7), state(8));
-  EXPECT_TRUE(open(state(2)).keep_pages) << "it was another state that was renamed";
+  EXPECT_TRUE(open(state(2)).keep_pages) << "another version was renamed";
 }
 
 // ---- drops that are not carried out yet ----
@@ -296,7 +296,7 @@ TEST_F(PageCacheStateTest, NothingIsToBeDroppedWhereTheKernelDoesItItself) {
 TEST_F(PageCacheStateTest, AnOpenKeepsNoPagesWithAnOldHeader) {
   open_and_confirm(state(1), true);
   EXPECT_FALSE(pages_.opened({state(1), false, false, false, true, true}).keep_pages);
-  EXPECT_EQ(pages_.pages(), Pages::racing) << "a write may be on its way";
+  EXPECT_EQ(pages_.pages(), Pages::racing) << "a write may be in flight";
 }
 
 // ---- writes beside a drop ----
@@ -307,7 +307,7 @@ TEST_F(PageCacheStateTest, EachWriteAfterAChangeBehindIsFollowedByADrop) {
   EXPECT_EQ(pages_.reported(state(2)), Drop::pages);
   EXPECT_TRUE(pages_.must_drop_after_write(false));
   EXPECT_EQ(change(state(2), state(3)), Drop::nothing);
-  EXPECT_TRUE(pages_.must_drop_after_write(false)) << "another write may have been on its way";
+  EXPECT_TRUE(pages_.must_drop_after_write(false)) << "another write may have been in flight";
 }
 
 TEST_F(PageCacheStateTest, TheRaceEndsWithTheLastWriter) {

@@ -1,5 +1,4 @@
-// Arrays read through the route that the mount takes: the bytes of a naive model, and no block decoded that is not
-// wanted, or twice.
+// Reads arrays through ReadPath: the bytes equal those of a naive model, and no block is decoded needlessly or twice.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -20,7 +19,7 @@ using test::Bytes;
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-/// A route with everything it needs, and one array to read.
+/// A ReadPath with its dependencies, and one array to read.
 struct Reader {
   Reader(const test::FrameBuilder& frame, frame::ArrayForm form, std::uint64_t bound)
       : read_path(bound, statistics, once, 2) {
@@ -50,7 +49,7 @@ struct Reader {
   std::shared_ptr<const FrameSnapshot> snapshot;
 };
 
-RC_GTEST_PROP(Gather, AnyRangeIsThatOfTheModel, ()) {
+RC_GTEST_PROP(Gather, AnyRangeEqualsTheModel, ()) {
   ArraySpec spec;
   const int ndim = *rc::gen::inRange(0, 5);
   for (int d = 0; d < ndim; ++d) {
@@ -66,7 +65,7 @@ RC_GTEST_PROP(Gather, AnyRangeIsThatOfTheModel, ()) {
     return *rc::gen::element(ArrayChunk::blocks, ArrayChunk::blocks, ArrayChunk::plain);
   });
   const auto form = *rc::gen::element(frame::ArrayForm::npy, frame::ArrayForm::flat);
-  // From a cache that holds everything down to one that holds some rows of the blocks, or nothing.
+  // The bound ranges from a cache that holds everything to one that holds some rows of the blocks, or nothing.
   const auto bound = *rc::gen::elementOf(std::vector<std::uint64_t>{kMib, 100000, 20000, 5000, 1});
   Reader reader(frame, form, bound);
   const codec::ByteView head = reader.snapshot->view().head();
@@ -110,11 +109,11 @@ TEST(Gather, ASequentialReaderDecodesEachBlockOnceAndLeavesNothingBehind) {
     ASSERT_TRUE(std::equal(bytes->begin(), bytes->end(), items.begin() + static_cast<std::ptrdiff_t>(at))) << at;
   }
   EXPECT_EQ(reader.blocks_decoded(), blocks_with_items(kTiled));
-  // All was served, padding counted: a few MiB stay for a reader close behind.
+  // All bytes were served, padding counted: a few MiB stay for a reader close behind.
   EXPECT_LE(reader.read_path.cache().bytes(), 5 * kMib);
 }
 
-TEST(Gather, OfASlabLargerThanTheCacheAsManyRowsAreKeptAsFit) {
+TEST(Gather, ASlabLargerThanTheCacheIsCachedInBandsOfRows) {
   const Bytes items = test::varied_items(kTiled.nbytes());
   // A slab has 24 blocks of 16 rows of 4 KiB. Two bands of four rows of each are 768 KiB.
   Reader reader(test::array_frame(kTiled, items), frame::ArrayForm::flat, kMib);
@@ -129,7 +128,7 @@ TEST(Gather, OfASlabLargerThanTheCacheAsManyRowsAreKeptAsFit) {
   EXPECT_LE(reader.read_path.cache().bytes(), kMib);
 }
 
-TEST(Gather, WhoJumpsToARowGlancesAtItsBlocksUntilHeHasComeOften) {
+TEST(Gather, ARandomReaderBypassesTheCacheUntilItReturnsOften) {
   // Blocks of 128 rows; a row touches ten.
   const ArraySpec spec = {{640, 1000}, {128, 1000}, {128, 100}, 8, "<f8"};
   constexpr std::uint64_t kRow = 8000;
@@ -145,7 +144,7 @@ TEST(Gather, WhoJumpsToARowGlancesAtItsBlocksUntilHeHasComeOften) {
   }
 }
 
-TEST(Gather, WhoBeginsAtTheBeginningDecodesEachBlockOnce) {
+TEST(Gather, AReaderOfTheBeginningDecodesEachBlockOnce) {
   const ArraySpec spec = {{256, 1000}, {128, 1000}, {128, 100}, 8, "<f8"};
   const Bytes items = test::varied_items(spec.nbytes());
   Reader reader(test::array_frame(spec, items), frame::ArrayForm::npy, 64 * kMib);
@@ -157,8 +156,8 @@ TEST(Gather, WhoBeginsAtTheBeginningDecodesEachBlockOnce) {
   EXPECT_EQ(reader.blocks_decoded(), blocks_with_items(spec));
 }
 
-TEST(Gather, WhoseRowComesInWholePagesDecodesEachBlockOnce) {
-  // Bytes of the rows before and after come along, in blocks that the row is in, too.
+TEST(Gather, ARowReadInWholePagesDecodesEachBlockOnce) {
+  // The pages contain bytes of the rows before and after, which are in blocks of the row, too.
   const ArraySpec spec = {{640, 1000}, {128, 500}, {128, 100}, 8, "<f8"};
   constexpr std::uint64_t kRow = 8000;
   const Bytes items = test::varied_items(spec.nbytes());
@@ -170,13 +169,13 @@ TEST(Gather, WhoseRowComesInWholePagesDecodesEachBlockOnce) {
   EXPECT_EQ(reader.blocks_decoded(), 10U);
 }
 
-TEST(Gather, ADamagedBlockFailsOnlyTheGlancesThatTouchIt) {
+TEST(Gather, ADamagedBlockFailsOnlyTheBypassesThatTouchIt) {
   const ArraySpec spec = {{1024, 400}, {128, 400}, {128, 100}, 8, "<f8"};
   constexpr std::uint64_t kRow = 3200;
   const Bytes items = test::varied_items(spec.nbytes());
   test::FrameBuilder frame = test::array_frame(spec, items);
   const std::size_t chunk = frame.chunk_section.size() / 8 * 7;
-  // The second block of the last chunk says that its stream is longer than any chunk.
+  // The second block of the last chunk contains a stream length larger than any chunk.
   const auto begin = codec::load_le<std::int32_t>(&frame.chunk_section[chunk + 32 + 4]);
   codec::store_le<std::int32_t>(&frame.chunk_section[chunk + static_cast<std::size_t>(begin)], 0x7fffffff);
   Reader reader(frame, frame::ArrayForm::flat, 64 * kMib);
@@ -201,7 +200,7 @@ TEST(Gather, DecodingAheadTakesTheBandsOfTheRange) {
   EXPECT_EQ(reader.blocks_decoded(), 25U);
 }
 
-TEST(Gather, OneWhoJumpsAboutFindsWholeBlocks) {
+TEST(Gather, ARandomReaderGetsWholeBlocks) {
   const Bytes items = test::varied_items(kTiled.nbytes());
   Reader reader(test::array_frame(kTiled, items), frame::ArrayForm::flat, kMib);
   const std::uint64_t row = std::uint64_t{90} * 100 * 8;
@@ -224,13 +223,13 @@ TEST(Gather, DecodingAheadTakesTheBlocksOfTheRangeAndNoOthers) {
   ASSERT_TRUE(bytes);
   EXPECT_TRUE(std::equal(bytes->begin(), bytes->end(), items.begin()));
   EXPECT_EQ(reader.blocks_decoded(), of_a_slab);
-  // Nobody wants it any more.
+  // Cancelled.
   reader.read_path.decode_ahead(*reader.snapshot, frame::FlatOffset{0}, head + items.size(), [] { return false; });
   EXPECT_EQ(reader.blocks_decoded(), of_a_slab);
 }
 
 TEST(Gather, ARowDecodesOnlyTheBlocksThatHoldIt) {
-  // Small blocks, several of which the cache holds together: these follow each other along the row.
+  // Small blocks, several of which share a cell: neighbours along the row.
   const ArraySpec spec{{400, 1000}, {100, 300}, {10, 10}, 8, "<f8"};
   const Bytes items = test::varied_items(spec.nbytes());
   Reader reader(test::array_frame(spec, items), frame::ArrayForm::flat, 64 * kMib);
@@ -238,7 +237,7 @@ TEST(Gather, ARowDecodesOnlyTheBlocksThatHoldIt) {
   const auto bytes = reader.read(157 * row, row);
   ASSERT_TRUE(bytes);
   EXPECT_TRUE(std::equal(bytes->begin(), bytes->end(), items.begin() + 157 * static_cast<std::ptrdiff_t>(row)));
-  // In the last chunk the blocks of padding that share a cell with the row's end may come along.
+  // In the last chunk, blocks of padding that share a cell with the row's end may be decoded as well.
   EXPECT_GE(reader.blocks_decoded(), 100U);
   EXPECT_LE(reader.blocks_decoded(), 120U);
   const std::uint64_t before = reader.blocks_decoded();
@@ -272,10 +271,10 @@ TEST(Gather, ADamagedChunkFailsTheReadsThatTouchItAndNoOthers) {
   }
 }
 
-TEST(Gather, AChunkOfAnotherLengthIsNoTile) {
+TEST(Gather, AChunkOfAnotherLengthIsRejected) {
   const ArraySpec spec{{8, 6}, {4, 3}, {2, 3}, 4, "<i4"};
   const Bytes items = test::varied_items(spec.nbytes());
-  // The lengths of the chunks add up, but they are not what the array says.
+  // The lengths of the chunks add up, but they are not those of the array's chunks.
   test::FrameBuilder frame = test::array_frame(spec, items);
   frame.chunksize = 0;
   frame.general_flags |= 0x40;
@@ -296,7 +295,7 @@ TEST(Gather, AChunkOfAnotherLengthIsNoTile) {
   }
 }
 
-TEST(Gather, RepeatedValuesComeOutWhateverBlocksTheyAreDecodedIn) {
+TEST(Gather, RepeatedValuesAreReadInAnyBlocks) {
   const ArraySpec spec{{300, 500}, {200, 300}, {70, 90}, 4, "<i4"};
   Bytes items(spec.nbytes());
   for (std::size_t i = 0; i < items.size(); ++i)

@@ -1,4 +1,4 @@
-// The cache of decoded cells: who loads, who waits, what is kept and what the bound holds.
+// The cache of decoded blocks: which thread loads, which ones wait, what is kept, and that the bound holds.
 #include "fs/read/block_cache.h"
 
 #include <atomic>
@@ -16,7 +16,7 @@ using Found = BlockCache::Found;
 
 class BlockCacheTest : public ::testing::Test {
  protected:
-  /// Loads a cell if need be, fills it with the low byte of its number, and serves it `times` times.
+  /// Loads a cell if it is absent, fills it with the low byte of its number, and serves it `times` times.
   Found touch(std::uint32_t number, int times = 0) {
     BlockCache::Lookup lookup = cache_.find({1, 0, number}, kCell);
     if (lookup.found == Found::load) {
@@ -34,7 +34,7 @@ class BlockCacheTest : public ::testing::Test {
   BlockCache cache_{kBound, pool_, statistics_};
 };
 
-TEST_F(BlockCacheTest, TheFirstLoadsAndTheSecondFindsItReady) {
+TEST_F(BlockCacheTest, TheFirstReaderLoadsAndTheSecondFindsTheCellReady) {
   EXPECT_EQ(touch(1), Found::load);
   EXPECT_EQ(touch(1), Found::ready);
   EXPECT_EQ(touch(2), Found::load);
@@ -66,7 +66,7 @@ TEST_F(BlockCacheTest, OthersWaitForTheLoader) {
   EXPECT_EQ(done, 4);
 }
 
-TEST_F(BlockCacheTest, ThoseWhoWaitGetTheLoadersErrorAndTheNextTriesAgain) {
+TEST_F(BlockCacheTest, WaitersGetTheLoadersErrorAndTheNextReaderTriesAgain) {
   BlockCache::Lookup loader = cache_.find({1, 0, 0}, kCell);
   const BlockCache::Lookup other = cache_.find({1, 0, 0}, kCell);
   ASSERT_EQ(other.found, Found::busy);
@@ -83,11 +83,11 @@ TEST_F(BlockCacheTest, ALoaderThatDropsItsPinHasFailed) {
   loader.pin.reset();
   EXPECT_FALSE(cache_.wait(other.pin));
   EXPECT_EQ(touch(0), Found::load);
-  EXPECT_EQ(cache_.find({1, 0, 5}, kCell).found, Found::load);  // nobody waits for this one
+  EXPECT_EQ(cache_.find({1, 0, 5}, kCell).found, Found::load);  // fails without a waiting thread
   EXPECT_EQ(touch(5), Found::load);
 }
 
-TEST_F(BlockCacheTest, ThreeGlancesLeaveNothingBehindAndTheFourthIsKept) {
+TEST_F(BlockCacheTest, ThreeBypassesLeaveNothingBehindAndTheFourthReadIsKept) {
   for (int i = 0; i < 3; ++i) {
     BlockCache::Lookup lookup = cache_.find_or_bypass({1, 0, 0}, kCell);
     ASSERT_EQ(lookup.found, Found::bypass);
@@ -101,7 +101,7 @@ TEST_F(BlockCacheTest, ThreeGlancesLeaveNothingBehindAndTheFourthIsKept) {
   EXPECT_EQ(cache_.find_or_bypass({1, 0, 0}, kCell).found, Found::ready);
 }
 
-TEST_F(BlockCacheTest, WhoComesDuringAGlanceGetsTheWholeCell) {
+TEST_F(BlockCacheTest, AReaderDuringABypassGetsTheWholeCell) {
   BlockCache::Lookup first = cache_.find_or_bypass({1, 0, 0}, kCell);
   ASSERT_EQ(first.found, Found::bypass);
   const BlockCache::Lookup other = cache_.find_or_bypass({1, 0, 0}, kCell);
@@ -115,7 +115,7 @@ TEST_F(BlockCacheTest, WhoComesDuringAGlanceGetsTheWholeCell) {
   EXPECT_EQ(other.pin.bytes()[5], 7);
 }
 
-TEST_F(BlockCacheTest, AGlanceThatFailsFailsThoseWhoWaitAndIsForgotten) {
+TEST_F(BlockCacheTest, ABypassThatFailsFailsTheWaitersAndIsForgotten) {
   BlockCache::Lookup first = cache_.find_or_bypass({1, 0, 0}, kCell);
   const BlockCache::Lookup other = cache_.find({1, 0, 0}, kCell);
   cache_.fail(std::move(first.pin), codec::corrupt("bad block").value());
@@ -148,7 +148,7 @@ TEST_F(BlockCacheTest, ABufferIsKeptReadyWhileThereIsRoom) {
   }
 }
 
-TEST_F(BlockCacheTest, DecodingAheadDoesNotTouchWhatIsThereOrUnderWay) {
+TEST_F(BlockCacheTest, PrefetchSkipsCellsThatAreReadyOrLoading) {
   BlockCache::Pin pin = cache_.find_to_load({1, 0, 0}, kCell);
   ASSERT_TRUE(pin);
   EXPECT_FALSE(cache_.find_to_load({1, 0, 0}, kCell));
@@ -157,14 +157,14 @@ TEST_F(BlockCacheTest, DecodingAheadDoesNotTouchWhatIsThereOrUnderWay) {
   EXPECT_EQ(cache_.find({1, 0, 0}, kCell).found, Found::ready);
 }
 
-TEST_F(BlockCacheTest, AScanDoesNotMakeItGrow) {
+TEST_F(BlockCacheTest, AScanDoesNotMakeTheCacheGrow) {
   for (std::uint32_t i = 0; i < 4000; ++i)
     touch(i, 1);
   EXPECT_LE(cache_.bytes(), std::uint64_t{16} << 20);
 }
 
-TEST_F(BlockCacheTest, WhatIsWantedAgainAndAgainStays) {
-  // 32 MiB, wanted over and over while a scan goes through.
+TEST_F(BlockCacheTest, CellsThatAreReadRepeatedlyStay) {
+  // 32 MiB, read repeatedly before a scan.
   for (int round = 0; round < 3; ++round) {
     for (std::uint32_t i = 0; i < 512; ++i)
       touch(i);
@@ -177,7 +177,7 @@ TEST_F(BlockCacheTest, WhatIsWantedAgainAndAgainStays) {
   EXPECT_GE(kept, 480);
 }
 
-TEST_F(BlockCacheTest, TheBoundHoldsWhateverIsWanted) {
+TEST_F(BlockCacheTest, TheBoundHoldsForAnyAccess) {
   for (int round = 0; round < 4; ++round) {
     for (std::uint32_t i = 0; i < 3000; ++i) {
       touch(i);
@@ -197,7 +197,7 @@ TEST_F(BlockCacheTest, ACellLargerThanTheBoundLeavesAFewSmallOnes) {
     for (std::uint32_t i = 0; i < 64; ++i)
       EXPECT_EQ(touch(i), Found::ready) << i;
     cache_.publish(huge.pin);
-    // What comes besides is not kept for long.
+    // Other cells are not kept for long.
     for (std::uint32_t i = 1000; i < 3000; ++i) {
       touch(i);
       ASSERT_LE(cache_.bytes(), 2 * kBound + (std::uint64_t{8} << 20) + kCell);
@@ -210,7 +210,7 @@ TEST_F(BlockCacheTest, ACellLargerThanTheBoundLeavesAFewSmallOnes) {
   EXPECT_LE(cache_.bytes(), kBound);
 }
 
-TEST_F(BlockCacheTest, OfSmallAndLargeCellsTheLeastRecentlyUsedGo) {
+TEST_F(BlockCacheTest, TheLeastRecentlyUsedOfSmallAndLargeCellsAreEvicted) {
   constexpr std::size_t kLarge = std::size_t{5} << 20;
   const auto touch_large = [&](std::int64_t chunk) {
     const BlockCache::Lookup lookup = cache_.find({1, chunk, 0}, kLarge);
@@ -226,7 +226,7 @@ TEST_F(BlockCacheTest, OfSmallAndLargeCellsTheLeastRecentlyUsedGo) {
   for (std::uint32_t i = 0; i < 64; ++i)
     EXPECT_EQ(touch(i), Found::ready) << i;
   EXPECT_EQ(touch_large(2), Found::load);
-  // Small ones that are wanted again and again, as many as there is room for, push out large ones that are not.
+  // Small cells that are read repeatedly, as many as there is room for, evict large ones that are not.
   for (int round = 0; round < 4; ++round) {
     for (std::uint32_t i = 0; i < 900; ++i)
       touch(i);
@@ -235,7 +235,7 @@ TEST_F(BlockCacheTest, OfSmallAndLargeCellsTheLeastRecentlyUsedGo) {
   EXPECT_EQ(touch_large(59), Found::load);
 }
 
-TEST_F(BlockCacheTest, CellsGoWithTheirGeneration) {
+TEST_F(BlockCacheTest, DroppingASnapshotRemovesItsCells) {
   for (std::uint32_t i = 0; i < 100; ++i)
     touch(i, static_cast<int>(i % 2));
   BlockCache::Lookup other = cache_.find({2, 0, 0}, kCell);
@@ -243,7 +243,7 @@ TEST_F(BlockCacheTest, CellsGoWithTheirGeneration) {
   BlockCache::Lookup sent = cache_.find({1, 0, 7}, kCell);
   ASSERT_EQ(sent.found, Found::ready);
   cache_.drop(1);
-  // What is being sent is there until it has been.
+  // A cell that is being sent stays until its pin is gone.
   EXPECT_EQ(cache_.bytes(), 2 * kCell);
   EXPECT_EQ(sent.pin.bytes()[kCell - 1], 7);
   sent.pin.reset();
@@ -257,7 +257,7 @@ TEST_F(BlockCacheTest, CellsGoWithTheirGeneration) {
   EXPECT_EQ(cache_.bytes(), 0U);
 }
 
-TEST_F(BlockCacheTest, BuffersOfTheHighestTideAreGivenBack) {
+TEST_F(BlockCacheTest, IdleBuffersAreBounded) {
   std::vector<Buffer> buffers;
   for (int i = 0; i < 100; ++i)
     buffers.push_back(pool_.get(1 << 20));
@@ -266,14 +266,14 @@ TEST_F(BlockCacheTest, BuffersOfTheHighestTideAreGivenBack) {
   EXPECT_GE(pool_.idle_bytes(), std::size_t{31} << 20);
 }
 
-TEST_F(BlockCacheTest, WhatLiesIdleIsUnderTheBoundOfWhatIsHeld) {
+TEST_F(BlockCacheTest, TheBoundCoversIdleBuffers) {
   std::vector<Buffer> buffers;
   for (int i = 0; i < 32; ++i)
     buffers.push_back(pool_.get(1 << 20));
   std::vector<BlockCache::Lookup> held;
   for (std::uint32_t i = 0; i < (kBound - (std::uint64_t{3} << 20)) / kCell; ++i)
     held.push_back(cache_.find({1, 0, i}, kCell));
-  // Of other threads, which ask for no cell.
+  // Buffers of other threads, which ask for no cell.
   buffers.clear();
   EXPECT_EQ(pool_.idle_bytes(), std::size_t{3} << 20);
   EXPECT_EQ(cache_.bytes() + pool_.idle_bytes(), kBound);
@@ -301,7 +301,7 @@ TEST_F(BlockCacheTest, ManyThreadsDecodeEachCellOnceWhileItIsHeld) {
   }
   for (std::thread& thread : threads)
     thread.join();
-  // 4 MiB in all: fewer than probation holds, so nothing is ever decoded twice.
+  // 4 MiB in all, fewer than probation holds: so no cell is decoded twice.
   for (const std::atomic<int>& count : loads)
     EXPECT_EQ(count, 1);
 }

@@ -1,4 +1,4 @@
-// Which pages of a file need not be dropped at once, because a read that holds them looks at the file once more.
+// Which pages of a file need not be dropped at once, because a read that holds them checks the file once more.
 #include "fs/read/reads_under_way.h"
 
 #include <cstdint>
@@ -41,7 +41,7 @@ TEST_F(ReadsUnderWayTest, NeighboursLeaveNoGap) {
   EXPECT_EQ(reads_->gaps(), (Ranges{{8192, 40960}, {45056, kEnd}}));
 }
 
-TEST_F(ReadsUnderWayTest, AReadThatHasLookedForTheLastTimeIsWaitedFor) {
+TEST_F(ReadsUnderWayTest, AReadInItsLastCheckIsWaitedFor) {
   auto read = begin(0, 4096);
   read.close();
   EXPECT_TRUE(is_all_dropped());
@@ -60,7 +60,7 @@ TEST_F(ReadsUnderWayTest, AReadWhosePagesAnotherOneHoldsWasAnsweredEarly) {
     const auto next = begin(4096, 8192);
     EXPECT_EQ(reads_->gaps(), (Ranges{{0, 4096}, {12288, kEnd}}));
   }
-  EXPECT_TRUE(is_all_dropped()) << "the pages hold what the later read has brought";
+  EXPECT_TRUE(is_all_dropped()) << "the pages hold the bytes of the later read";
   interrupted.reopen();
   EXPECT_TRUE(is_all_dropped());
 }

@@ -1,4 +1,4 @@
-// Directories that are held: within their number, and opened again beyond it; never another one.
+// Held directories: at most their number is open, closed ones are opened again, and never another one in their place.
 #include "fs/tree/held_directories.h"
 
 #include <filesystem>
@@ -26,7 +26,7 @@ class HeldDirectoriesTest : public ::testing::Test {
     held_.start(root_, most);
   }
   std::filesystem::path path(const std::string& name) const { return temp_.path() / name; }
-  /// As a look-up does.
+  /// Enters a node as a look-up does.
   NodeId enter(NodeId parent, const std::string& name, const std::filesystem::path& at) {
     EntryStat probe;
     probe.kind = EntryKind::directory;
@@ -43,7 +43,7 @@ class HeldDirectoriesTest : public ::testing::Test {
     if (!directory) return 0;
     return frame::system_files().status((*directory)->fd())->st_ino;
   }
-  /// Of two directories, "one" and "other", with room for one: the first, which was closed for the second.
+  /// With two directories, "one" and "other", and room for one: returns the first, which was closed for the second.
   NodeId closed_one(ino_t& inode) {
     start(1);
     const NodeId one = make("one");
@@ -61,7 +61,7 @@ class HeldDirectoriesTest : public ::testing::Test {
   HeldDirectories held_{files_, nodes_};
 };
 
-TEST_F(HeldDirectoriesTest, OneThatIsHeldIsFoundWhereverItIsMovedTo) {
+TEST_F(HeldDirectoriesTest, AHeldDirectoryIsFoundWhereverItIsMovedTo) {
   start(2);
   const NodeId one = make("one");
   const ino_t inode = inode_of(one);
@@ -72,7 +72,7 @@ TEST_F(HeldDirectoriesTest, OneThatIsHeldIsFoundWhereverItIsMovedTo) {
   EXPECT_EQ(error_of(one), codec::ErrorKind::stale) << "another directory has its name";
 }
 
-TEST_F(HeldDirectoriesTest, OneThatWasClosedIsOpenedByItsHandleOrByItsNames) {
+TEST_F(HeldDirectoriesTest, AClosedDirectoryIsOpenedByItsHandleOrByItsNames) {
   ino_t inode = 0;
   const NodeId one = closed_one(inode);
   EXPECT_EQ(inode_of(one), inode);
@@ -85,7 +85,7 @@ TEST_F(HeldDirectoriesTest, OneThatWasClosedIsOpenedByItsHandleOrByItsNames) {
   }
 }
 
-TEST_F(HeldDirectoriesTest, OneThatIsGoneIsStaleAndNotWhatTookItsPlace) {
+TEST_F(HeldDirectoriesTest, ARemovedDirectoryIsStaleAndNotItsReplacement) {
   ino_t inode = 0;
   const NodeId one = closed_one(inode);
   std::filesystem::rename(path("one"), path("old"));
@@ -94,8 +94,8 @@ TEST_F(HeldDirectoriesTest, OneThatIsGoneIsStaleAndNotWhatTookItsPlace) {
   EXPECT_EQ(error_of(one), codec::ErrorKind::stale);
 }
 
-// A FUSE filesystem gives ESTALE for the handle of a directory that the kernel does not hold any more.
-TEST_F(HeldDirectoriesTest, OneWhoseHandleIsNotKnownAnyMoreIsOpenedByItsNames) {
+// A FUSE filesystem returns ESTALE for the handle of a directory that the kernel has evicted.
+TEST_F(HeldDirectoriesTest, ADirectoryWithAStaleHandleIsOpenedByItsNames) {
   test::Limits limits;
   limits.gone_handles = true;
   files_.set(limits);
@@ -115,7 +115,7 @@ TEST_F(HeldDirectoriesTest, ALinkIsNoDirectory) {
   EXPECT_EQ(error_of(one), codec::ErrorKind::stale);
 }
 
-TEST_F(HeldDirectoriesTest, DeepOnesAreReachedFromTheNearestThatIsHeld) {
+TEST_F(HeldDirectoriesTest, DeepDirectoriesAreReachedFromTheNearestHeldOne) {
   start(3);
   NodeId at = kRootNode;
   std::filesystem::path where = temp_.path();
@@ -134,7 +134,7 @@ TEST_F(HeldDirectoriesTest, DeepOnesAreReachedFromTheNearestThatIsHeld) {
     EXPECT_EQ(inode_of(step->first), step->second);
 }
 
-TEST_F(HeldDirectoriesTest, OneWithoutANameIsStaleUnlessItIsHeld) {
+TEST_F(HeldDirectoriesTest, ADirectoryWithoutANameIsStaleUnlessItIsHeld) {
   start(4);
   const NodeId one = make("one");
   const NodeId other = make("other");
@@ -145,7 +145,7 @@ TEST_F(HeldDirectoriesTest, OneWithoutANameIsStaleUnlessItIsHeld) {
   EXPECT_EQ(error_of(other), codec::ErrorKind::stale);
 }
 
-TEST_F(HeldDirectoriesTest, ThoseThatNoCallerUsesAreClosedOnRequest) {
+TEST_F(HeldDirectoriesTest, UnusedDirectoriesAreClosedOnRequest) {
   start(4);
   const NodeId one = make("one");
   const NodeId other = make("other");

@@ -1,3 +1,4 @@
+// Inode numbers of several filesystems: unique and stable.
 #include "fs/tree/inode_numbers.h"
 
 #include <map>
@@ -53,7 +54,7 @@ TEST_F(InodeNumbersTest, EachFileHasANumberOfItsOwnThatStays) {
     EXPECT_EQ(numbers_.shown(file.first, file.second), shown);
 }
 
-TEST_F(InodeNumbersTest, MoreFilesystemsThanThereAreBitsForAreToldApart) {
+TEST_F(InodeNumbersTest, MoreFilesystemsThanIndexBitsGetDistinctNumbers) {
   constexpr std::uint64_t kMany = 10000;
   std::set<std::uint64_t> seen;
   for (std::uint64_t device = kHome; device < kHome + kMany; ++device) {

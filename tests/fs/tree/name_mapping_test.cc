@@ -1,5 +1,4 @@
-// Names of the mount: what a directory shows and what a single look-up finds must be the same, whatever lies in the
-// directory.
+// Names in the mount: a listing and a single look-up must agree for any content of the directory.
 #include "fs/tree/name_mapping.h"
 
 #include <map>
@@ -35,7 +34,7 @@ Directory any_directory(const NameMapper& rules) {
     const bool container = rules.has_container_suffix(name) && *rc::gen::arbitrary<bool>();
     directory[name] = container ? *rc::gen::element(EntryKind::frame, EntryKind::sparse_frame)
                                 : *rc::gen::element(EntryKind::plain, EntryKind::directory, EntryKind::symlink);
-    // What a Bloscpack file shows as hangs on what is in it, where arrays show as .npy files.
+    // The shown name of a Bloscpack file depends on its content, if arrays show as .npy files.
     if (container && rules.needs_content_probe(name) && *rc::gen::arbitrary<bool>()) {
       directory[name] = EntryKind::packed_array;
     }

@@ -34,7 +34,7 @@ TEST_F(NodeTableTest, ANumberThatIsShownIsNotGivenToTheNextFileWithTheInode) {
   EXPECT_NE(next, replaced);
   EXPECT_NE(next->shown_inode, 5U);
   EXPECT_EQ(table_.number_for(kDevice, 5), next->shown_inode);
-  // And so on: a commit puts a new file in the place of that one, too.
+  // And again: a commit replaces that file, too.
   table_.change_inode(*next, 10);
   const auto third = enter("third", 5);
   EXPECT_NE(third->shown_inode, 5U);

@@ -1,4 +1,4 @@
-// How much memory may be used, as the files of a system say that tests make up.
+// memory_limits.h with made-up /proc and control group files.
 #include "fs/util/memory_limits.h"
 
 #include <filesystem>
@@ -22,7 +22,7 @@ class MemoryLimits : public ::testing::Test {
     std::ofstream(whole) << text;
   }
   void limit(const std::string& path, std::uint64_t bytes) const { put(path, std::to_string(bytes) + "\n"); }
-  /// `groups`: /proc/self/cgroup. `mounts`: mountinfo(5) behind the numbers, one for each line.
+  /// `groups`: /proc/self/cgroup. `mounts`: mountinfo(5) after the first three fields, one mount for each line.
   void system(const std::string& groups, const std::string& mounts) const {
     put("/proc/self/cgroup", groups);
     std::string lines = "22 27 0:21 / /proc rw,relatime - proc proc rw\n";
@@ -38,11 +38,11 @@ class MemoryLimits : public ::testing::Test {
   test::TempDir directory_;
 };
 
-TEST_F(MemoryLimits, WithoutProcThereIsNone) {
+TEST_F(MemoryLimits, WithoutProcThereIsNoLimit) {
   EXPECT_EQ(found(), kNoMemoryLimit);
 }
 
-TEST_F(MemoryLimits, TheSecondVersionHasItsOwnAndThoseOfAllParents) {
+TEST_F(MemoryLimits, Version2CountsTheGroupAndAllParents) {
   system("0::/a.slice/b.service\n", "/ /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
   put("/sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
   put("/sys/fs/cgroup/a.slice/b.service/memory.high", "max\n");
@@ -59,7 +59,7 @@ TEST_F(MemoryLimits, TheSecondVersionHasItsOwnAndThoseOfAllParents) {
   EXPECT_EQ(found(), 200 * kMiB);
 }
 
-TEST_F(MemoryLimits, TheFirstVersionHasATreeForMemory) {
+TEST_F(MemoryLimits, Version1HasATreeForMemory) {
   system("9:name=systemd:/x\n5:cpu,memory:/a/b\n4:cpuset:/c\n",
          "/ /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
          "/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,cpu,memory\n");
@@ -84,13 +84,13 @@ TEST_F(MemoryLimits, BothVersionsAtOnce) {
 }
 
 TEST_F(MemoryLimits, AContainerSeesItsOwnPartOfTheTree) {
-  // The path is that of the machine, and the mount shows the container's group uppermost.
+  // The path is that of the host, and the mount shows the container's group as its root.
   system("4:memory:/docker/12ab/inner\n", "/docker/12ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
   limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", 200 * kMiB);
   EXPECT_EQ(found(), 200 * kMiB);
   limit("/sys/fs/cgroup/memory/inner/memory.limit_in_bytes", 100 * kMiB);
   EXPECT_EQ(found(), 100 * kMiB);
-  // A name that only begins like it is another group.
+  // A group whose name only begins like the container's is another group.
   system("4:memory:/docker/12abc/inner\n", "/docker/12ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
   EXPECT_EQ(found(), 200 * kMiB);
 }
@@ -112,14 +112,14 @@ TEST_F(MemoryLimits, PlacesWithBlanks) {
   EXPECT_EQ(found(), 200 * kMiB);
 }
 
-TEST_F(MemoryLimits, LinesThatAreNoneAreNoLimit) {
+TEST_F(MemoryLimits, MalformedLinesAreNoLimit) {
   system("0::/a\n:\n4\n\n:::::\n", "/ - cgroup2\n/ /sys/fs/cgroup rw\n/ /x\\04 rw - cgroup2 cgroup2 rw\n");
   EXPECT_EQ(found(), kNoMemoryLimit);
   put("/x\\04/memory.max", "nothing\n");
   EXPECT_EQ(found(), kNoMemoryLimit);
 }
 
-TEST_F(MemoryLimits, TheLeastOfAllCounts) {
+TEST_F(MemoryLimits, TheSmallestLimitCounts) {
   system("0::/\n", "/ /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   limit("/sys/fs/cgroup/memory.max", 300 * kMiB);
   MemorySources sources{directory_.path(), 8192 * kMiB, kNoMemoryLimit};
@@ -130,8 +130,8 @@ TEST_F(MemoryLimits, TheLeastOfAllCounts) {
   EXPECT_EQ(usable_memory(sources), 200 * kMiB);
 }
 
-TEST_F(MemoryLimits, DefaultsAreAPartOfIt) {
-  // What is left is for the program itself, and the 64 MiB that it may take beyond.
+TEST_F(MemoryLimits, DefaultsAreAFractionOfMemory) {
+  // At 256 MiB the rest is for the program itself, and the 64 MiB that it may take beyond its limits.
   EXPECT_EQ(default_cache_size(256 * kMiB), 32 * kMiB);
   EXPECT_EQ(default_dirty_limit(256 * kMiB), 32 * kMiB);
   EXPECT_EQ(default_cache_size(1024 * kMiB), 128 * kMiB);

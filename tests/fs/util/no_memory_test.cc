@@ -1,5 +1,5 @@
-// Each allocation of a call fails once: the call answers ENOMEM or is done, nothing hangs, no byte is wrong or lost,
-// and the next call is right. The program's operator new is this file's.
+// Makes each allocation of a call fail once: the call returns ENOMEM or succeeds, nothing hangs, no byte is wrong or
+// lost, and the next call is correct. This file replaces the program's operator new.
 #include "fs/util/no_memory.h"
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// How many allocations succeed before one fails, in whatever thread; negative: none fails.
+// How many allocations succeed before one fails, in any thread; negative: none fails.
 std::atomic<std::int64_t> allocations_left{-1};
 
 bool is_to_fail() {
@@ -36,13 +36,14 @@ namespace {
 
 class NoMemory : public WrittenFilesystem {
  protected:
-  /// Does the work with the allocation number 0, 1, 2... failing, until none is left to fail. `check` follows each.
+  /// Runs `work` with the allocation number 0, 1, 2... failing, until no allocation is left to fail. `check` follows
+  /// each.
   template <class Work, class Check>
   void with_each_failure(const Work& work, const Check& check) {
     for (std::int64_t number = 0;; ++number) {
       SCOPED_TRACE(number);
       allocations_left = number;
-      // As a request ends (fs/fuse/fuse_requests.h).
+      // As fs/fuse/fuse_requests.h ends a request.
       const codec::Result<void> done = or_no_memory(work);
       const bool none_failed = allocations_left.exchange(-1) >= 0;
       EXPECT_TRUE(done || to_errno(done.error()) == ENOMEM) << done.error().reason;
@@ -96,7 +97,7 @@ TEST_F(NoMemory, Commits) {
   char first = 'A';
   const auto dirty = [&] {
     first = first == 'A' ? 'F' : 'A';
-    // A whole chunk, a part of one, and more at the end.
+    // A whole chunk, a part of one, and bytes appended at the end.
     for (const auto& [at, size] :
          {std::pair<std::size_t, std::size_t>{4096, 4096}, {100, 50}, {expected.size(), 300}}) {
       const std::string part = text(first, size);

@@ -20,13 +20,13 @@ class StatisticsTest : public WrittenFilesystem {
   std::uint64_t changes() const { return filesystem_->statistics().backing_changes; }
 };
 
-TEST_F(StatisticsTest, WhatTheMountChangesItselfIsNoChangeBehindIt) {
+TEST_F(StatisticsTest, ChangesByTheMountAreNoBackingChanges) {
   for (int i = 0; i < 30; ++i) {
     const std::string name = "f" + std::to_string(i);
     make(name, "text of " + name);
     EXPECT_TRUE(filesystem_->attributes(kRootNode, nullptr));
     EXPECT_EQ(content(name), "text of " + name);
-    // The frame as it is stored, which is passed through.
+    // A directory, which is passed through.
     EXPECT_TRUE(filesystem_->make_directory(kRootNode, "d" + name, 0755, {}));
     EXPECT_TRUE(filesystem_->attributes(kRootNode, nullptr));
     auto handle = open(name);
@@ -53,11 +53,11 @@ TEST_F(StatisticsTest, AFrameThatAnotherProgramReplacesIsOneChange) {
   EXPECT_EQ(size_of("f"), 26U);
   EXPECT_EQ(content("f"), "the content of another one");
   EXPECT_GE(changes(), 1U);
-  EXPECT_LE(changes(), 2U);  // by stat, and by the handle that had it open
+  EXPECT_LE(changes(), 2U);  // seen by stat, and by the handle that had the file open
   filesystem_->release(std::move(handle));
 }
 
-TEST_F(StatisticsTest, CommitsThatFailAndWhatIsLostAreCounted) {
+TEST_F(StatisticsTest, FailedCommitsAndLostBytesAreCounted) {
   make("f", "stored");
   const Statistics& statistics = filesystem_->statistics();
   EXPECT_EQ(statistics.failed_commits, 0U);
@@ -67,7 +67,7 @@ TEST_F(StatisticsTest, CommitsThatFailAndWhatIsLostAreCounted) {
   EXPECT_EQ(errno_of(close(std::move(handle))), ENOSPC);
   const std::uint64_t failed = statistics.failed_commits;
   EXPECT_GE(failed, 1U);
-  EXPECT_EQ(statistics.bytes_lost, 0U);  // it is tried again
+  EXPECT_EQ(statistics.bytes_lost, 0U);  // the commit will be retried
   filesystem_->stop();
   EXPECT_GT(statistics.failed_commits, failed);
   EXPECT_EQ(statistics.bytes_lost, 1000U);

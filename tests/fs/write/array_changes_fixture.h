@@ -1,6 +1,6 @@
-// An array that tests change through the filesystem object, with a model that is nothing but the items in C order.
+// A fixture with an array that tests change through the filesystem object, and the items in C order as its model.
 //
-// Thread safety: one thread, as the filesystem allows. Ownership: the directory goes with the fixture.
+// Thread safety: one thread, as the filesystem allows. Ownership: the fixture owns the directory.
 #pragma once
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class ArrayChangesTest : public WrittenFilesystem {
   std::string expected() const { return head() + text_of(model_); }
   std::string content_now() { return content(name_); }
 
-  /// The chunks on disk hold each item where the format says, whatever the padding.
+  /// Checks that the chunks on disk hold each item where the format requires it, whatever the padding.
   void check_stored() {
     const auto container = stored("x.b2nd");
     ASSERT_TRUE(container);

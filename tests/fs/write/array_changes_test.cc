@@ -1,5 +1,5 @@
-// Arrays that are written through the filesystem object, against a model that is nothing but the items in C order:
-// what is read back before, during and after a commit, how the chunks on disk hold it, and what is refused.
+// Arrays written through the filesystem object, against the items in C order as a model: what is read before, during
+// and after a commit, how the chunks on disk hold it, and which changes are refused.
 #include <cerrno>
 #include <chrono>
 #include <future>
@@ -58,7 +58,7 @@ TEST_F(ArrayChangesTest, APartOfARowWaitsForTheRest) {
   auto handle = open(name_);
   const Bytes rows = test::varied_items(row() * 3, 5);
   ASSERT_TRUE(write(*handle, before.size(), text_of(rows).substr(0, row() * 2 + 5)));
-  // Two rows are whole and become part of the array; what is left of the third is told at sync and close.
+  // Two rows are whole and become part of the array; sync and close report the incomplete third one.
   EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EINVAL);
   EXPECT_EQ(stored("x.b2nd")->parameters().nbytes, 3U * 2U * 4U * 6U * 4U);
   EXPECT_EQ(errno_of(filesystem_->flush(*handle)), EINVAL);
@@ -105,7 +105,7 @@ TEST_F(ArrayChangesTest, PaddingIsZerosWhenItBecomesItems) {
   check_stored();
 }
 
-TEST_F(ArrayChangesTest, WhatBreaksTheShapeIsRefused) {
+TEST_F(ArrayChangesTest, ChangesThatBreakTheShapeAreRefused) {
   start_plain(frame::ArrayForm::npy);
   auto handle = open(name_);
   const std::string before = expected();
@@ -126,14 +126,14 @@ TEST_F(ArrayChangesTest, WhatBreaksTheShapeIsRefused) {
   EXPECT_EQ(content_now(), before);
 }
 
-TEST_F(ArrayChangesTest, TheHeaderCanBeWrittenAsItIsOrWithOtherRows) {
+TEST_F(ArrayChangesTest, TheHeaderCanBeWrittenUnchangedOrWithOtherRows) {
   start_plain(frame::ArrayForm::npy);
   auto handle = open(name_);
   std::string text = expected();
   ASSERT_TRUE(write(*handle, 0, text.substr(0, 40)));
   ASSERT_TRUE(write(*handle, 20, text.substr(20)));
   EXPECT_EQ(read(*handle), text);
-  // A page that was read before rows were appended, written back after that.
+  // A page that was read before rows were appended, written back afterwards.
   const Bytes rows = test::varied_items(row(), 3);
   ASSERT_TRUE(write(*handle, text.size(), text_of(rows)));
   ASSERT_TRUE(write(*handle, 0, text));
@@ -159,7 +159,7 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfItsKind) {
   check_stored();
 }
 
-/// What numpy.save() writes.
+/// Returns what numpy.save() writes.
 std::string npy_file(const std::string& dtype, std::size_t itemsize, const std::vector<std::int64_t>& shape,
                      std::uint8_t seed) {
   frame::B2ndMeta layer;
@@ -184,7 +184,7 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfAnotherShapeOrType) {
     std::uint8_t seed = 50;
     start_plain(frame::ArrayForm::npy);
     for (const Wanted& wanted : all) {
-      // Also in place of what the last one has left, which may have no rows.
+      // Also in place of an array that the last round has left, which may have no rows.
       const std::string text = npy_file(wanted.dtype, wanted.itemsize, wanted.shape, ++seed);
       const std::string before = content_now();
       const Bytes on_disk = test::file_bytes(directory_.path() / "x.b2nd");
@@ -195,7 +195,7 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfAnotherShapeOrType) {
       EXPECT_EQ(size_of(name_), text.size());
       EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2nd") == on_disk)
           << "the old array is gone before the commit";
-      // Neither is it when the disk fails.
+      // Nor when the disk fails.
       disk_.write_error = ENOSPC;
       EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ENOSPC);
       EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2nd") == on_disk);
@@ -223,7 +223,7 @@ TEST_F(ArrayChangesTest, AnArrayThatWasReplacedGrowsAndIsReplacedAgainBesideComm
     auto handle = open(name_, O_RDWR | O_TRUNC);
     for (std::size_t at = 0; at < text.size(); at += 5000) {
       ASSERT_TRUE(write(*handle, at, text.substr(at, 5000)));
-      // EINVAL: the last row is not whole yet.
+      // EINVAL: the last row is incomplete.
       if (at % 3 == 0) static_cast<void>(filesystem_->sync(*handle, true));
     }
     EXPECT_TRUE(read(*handle, 0, text.size()) == text) << int{round};
@@ -232,7 +232,7 @@ TEST_F(ArrayChangesTest, AnArrayThatWasReplacedGrowsAndIsReplacedAgainBesideComm
   }
 }
 
-TEST_F(ArrayChangesTest, WhatNoFrameCanHoldDoesNotReplaceAnArray) {
+TEST_F(ArrayChangesTest, AnArrayThatNoFrameCanHoldDoesNotReplaceAnArray) {
   start_plain(frame::ArrayForm::npy);
   const std::string before = content_now();
   std::string fortran = npy_file("<f8", 8, {6, 5}, 1);
@@ -249,7 +249,7 @@ TEST_F(ArrayChangesTest, WhatNoFrameCanHoldDoesNotReplaceAnArray) {
   }
 }
 
-TEST_F(ArrayChangesTest, AnArrayWithoutRowsThatIsOnlyEmptiedStaysAndThatIsTold) {
+TEST_F(ArrayChangesTest, AnArrayWithFixedRowsThatIsOnlyEmptiedStaysWithAnError) {
   start_with(frame::ArrayForm::npy, ArraySpec{{}, {}, {}, 8, "<f8"}, test::varied_items(8));
   const std::string before = content_now();
   auto handle = open(name_, O_RDWR | O_TRUNC);
@@ -266,7 +266,7 @@ TEST_F(ArrayChangesTest, AnArrayWithoutRowsThatIsOnlyEmptiedStaysAndThatIsTold) 
   EXPECT_EQ(content_now(), same);
 }
 
-TEST_F(ArrayChangesTest, WhatOneProgramIsAboutToCompleteIsNoFailureOfAnother) {
+TEST_F(ArrayChangesTest, ARowThatOneHandleIsWritingIsNoFailureOfAnother) {
   start_plain(frame::ArrayForm::npy);
   auto other = open(name_);
   auto appending = open(name_, O_RDWR | O_APPEND);
@@ -292,7 +292,7 @@ TEST_F(ArrayChangesTest, WhatOneProgramIsAboutToCompleteIsNoFailureOfAnother) {
   EXPECT_EQ(content_now(), text);
 }
 
-/// The kernel writes its pages by several requests at once.
+/// The kernel writes pages by several requests at once.
 TEST_F(ArrayChangesTest, PagesOfANewArrayMayComeBeforeItsHeader) {
   options_.writeback = true;
   constexpr std::size_t kPart = std::size_t{1} << 20;
@@ -371,7 +371,7 @@ TEST_F(ArrayChangesTest, AnEmptyArrayGrows) {
   }
 }
 
-TEST_F(ArrayChangesTest, AsChunksNothingComesOrGoes) {
+TEST_F(ArrayChangesTest, AnArrayShownAsChunksKeepsItsSize) {
   start_plain(frame::ArrayForm::chunks);
   std::string plain = content_now();
   auto handle = open(name_);
@@ -402,7 +402,7 @@ TEST_F(ArrayChangesTest, AFailedCommitLosesNothing) {
   check_stored();
 }
 
-/// A stream whose rows end inside pieces is committed chunk row by chunk row, none of them twice.
+/// Commits of a stream whose rows end inside pieces store each row of chunks once.
 TEST_F(ArrayChangesTest, AStreamStoresEachChunkOnce) {
   ArraySpec spec{{0, 10}, {100, 10}, {50, 10}, 300, "|V300"};
   options_.dirty_limit = std::uint64_t{2} << 20;
@@ -415,7 +415,7 @@ TEST_F(ArrayChangesTest, AStreamStoresEachChunkOnce) {
   write_model(0, rows);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(stored("x.b2nd")->chunk_count(), 20);
-  // Nothing was ever stored and stored again: the bytes of the file are those of the chunks and a few indexes.
+  // No chunk was stored twice: the file contains the chunks and a few indexes.
   EXPECT_LT(stored("x.b2nd")->parameters().frame_length, rows.size() + rows.size() / 10);
   check_stored();
 }

@@ -1,4 +1,4 @@
-// Whose chunks are encoded ahead, by which thread.
+// Which chunks are encoded early, and by which thread.
 #include "fs/write/chunk_encoders.h"
 
 #include <atomic>
@@ -15,7 +15,7 @@ constexpr std::size_t kEarlyChunk = 4096;
 
 class ChunkEncodersTest : public testing::Test {
  protected:
-  /// A chunk of the file that waits to be encoded.
+  /// Returns a chunk of the file that waits to be encoded.
   void fill(ChunkEncoders::Owner file) {
     codec::EncodeParameters parameters;
     parameters.clevel = 1;
@@ -29,19 +29,19 @@ class ChunkEncodersTest : public testing::Test {
   BufferPool pool_;
   std::atomic<std::uint64_t> counter_{0};
   Statistics statistics_;
-  WorkerPool workers_;  // never started: what is encoded, a writer encodes
+  WorkerPool workers_;  // never started: only writers encode
   ChunkEncoders encoders_{workers_, 1, statistics_};
   std::vector<DirtyLayer::Chunk> chunks_;
   const int one_ = 1;
   const int other_ = 2;
 };
 
-TEST_F(ChunkEncodersTest, AWriterEncodesChunksOfItsOwnFileAlone) {
+TEST_F(ChunkEncodersTest, AWriterEncodesOnlyChunksOfItsOwnFile) {
   for (int i = 0; i < 20; ++i)
     fill(&one_);
   fill(&other_);
   encoders_.drain_to(&other_, 1);
-  EXPECT_EQ(encoded(), 0U) << "there is no more than one of its own";
+  EXPECT_EQ(encoded(), 0U) << "the file has only one chunk waiting";
   encoders_.drain_to(&other_, 0);
   EXPECT_EQ(encoded(), 1U);
   encoders_.drain_to(&one_, 16);

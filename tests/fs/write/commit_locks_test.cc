@@ -1,5 +1,5 @@
-// Commits beside other programs that change or lock the frame: nothing of theirs is overwritten, and nothing that was
-// accepted is lost while the mount lives.
+// Commits while other programs change or lock the frame: nothing of theirs is overwritten, and no accepted data are
+// lost while the mount lives.
 #include <cerrno>
 #include <functional>
 #include <string>
@@ -18,7 +18,7 @@
 namespace cframefs::fs {
 namespace {
 
-/// Runs `at_create` once, as soon as a commit has made the file that is to take the frame's place.
+/// Runs `at_create` once, as soon as a commit has created the file that will replace the frame.
 class InterruptedDisk final : public test::ForwardingFiles {
  public:
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
@@ -56,7 +56,7 @@ class WrittenOver : public ::testing::Test {
     const std::vector<std::uint8_t> bytes(text.begin(), text.end());
     return filesystem_->write(handle, at, bytes, false);
   }
-  /// A frame of one chunk that another program has made.
+  /// Makes a frame of one chunk, as another program does.
   static std::vector<std::uint8_t> foreign_frame() { return test::plain_frame(test::pattern(4096, 9), 4096).build(); }
 
   test::TempDir directory_;
@@ -68,8 +68,8 @@ class WrittenOver : public ::testing::Test {
 
 using FirstCommitTest = WrittenOver<InterruptedDisk>;
 
-TEST_F(FirstCommitTest, WhatAnotherProgramAppendsMeanwhileStays) {
-  // Items of four bytes: the empty frame is made again with their typesize.
+TEST_F(FirstCommitTest, WhatAnotherProgramAppendsDuringACommitStays) {
+  // Items of 4 bytes: the first commit replaces the empty frame by one with their typesize.
   std::string items;
   for (int i = 0; i < 3000; ++i)
     items += std::string{static_cast<char>(i), static_cast<char>(i / 256), 0, 0};
@@ -82,7 +82,7 @@ TEST_F(FirstCommitTest, WhatAnotherProgramAppendsMeanwhileStays) {
     directory_.write("x.b2frame", foreign);
   };
   EXPECT_EQ(errno_of(filesystem_->flush(*handle)), ESTALE);
-  EXPECT_TRUE(appended) << "the empty frame was not made again";
+  EXPECT_TRUE(appended) << "the empty frame was not replaced";
   EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2frame") == foreign);
   filesystem_->release(std::move(handle));
 }
@@ -119,7 +119,7 @@ class CommitLocksTest : public WrittenFilesystem {
     ASSERT_TRUE(write(*handle, 0, text));
     ASSERT_TRUE(close(std::move(handle)));
   }
-  /// What close(2) answers.
+  /// Overwrites the beginning of a file and returns the errno of close(2).
   int overwrite(const std::string& name, const std::string& text) {
     auto handle = open(name);
     EXPECT_TRUE(write(*handle, 0, text));
@@ -129,7 +129,7 @@ class CommitLocksTest : public WrittenFilesystem {
     const auto read = test::read_model(*stored(name + ".b2frame"));
     return read ? std::string(read->plain.begin(), read->plain.end()) : "";
   }
-  /// Until the flusher has tried again.
+  /// Waits up to 30 s until the flusher has committed `text`. Returns whether it has.
   bool reaches_disk(const std::string& name, const std::string& text) {
     for (int i = 0; i < 3000 && on_disk_of(name) != text; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -146,7 +146,7 @@ class CommitLocksTest : public WrittenFilesystem {
   std::uint64_t lost() const { return filesystem_->statistics().bytes_lost; }
 };
 
-TEST_F(CommitLocksTest, ALockThatIsRefusedForAWhileIsWaitedFor) {
+TEST_F(CommitLocksTest, ACommitWaitsForALockThatIsHeldBriefly) {
   options_.lock_timeout = 60;
   remount();
   make("x", "old");
@@ -157,7 +157,7 @@ TEST_F(CommitLocksTest, ALockThatIsRefusedForAWhileIsWaitedFor) {
   EXPECT_EQ(on_disk_of("x"), "new");
 }
 
-TEST_F(CommitLocksTest, WhatALockKeepsFromTheDiskIsReadAndCommittedLater) {
+TEST_F(CommitLocksTest, DataThatALockKeepsFromTheDiskAreReadAndCommittedLater) {
   options_.commit_interval = 0.05;
   remount();
   make("x", "old");
@@ -172,7 +172,7 @@ TEST_F(CommitLocksTest, WhatALockKeepsFromTheDiskIsReadAndCommittedLater) {
   EXPECT_EQ(lost(), 0U);
 }
 
-TEST_F(CommitLocksTest, WhatWaitsIsFoundAgainWhenTheKernelHasForgottenTheFile) {
+TEST_F(CommitLocksTest, UncommittedDataAreFoundAgainWhenTheKernelHasForgottenTheFile) {
   make("x", "old");
   const auto found = filesystem_->lookup(kRootNode, "x");
   ASSERT_TRUE(found);
@@ -195,14 +195,14 @@ TEST_F(CommitLocksTest, NodesOfFilesThatAreWrittenAndClosedAreForgotten) {
   EXPECT_EQ(filesystem_->nodes().find(found->node), nullptr);
 }
 
-TEST_F(CommitLocksTest, AFullDiskKeepsWhatWasClosedUntilThereIsRoom) {
+TEST_F(CommitLocksTest, AFullDiskKeepsClosedFilesUntilThereIsRoom) {
   options_.commit_interval = 0.05;
   remount();
   make("x", "old");
   disk_.write_error = ENOSPC;
   EXPECT_EQ(overwrite("x", "new"), ENOSPC);
   EXPECT_EQ(content("x"), "new");
-  // Another program goes on where the first one stopped.
+  // Another program continues where the first one stopped.
   auto handle = open("x", O_WRONLY | O_APPEND);
   ASSERT_TRUE(write(*handle, 3, " and more"));
   EXPECT_EQ(errno_of(close(std::move(handle))), ENOSPC);
@@ -210,7 +210,7 @@ TEST_F(CommitLocksTest, AFullDiskKeepsWhatWasClosedUntilThereIsRoom) {
   EXPECT_TRUE(reaches_disk("x", "new and more"));
 }
 
-TEST_F(CommitLocksTest, WhatCannotBeCommittedToTheEndIsCountedAsLost) {
+TEST_F(CommitLocksTest, DataThatCannotBeCommittedToTheEndAreCountedAsLost) {
   make("x", "old");
   disk_.write_error = ENOSPC;
   EXPECT_EQ(overwrite("x", "newer"), ENOSPC);
@@ -227,7 +227,7 @@ TEST_F(CommitLocksTest, TheMountsOwnLockGoesWithTheLastWriter) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, std::string(5000, 'x')));
   ASSERT_TRUE(filesystem_->sync(*handle, false));
-  // A read goes on, through what the writer has opened.
+  // A read continues, through what the writer has opened.
   auto reader = open("x", O_RDONLY);
   Gate gate;
   disk_.read_gate = &gate;
@@ -238,7 +238,7 @@ TEST_F(CommitLocksTest, TheMountsOwnLockGoesWithTheLastWriter) {
     disk_.read_gate = nullptr;
     EXPECT_TRUE(close(std::move(handle)));
     locked("x.b2frame", LOCK_EX);
-    // The next writer has one of its own.
+    // The next writer has a lock of its own.
     handle = open("x");
     const auto other = frame::system_files().open_named((directory_.path() / "x.b2frame").string(), O_RDONLY);
     ASSERT_TRUE(other);
@@ -317,7 +317,7 @@ TEST_F(CommitLocksTest, FramesThatAreLockedDoNotKeepOthersFromTheDisk) {
     handles.push_back(open(name));
     ASSERT_TRUE(write(*handles.back(), 0, "new"));
   }
-  EXPECT_TRUE(reaches_disk("d", "new")) << "it waits for the others' locks";
+  EXPECT_TRUE(reaches_disk("d", "new")) << "it waits for the locks of other files";
   EXPECT_EQ(on_disk_of("a"), "old");
   locks.clear();
   for (auto& handle : handles)
@@ -352,7 +352,7 @@ TEST_F(CommitLocksTest, OneRequestAtATimeWaitsLongForALock) {
   EXPECT_TRUE(close(std::move(second)));
 }
 
-TEST_F(CommitLocksTest, AChangeBehindEndsTheWaiting) {
+TEST_F(CommitLocksTest, AChangeByAnotherProgramEndsTheWaiting) {
   options_.commit_interval = 0.05;
   remount();
   make("x", "old");
@@ -402,16 +402,16 @@ TEST_F(ChangedWhileACommitWaits, ReadsGetTheChangedFrameAfterTheCommitHasFailed)
 TEST_F(ChangedWhileACommitWaits, ReadsGetTheChangedFrameBeforeTheCommitHasFailed) {
   make("x", "old");
   make("other", "what another program has made of it");
-  std::string meanwhile;
+  std::string during_commit;
   commit_while([&] {
-    if (!meanwhile.empty()) return;
+    if (!during_commit.empty()) return;
     directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
-    meanwhile = content("x");
+    during_commit = content("x");
   });
-  EXPECT_EQ(meanwhile, "what another program has made of it");
+  EXPECT_EQ(during_commit, "what another program has made of it");
 }
 
-TEST_F(CommitLocksTest, NothingIsLockedForWhatIsClean) {
+TEST_F(CommitLocksTest, ACleanFileTakesNoLock) {
   make("x", "old");
   auto handle = open("x");
   const int tried = disk_.locks_tried;

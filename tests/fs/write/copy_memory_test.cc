@@ -1,4 +1,4 @@
-// Memory for what copies hold: a bound for all together, for which none waits long.
+// CopyMemory: one bound for all copies, and no copy waits long for it.
 #include "fs/write/copy_memory.h"
 
 #include <chrono>
@@ -10,7 +10,7 @@
 namespace cframefs::fs {
 namespace {
 
-TEST(CopyMemory, OneTakesWhatItWantsAndGivesItBack) {
+TEST(CopyMemory, ACopyTakesAndReturnsItsReservation) {
   CopyMemory memory;
   {
     CopyMemory::Reservation share(memory, 100, 60);
@@ -24,13 +24,13 @@ TEST(CopyMemory, OneTakesWhatItWantsAndGivesItBack) {
   EXPECT_EQ(memory.held(), 0U);
 }
 
-TEST(CopyMemory, NoneTakesMoreThanAll) {
+TEST(CopyMemory, ACopyTakesAtMostTheBound) {
   CopyMemory memory;
   const CopyMemory::Reservation share(memory, 100, 1000);
   EXPECT_EQ(share.bytes(), 100U);
 }
 
-TEST(CopyMemory, WhatOthersKeepIsNotWaitedForForEver) {
+TEST(CopyMemory, ACopyDoesNotWaitForEverForMemoryThatOthersKeep) {
   CopyMemory memory;
   const CopyMemory::Reservation first(memory, 100, 60);
   const CopyMemory::Reservation second(memory, 100, 60);
@@ -40,7 +40,7 @@ TEST(CopyMemory, WhatOthersKeepIsNotWaitedForForEver) {
   EXPECT_EQ(memory.held(), 100U);
 }
 
-TEST(CopyMemory, ACrowdBehindWhatOthersKeepWaitsAtOnceAndNotInTurn) {
+TEST(CopyMemory, ManyCopiesWaitForMemoryThatOthersKeepAtOnceAndNotInTurn) {
   CopyMemory memory;
   const CopyMemory::Reservation kept(memory, 100, 100);
   const auto begin = std::chrono::steady_clock::now();
@@ -54,11 +54,11 @@ TEST(CopyMemory, ACrowdBehindWhatOthersKeepWaitsAtOnceAndNotInTurn) {
   }
   for (std::thread& copy : copies)
     copy.join();
-  // One after the other would take 64 times as long as one.
+  // In turn they would take 64 times as long as one.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 32 * CopyMemory::kPatience);
 }
 
-TEST(CopyMemory, ACrowdHoldsNoMoreThanAllAtOnce) {
+TEST(CopyMemory, ManyCopiesHoldNoMoreThanTheBoundAtOnce) {
   CopyMemory memory;
   std::vector<std::thread> copies;
   for (int copy = 0; copy < 16; ++copy) {

@@ -1,4 +1,4 @@
-// What programs have written, as one layer: put over another, cut into chunks of another size.
+// DirtyLayer: the bytes of a layer over nothing and over another one, and its conversion to another chunk size.
 #include "fs/write/dirty_layer.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class DirtyLayerTest : public ::testing::Test {
   DirtyLayer::Make make() {
     return [this](std::uint64_t size) { return std::make_shared<DirtyChunk>(pool_, size, bytes_); };
   }
-  /// What a layer over nothing says.
+  /// Returns the bytes of a layer over nothing.
   static std::vector<std::uint8_t> plain(const DirtyLayer& layer) {
     std::vector<std::uint8_t> bytes(layer.size());
     for (const auto& [number, chunk] : layer.chunks()) {
@@ -35,8 +35,8 @@ class DirtyLayerTest : public ::testing::Test {
   std::atomic<std::uint64_t> bytes_{0};
 };
 
-/// The first commit of a new file may find that other chunks suit its data, while a program writes into a hole.
-TEST_F(DirtyLayerTest, WhatIsWrittenIntoAHoleIsThereInChunksOfAnotherSize) {
+/// The first commit of a new file may choose another chunk size while a program writes into a hole.
+TEST_F(DirtyLayerTest, BytesWrittenIntoAHoleSurviveAnotherChunkSize) {
   DirtyLayer committing(100, 0);
   committing.resize(1000);
   DirtyLayer::Chunk first = make()(100);
@@ -57,7 +57,7 @@ TEST_F(DirtyLayerTest, WhatIsWrittenIntoAHoleIsThereInChunksOfAnotherSize) {
     EXPECT_EQ(plain(committing.rechunked(chunksize, make())), wanted) << chunksize;
 }
 
-/// What a layer says over the bytes of another one.
+/// Returns the bytes of a layer over those of another one.
 std::vector<std::uint8_t> over(const DirtyLayer& layer, const std::vector<std::uint8_t>& below) {
   std::vector<std::uint8_t> bytes(layer.size());
   std::copy_n(below.begin(), layer.kept(), bytes.begin());
@@ -78,7 +78,7 @@ std::vector<std::uint8_t> over(const DirtyLayer& layer, const std::vector<std::u
   return bytes;
 }
 
-TEST_F(DirtyLayerTest, RandomChangesOfLayersOverEachOtherAreThoseOfBytes) {
+TEST_F(DirtyLayerTest, RandomChangesOfLayersEqualThoseOfBytes) {
   constexpr std::uint64_t kChunk = 10;
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);
@@ -135,7 +135,7 @@ TEST_F(DirtyLayerTest, RandomChangesOfLayersOverEachOtherAreThoseOfBytes) {
     ASSERT_EQ(over(upper, lower_bytes), upper_bytes) << "seed " << seed;
     upper.merge_into(lower, make());
     ASSERT_EQ(over(lower, stored), upper_bytes) << "seed " << seed;
-    // Runs lie where there is something below that they hide, and nowhere else.
+    // Runs of zeros exist only where they hide something below.
     for (const auto& [begin, end] : lower.zeros().runs())
       ASSERT_LT(static_cast<std::uint64_t>(end - 1) * kChunk, lower.kept()) << "seed " << seed;
     if (!lower.patches().empty()) continue;

@@ -1,4 +1,4 @@
-// What is on disk when fsync(2) has answered, and after commits that stop half-way. Without a mount.
+// What is on disk after fsync(2) has returned, and after commits that stop half-way. Without a mount.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ using Event = FaultyDisk::Event;
 
 class Durability : public WrittenFilesystem {
  protected:
-  /// Whether the directory was synced after the last new name was given in it.
+  /// Returns whether the directory was synced after the last new name was created in it.
   static bool name_is_durable(const std::vector<Event>& events) {
     bool durable = false;
     for (const Event event : events)
@@ -30,9 +30,9 @@ TEST_F(Durability, FsyncOfANewEmptyFileMakesItsNameDurable) {
   filesystem_->release(std::move(handle));
 }
 
-TEST_F(Durability, FsyncOfAFrameThatWasMadeAnewForItsFirstDataMakesItsNameDurable) {
+TEST_F(Durability, FsyncOfAFrameThatIsReplacedForItsFirstDataMakesItsNameDurable) {
   auto handle = create("x");
-  // Durable while it is empty: it must be so again when another file has taken its place.
+  // Durable while it is empty: it must be so again when another file has replaced it.
   ASSERT_TRUE(filesystem_->sync(*handle, false));
   disk_.take_events();
   std::string items;
@@ -42,12 +42,12 @@ TEST_F(Durability, FsyncOfAFrameThatWasMadeAnewForItsFirstDataMakesItsNameDurabl
   ASSERT_TRUE(filesystem_->flush(*handle));
   ASSERT_TRUE(filesystem_->sync(*handle, false));
   const auto events = disk_.take_events();
-  ASSERT_NE(std::find(events.begin(), events.end(), Event::named), events.end()) << "it was not made anew";
+  ASSERT_NE(std::find(events.begin(), events.end(), Event::named), events.end()) << "the frame was not replaced";
   EXPECT_TRUE(name_is_durable(events));
   filesystem_->release(std::move(handle));
 }
 
-TEST_F(Durability, WhatTheSourceTellsAtCloseAloneIsTold) {
+TEST_F(Durability, AnErrorThatTheSourceReportsOnlyAtCloseIsReported) {
   directory_.write("plain.txt", {});
   ASSERT_TRUE(close(create("frame")));
   for (const char* name : {"plain.txt", "frame"}) {
@@ -58,7 +58,7 @@ TEST_F(Durability, WhatTheSourceTellsAtCloseAloneIsTold) {
     disk_.flush_error = 0;
     EXPECT_TRUE(filesystem_->flush(*handle)) << name;
     filesystem_->release(std::move(handle));
-    // A program that has only read is not told.
+    // A program that has only read gets no error.
     disk_.flush_error = ENOSPC;
     EXPECT_TRUE(close(open(name, O_RDONLY))) << name;
     disk_.flush_error = 0;
@@ -69,7 +69,7 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
   options_.dirty_limit = 256 << 10;
   remount();
   constexpr std::size_t kChunk = 4096;
-  constexpr std::size_t kChunks = 120;  // of which 16 are committed at a time
+  constexpr std::size_t kChunks = 120;  // 16 of them are committed at a time
   for (int writes = 0; writes < 40; ++writes) {
     const std::string name = "x" + std::to_string(writes);
     auto handle = create(name);
@@ -86,7 +86,7 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
     const bool done = filesystem_->sync(*handle, false).has_value();
     disk_.writes_left = -1;
     EXPECT_TRUE(read(*handle) == expected) << writes;
-    // More patches over what is neither all old nor all new.
+    // More patches over a frame that is neither all old nor all new.
     expected.replace(50 * kChunk + 102, 4, "more");
     ASSERT_TRUE(write(*handle, 50 * kChunk + 102, "more"));
     ASSERT_TRUE(filesystem_->sync(*handle, false)) << writes;
@@ -96,10 +96,10 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
     EXPECT_TRUE(content(name) == expected) << writes;
     if (done) return;
   }
-  FAIL() << "it never came to its end";
+  FAIL() << "the commit never succeeds";
 }
 
-/// What a power cut leaves of a file that was made, written and never synced.
+/// A power cut leaves an empty file of one that was created, written and never synced.
 TEST_F(Durability, AFileOfNoBytesIsAnEmptyFrameThatCanBeWritten) {
   for (const bool truncated : {false, true}) {
     directory_.write("x.b2frame", {});

@@ -1,5 +1,5 @@
-// What becomes of written bytes before they are committed: chunks that are encoded early, small writes that are kept as
-// patches, and both against a plain string.
+// Written bytes before they are committed: chunks that are encoded early, small writes that are kept as patches, and
+// both against a string as a model.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -29,7 +29,7 @@ std::string some_text(std::uint64_t length, unsigned seed) {
   return text;
 }
 
-RC_GTEST_PROP(ChunkPatches, HoldWhatWasWrittenAndNothingElse, ()) {
+RC_GTEST_PROP(ChunkPatches, HoldExactlyTheWrittenBytes, ()) {
   constexpr std::uint64_t kSize = 200;
   std::atomic<std::uint64_t> counter{0};
   {
@@ -69,9 +69,9 @@ RC_GTEST_PROP(ChunkPatches, HoldWhatWasWrittenAndNothingElse, ()) {
   RC_ASSERT(counter == 0U);
 }
 
-class WriteAheadTest : public WrittenFilesystem {
+class EarlyEncodingTest : public WrittenFilesystem {
  protected:
-  /// A frame of so many chunks, committed.
+  /// Makes a committed frame of `length` bytes and returns them.
   std::string make(const std::string& name, std::uint64_t length) {
     std::string text = some_text(length, 1);
     auto handle = create(name);
@@ -79,7 +79,7 @@ class WriteAheadTest : public WrittenFilesystem {
     EXPECT_TRUE(close(std::move(handle)));
     return text;
   }
-  /// Makes a stored chunk one that cannot be read: by its length of plain bytes, as its header has it.
+  /// Makes a stored chunk unreadable, by a wrong nbytes in its header.
   bool damage(const std::string& name, std::int64_t chunk) {
     const auto place = stored(name)->place(frame::ChunkNumber{chunk});
     if (!place) return false;
@@ -92,7 +92,7 @@ class WriteAheadTest : public WrittenFilesystem {
   std::uint64_t encoded() { return filesystem_->statistics().chunks_encoded; }
 };
 
-TEST_F(WriteAheadTest, SmallWritesAllOverAFileReadAndEncodeEachChunkOnce) {
+TEST_F(EarlyEncodingTest, SmallWritesAllOverAFileReadAndEncodeEachChunkOnce) {
   std::string expected = make("x", 40 * kAheadChunk);
   remount();
   auto handle = open("x");
@@ -113,7 +113,7 @@ TEST_F(WriteAheadTest, SmallWritesAllOverAFileReadAndEncodeEachChunkOnce) {
   EXPECT_EQ(content("x"), expected);
 }
 
-TEST_F(WriteAheadTest, SmallWritesTakeNoMoreMemoryThanTheyHaveBytes) {
+TEST_F(EarlyEncodingTest, SmallWritesTakeNoMoreMemoryThanTheyHaveBytes) {
   make("x", 40 * kAheadChunk);
   auto handle = open("x");
   for (std::uint64_t chunk = 0; chunk < 40; ++chunk)
@@ -122,7 +122,7 @@ TEST_F(WriteAheadTest, SmallWritesTakeNoMoreMemoryThanTheyHaveBytes) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
-TEST_F(WriteAheadTest, AChunkThatIsOverwrittenInPartsIsNotRead) {
+TEST_F(EarlyEncodingTest, AChunkThatIsOverwrittenInPartsIsNotRead) {
   std::string expected = make("x", 8 * kAheadChunk);
   remount();
   auto handle = open("x");
@@ -138,13 +138,13 @@ TEST_F(WriteAheadTest, AChunkThatIsOverwrittenInPartsIsNotRead) {
   EXPECT_EQ(content("x"), expected);
 }
 
-TEST_F(WriteAheadTest, AStreamIsEncodedBeforeAnybodySyncsIt) {
+TEST_F(EarlyEncodingTest, AStreamIsEncodedBeforeItIsSynced) {
   make("x", 2 * kAheadChunk);
   remount();
   auto handle = open("x");
   const std::string more = some_text(30 * kAheadChunk, 3);
   ASSERT_TRUE(write(*handle, 2 * kAheadChunk, more));
-  // Nobody asks for it, and yet it is done.
+  // Encoded without a request for it.
   for (int i = 0; i < 6000 && encoded() < 30; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(encoded(), 30U);
@@ -155,7 +155,7 @@ TEST_F(WriteAheadTest, AStreamIsEncodedBeforeAnybodySyncsIt) {
   EXPECT_EQ(content("x"), some_text(2 * kAheadChunk, 1) + more);
 }
 
-TEST_F(WriteAheadTest, WhatIsWrittenOverAChunkThatWasEncodedEarlyIsWhatIsCommitted) {
+TEST_F(EarlyEncodingTest, AChangeOfAChunkThatWasEncodedEarlyIsCommitted) {
   std::string expected = make("x", 2 * kAheadChunk);
   auto handle = open("x");
   const std::string more = some_text(10 * kAheadChunk, 3);
@@ -163,7 +163,7 @@ TEST_F(WriteAheadTest, WhatIsWrittenOverAChunkThatWasEncodedEarlyIsWhatIsCommitt
   expected += more;
   for (int i = 0; i < 6000 && encoded() < 12; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  // Over one, a hole in another, and the end inside a third.
+  // Overwrites one chunk, punches a hole into another, and truncates inside a third.
   ASSERT_TRUE(write(*handle, 4 * kAheadChunk + 10, "changed"));
   expected.replace(4 * kAheadChunk + 10, 7, "changed");
   ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_ZERO_RANGE, 6 * kAheadChunk + 100, 50));
@@ -177,7 +177,7 @@ TEST_F(WriteAheadTest, WhatIsWrittenOverAChunkThatWasEncodedEarlyIsWhatIsCommitt
   EXPECT_EQ(content("x"), expected);
 }
 
-TEST_F(WriteAheadTest, PatchesOverAChunkThatCannotBeReadAreToldAndHoldNothingElseUp) {
+TEST_F(EarlyEncodingTest, PatchesOverAnUnreadableChunkAreReportedAndDoNotBlockOthers) {
   const std::string text = make("x", 8 * kAheadChunk);
   stop();
   ASSERT_TRUE(damage("x.b2frame", 3));
@@ -186,7 +186,7 @@ TEST_F(WriteAheadTest, PatchesOverAChunkThatCannotBeReadAreToldAndHoldNothingEls
   ASSERT_TRUE(write(*handle, kAheadChunk + 5, "kept"));
   ASSERT_TRUE(write(*handle, 3 * kAheadChunk + 5, "lost"));
   EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EIO);
-  // What could be kept is.
+  // All other data are kept.
   EXPECT_TRUE(filesystem_->sync(*handle, false));
   EXPECT_TRUE(close(std::move(handle)));
   std::string expected = text.substr(0, 3 * kAheadChunk);
@@ -197,7 +197,7 @@ TEST_F(WriteAheadTest, PatchesOverAChunkThatCannotBeReadAreToldAndHoldNothingEls
   filesystem_->release(std::move(handle));
 }
 
-TEST_F(WriteAheadTest, ALossThatACommitInTheBackgroundFoundIsToldByTheNextSync) {
+TEST_F(EarlyEncodingTest, ALossInABackgroundCommitIsReportedByTheNextSync) {
   options_.commit_interval = 0.01;
   make("x", 4 * kAheadChunk);
   stop();
@@ -227,7 +227,7 @@ class Story {
   std::mt19937 chance_;
 };
 
-TEST_F(WriteAheadTest, RandomChangesWithCommitsThatFailAgreeWithAString) {
+TEST_F(EarlyEncodingTest, RandomChangesWithCommitsThatFailAgreeWithAString) {
   constexpr std::uint64_t kMost = 30 * kAheadChunk;
   for (unsigned seed = 1; seed <= 12; ++seed) {
     options_.dirty_limit = seed % 3 == 0 ? 32 * kAheadChunk : 1 << 20;

@@ -1,5 +1,5 @@
-// When dirty files are committed: by their age, by how much is dirty in all, and again after a commit that failed. The
-// tests turn the clock.
+// When dirty files are committed: by their age, by the total of dirty bytes, and again after a failed commit. The tests
+// set the clock.
 #include "fs/write/flusher.h"
 
 #include <cerrno>
@@ -91,7 +91,7 @@ class FlusherTest : public ::testing::Test {
   std::map<std::string, std::shared_ptr<WriteBack>> files_;
 };
 
-TEST_F(FlusherTest, WhatIsTooOldIsCommitted) {
+TEST_F(FlusherTest, DataThatAreTooOldAreCommitted) {
   make("x");
   append("x", 10);
   now_ += kInterval - 1ms;
@@ -103,13 +103,13 @@ TEST_F(FlusherTest, WhatIsTooOldIsCommitted) {
 }
 
 TEST_F(FlusherTest, FilesThatGrowSlowlyAreCommittedInTimeHoweverManyTheyAre) {
-  // More chunks than may be dirty, so that each write wants room.
+  // More chunks than may be dirty, so that each write needs room.
   std::vector<std::string> names;
   for (int i = 0; i < 60; ++i) {
     names.push_back("log" + std::to_string(i));
     make(names.back());
   }
-  std::vector<std::uint64_t> written;  // in all, by each step
+  std::vector<std::uint64_t> written;  // in total, for each step
   for (int step = 0; step < 40; ++step) {
     for (const std::string& name : names)
       append(name, 11);
@@ -142,7 +142,7 @@ TEST_F(FlusherTest, TheLargestFilesMakeRoomWhicheverIsWritten) {
   append("large", 30 * kFlushedChunk + 10);
   append("small", 10);
   EXPECT_EQ(on_disk("large"), 0U);
-  // A file that has little does not wait for the others.
+  // A file with little dirty does not wait for the others.
   append("small", kFlushedChunk);
   EXPECT_EQ(on_disk("large"), 0U);
   EXPECT_LE(shared_.dirty_bytes, shared_.dirty_limit / 2 + kFlushedChunk + DirtyChunk::kOverhead);
@@ -157,12 +157,12 @@ TEST_F(FlusherTest, ManyOpenFilesHoldNoMoreThanMayBeDirty) {
     const std::string name = "f" + std::to_string(i);
     make(name);
     append(name, 1);
-    // Half of the limit, and what is kept for files that have little.
+    // Half of the limit, and the reserve for files with little dirty.
     ASSERT_LE(shared_.dirty_bytes, shared_.dirty_limit / 2 + shared_.dirty_limit / 8 + kFlushedChunk) << name;
   }
 }
 
-TEST_F(FlusherTest, ACommitThatFailedIsTriedAgainAfterPausesThatGrow) {
+TEST_F(FlusherTest, AFailedCommitIsRetriedAfterPausesThatGrow) {
   make("x");
   append("x", 10);
   now_ += kInterval;
@@ -183,7 +183,7 @@ TEST_F(FlusherTest, ACommitThatFailedIsTriedAgainAfterPausesThatGrow) {
   EXPECT_EQ(on_disk("x"), 10U);
 }
 
-TEST_F(FlusherTest, AFileThatIsKeptIsCommittedWithoutBeingOld) {
+TEST_F(FlusherTest, AKeptFileIsCommittedBeforeItIsOld) {
   make("x");
   append("x", 10);
   int attempts = 0;

@@ -1,5 +1,5 @@
-// Sparse frames that are written in small patches, so that a commit comes in parts, while programs read: each word of
-// a chunk holds the chunk's number, so that a reader knows whose bytes it gets.
+// Sparse frames that are written in small patches, so that a commit comes in parts, while programs read. Each word of a
+// chunk holds the chunk's number, so that a reader knows which chunk its bytes are from.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -21,7 +21,7 @@ constexpr std::size_t kSparseChunk = 4096;
 constexpr std::size_t kSparseChunks = 150;
 constexpr std::size_t kSparseSize = kSparseChunk * kSparseChunks;
 
-/// Calls back when the index of the frame has been replaced by a commit of this thread.
+/// Calls back when a commit of this thread has replaced the index of the frame.
 class Switches final : public test::ForwardingFiles {
  public:
   codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
@@ -33,7 +33,7 @@ class Switches final : public test::ForwardingFiles {
     }
     return done;
   }
-  /// What is durable is tested elsewhere.
+  /// Other tests cover durability.
   codec::Result<void> sync(int, bool) override { return {}; }
   std::function<void()> after;
   std::atomic<int> switches{0};
@@ -59,7 +59,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
   }
   ~SparseWriteBackTest() override { filesystem_->stop(); }
 
-  /// Words of the chunk's number and 16 bits of anything.
+  /// Returns a word of the chunk's number and 16 arbitrary bits.
   static void fill(std::vector<std::uint8_t>& bytes, std::size_t chunk, std::uint32_t seed) {
     for (std::size_t at = 0; at < kSparseChunk; at += 4)
       put(bytes, chunk, at, seed + static_cast<std::uint32_t>(at) * 2654435761U);
@@ -103,7 +103,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
     reply.copy_to(bytes.data());
     return bytes;
   }
-  /// Whether each word of `bytes`, read from the beginning of `chunk` on, holds the number of its chunk.
+  /// Checks that each word of `bytes`, read from the beginning of `chunk` on, holds the number of its chunk.
   static ::testing::AssertionResult are_of(std::size_t chunk, const codec::Result<std::vector<std::uint8_t>>& bytes) {
     if (!bytes) return ::testing::AssertionFailure() << "chunk " << chunk << ": " << codec::describe(bytes.error());
     for (std::size_t at = 0; at + 4 <= bytes->size(); at += 4) {
@@ -111,12 +111,12 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
       std::memcpy(&word, &(*bytes)[at], sizeof word);
       const std::size_t wanted = chunk + at / kSparseChunk;
       if ((word & 0xffffU) != wanted) {
-        return ::testing::AssertionFailure() << "chunk " << wanted << " holds what belongs to " << (word & 0xffffU);
+        return ::testing::AssertionFailure() << "chunk " << wanted << " holds a word of chunk " << (word & 0xffffU);
       }
     }
     return ::testing::AssertionSuccess();
   }
-  /// What a program reads that opens the file, and what is stored.
+  /// Checks what a program reads that opens the file, and what is stored.
   void expect_shadow() {
     auto handle = open(O_RDONLY);
     const auto shown = read(*handle, 0, kSparseSize);
@@ -143,7 +143,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<Filesystem> filesystem_;
 };
 
-TEST_P(SparseWriteBackTest, WhatIsReadBetweenThePartsOfACommitIsTheFilesOwn) {
+TEST_P(SparseWriteBackTest, ReadsBetweenThePartsOfACommitReturnTheFilesOwnBytes) {
   auto writer = open(O_RDWR);
   auto reader = open(O_RDONLY);
   for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk)
@@ -161,14 +161,14 @@ TEST_P(SparseWriteBackTest, WhatIsReadBetweenThePartsOfACommitIsTheFilesOwn) {
   expect_shadow();
 }
 
-TEST_P(SparseWriteBackTest, WhatIsPutTogetherBetweenThePartsOfACommitIsTheFilesOwn) {
+TEST_P(SparseWriteBackTest, ChunksAssembledBetweenThePartsOfACommitHoldTheFilesOwnBytes) {
   auto writer = open(O_RDWR);
   for (std::size_t chunk = 0; chunk < kSparseChunks; ++chunk)
     write_word(*writer, chunk, 100, 0x20000);
   std::size_t next = 0;
   disk_.after = [&] {
-    // So many pieces that the rest of each chunk is read: chunks of parts that are done and of parts to come. Few
-    // chunks: the write of one too many would wait for this very commit.
+    // More pieces than a chunk may have, so that the rest of each chunk is read: of parts that are done and of parts to
+    // come. Few chunks, because writing to one too many would wait for this very commit.
     for (std::size_t i = 0; i < 2; ++i, ++next) {
       for (std::size_t piece = 0; piece < 80; ++piece)
         write_word(*writer, next * 61 % kSparseChunks, 200 + 40 * piece, 0x30000);
@@ -222,11 +222,11 @@ TEST_P(SparseWriteBackTest, ReadersBesideCommitsGetTheirOwnChunksBytes) {
       const std::filesystem::directory_iterator found(directory_.path() / "x.b2frame");
       return static_cast<std::size_t>(std::distance(found, {}));
     };
-    // What was queued to be fetched ahead of a reader holds its state until a worker comes to it.
+    // A queued prefetch holds its snapshot until a worker runs it.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (files() != kSparseChunks + 1 && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_EQ(files(), kSparseChunks + 1) << "files of old states are left";
+    EXPECT_EQ(files(), kSparseChunks + 1) << "files of old versions are left";
   }
 }
 

@@ -1,5 +1,5 @@
-// Frames that are written through the filesystem object: what is read back before, during and after a commit, and what
-// is left of it when the disk or another process gets in the way.
+// Frames written through the filesystem object: what is read before, during and after a commit, and what remains when
+// the disk fails or another process interferes.
 #include <cerrno>
 #include <string>
 #include <thread>
@@ -31,7 +31,7 @@ TEST_F(WriteBackTest, ANewFileIsAValidEmptyFrameAtOnce) {
   EXPECT_EQ(content("x"), "");
 }
 
-TEST_F(WriteBackTest, WhatIsWrittenIsReadBeforeAndAfterTheCommit) {
+TEST_F(WriteBackTest, WrittenBytesAreReadBeforeAndAfterTheCommit) {
   const std::string text = pattern(30'000);
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, text));
@@ -56,7 +56,7 @@ TEST_F(WriteBackTest, GapsShrinkingAndGrowingReadAsZeros) {
   std::string expected = std::string(20'000, '\0') + "end";
   EXPECT_EQ(read(*handle), expected);
   ASSERT_TRUE(filesystem_->sync(*handle, true));
-  // Cut inside a chunk, then longer again, within one commit: what was cut off must not come back.
+  // Truncated inside a chunk, then extended, within one commit: the removed bytes must not reappear.
   ASSERT_TRUE(write(*handle, 0, pattern(9000)));
   ASSERT_TRUE(filesystem_->sync(*handle, true));
   ASSERT_TRUE(resize(*handle, 5000));
@@ -122,7 +122,7 @@ TEST_F(WriteBackTest, AFullDiskLeavesTheOldStateAndARetrySucceeds) {
   EXPECT_EQ(errno_of(filesystem_->flush(*handle)), ENOSPC);
   EXPECT_EQ(read(*handle), pattern(20'000));
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 3U);
-  // Written while it could not be committed: over what is to be tried again.
+  // Written while commits fail: over data that are to be retried.
   ASSERT_TRUE(write(*handle, 100, "later"));
   disk_.write_error = 0;
   EXPECT_TRUE(filesystem_->sync(*handle, false));
@@ -132,7 +132,7 @@ TEST_F(WriteBackTest, AFullDiskLeavesTheOldStateAndARetrySucceeds) {
   EXPECT_EQ(content("x"), expected);
 }
 
-TEST_F(WriteBackTest, WhatCouldNotBeCommittedUntilTheLastCloseIsReadAndTriedAgain) {
+TEST_F(WriteBackTest, DataThatCouldNotBeCommittedAtTheLastCloseAreReadAndRetried) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "old"));
   ASSERT_TRUE(filesystem_->sync(*handle, false));
@@ -143,7 +143,7 @@ TEST_F(WriteBackTest, WhatCouldNotBeCommittedUntilTheLastCloseIsReadAndTriedAgai
   EXPECT_EQ(size_of("x"), 20'000U);
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 3U);
   disk_.write_error = 0;
-  // The next program that opens and closes it need not wait for the next attempt.
+  // The next program that opens and closes the file need not wait for the next attempt.
   ASSERT_TRUE(close(open("x")));
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 20'000U);
   EXPECT_TRUE(content("x") == pattern(20'000));
@@ -166,7 +166,7 @@ TEST_F(WriteBackTest, AfterASyncThatFailedEveryFsyncFailsUntilTheFileIsReopened)
   EXPECT_EQ(content("x"), "again");
 }
 
-// Whichever sync fails, once: the program that closed is told, and the next one can write and sync.
+// Any sync may fail once: the program that closed gets the error, and the next one can write and sync.
 TEST_F(WriteBackTest, ASyncThatFailedOnceIsOverForTheNextProgram) {
   const std::string base = pattern(50'000);
   for (const bool changes_size : {false, true}) {
@@ -210,7 +210,7 @@ TEST_F(WriteBackTest, FsyncReachesTheDiskAndCloseOfANewFileNeedNot) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
-TEST_F(WriteBackTest, AChangeBySomebodyElseUnderDirtyDataIsStaleAndStays) {
+TEST_F(WriteBackTest, AChangeByAnotherProgramUnderDirtyDataIsStaleAndStays) {
   for (const char* name : {"x", "other"}) {
     auto handle = create(name);
     ASSERT_TRUE(write(*handle, 0, pattern(10'000, name[0])));
@@ -227,7 +227,7 @@ TEST_F(WriteBackTest, AChangeBySomebodyElseUnderDirtyDataIsStaleAndStays) {
   EXPECT_EQ(content("x"), pattern(10'000, 'o'));
 }
 
-TEST_F(WriteBackTest, WhoOpensAStaleFrameSeesWhatSomebodyElseMadeOfIt) {
+TEST_F(WriteBackTest, AProgramThatOpensAStaleFrameSeesTheOtherProgramsChange) {
   for (const char* name : {"x", "other"}) {
     auto handle = create(name);
     ASSERT_TRUE(write(*handle, 0, pattern(name[0] == 'x' ? 9'000 : 10'000, name[0])));
@@ -236,7 +236,7 @@ TEST_F(WriteBackTest, WhoOpensAStaleFrameSeesWhatSomebodyElseMadeOfIt) {
   auto handle = open("x");
   ASSERT_TRUE(write(*handle, 0, "mine"));
   directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
-  // Neither the old state with bytes of the new one, nor an end where the old one had it.
+  // Neither the old version with bytes of the new one, nor the old size.
   Reply reply;
   EXPECT_EQ(errno_of(filesystem_->read(*handle, 5'000, 4'096, reply)), ESTALE);
   EXPECT_EQ(content("x"), pattern(10'000, 'o'));
@@ -261,7 +261,7 @@ TEST_F(WriteBackTest, TheDirtyLimitHoldsAndTheIntervalCommits) {
     expected += piece;
   }
   EXPECT_GT(stored("x.b2frame")->parameters().nbytes, expected.size() - (1 << 20));
-  // Nobody closes it, and yet it gets to the disk.
+  // The data reach the disk without a close.
   for (int i = 0; i < 3000 && stored("x.b2frame")->parameters().nbytes != expected.size(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, expected.size());

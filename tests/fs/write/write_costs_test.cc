@@ -1,4 +1,4 @@
-// What it costs to write: holes by their number, small writes to large chunks and small chunks by what is written.
+// Costs of writes: holes by their number, small writes to large chunks and small chunks by the bytes written.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -21,14 +21,14 @@ constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
 class WriteCostsTest : public WrittenFilesystem {
  protected:
-  /// An empty frame of chunks of this size, open for writing.
+  /// Returns an empty frame of chunks of this size, open for writing.
   std::unique_ptr<FileHandle> frame_of(const std::string& name, std::int32_t chunksize) {
     frame::NewFrame made;
     made.chunksize = chunksize;
     directory_.write(name + ".b2frame", frame::empty_frame(made));
     return open(name);
   }
-  /// Memory that what is not committed takes.
+  /// Returns the memory of uncommitted data.
   static std::uint64_t dirty(const FileHandle& handle) { return handle.frame->write_back()->dirty_bytes(); }
 };
 
@@ -61,7 +61,7 @@ TEST_F(WriteCostsTest, AHoleCostsAsMuchAsOneChunkHoweverLongItIs) {
   EXPECT_EQ(content("x"), "beg");
 }
 
-/// Zeros where zeros are already change nothing but the times.
+/// Zeroing zeros changes only the times.
 TEST_F(WriteCostsTest, AHoleInAHoleIsNotWritten) {
   auto handle = frame_of("x", 1 << 20);
   ASSERT_TRUE(resize(*handle, std::uint64_t{64} << 40));
@@ -85,7 +85,7 @@ TEST_F(WriteCostsTest, MoreChunksThanAnIndexHoldsAreRefusedAtOnce) {
   EXPECT_EQ(size_of("x"), kMost);
 }
 
-/// A program that writes little holds little, however large its chunks are.
+/// A program that writes little holds little memory, however large the chunks are.
 TEST_F(WriteCostsTest, AChunkTakesNoMoreMemoryThanIsWrittenToIt) {
   constexpr std::int32_t kLargest = 0x7fffffff - 32;
   std::vector<std::unique_ptr<FileHandle>> handles;
@@ -101,7 +101,7 @@ TEST_F(WriteCostsTest, AChunkTakesNoMoreMemoryThanIsWrittenToIt) {
   };
   EXPECT_LT(all_dirty(), std::uint64_t{300} * 8192);
   for (int i = 0; i < 2; ++i) {
-    // A part of a chunk that is there is changed in it, and the chunk grows.
+    // A stored chunk is changed in part, and then grows.
     ASSERT_TRUE(filesystem_->sync(*handles[0], false));
     ASSERT_TRUE(write(*handles[0], 50, "middle"));
     ASSERT_TRUE(write(*handles[0], 100 + 10 * static_cast<unsigned>(i), "0123456789"));
@@ -114,7 +114,7 @@ TEST_F(WriteCostsTest, AChunkTakesNoMoreMemoryThanIsWrittenToIt) {
 }
 
 /// A commit would have to hold such a chunk whole.
-TEST_F(WriteCostsTest, AChunkThatIsLargerThanWhatMayBeDirtyIsNotWrittenInPart) {
+TEST_F(WriteCostsTest, AChunkThatExceedsTheDirtyLimitIsNotWrittenInPart) {
   stop();
   options_.dirty_limit = std::uint64_t{64} << 20;
   start();
@@ -125,14 +125,14 @@ TEST_F(WriteCostsTest, AChunkThatIsLargerThanWhatMayBeDirtyIsNotWrittenInPart) {
   ASSERT_TRUE(filesystem_->sync(*handle, false));
   EXPECT_EQ(errno_of(resize(*handle, std::uint64_t{1} << 30)), EFBIG);
   EXPECT_EQ(read(*handle), "little");
-  // Where there are nothing but zeros nothing is held.
+  // Zeros take no memory.
   ASSERT_TRUE(resize(*handle, 0));
   EXPECT_TRUE(resize(*handle, std::uint64_t{1} << 30));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(size_of("x"), std::uint64_t{1} << 30);
 }
 
-TEST_F(WriteCostsTest, ManySmallChunksStayWithinWhatMayBeDirty) {
+TEST_F(WriteCostsTest, ManySmallChunksStayWithinTheDirtyLimit) {
   stop();
   options_.dirty_limit = std::uint64_t{8} << 20;
   start();
@@ -141,7 +141,7 @@ TEST_F(WriteCostsTest, ManySmallChunksStayWithinWhatMayBeDirty) {
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = static_cast<char>('a' + i * i % 23);
   ASSERT_TRUE(write(*handle, 0, text.substr(0, 1000)));
-  EXPECT_GT(dirty(*handle), 1000U * 256) << "what each chunk costs is not counted";
+  EXPECT_GT(dirty(*handle), 1000U * 256) << "the cost of each chunk is not counted";
   std::uint64_t most = 0;
   for (std::size_t at = 0; at < text.size(); at += 50'000) {
     ASSERT_TRUE(write(*handle, at, text.substr(at, 50'000)));
@@ -150,11 +150,11 @@ TEST_F(WriteCostsTest, ManySmallChunksStayWithinWhatMayBeDirty) {
   EXPECT_LE(most, *options_.dirty_limit / 2 + *options_.dirty_limit / 8);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), text);
-  // 33 bytes each, the index, and as much again that is dead.
+  // 33 bytes for each chunk, the index, and as many dead bytes.
   EXPECT_LT(std::filesystem::file_size(directory_.path() / "x.b2frame"), 2 * text.size() * 36);
 }
 
-/// Of an array, too, chunks that nothing but zeros are left of are not stored, nor made one by one.
+/// Zero chunks of an array are neither stored nor created one by one, either.
 TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
   stop();
   options_.b2nd = frame::ArrayForm::flat;
