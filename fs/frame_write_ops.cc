@@ -321,7 +321,7 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   auto place = writer->write(append ? std::nullopt : std::optional(at), bytes, permit, changer(handle));
   if (!place) return codec::Failure(place.error());
   note_written(handle, at, *place, bytes.size());
-  // A page that is written in part stays locked until this is answered; the header may share it with the first rows.
+  // The kernel keeps a page that is written in part locked until the reply; the header may share it with the first rows.
   note_new_head(*handle.node, *writer, at >= kFarFromHead);
   return {};
 }
