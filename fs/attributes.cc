@@ -187,8 +187,8 @@ codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handl
   auto probe = probe_node(*node);
   if (probe) {
     Attributes attributes = describe(*node, *probe);
-    // Only in getattr: the kernel ignores a getattr answer that is older than a notification, but an answer to a look-up
-    // may enter the file after the notification that should have invalidated it.
+    // Only in getattr: the kernel ignores a getattr answer that is older than a notification, but an answer to a
+    // look-up may enter the file after the notification that should have invalidated it.
     if (node->kind != EntryKind::directory) attributes.attr_timeout = attribute_seconds(*probe, *node);
     return attributes;
   }

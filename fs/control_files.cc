@@ -1,5 +1,5 @@
-// The directory .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. No listing
-// shows it. Each open takes a snapshot of the counters.
+// The directory .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. No
+// listing shows it. Each open takes a snapshot of the counters.
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -37,8 +37,7 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"bytes_encoded", "Uncompressed bytes encoded", false, of(s.bytes_encoded)},
       {"chunks_copied", "Chunks copied from frame to frame without decoding", false, of(s.chunks_copied)},
       {"commits", "Commits", false, of(s.commits)},
-      {"failed_commits", "Failed commits; their data is kept and retried", false,
-       of(s.failed_commits)},
+      {"failed_commits", "Failed commits; their data is kept and retried", false, of(s.failed_commits)},
       {"bytes_lost", "Uncompressed bytes written that could never be committed", false, of(s.bytes_lost)},
       {"bytes_written", "Bytes that commits wrote into frames, compaction included", false, of(s.bytes_written)},
       {"errors", "Reads answered with an error", false, of(s.errors)},

@@ -168,8 +168,8 @@ void Filesystem::watch(Node& directory) {
   if (directory.watched.load(std::memory_order_acquire)) return;
   if (root_is_file_ && directory.id == kRootNode) return;
   const auto opened = directories_.open(directory.id);
-  // A group of a store changes with the store, which the watch of the store's directory reports. For inotify both are one
-  // inode: a watch of the group would replace that of the store.
+  // A group of a store changes with the store, which the watch of the store's directory reports. For inotify both are
+  // one inode: a watch of the group would replace that of the store.
   if (opened && (!files_.is_on_disk((*opened)->fd()) || watcher_.watch((*opened)->fd(), directory.id)))
     directory.watched.store(true, std::memory_order_release);
 }

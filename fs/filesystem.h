@@ -175,7 +175,8 @@ class Filesystem {
   void forget_moved(const DirEntry& place) EXCLUDES(changes_);
   /// Returns true if the node is on disk at `place`, or the table has it at another place.
   bool lies_at(Node& node, const DirEntry& place) EXCLUDES(changes_);
-  /// Posts a task to the notifier; waits for memory if needed, because a lost notification lets programs read old bytes.
+  /// Posts a task to the notifier; waits for memory if needed, because a lost notification lets programs read old
+  /// bytes.
   void notify(Notifier::Lane lane, NodeId id, const std::string& what, const Notifier::Task& task);
   void forget_directory(NodeId directory);
   /// Makes the kernel drop attributes and pages of a file. Does not wait for pages of reads in progress that check the
@@ -236,7 +237,8 @@ class Filesystem {
                                                           const NewFile& made) EXCLUDES(changes_);
   codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                         const NewFile& made, FrameLocation place);
-  /// Registers the first writer of the frame, which may have been renamed since `opened_at`, its path when it was opened.
+  /// Registers the first writer of the frame, which may have been renamed since `opened_at`, its path when it was
+  /// opened.
   codec::Result<void> begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
                                     const std::string& opened_at) EXCLUDES(changes_);
   /// Removes a writer; commits. After the last writer, data that cannot be committed yet waits in the flusher, and
@@ -244,11 +246,12 @@ class Filesystem {
   void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame);
   /// Called after each retry of a commit with its result: the write-back goes on waiting, or leaves the flusher.
   void waited(NodeId node, OpenFrame& frame, bool was_logged, const codec::Result<void>& done);
-  /// Decides about a write-back without writers, after a commit with the result `done`. Returns true if its data waits for
-  /// another commit. Otherwise drops the data and ends the write-back.
+  /// Decides about a write-back without writers, after a commit with the result `done`. Returns true if its data waits
+  /// for another commit. Otherwise drops the data and ends the write-back.
   bool waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done)
       REQUIRES(frame.leaving);
-  /// Drops data that can never be committed, and logs the loss. Returns false if `may` forbids it: WriteBack::discard().
+  /// Drops data that can never be committed, and logs the loss. Returns false if `may` forbids it:
+  /// WriteBack::discard().
   bool drop_rest(WriteBack& writer, const codec::Error& reason, const std::function<bool()>& may);
   /// Calls start_writing(), `work`, a commit and stop_writing().
   using Work = std::function<codec::Result<void>(WriteBack&)>;
@@ -257,8 +260,8 @@ class Filesystem {
   /// Converts a place to the type that a write-back takes.
   FrameLocation frame_place(const HeldDirectory& directory, const DirEntry& place) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
-  /// Drops the kernel's pages of an array's header if a change of the number of rows has changed the header. `may_wait`:
-  /// may wait for the drop, because the kernel holds no page of this request locked.
+  /// Drops the kernel's pages of an array's header if a change of the number of rows has changed the header.
+  /// `may_wait`: may wait for the drop, because the kernel holds no page of this request locked.
   void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
   void drop_head(const Node& node, const frame::FlatView& view);
   /// Waits until the kernel has dropped an old header. Returns false if it has not within `patience`.
@@ -318,7 +321,8 @@ class Filesystem {
   codec::Result<SharedFile> open_with_room(const std::function<codec::Result<SharedFile>()>& open);
   /// Opens the node's file. stale: another file has its name now.
   codec::Result<SharedFile> open_file(const Node& node, int flags) EXCLUDES(names_);
-  /// Returns a descriptor for the node's attributes, which may be O_PATH. Finds an open file that has lost its name, too.
+  /// Returns a descriptor for the node's attributes, which may be O_PATH. Finds an open file that has lost its name,
+  /// too.
   codec::Result<SharedFile> attribute_file(Node& node) EXCLUDES(names_);
   /// Returns the file whose mode, owner and times are the node's: the index of a sparse frame, else the file itself.
   codec::Result<SharedFile> file_with_rights(Node& node) EXCLUDES(names_);
@@ -395,8 +399,8 @@ class Filesystem {
   /// Called at a request of the handle, which proves that the kernel has carried out the answer to its open.
   static void confirm_open(FileHandle& handle);
   void leave_page_cache(FileHandle& handle);
-  /// Called after a write whose bytes the kernel has put into the pages at `at` and the daemon at `place`. Drops its pages
-  /// if they may be older than the write.
+  /// Called after a write whose bytes the kernel has put into the pages at `at` and the daemon at `place`. Drops its
+  /// pages if they may be older than the write.
   void note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length);
 
   codec::Result<Attributes> lookup_control(NodeId parent, const std::string& name);
@@ -420,9 +424,9 @@ class Filesystem {
   bool read_only_ = true;
   /// Held while an entry is created, renamed or removed; taken before any node's mutexes.
   codec::Mutex changes_;
-  /// Keeps names on disk and the places of nodes consistent: held exclusive while an entry is renamed or removed in both,
-  /// shared while a place from the table is used on disk or the reverse. Taken after changes_, the mutexes of commits
-  /// and Node::change_mutex, before the other mutexes of nodes and layers.
+  /// Keeps names on disk and the places of nodes consistent: held exclusive while an entry is renamed or removed in
+  /// both, shared while a place from the table is used on disk or the reverse. Taken after changes_, the mutexes of
+  /// commits and Node::change_mutex, before the other mutexes of nodes and layers.
   mutable codec::SharedMutex names_;
   std::atomic<std::uint64_t> next_temporary_{1};
   std::atomic<std::uint64_t> next_snapshot_{1};

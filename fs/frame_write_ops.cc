@@ -302,8 +302,8 @@ void Filesystem::take_back(const NewEntry& entry) {
   static_cast<void>(files_.remove_at(entry.directory->fd(), entry.name, false));
 }
 
-/// Returns the handle as the author of a change; nullptr with writeback=on, because the kernel then writes pages through
-/// any handle.
+/// Returns the handle as the author of a change; nullptr with writeback=on, because the kernel then writes pages
+/// through any handle.
 WriteBack::Changer Filesystem::changer(const FileHandle& handle) const {
   return options_.writeback ? nullptr : &handle;
 }
@@ -321,7 +321,8 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   auto place = writer->write(append ? std::nullopt : std::optional(at), bytes, permit, changer(handle));
   if (!place) return codec::Failure(place.error());
   note_written(handle, at, *place, bytes.size());
-  // The kernel keeps a page that is written in part locked until the reply; the header may share it with the first rows.
+  // The kernel keeps a page that is written in part locked until the reply; the header may share it with the first
+  // rows.
   note_new_head(*handle.node, *writer, at >= kFarFromHead);
   return {};
 }

@@ -1,9 +1,9 @@
 // Creating, renaming and removing entries of directories.
 //
-// A name of the mount maps to a name on disk (fs/tree/name_mapping.h): a new or renamed entry gets the name on disk that
-// shows as the requested name. Lock side-cars are renamed and removed with their frames. changes_ serialises all
-// changes; look-ups wait only while an entry leaves its name (names_), and see the directory before or after. Errors: io
-// with the system's errno; EXDEV if a rename would turn a plain file into a frame or back (programs then copy).
+// A name of the mount maps to a name on disk (fs/tree/name_mapping.h): a new or renamed entry gets the name on disk
+// that shows as the requested name. Lock side-cars are renamed and removed with their frames. changes_ serialises all
+// changes; look-ups wait only while an entry leaves its name (names_), and see the directory before or after. Errors:
+// io with the system's errno; EXDEV if a rename would turn a plain file into a frame or back (programs then copy).
 #include <cerrno>
 #include <cstdio>
 #include <utility>

@@ -24,8 +24,8 @@ namespace {
 
 constexpr mode_t kSetIds = S_ISUID | S_ISGID;
 
-/// Returns true if the caller may change the file's rights. A daemon of an ordinary user cannot act as others; there the
-/// source decides.
+/// Returns true if the caller may change the file's rights. A daemon of an ordinary user cannot act as others; there
+/// the source decides.
 bool acts_for_owner(const Caller& caller, const struct stat& file) {
   return caller.user == 0 || caller.user == file.st_uid || !ActingAs::is_possible();
 }
@@ -73,8 +73,8 @@ codec::Result<void> Filesystem::change_sparse(const SparseFiles& frame, const st
   return change.index(frame.index);
 }
 
-/// Changes the files of chunks, because other programs read them. Skips files that may not be the frame's own: a file of
-/// another user, and a file with a second name.
+/// Changes the files of chunks, because other programs read them. Skips files that may not be the frame's own: a file
+/// of another user, and a file with a second name.
 codec::Result<void> Filesystem::change_chunk_files(int directory, const struct stat& index, const ChangeFile& change) {
   const auto entries = files_.list(directory);
   if (!entries) return codec::Failure(entries.error());

@@ -64,12 +64,12 @@ class BusyPollPolicy {
   const bool may_begin_;
   std::atomic<int> leader_{kNone};
   std::atomic<int> answering_{0};
-  std::atomic<Clock::rep> free_since_{0};    // when the last answer was given; since the clock's epoch
-  std::atomic<Clock::rep> busy_since_{0};    // when the leader took its request; 0: it polls
-  std::atomic<unsigned> back_to_back_{0};    // consecutive back-to-back requests, one at a time
-  std::atomic<bool> only_paused_{false};     // a pause ended the last leadership
-  std::atomic<bool> leader_queued_{false};   // the leader's request was queued
-  std::atomic<unsigned> slow_streak_{0};     // consecutive slow or queued requests of the leader
+  std::atomic<Clock::rep> free_since_{0};   // when the last answer was given; since the clock's epoch
+  std::atomic<Clock::rep> busy_since_{0};   // when the leader took its request; 0: it polls
+  std::atomic<unsigned> back_to_back_{0};   // consecutive back-to-back requests, one at a time
+  std::atomic<bool> only_paused_{false};    // a pause ended the last leadership
+  std::atomic<bool> leader_queued_{false};  // the leader's request was queued
+  std::atomic<unsigned> slow_streak_{0};    // consecutive slow or queued requests of the leader
 };
 
 }  // namespace cframefs::fs

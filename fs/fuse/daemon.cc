@@ -27,8 +27,8 @@
 namespace cframefs::fs {
 namespace {
 
-// The kernel's read-ahead, in bytes, if it cannot be large enough to replace the daemon's prefetch. The kernel's default
-// of 128 KiB would split reads into many requests.
+// The kernel's read-ahead, in bytes, if it cannot be large enough to replace the daemon's prefetch. The kernel's
+// default of 128 KiB would split reads into many requests.
 constexpr std::uint64_t kUsualReadahead = std::uint64_t{1} << 20;
 
 codec::Failure at(const std::string& path, codec::Failure failure) {

@@ -9,8 +9,8 @@
 
 namespace cframefs::fs {
 
-/// Mounts and serves. In the foreground it returns when the mount has ended. In the background the calling process exits
-/// with status 0 once the mount serves (the kernel's INIT was answered), else with 3; the daemon never returns.
+/// Mounts and serves. In the foreground it returns when the mount has ended. In the background the calling process
+/// exits with status 0 once the mount serves (the kernel's INIT was answered), else with 3; the daemon never returns.
 codec::Result<void> mount_and_serve(const MountOptions& options);
 
 }  // namespace cframefs::fs

@@ -183,8 +183,8 @@ AttributeChanges changes_of(const struct stat& wanted, int what) {
   return changes;
 }
 
-/// Checks that a file to be truncated by name is writable, and so is a file whose times are set to now, unless the caller
-/// owns it.
+/// Checks that a file to be truncated by name is writable, and so is a file whose times are set to now, unless the
+/// caller owns it.
 codec::Result<void> check_change(fuse_ino_t node, int what) {
   const bool truncates = (what & FUSE_SET_ATTR_SIZE) != 0;
   const bool touches = (what & FUSE_SET_ATTR_MTIME_NOW) != 0;

@@ -1,5 +1,5 @@
-// Invalidation of what the kernel has cached: after changes behind the mount, and after changes by the mount itself that
-// leave pages old (fs/doc/page-cache.md). All notifications go through the notifier.
+// Invalidation of what the kernel has cached: after changes behind the mount, and after changes by the mount itself
+// that leave pages old (fs/doc/page-cache.md). All notifications go through the notifier.
 #include <algorithm>
 #include <chrono>
 #include <utility>

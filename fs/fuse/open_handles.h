@@ -1,5 +1,5 @@
-// The handles that the kernel holds, from open to RELEASE. The kernel sends RELEASE asynchronously, so a session may end
-// without some of them; this object then drops the remaining handles.
+// The handles that the kernel holds, from open to RELEASE. The kernel sends RELEASE asynchronously, so a session may
+// end without some of them; this object then drops the remaining handles.
 //
 //   add() ──▶ open ──take()──▶ (the caller's)
 //               │ keep(), take()

@@ -1,6 +1,6 @@
-// The service threads: each takes a request from the kernel, answers it, and takes the next. Differs from libfuse's loop
-// in two ways: one thread serves alone where that is faster (fs/fuse/busy_poll_policy.h), and spare threads replace
-// those whose requests are slow (fs/fuse/service_roster.h).
+// The service threads: each takes a request from the kernel, answers it, and takes the next. Differs from libfuse's
+// loop in two ways: one thread serves alone where that is faster (fs/fuse/busy_poll_policy.h), and spare threads
+// replace those whose requests are slow (fs/fuse/service_roster.h).
 //
 // A supervisor thread examines the service threads every 2 ms while requests are being answered, and sleeps otherwise.
 //

@@ -21,9 +21,9 @@ struct FoundFrames {
   std::vector<codec::Error> errors;  // directories that could not be read
 };
 
-/// Returns the frames of the arguments. A file, a sparse frame, and a directory with a frame's suffix are one frame each.
-/// Any other directory is walked, in the order of names: it contributes files with a frame's suffix and sparse frames,
-/// but no symbolic links. Stores contribute their members, too: STORE/LEAF.
+/// Returns the frames of the arguments. A file, a sparse frame, and a directory with a frame's suffix are one frame
+/// each. Any other directory is walked, in the order of names: it contributes files with a frame's suffix and sparse
+/// frames, but no symbolic links. Stores contribute their members, too: STORE/LEAF.
 FoundFrames find_frames(const std::vector<std::string>& arguments);
 
 /// Returns FrameFile::stored_bytes; 0 if it cannot be determined.

@@ -44,8 +44,8 @@ class StringOutput final : public Output {
 class Input {
  public:
   virtual ~Input() = default;
-  /// Fills `into` and returns the number of bytes read, which is less only at the end. Errors: io; EINTR if the stop flag
-  /// is set.
+  /// Fills `into` and returns the number of bytes read, which is less only at the end. Errors: io; EINTR if the stop
+  /// flag is set.
   virtual codec::Result<std::size_t> read(codec::ByteSpan into) = 0;
   /// Returns a path that opens the same bytes as a file; empty for a stream, or if some bytes were read already.
   virtual std::string path() const { return {}; }

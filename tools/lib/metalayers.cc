@@ -37,8 +37,8 @@ bool is_utf8(const std::string& text) {
   return true;
 }
 
-/// Returns true if the first byte of a msgpack value is that of a string of characters or bytes, whose decoding takes no
-/// more memory than the content.
+/// Returns true if the first byte of a msgpack value is that of a string of characters or bytes, whose decoding takes
+/// no more memory than the content.
 bool is_string_type(std::uint8_t first) {
   return (first >= 0xa0 && first <= 0xbf) || (first >= 0xc4 && first <= 0xc6) || (first >= 0xd9 && first <= 0xdb);
 }

@@ -20,8 +20,8 @@ namespace cframefs::tools {
 
 class NewFile {
  public:
-  /// Creates the file. `replace`: publish() replaces an existing regular file. `mode`: as open(2). `remedy`: appended to
-  /// the message if the file exists and may not be replaced.
+  /// Creates the file. `replace`: publish() replaces an existing regular file. `mode`: as open(2). `remedy`: appended
+  /// to the message if the file exists and may not be replaced.
   static codec::Result<NewFile> create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode,
                                        const char* remedy = "; --force replaces it");
   NewFile(NewFile&& other) noexcept = default;

@@ -1,5 +1,5 @@
-// Parallel work with ordered results: worker threads finish slots in any order, and the owner takes them in the order of
-// push().
+// Parallel work with ordered results: worker threads finish slots in any order, and the owner takes them in the order
+// of push().
 //
 // The ring has a fixed number of slots, which bounds the memory. The owner fills a free slot and pushes it; a worker
 // processes it; the owner waits for the oldest slot, takes the result and releases the slot.

@@ -42,9 +42,10 @@ Result<void> check_plain_name(const std::string& out, codec::ByteView first, std
   const bool named_frame = out.ends_with(kEmbedStoreSuffix) || !frame::container_suffix(out).empty();
   const bool is_container = frame::begins_container(first, size);
   if ((!named_zip || is_zip) && (!named_frame || is_container)) return {};
-  return refused(out,
-                 "has the suffix of a container, but unpack writes uncompressed bytes: give another name, or use 'cframe "
-                 "convert' to make a frame");
+  return refused(
+      out,
+      "has the suffix of a container, but unpack writes uncompressed bytes: give another name, or use 'cframe "
+      "convert' to make a frame");
 }
 
 }  // namespace cframefs::tools

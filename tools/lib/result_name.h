@@ -13,8 +13,8 @@
 
 namespace cframefs::tools {
 
-/// Checks the name of a frame with these fixed metalayers: it must not be that of a zip store, and that of an embed store
-/// only if a metalayer marks the frame as one.
+/// Checks the name of a frame with these fixed metalayers: it must not be that of a zip store, and that of an embed
+/// store only if a metalayer marks the frame as one.
 codec::Result<void> check_frame_name(const std::string& out, const std::vector<frame::Metalayer>& layers);
 
 /// Checks the name of a file with `size` uncompressed bytes. `first`: the first 64 of them, or all.

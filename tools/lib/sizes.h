@@ -11,7 +11,8 @@
 
 namespace cframefs::tools {
 
-/// Parses a number of bytes: digits, then at most one of K, M, G, T (powers of 1024, either case), then an optional "iB".
+/// Parses a number of bytes: digits, then at most one of K, M, G, T (powers of 1024, either case), then an optional
+/// "iB".
 codec::Result<std::uint64_t> parse_size(std::string_view text);
 
 /// Parses a size from 1 to `most`; returns 0 for "auto".

@@ -7,7 +7,8 @@
 
 namespace cframefs::tools {
 
-/// Creates an empty file in the directory that TMPDIR names, else in /var/tmp, else in /tmp. Only its owner can open it.
+/// Creates an empty file in the directory that TMPDIR names, else in /var/tmp, else in /tmp. Only its owner can open
+/// it.
 codec::Result<frame::Descriptor> make_unnamed_file(frame::FileOps& files);
 
 }  // namespace cframefs::tools

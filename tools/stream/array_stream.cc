@@ -79,7 +79,9 @@ class ArrayStream {
     auto opened = ChunkReader::open(container_, chunk);
     if (!opened) return opened;
     if ((*opened)->decoder().nbytes() != array_.chunk_bytes()) {
-      codec::Error error{codec::ErrorKind::corruption, 0, "the chunk has " + std::to_string((*opened)->decoder().nbytes()) + " bytes, a chunk of the array " + std::to_string(array_.chunk_bytes())};
+      codec::Error error{codec::ErrorKind::corruption, 0,
+                         "the chunk has " + std::to_string((*opened)->decoder().nbytes()) +
+                             " bytes, a chunk of the array " + std::to_string(array_.chunk_bytes())};
       error.chunk = chunk.value;
       return tl::unexpected(error);
     }

@@ -14,8 +14,8 @@
 
 namespace cframefs::tools {
 
-/// Memory that is not cleared, because the caller overwrites it. Keeps its largest size; more than 64 MiB is freed at the
-/// next smaller request.
+/// Memory that is not cleared, because the caller overwrites it. Keeps its largest size; more than 64 MiB is freed at
+/// the next smaller request.
 class RawBuffer {
  public:
   codec::ByteSpan of(std::size_t size);

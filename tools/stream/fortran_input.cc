@@ -61,8 +61,8 @@ class TransposingInput final : public Input {
     std::uint64_t to_stride = 0;    // in C order
   };
 
-  /// Builds the band from at_ on: steps_ along the dimension cut_, all items of the dimensions after it, and one index of
-  /// those before it.
+  /// Builds the band from at_ on: steps_ along the dimension cut_, all items of the dimensions after it, and one index
+  /// of those before it.
   Result<void> make_band() {
     taken_ = 0;
     if (dimensions_.empty()) {

@@ -112,8 +112,9 @@ Result<void> decode_part(const Container& container, const Part& part, BlockDeco
     reader = *opened;
   }
   if (part.end > reader->decoder().nbytes()) {
-    Error error{codec::ErrorKind::corruption, 0, "the chunk has " + std::to_string(reader->decoder().nbytes()) +
-                    " bytes, the frame needs " + std::to_string(part.end)};
+    Error error{codec::ErrorKind::corruption, 0,
+                "the chunk has " + std::to_string(reader->decoder().nbytes()) + " bytes, the frame needs " +
+                    std::to_string(part.end)};
     error.chunk = part.chunk.value;
     return tl::unexpected(error);
   }
