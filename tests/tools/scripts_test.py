@@ -99,8 +99,8 @@ class CheckLayout(Directory):
     def test_sub_directories(self):
         self.assertIn('comes after it', self.offences('frame/io/a.cc', '#include "frame/open/open.h"\n'))
         self.assertEqual(self.offences('frame/open/a.cc', '#include "frame/io/file_ops.h"\n'), '')
-        self.assertIn('no directory', self.offences('frame/new/a.cc', '#include "frame/io/file_ops.h"\n'))
-        self.assertIn('no directory', self.offences('frame/open/a.cc', '#include "frame/file_ops.h"\n'))
+        self.assertIn('not in DIRECTORIES', self.offences('frame/new/a.cc', '#include "frame/io/file_ops.h"\n'))
+        self.assertIn('not in DIRECTORIES', self.offences('frame/open/a.cc', '#include "frame/file_ops.h"\n'))
 
     def test_casts(self):
         self.assertIn('reinterpret_cast', self.offences('codec/a.cc', 'auto x = reinterpret_cast<int*>(y);\n'))
