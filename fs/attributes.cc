@@ -1,4 +1,4 @@
-// What stat(2) shows of a node: looked at on disk, joined with what programs have written and not yet committed.
+// The attributes that stat(2) shows: those on disk, combined with uncommitted writes.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMinBlockSize = 4096;
 constexpr std::uint64_t kMaxBlockSize = std::uint64_t{16} << 20;
-// How often a file is looked at again because the mount itself is changing it.
+// Attempts of a stat while the mount itself changes the file.
 constexpr int kProbeAttempts = 5;
 
 struct timespec later_of(const struct timespec& a, const struct timespec& b) {
@@ -28,9 +28,9 @@ codec::Result<EntryStat> Filesystem::probe_node(Node& node) {
     known = node.known;
   }
   std::shared_ptr<WriteBack> writer = write_back_of(node);
-  // A commit of our own may change the file while it is looked at: then once more.
+  // A commit of this mount may change the file during the stat: then repeat it.
   for (int attempt = 1;; ++attempt) {
-    // Watched before it is looked at, so that no change falls in between.
+    // Watch before the stat, so that no change is missed in between.
     if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node);
     codec::Result<EntryStat> probe;
     PageCacheState::Look look;
@@ -41,11 +41,11 @@ codec::Result<EntryStat> Filesystem::probe_node(Node& node) {
       look = node.pages.begin_look();
       probe = tree_.revalidate(at->fd(), at->name, known);
     }
-    if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("it does not lie where it did") : probe;
+    if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("its name leads to another entry") : probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
     if (again) {
-      // What a stale writer holds is seen by the programs alone that have the file open. One that has been closed is
-      // stale, too, and there may be another.
+      // Only programs that have the file open see a stale writer's data. A closed writer is stale, too; another may
+      // have replaced it.
       if (writer->is_stale()) {
         const std::shared_ptr<WriteBack> now = write_back_of(node);
         writer = now != writer ? now : nullptr;
@@ -56,7 +56,7 @@ codec::Result<EntryStat> Filesystem::probe_node(Node& node) {
     const bool same_file =
         probe->status.st_dev == node.device && probe->entry_inode == node.inode && probe->kind == node.kind;
     if (!is_root && !same_file && !(writer && writer->is_committing())) {
-      return codec::stale("another file has taken its place");
+      return codec::stale("another file has replaced it");
     }
     if (probe->kind == EntryKind::symlink) probe->size = shown_link_size(node, probe->size);
     return apply_stat(node, known, std::move(*probe), writer, look);
@@ -74,12 +74,11 @@ codec::Result<EntryStat> Filesystem::apply_stat(Node& node, const EntryStat& kno
   }
   const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
   const bool unsettled = writer && writer->is_committing();
-  // What is made and removed in a directory changes it, too.
+  // Containers only: creating and removing entries changes a directory, too.
   if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
     statistics_.backing_changes.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
-    // What programs have written counts, whatever of it is on disk. The write-back tells the kernel of changes behind
-    // the mount.
+    // Uncommitted data counts. The write-back notifies the kernel of changes behind the mount.
     probe.size = writer->size();
     probe.damage.reset();
     if (const auto written = writer->dirty_since_write()) {
@@ -93,14 +92,14 @@ codec::Result<EntryStat> Filesystem::apply_stat(Node& node, const EntryStat& kno
     codec::Error error = *probe.damage;
     error.path = path_of(node.id);
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
-    // A frame to which a program is appending looks so between two of its writes: not before the state has lasted.
+    // A frame looks damaged between two writes of a program that appends: log only a state that has lasted.
     if (probe.identity.settled) once_.error(error);
-    // A program that has the file open must get errors where it was, not a clean end where there was none.
+    // Keep the old size for programs that have the file open: they must get errors, not an early end of file.
     probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
   }
   carry_out(node.pages.seen_by_stat(look, probe.identity, probe.size), node.id);
   if (node.pages.is_dropping()) {
-    // Another request may have seen the change, and be about to post this.
+    // Another request may have seen the change without having posted the drop yet.
     carry_out(PageCacheState::Drop::pages, node.id);
     wait_for_drop(node);
   }
@@ -114,8 +113,8 @@ Attributes Filesystem::describe(const Node& node, const EntryStat& probe) {
   attributes.damage = probe.damage;
   const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
-  // What the watcher sees reaches the kernel a moment late: good enough for directories, but a program that has
-  // changed, removed or replaced a file must see that at once, unless the mount was asked to keep files, too.
+  // The watcher's notifications reach the kernel with a delay. Directories tolerate this. A program that has changed,
+  // removed or replaced a file must see that at once, unless attr_timeout or entry_timeout is given.
   const bool is_directory = probe.kind == EntryKind::directory;
   const bool is_watched_directory = is_directory && node.watched.load(std::memory_order_acquire);
   attributes.attr_timeout = is_watched_directory ? options_.attr_timeout.value_or(kDirectoryTimeout) : 0;
@@ -128,7 +127,7 @@ Attributes Filesystem::describe(const Node& node, const EntryStat& probe) {
     attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
     attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
     attributes.status.st_size = static_cast<off_t>(probe.size);
-    // A power of two, as the kernel keeps it, and no more than a program would sensibly allocate.
+    // A power of two, as the kernel requires, and at most 16 MiB, because programs allocate buffers of this size.
     const auto chunksize = static_cast<std::uint64_t>(std::max(probe.chunksize, 0));
     attributes.status.st_blksize =
         static_cast<blksize_t>(std::bit_floor(std::clamp(chunksize, kMinBlockSize, kMaxBlockSize)));
@@ -160,11 +159,11 @@ double Filesystem::attribute_seconds(const EntryStat& probe, Node& node) const {
   const std::shared_ptr<Node> directory = nodes_.find(nodes_.parent_of(node.id));
   bool watched = directory && directory->watched.load(std::memory_order_acquire);
   if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
-  // A file with a second name may be changed through that one, and what a link points at decides how long it shows.
-  const bool told_of = is_container(node.kind) || node.kind == EntryKind::plain;
+  // 0 for a file with a second name, by which it may change unnoticed, for a symbolic link, whose shown target depends
+  // on other files, and for a file that is being written, which changes with each commit.
+  const bool is_reported = is_container(node.kind) || node.kind == EntryKind::plain;
   const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
-  // What is being written changes with every commit.
-  return watched && told_of && has_one_name && !write_back_of(node) ? *options_.attr_timeout : 0;
+  return watched && is_reported && has_one_name && !write_back_of(node) ? *options_.attr_timeout : 0;
 }
 
 codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {
@@ -188,12 +187,12 @@ codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handl
   auto probe = probe_node(*node);
   if (probe) {
     Attributes attributes = describe(*node, *probe);
-    // Only here: an answer to a look-up may make the kernel know the file after it was to forget what the answer says,
-    // but one about a file that it knows loses against what it was told meanwhile.
+    // Only in getattr: the kernel ignores a getattr answer that is older than a notification, but an answer to a
+    // look-up may enter the file after the notification that should have invalidated it.
     if (node->kind != EntryKind::directory) attributes.attr_timeout = attribute_seconds(*probe, *node);
     return attributes;
   }
-  // Removed or replaced on disk, but still open: a descriptor knows. (For fstat(2) the kernel does not say which.)
+  // Removed or replaced on disk, but still open: use a descriptor. (For fstat(2) the kernel does not pass the handle.)
   const std::shared_ptr<OpenFrame> open_frame = open_frame_of(*node);
   std::shared_ptr<const frame::Descriptor> file = handle != nullptr ? handle->file : nullptr;
   if (open_frame) file = open_frame->file();

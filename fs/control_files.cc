@@ -1,5 +1,5 @@
-// The directory .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. It is
-// not listed, and each open sees the counters as they are at that moment.
+// The directory .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. No
+// listing shows it. Each open takes a snapshot of the counters.
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -23,28 +23,27 @@ std::vector<Metric> metrics_of(const Statistics& s, const BlockCache& cache, con
       {"lookups", "Names looked up", false, of(s.lookups)},
       {"opens", "Files opened", false, of(s.opens)},
       {"reads", "Read requests that reached the daemon", false, of(s.reads)},
-      {"bytes_served", "Plain bytes in replies to reads", false, of(s.bytes_served)},
+      {"bytes_served", "Uncompressed bytes in replies to reads", false, of(s.bytes_served)},
       {"bytes_fetched", "Stored bytes read from frames", false, of(s.bytes_fetched)},
-      {"bytes_decoded", "Plain bytes decoded", false, of(s.bytes_decoded)},
+      {"bytes_decoded", "Uncompressed bytes decoded", false, of(s.bytes_decoded)},
       {"blocks_decoded", "Blocks decoded", false, of(s.blocks_decoded)},
       {"cache_hits", "Blocks found in the cache, or being decoded by another reader", false, of(s.cache_hits)},
       {"cache_misses", "Blocks that a reader had to decode", false, of(s.cache_misses)},
       {"prefetched_blocks", "Blocks decoded ahead of a sequential reader", false, of(s.prefetched_blocks)},
       {"evictions", "Blocks evicted to keep the cache within its bound", false, of(s.evictions)},
       {"writes", "Write requests into frames that reached the daemon", false, of(s.writes)},
-      {"write_bytes", "Plain bytes in those writes", false, of(s.write_bytes)},
+      {"write_bytes", "Uncompressed bytes in those writes", false, of(s.write_bytes)},
       {"chunks_encoded", "Chunks encoded", false, of(s.chunks_encoded)},
-      {"bytes_encoded", "Plain bytes encoded", false, of(s.bytes_encoded)},
+      {"bytes_encoded", "Uncompressed bytes encoded", false, of(s.bytes_encoded)},
       {"chunks_copied", "Chunks copied from frame to frame without decoding", false, of(s.chunks_copied)},
-      {"commits", "States that frames were switched to", false, of(s.commits)},
-      {"failed_commits", "Commits that failed; what they were to commit is kept and tried again", false,
-       of(s.failed_commits)},
-      {"bytes_lost", "Plain bytes written that could never be committed", false, of(s.bytes_lost)},
-      {"bytes_written", "Bytes that commits have put into frames, compacting included", false, of(s.bytes_written)},
+      {"commits", "Commits", false, of(s.commits)},
+      {"failed_commits", "Failed commits; their data is kept and retried", false, of(s.failed_commits)},
+      {"bytes_lost", "Uncompressed bytes written that could never be committed", false, of(s.bytes_lost)},
+      {"bytes_written", "Bytes that commits wrote into frames, compaction included", false, of(s.bytes_written)},
       {"errors", "Reads answered with an error", false, of(s.errors)},
       {"backing_changes", "Changes of frames behind the mount that were noticed", false, of(s.backing_changes)},
-      {"dirty_bytes", "Plain bytes of chunks that are not committed", true, dirty_bytes},
-      {"dead_bytes", "Bytes of frames open for writing that nothing refers to any more", true, of(s.dead_bytes)},
+      {"dirty_bytes", "Uncompressed bytes of uncommitted chunks", true, dirty_bytes},
+      {"dead_bytes", "Unreferenced bytes of frames open for writing", true, of(s.dead_bytes)},
       {"cache_bytes", "Decoded bytes held", true, cache.bytes()},
       {"cache_idle_bytes", "Buffers held for reuse", true, pool.idle_bytes()},
       {"cache_bound_bytes", "Bound on decoded bytes held (cache_size)", true, cache.bound()},

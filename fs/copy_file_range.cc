@@ -1,8 +1,8 @@
-// copy_file_range(2) between frames: chunks go from one to the other as they are stored, without being decoded.
+// copy_file_range(2) between frames: copies chunks as stored, without decoding.
 //
-// That takes whole chunks of one size, of items of one size, and places where chunks begin; what does not fit is left
-// to the kernel, which then reads and writes. Each call is a commit, so small ones are left to it, too. Errors: io
-// EOPNOTSUPP: nothing was done, and the kernel is to do it.
+// Requires whole chunks, offsets at chunk boundaries, and the same chunk and item size in both frames; for other ranges
+// the kernel reads and writes. Each call is a commit, so small ranges are left to the kernel, too. Errors: io
+// EOPNOTSUPP: nothing was done; the kernel reads and writes instead.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -17,21 +17,21 @@
 namespace cframefs::fs {
 namespace {
 
-// Less than this is not worth a commit, unless it is a whole file.
+// Bytes below which a copy is not worth a commit, unless it is a whole file.
 constexpr std::uint64_t kMinCopied = std::uint64_t{256} << 10;
-// Stored bytes that one copy holds at once, and the share of dirty_limit that all copies together do.
+// Stored bytes that one copy holds at once. All copies together hold 1 / kHeldShare of dirty_limit.
 constexpr std::uint64_t kMaxHeld = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHeldShare = 4;
-// How often it is begun again because the source changed meanwhile.
+// Attempts while the source changes during the copy.
 constexpr int kCopyAttempts = 5;
-// Chunks that every release of Blosc2 since 2.0.4 reads.
+// The version of chunks that every release of Blosc2 since 2.0.4 reads.
 constexpr std::uint8_t kChunkVersion = 5;
 
 codec::Failure by_pages() {
   return codec::io_error(EOPNOTSUPP, "copy of chunks");
 }
 
-/// Whether stored chunks of the frame mean the same in another one. `parameters`: of the frame.
+/// Returns true if stored chunks of the frame decode to the same bytes in another frame. `parameters`: of the frame.
 bool has_common_chunks(const FrameSnapshot& snapshot, const frame::FrameParameters& parameters) {
   const frame::FlatView& view = snapshot.view();
   const bool plain =
@@ -40,14 +40,14 @@ bool has_common_chunks(const FrameSnapshot& snapshot, const frame::FrameParamete
   return plain && even && !parameters.use_dict && !snapshot.container().environment().old_bitshuffle;
 }
 
-/// The chunk as it is stored; none: not one that can be taken as it is.
+/// Returns the chunk as stored; none if it cannot be copied so.
 std::optional<codec::EncodedChunk> stored_chunk(const frame::ChunkLocation& place, std::int32_t nbytes,
                                                 std::int32_t typesize) {
   using codec::SpecialValue;
   codec::EncodedChunk chunk;
   chunk.nbytes = nbytes;
   if (place.special != SpecialValue::none) {
-    // Undefined bytes are shown as zeros. Parts of an item have to be stored.
+    // Uninitialised bytes show as zeros. A chunk that ends within an item cannot be a special value.
     chunk.special = place.special == SpecialValue::nan ? SpecialValue::nan : SpecialValue::zeros;
     return nbytes % typesize == 0 ? std::optional(std::move(chunk)) : std::nullopt;
   }
@@ -64,8 +64,8 @@ std::optional<codec::EncodedChunk> stored_chunk(const frame::ChunkLocation& plac
   return chunk;
 }
 
-/// As many chunks from byte `at` on as lie in the next `length` bytes and take no more than `most` stored bytes; none
-/// if they cannot be taken so.
+/// Returns the chunks from byte `at` on that are complete in the next `length` bytes, until they hold `most` stored
+/// bytes; none if they cannot be copied as stored.
 WriteBack::CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t at, std::uint64_t length,
                                   std::uint64_t most) {
   WriteBack::CopiedChunks copied;
@@ -104,7 +104,7 @@ std::uint64_t held_by(const WriteBack::CopiedChunks& copied) {
 codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::state_to_copy(FileHandle& handle) {
   const auto writer = handle.frame->write_back();
   if (!writer) return current_snapshot(handle);
-  // What is written and not committed is nowhere as chunks.
+  // Commit first: uncommitted data is not stored as chunks.
   if (auto done = writer->commit(frame::Durability::ordered); !done) return by_pages();
   if (auto followed = writer->refresh(); !followed) return by_pages();
   return writer->snapshot();
@@ -132,7 +132,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
     if (copied.chunks.empty()) return by_pages();
     share.settle(held_by(copied));
-    // Of a file that somebody else has changed meanwhile, neither bytes nor places count.
+    // If the source changed during the copy, discard the chunks and retry.
     auto after = state_to_copy(from);
     if (!after) return codec::Failure(after.error());
     if (*after != *before) continue;

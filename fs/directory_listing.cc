@@ -1,4 +1,4 @@
-// Directories that programs list.
+// Opening and listing directories.
 #include <cerrno>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace cframefs::fs {
 codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeId id) {
   auto handle = std::make_unique<DirectoryHandle>();
   handle->node = nodes_.find(id);
-  if (!handle->node) return codec::stale("the kernel asked for a directory that it had forgotten");
+  if (!handle->node) return no_such_node();
   if (handle->node->role == NodeRole::control_directory) {
     return handle;
   }
@@ -37,14 +37,14 @@ codec::Result<void> Filesystem::list(DirectoryHandle& handle) {
 
 bool Filesystem::is_large(const DirectoryHandle& handle) {
   constexpr std::size_t kManyEntries = 1000;
-  constexpr off_t kManyBytes = off_t{20} * kManyEntries;  // as directories of tmpfs count them; others take more
+  constexpr off_t kManyBytes = off_t{20} * kManyEntries;  // tmpfs counts 20 bytes an entry; others count more
   if (handle.is_listed || !handle.directory) return handle.entries.size() >= kManyEntries;
   const auto status = files_.status(handle.directory->fd());
   return status && status->st_size >= kManyBytes;
 }
 
 std::uint64_t Filesystem::shown_inode(const DirectoryHandle& handle, const StoredEntry& entry) {
-  // A commit may have given it another inode than programs know.
+  // Prefer the node's number: a commit may have changed the inode of the backing file.
   for (const auto& node : nodes_.at_place(handle.node->id, entry.name)) {
     if (node->kind == entry.kind) return shown_inode(*node);
   }

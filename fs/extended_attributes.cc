@@ -1,14 +1,12 @@
-// The extended attributes of the mount: what a frame says of itself under user.blosc2., the backing file's own beside
-// it.
+// The extended attributes of the mount: metadata of a frame under user.blosc2., and the backing file's own attributes.
 //
-//   user.blosc2.info          JSON, as `cframe info --json` starts
+//   user.blosc2.info          JSON, the first members of `cframe info --json`
 //   user.blosc2.meta.NAME     fixed metalayer, its raw content
-//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; on groups of stores from
-//   frame/store/store_files.h.
-//                             Long ones in parts: frame/open/layer_attributes.h
+//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; for groups of stores from
+//                             frame/store/store_files.h; long ones in parts: frame/open/layer_attributes.h
 //
-// Listed are the variable-length metalayers alone. Programs that copy attributes (cp, rsync, tar) set each that is
-// listed on the copy: what tells how this file is stored would be refused there, or be wrong.
+// Of these only variable-length metalayers are listed. Programs that copy attributes (cp, rsync, tar) set each listed
+// attribute on the copy: attributes that describe how this file is stored would be refused there, or be wrong.
 #include <cerrno>
 #include <string_view>
 
@@ -50,10 +48,10 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   auto names = files_.list_attributes((*file)->fd());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
   if (!is_container(node->kind)) return names;
-  // The backing file's own of such names are out of reach.
+  // Hide attributes of the backing file whose names begin with user.blosc2.
   std::erase_if(*names, [](const std::string& name) { return name.starts_with(kOurs); });
   auto snapshot = snapshot_for_attributes(*node);
-  if (!snapshot) return names;  // damaged: the file's own attributes are all there is
+  if (!snapshot) return names;  // damaged: only the file's own attributes
   for (std::string& layer : frame::vlmetalayer_attributes((*snapshot)->container()))
     names->push_back(std::move(layer));
   return names;

@@ -20,11 +20,11 @@ namespace cframefs::fs {
 namespace {
 
 constexpr std::size_t kMaxDirectories = 4096;
-// How often a name is looked up again because a commit has put a new file in its place.
+// Attempts of a look-up while commits replace the file.
 constexpr int kLookupAttempts = 5;
 
-/// The thread that serves a reader decodes, too: with one fewer ahead of it, two processors were measured to read a
-/// quarter faster than with as many.
+/// Returns the number of threads that decode ahead. One less than decoders, because the thread that serves the reader
+/// decodes, too: with two processors this was measured to be a quarter faster.
 unsigned ahead_threads(const MountOptions& options) {
   const unsigned threads = options.workers != 0 ? options.workers : std::thread::hardware_concurrency();
   return std::max(2U, threads) - 1;
@@ -56,7 +56,7 @@ Filesystem::~Filesystem() {
   stop();
 }
 
-/// Of many files one may be damaged, but a mount of one file that shows nothing is of no use.
+/// Fails if the one file of a single-file mount is damaged: such a mount would show nothing.
 codec::Result<void> Filesystem::check_single_source() const {
   if (!tree_.is_single_file()) return {};
   auto probe = tree_.probe(tree_.root()->fd(), tree_.single_name());
@@ -68,7 +68,7 @@ codec::Result<void> Filesystem::check_single_source() const {
   return codec::Failure(std::move(error));
 }
 
-/// Without /proc a mount would answer every call with an error.
+/// Fails if /proc is missing: every call on the mount would then fail.
 codec::Result<void> Filesystem::check_reopening() {
   const auto root = files_.open_named("/", O_PATH);
   if (!root) return codec::Failure(root.error());
@@ -107,7 +107,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
 void Filesystem::start(KernelInvalidator& kernel, const KernelReadahead& readahead) {
   kernel_ = &kernel;
   ahead_.kernel = readahead;
-  // Only a kernel that forgets names without waiting for whoever is changing a directory may keep those of files.
+  // The kernel may cache names of files only if it can drop them without waiting for requests that change a directory.
   keeps_names_ = options_.entry_timeout.value_or(0) > 0 && kernel.invalidate_all_entries();
   watcher_.start();
   notifier_.start();
@@ -130,7 +130,7 @@ void Filesystem::forget(NodeId node, std::uint64_t lookups) {
   if (!nodes_.forget(node, lookups)) return;
   watcher_.forget(node);
   directories_.forget(node);
-  // The C library keeps what lies between blocks that are still in use.
+  // The C library keeps free memory between blocks that are in use.
   if (nodes_.take_shrunk()) try_in_memory([this] { workers_.post([] { malloc_trim(0); }); });
 }
 
@@ -168,8 +168,8 @@ void Filesystem::watch(Node& directory) {
   if (directory.watched.load(std::memory_order_acquire)) return;
   if (root_is_file_ && directory.id == kRootNode) return;
   const auto opened = directories_.open(directory.id);
-  // A group of a store changes with the store, which the watch of its directory tells. To the kernel it is the store:
-  // its watch would take the place of the store's own.
+  // A group of a store changes with the store, which the watch of the store's directory reports. For inotify both are
+  // one inode: a watch of the group would replace that of the store.
   if (opened && (!files_.is_on_disk((*opened)->fd()) || watcher_.watch((*opened)->fd(), directory.id)))
     directory.watched.store(true, std::memory_order_release);
 }
@@ -187,9 +187,9 @@ codec::Result<Attributes> Filesystem::lookup(NodeId parent, const std::string& n
   watch(*node);
   for (int attempt = 1;; ++attempt) {
     auto found = lookup_stored(parent, *directory, name);
-    // A commit may have put a new file in place between two looks at the name.
+    // stale: a commit has replaced the file between two look-ups of the name.
     const bool is_stale = !found && found.error().kind == codec::ErrorKind::stale;
-    // What is not there cannot be made with so long a name either.
+    // A file with a name of this length cannot be created either.
     if (!found && found.error().sys == ENOENT && name.size() > longest_name())
       return codec::io_error(ENAMETOOLONG, "lookup");
     if (!is_stale) return found;
@@ -201,13 +201,13 @@ codec::Result<Attributes> Filesystem::lookup_stored(NodeId parent, const HeldDir
                                                     const std::string& name) {
   std::shared_ptr<Node> node;
   {
-    // A rename in between would have the node entered at a place that it has left.
+    // Under names_: a rename in between would enter the node at its old place.
     codec::SharedLock names(names_);
     auto stored = tree_.resolve(directory->fd(), name);
     if (!stored) return codec::Failure(stored.error());
     auto entry = tree_.probe_entry(directory->fd(), *stored);
     if (!entry) return codec::Failure(entry.error());
-    // While a commit puts a new file in place, the name belongs to the node that it had before.
+    // While a commit replaces the file, the name belongs to the node of the old file.
     node = committing_at(DirEntry{parent, *stored});
     node = node ? nodes_.enter_again(node->id) : nullptr;
     if (!node) node = nodes_.enter(parent, *stored, NodeRole::stored, *entry);

@@ -1,7 +1,7 @@
-// Frames that are open: their states, and reading them.
+// Open frames: their states, and reading them.
 //
-// All handles of a frame share an OpenFrame, because a commit may put a new file in place: from then on that is what
-// all of them read. As long as a program has the frame open for writing, reads go through its WriteBack.
+// All handles of a frame share an OpenFrame, because a commit may replace the file: from then on all handles read the
+// new file. While a program has the frame open for writing, reads go through its WriteBack.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -14,20 +14,20 @@
 namespace cframefs::fs {
 namespace {
 
-// How often a file that somebody else is changing is looked at again before it counts as damaged.
+// Attempts to open a file that another program is changing, before it counts as damaged.
 constexpr int kOpenAttempts = 20;
 constexpr auto kOpenPause = std::chrono::milliseconds(1);
 constexpr int kReadAttempts = 5;
-// The same for changes that came through this mount, of which each is another program's open, write and close.
+// Attempts while changes come through this mount, each by another program's open, write and close.
 constexpr int kReadAttemptsBesideWriters = 1000;
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
 constexpr std::uint64_t kKernelPage = 4096;
-// How long an open waits until the kernel has dropped the header of an array that has a new one. If it has not, it is
-// told to drop all pages, and those that are written from then on, too, which costs more.
+// How long an open waits until the kernel has dropped the old header of an array. After that the open makes the kernel
+// drop all pages, and those of later writes, too, which costs more.
 constexpr std::chrono::milliseconds kHeadPatience{20};
 
-/// Whether no page holds bytes of two chunks.
+/// Returns true if no page contains bytes of two chunks.
 bool has_page_sized_chunks(const frame::FlatView& view) {
   const std::int32_t chunksize = view.container().parameters().chunksize;
   const bool in_order = view.head().empty() && view.array_geometry() == nullptr;
@@ -52,20 +52,20 @@ std::shared_ptr<WriteBack> Filesystem::write_back_of(Node& node) {
 
 codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
   for (int attempt = 1;; ++attempt) {
-    // With a writer the file is known, also while a commit puts a new one in place, and if it has no name any more.
-    // Unless it is stale: then it is left to those who have it open.
+    // A writer knows the file, also while a commit replaces it, and after it has lost its name. A stale writer stays
+    // with the programs that have it open; others get a new OpenFrame.
     std::shared_ptr<OpenFrame> frame = open_frame_of(node);
     std::shared_ptr<OpenFrame> stale;
     if (const auto writer = frame ? frame->write_back() : nullptr) {
       if (!writer->is_stale()) return frame;
-      if (frame->write_back() != writer && attempt < kOpenAttempts) continue;  // it has been closed meanwhile
+      if (frame->write_back() != writer && attempt < kOpenAttempts) continue;  // it has been closed since
       stale = frame;
     }
-    // What is read to open the frame is no access of the program's.
+    // O_NOATIME: reading the header is not an access by the program.
     auto file = open_with_room([&] { return open_file(node, O_RDONLY | O_NOATIME); });
     if (!file && file.error().sys == EPERM) file = open_file(node, O_RDONLY);
     if (!file) {
-      // A commit may be putting a new file in place.
+      // A commit may be replacing the file.
       const bool is_committed = file.error().kind == codec::ErrorKind::stale && frame;
       if (is_committed && attempt < kOpenAttempts) continue;
       return codec::Failure(file.error());
@@ -101,7 +101,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     writer = std::move(*started);
     handle->writable = true;
     handle->append = (flags & O_APPEND) != 0;
-    // The writer may hold the frame by another descriptor than the one that it was opened by.
+    // The writer may use another descriptor than the one opened above.
     if (reserve_.is_kept_back(handle->frame->file()->fd())) {
       release(std::move(handle));
       return codec::io_error(EMFILE, "open");
@@ -123,7 +123,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   const bool damaged = is_damaged_small(**snapshot);
   const bool has_old_head = !is_head_dropped(node, kHeadPatience);
   const auto look = [&](const std::shared_ptr<const FrameSnapshot>& state, const frame::FileVersion& identity) {
-    // Where a page holds bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
+    // If a page contains bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
     const bool shares_pages = !has_page_sized_chunks(state->view());
     enter_page_cache(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
   };
@@ -155,7 +155,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_of(
     last = node.current.lock();
     if (last && last->identity().settled && last->identity() == *identity) return last;
   }
-  // Its times alone may be others: then what has been decoded of it counts, which may have taken long.
+  // If only timestamps differ, keep the decoded blocks, whose decoding may have taken long.
   if (last && last->has_same_content(*identity)) {
     const auto after = tree_.identity(file->fd(), node.kind);
     if (after && *after == *identity) {
@@ -169,7 +169,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_of(
   if (!opened) return opened;
   codec::MutexLock lock(node.mutex);
   if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) {
-    // Somebody else was quicker; his may be the older look at a file that was changing.
+    // Another thread opened it first. Unless that state is settled, its snapshot may be older than this one.
     if (current->identity().settled) return current;
   }
   node.current = *opened;
@@ -205,13 +205,13 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::open_snapshot(
       return std::make_shared<const FrameSnapshot>(next_snapshot_.fetch_add(1, std::memory_order_relaxed), *after,
                                                    std::move(*view), path, read_path_.cache(), record);
     }
-    // A frame that another process is appending to cannot be opened between two of its writes.
+    // A frame that another process appends to cannot be opened between two of its writes.
     const bool settled = steady && !changed_just_now(*after);
     if (attempt == kOpenAttempts || settled) {
-      codec::Error error = view ? codec::stale("it kept changing while it was opened").value() : view.error();
+      codec::Error error = view ? codec::stale("the file kept changing while it was opened").value() : view.error();
       if (error.path.empty()) error.path = path;
-      // What keeps changing is no damage: the caller looks again. Between two writes of a program that appends, a frame
-      // looks damaged and is not: that is not logged before the state has lasted.
+      // A file that keeps changing is not damaged; the caller retries. Between two writes of a program that appends, a
+      // frame looks damaged: log only a state that has lasted.
       const bool lasts = steady && after->settled;
       if (error.kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *after)) once_.error(error);
       return codec::Failure(std::move(error));
@@ -239,16 +239,16 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::current_snapshot
   const PageCacheState::Look look = handle.node->pages.begin_look();
   auto identity = tree_.identity(file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
-  // A file that may be changed without another stamp is opened anew for each read, but is the same after it.
+  // Timestamps that have not settled may hide a change: each read reopens the file, but the check after it does not.
   const bool is_same = kind == Look::after_read && snapshot->identity() == *identity && !identity->settled;
   if (is_same || snapshot->identity().still_matches(*identity)) return snapshot;
   auto fresh = snapshot_of(*handle.node, file);
   if (!fresh) return fresh;
-  // One that was looked at within the stamp that it has still is opened once more, changed or not.
+  // A state with unsettled timestamps is reopened even if it is unchanged: count changes only.
   if (snapshot->identity() != *identity && !handle.node->pages.is_own(*identity))
     statistics_.backing_changes.fetch_add(1, std::memory_order_relaxed);
-  // What the kernel has cached is of the older state. Not from this thread: the pages of the very request that it
-  // serves are locked until it answers.
+  // The kernel's pages are of the older state. This thread must not wait for the drop, because the pages of its own
+  // request are locked until it answers.
   carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);
   codec::MutexLock lock(handle.mutex);
   handle.snapshot = *fresh;
@@ -271,13 +271,13 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
   int foreign_states = 0;
   for (int attempt = 1;; ++attempt) {
     const bool is_last = foreign_states + 1 >= kReadAttempts || attempt >= kReadAttemptsBesideWriters;
-    // A writer keeps the states that it is read from. One that has come meanwhile may have made it impossible to open
-    // the frame between two of its commits.
+    // Read through a writer if there is one: it keeps its states readable, while the frame on disk may not be openable
+    // between two of its commits.
     if (const auto writer = handle.frame->write_back()) {
       mark.close();
       auto done = read_written(handle, *writer, at, length, reply);
       const bool is_stale = !done && done.error().kind == codec::ErrorKind::stale;
-      // Closed meanwhile, it no longer knows which changes are the mount's own.
+      // A writer that was closed during the read no longer knows which changes are the mount's own: retry.
       if (!is_stale || is_last || handle.frame->write_back() == writer) return done;
       mark.reopen();
       reply.clear();
@@ -294,7 +294,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
     const ReadPath::AccessPattern pattern = handle.ahead->note(*snapshot, at, length);
     auto done = read_path_.read(**snapshot, frame::FlatOffset{at}, length, reply, pattern);
     if (!done && ReadPermit::is_refusal(done.error())) return done;
-    // If the file changed while it was being read, neither bytes nor errors count: again, from the new state.
+    // If the file changed during the read, discard bytes and errors, and retry from the new state.
     mark.close();
     auto now = current_snapshot(handle, Look::after_read);
     if (now && (*now)->id() == (*snapshot)->id()) {
@@ -324,7 +324,7 @@ codec::Failure Filesystem::kept_changing(const FrameSnapshot& snapshot) {
 codec::Result<std::uint64_t> Filesystem::seek_frame(FileHandle& handle, std::uint64_t from, bool hole) {
   codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot = nullptr;
   if (const auto writer = handle.frame->write_back()) {
-    // Where the holes are is known of what is committed. What cannot be committed is taken for data.
+    // The holes of committed data are known. Data that cannot be committed counts as data without holes.
     auto done = writer->commit(frame::Durability::ordered);
     if (!done || writer->dirty_since_write()) {
       const std::uint64_t size = writer->size();

@@ -1,5 +1,5 @@
-// Frames that are written: who writes, what becomes of the node at a commit, and the operations on open files, which go
-// to the frame's WriteBack or to the file that is passed through.
+// Writing frames: their writers, the node after a commit, and the operations on open files, which go to the frame's
+// WriteBack or to the passed-through file.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -18,9 +18,9 @@
 namespace cframefs::fs {
 namespace {
 
-// No page that holds a byte from here on holds one of the header of an array, be it a large one.
+// Writes at or beyond this offset share no page, and no large folio, with the header of an array.
 constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
-// How often a frame that is renamed meanwhile is opened for writing.
+// Attempts to open a frame for writing while it is being renamed.
 constexpr int kWriterAttempts = 5;
 
 }  // namespace
@@ -41,7 +41,7 @@ std::shared_ptr<WriteBack> Filesystem::write_back_at(const DirEntry& place) cons
 }
 
 std::shared_ptr<WriteBack> Filesystem::committing_entry(NodeId parent, const std::string& name) const {
-  // By the rules for names, of what programs write: the disk is not asked.
+  // Resolve the name by nodes that have a writer only, without disk access.
   const auto kind_of = [&](const std::string& stored) -> codec::Result<EntryKind> {
     const auto nodes = nodes_.at_place(parent, stored);
     const auto written =
@@ -67,7 +67,7 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
   // Opening reads the frame and may wait for its lock: only writers of the same frame wait for that.
   codec::MutexLock opening(frame->opening);
   if (std::shared_ptr<WriteBack> writer = frame->add_writer()) {
-    // It has waited for a commit since its last writer left.
+    // Its data may have waited for a commit since the last writer left.
     if (frame->is_last_writer()) static_cast<void>(writer->open_again());
     return writer;
   }
@@ -77,14 +77,14 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
     const std::string opened_at = place->path;
     auto writer = open_writer(node, frame, made, std::move(*place));
     if (!writer) {
-      // Renamed just before it was opened by its name.
+      // The frame may have been renamed before it was opened by its name.
       const auto now = place_of_frame(node);
       if (now && now->path != opened_at && attempt < kWriterAttempts) continue;
       return codec::Failure(writer.error());
     }
     if (auto begun = begin_writing(node, *frame, *writer, opened_at); !begun) return codec::Failure(begun.error());
     flusher_.add(*writer);
-    // A change of attributes that has found no writer may be under way. Those that come from here on find this one.
+    // Wait for a change of attributes that began before it could find this writer, then take over the new state.
     { codec::MutexLock own(node.change_mutex); }
     static_cast<void>((*writer)->refresh());
     return writer;
@@ -111,11 +111,11 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::open_writer(Node& node, co
 
 codec::Result<void> Filesystem::begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
                                               const std::string& opened_at) {
-  codec::MutexLock lock(changes_);  // no renaming until it is found by the frame
+  codec::MutexLock lock(changes_);  // no rename until the frame has the writer
   auto place = place_of_frame(node);
   if (!place) return codec::Failure(place.error());
   if (place->path != opened_at) WriteBack::Pause(writer).moved(std::move(*place));
-  // The kernel may forget the node while something waits to be committed; the next look-up must find it.
+  // Pin the node: the kernel may forget it while data waits for a commit, and the next look-up must find it.
   const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
   const auto pinned = nodes_.enter_again(node.id);
   frame.first_writer(writer, pinned ? std::shared_ptr<const Node>(pinned.get(), unpin) : nullptr);
@@ -125,7 +125,7 @@ codec::Result<void> Filesystem::begin_writing(Node& node, OpenFrame& frame, cons
 void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame) {
   const std::shared_ptr<WriteBack> writer = frame->write_back();
   if (!writer) return;
-  // Its error was told to close(2), unless programs have mapped the file and written after that.
+  // flush() has reported the error to close(2), unless a program wrote later through a map.
   const auto done = writer->commit(frame::Durability::ordered);
   if (done && frame->is_last_writer()) try_in_memory([&] { writer->compact_if_wasteful(); });
   codec::MutexLock lock(frame->leaving);
@@ -134,20 +134,20 @@ void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& fra
   if (!done) {
     const std::string bytes = std::to_string(writer->uncommitted().bytes);
     log_warning(writer->snapshot()->path() + ": " + bytes +
-                " bytes that were written wait to be committed: " + done.error().reason);
+                " uncommitted bytes wait for a commit: " + done.error().reason);
   }
-  flusher_.keep(writer, [this, node, frame, was_told = !done](const codec::Result<void>& attempt) {
-    waited(node, *frame, was_told, attempt);
+  flusher_.keep(writer, [this, node, frame, was_logged = !done](const codec::Result<void>& attempt) {
+    waited(node, *frame, was_logged, attempt);
   });
 }
 
-void Filesystem::waited(NodeId node, OpenFrame& frame, bool was_told, const codec::Result<void>& done) {
+void Filesystem::waited(NodeId node, OpenFrame& frame, bool was_logged, const codec::Result<void>& done) {
   const std::shared_ptr<WriteBack> writer = frame.write_back();
   if (!writer) return;
   codec::MutexLock lock(frame.leaving);
-  // With a new writer it waits no longer: that one's close decides.
+  // If there is a new writer, the close of that writer decides.
   if (!frame.has_writers() && waits_or_ends(node, frame, *writer, done)) return;
-  if (done && was_told) log_warning(writer->snapshot()->path() + ": what waited to be committed is committed");
+  if (done && was_logged) log_warning(writer->snapshot()->path() + ": the data that waited for a commit is committed");
   flusher_.let_go(writer);
 }
 
@@ -156,10 +156,10 @@ bool Filesystem::waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer,
   const bool is_missed = done || writer.uncommitted().has_name;
   if (whole && is_missed && writer.is_waiting()) return true;
   if (!done || !whole) {
-    // A program may have begun to write meanwhile: what it has written is its own matter.
+    // Not if a new writer has come: its close decides about its data.
     const auto is_left = [&frame] { return !frame.has_writers(); };
     if (!drop_rest(writer, done ? whole.error() : done.error(), is_left)) return false;
-    // What programs see from here on is the disk's state, and the kernel holds pages of what was dropped.
+    // Programs now see the state on disk, but the kernel has pages of the dropped data.
     if (const auto known = nodes_.find(node)) carry_out(known->pages.discarded(), node);
   }
   if (frame.end_writing()) writer.close();
@@ -173,7 +173,7 @@ bool Filesystem::drop_rest(WriteBack& writer, const codec::Error& reason, const 
   if (!*dropped || !rest.has_name) return true;
   statistics_.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
   log_error(writer.snapshot()->path() + ": " + std::to_string(rest.bytes) +
-            " bytes that were written are lost: " + reason.reason);
+            " uncommitted bytes are lost: " + reason.reason);
   return true;
 }
 
@@ -185,9 +185,9 @@ codec::Result<void> Filesystem::with_temporary_writer(Node& node, const Work& wo
   const bool was_clean = !(*writer)->is_waiting();
   auto done = work(**writer);
   if (done) done = (*writer)->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
-  // Nothing that comes later completes it.
+  // No later write completes an incomplete row.
   if (done && (*frame)->is_last_writer()) done = (*writer)->check_whole(&work);
-  // What is answered with an error has not been done, and is not to be done later.
+  // A change that fails must not be committed later.
   if (!done && was_clean) static_cast<void>((*writer)->discard([&frame] { return (*frame)->is_last_writer(); }));
   stop_writing(node.id, *frame);
   return done;
@@ -195,7 +195,7 @@ codec::Result<void> Filesystem::with_temporary_writer(Node& node, const Work& wo
 
 void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what) {
   const bool was_known = what.before != frame::FileVersion{};
-  // A sparse frame is known by its directory, and read through it, which stays when its index is replaced.
+  // The identity of a sparse frame is its directory, which stays when a commit replaces the index.
   const bool known_by_file = node.kind != EntryKind::sparse_frame;
   if (was_known && known_by_file && what.before.inode != what.after.inode) nodes_.change_inode(node, what.after.inode);
   frame.committed(known_by_file ? what.file : frame.file(), what.snapshot);
@@ -228,23 +228,23 @@ codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& directo
   const frame::Descriptor file(files_, *fd);
   auto done = files_.pwrite(file.fd(), frame::empty_frame(placeholder_params(options_)), frame::FileOffset{0});
   if (done && (mode & ~kRights) != 0) {
-    // To write it would have taken these bits away.
+    // Set these bits after the write, which would have cleared them.
     const auto made = files_.status(file.fd());
     done = made ? files_.change_mode(file.fd(), (made->st_mode & kRights) | (mode & ~kRights))
                 : codec::Failure(made.error());
   }
-  // Seen by no program before it is whole.
+  // The frame gets its name once it is complete.
   if (done) done = frame::give_free_name(files_, directory->fd(), temporary, name);
   if (done) return files_.status(file.fd());
   static_cast<void>(files_.remove_at(directory->fd(), temporary, false));
   return codec::Failure(done.error());
 }
 
-/// An error of `create` tells that the name was taken after all: the kernel is to look it up, and to ask whether the
-/// caller may open what is there.
+/// Returns the error of a failed create. stale if the name was taken: the kernel then looks it up, and checks whether
+/// the caller may open that file.
 codec::Failure Filesystem::not_created(const codec::Error& error, int flags) {
   const bool is_taken = error.sys == EEXIST && (flags & O_EXCL) == 0;
-  return is_taken ? codec::stale("another file was created") : codec::Failure(error);
+  return is_taken ? codec::stale("another file with this name was created") : codec::Failure(error);
 }
 
 codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, const std::string& name, int flags,
@@ -257,7 +257,7 @@ codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, cons
   entry.directory = std::move(*directory);
   entry.name = tree_.rules().new_name(name);
   entry.is_frame = tree_.rules().has_container_suffix(entry.name);
-  // With names=keep: an array, or a container of another format.
+  // With names=keep, the suffix of an array or of another container format.
   if (entry.is_frame && !NameMapper::names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
   mode = mode_for_new(entry.directory, mode & 07777U, caller);
   auto file = as_caller(caller, mode, [&]() NO_THREAD_SAFETY_ANALYSIS {
@@ -290,8 +290,8 @@ codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& 
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_created(const NewEntry& entry, int flags) {
   auto handle = std::make_unique<FileHandle>();
   handle->node = nodes_.find(entry.attributes.node);
-  // The kernel does not ask whether the caller may open what another program has put there meanwhile.
-  if (!handle->node || !handle->node->is_at(entry.status)) return codec::stale("another file has taken its place");
+  // Open only the created file: the kernel does not check the caller's rights to a file that has replaced it.
+  if (!handle->node || !handle->node->is_at(entry.status)) return codec::stale("another file has replaced it");
   if (!entry.is_frame) return open(entry.attributes.node, flags);
   return open_frame(std::move(handle), flags, {true, chooser()});
 }
@@ -302,7 +302,8 @@ void Filesystem::take_back(const NewEntry& entry) {
   static_cast<void>(files_.remove_at(entry.directory->fd(), entry.name, false));
 }
 
-/// Whose change it is that comes through a handle. The kernel writes its own pages through any that there is.
+/// Returns the handle as the author of a change; nullptr with writeback=on, because the kernel then writes pages
+/// through any handle.
 WriteBack::Changer Filesystem::changer(const FileHandle& handle) const {
   return options_.writeback ? nullptr : &handle;
 }
@@ -320,7 +321,8 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   auto place = writer->write(append ? std::nullopt : std::optional(at), bytes, permit, changer(handle));
   if (!place) return codec::Failure(place.error());
   note_written(handle, at, *place, bytes.size());
-  // A page that is written in part stays locked until this is answered; the header may share it with the first rows.
+  // The kernel keeps a page that is written in part locked until the reply; the header may share it with the first
+  // rows.
   note_new_head(*handle.node, *writer, at >= kFarFromHead);
   return {};
 }
@@ -371,7 +373,7 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
   const auto without = frame::length_without(*length, part);
   if (without && (flags & XATTR_CREATE) != 0) return codec::io_error(EEXIST, "setxattr");
   if (!without && (flags & XATTR_REPLACE) != 0) return codec::io_error(ENODATA, "setxattr");
-  // A program that removes all parts one by one has removed this one with those before.
+  // Succeed if the part is gone: removing an earlier part has removed it, too.
   if (value == nullptr && !without) return {};
   if (value == nullptr && *without == 0) return writer.remove_vlmetalayer(part.layer);
   if (*length > frame::kMaxLayerParts * frame::kLayerPart) return codec::io_error(E2BIG, "setxattr");
@@ -418,13 +420,16 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
       return codec::io_error(ENODATA, "setxattr");
     }
     if (!variable && (layer == "b2nd" || layer == "caterva")) {
-      return codec::invalid("the shape of an array follows from what is written to it");
+      return codec::invalid("metalayer '" + layer + "' cannot be set: writes to the array change its shape");
     }
     if (value == nullptr) return writer.remove_vlmetalayer(layer);
     const std::vector<std::uint8_t> content(value->begin(), value->end());
     if (variable) return writer.set_vlmetalayer(layer, content);
-    // Of another length it would move everything that lies behind it.
-    if (content.size() != length) return codec::invalid("a fixed metalayer keeps its length");
+    // Another length would move everything behind the metalayer.
+    if (content.size() != length) {
+      return codec::invalid("fixed metalayer '" + layer + "' has " + std::to_string(length) + " bytes, not " +
+                            std::to_string(content.size()) + ", and its length cannot change");
+    }
     return writer.set_metalayer(layer, content);
   };
   return with_temporary_writer(node, [&](WriteBack& file) { return file.commit_metadata(change, permit); });

@@ -1,4 +1,4 @@
-// What callers of Filesystem get and hand back: attributes of files, handles of open files and directories.
+// Types that callers of Filesystem get and pass: attributes of files, handles of open files and directories.
 //
 // Thread safety: a handle serves many threads; its members that change are guarded by its mutex or are atomic.
 // Ownership: handles belong to the caller and must be dropped before the filesystem. Units: bytes.
@@ -25,22 +25,22 @@
 
 namespace cframefs::fs {
 
-/// What the kernel is told of a file.
+/// Attributes of a file, as the mount shows them to the kernel.
 struct Attributes {
   NodeId node = 0;
   struct stat status {};
   double attr_timeout = 0;             // seconds
   double entry_timeout = 0;            // seconds
-  std::optional<codec::Error> damage;  // why the container cannot be opened: then the size is not the plain one
+  std::optional<codec::Error> damage;  // why the container cannot be opened: then the uncompressed size is not known
 };
 
 struct FileHandle {
   std::shared_ptr<Node> node;
-  std::shared_ptr<const frame::Descriptor> file;  // of what is passed through
+  std::shared_ptr<const frame::Descriptor> file;  // passed-through files only
   std::shared_ptr<OpenFrame> frame;               // frames only
   std::string content;                            // of a control file, as it was when opened
   bool writable = false;
-  bool append = false;   // O_APPEND: what programs write goes to the end, wherever that is
+  bool append = false;   // O_APPEND: writes go to the current end
   bool counted = false;  // Node::pages counts it
   std::atomic<bool> was_read{false};
   bool leaves_access_time = false;
@@ -52,19 +52,19 @@ struct FileHandle {
   std::unique_ptr<ReadAhead> ahead;                                 // frames only
 
   // For the reply to open; `direct` for writes, too.
-  bool keep_pages = false;  // what the kernel has cached of this file is still true
-  bool direct = false;      // reads and writes must come through as they are
+  bool keep_pages = false;  // the kernel's pages of this file are still valid
+  bool direct = false;      // reads and writes bypass the kernel's pages
 };
 
 struct DirectoryHandle {
   std::shared_ptr<Node> node;
-  HeldDirectory directory;  // null: of the mount's own
+  HeldDirectory directory;  // null: the control directory
   codec::Mutex mutex;
   std::vector<ShownEntry> entries GUARDED_BY(mutex);  // of the last list()
   bool is_listed GUARDED_BY(mutex) = false;
 };
 
-/// What setattr changes; what is not set stays as it is.
+/// The attributes that setattr changes; members that are not set stay unchanged.
 struct AttributeChanges {
   std::optional<mode_t> mode;
   std::optional<uid_t> user;

@@ -1,7 +1,7 @@
-// What the kernel must be told to forget when a backing file has changed.
+// Invalidation of what the kernel has cached, after a backing file has changed.
 //
-// Thread safety: the calls come from several threads at once, which hold no lock; they may block until requests under
-// way are answered. Ownership: none. Errors: none.
+// Thread safety: called by several threads concurrently, which hold no lock; calls may block until requests in progress
+// are answered. Ownership: none. Errors: none.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace cframefs::fs {
 class KernelInvalidator {
  public:
   virtual ~KernelInvalidator() = default;
-  /// Attributes and pages of a node; of a directory nothing that could make it wait.
+  /// Drops attributes and pages of a node. Does not wait for a directory.
   virtual void invalidate_inode(NodeId node) = 0;
-  /// Attributes, and the pages that hold bytes [at, at + length); length: 1 or more.
+  /// Drops attributes, and the pages that hold bytes [at, at + length); length: 1 or more.
   virtual void forget_range(NodeId node, std::uint64_t /*at*/, std::uint64_t /*length*/) { invalidate_inode(node); }
   virtual void invalidate_entry(NodeId parent, const std::string& name) = 0;
-  /// Attributes alone; never waits.
+  /// Drops attributes only; never waits.
   virtual void forget_attributes(NodeId /*node*/) {}
-  /// All names, of every directory; never waits. False if that cannot be had.
+  /// Drops all names in all directories; never waits. Returns false if the kernel does not support it.
   virtual bool invalidate_all_entries() { return false; }
 };
 

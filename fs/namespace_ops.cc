@@ -1,9 +1,9 @@
-// What makes, renames and removes entries of directories.
+// Creating, renaming and removing entries of directories.
 //
-// A name of the mount stands for a name on disk (fs/tree/name_mapping.h): what is made or renamed gets the name on disk
-// that shows as what was asked for. Lock side-cars of frames go along with them. All of it is serialised by changes_;
-// look-ups wait only while an entry leaves its name (names_), and see the directory before or after. Errors: io with
-// the system's errno, EXDEV where a rename would turn a plain file into a frame or back (programs then copy).
+// A name of the mount maps to a name on disk (fs/tree/name_mapping.h): a new or renamed entry gets the name on disk
+// that shows as the requested name. Lock side-cars are renamed and removed with their frames. changes_ serialises all
+// changes; look-ups wait only while an entry leaves its name (names_), and see the directory before or after. Errors:
+// io with the system's errno; EXDEV if a rename would turn a plain file into a frame or back (programs then copy).
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -28,8 +28,8 @@ codec::Failure refused(int why, const char* doing, const std::string& path = {})
   return failure;
 }
 
-// Commits that a change of a frame's name lets others go before, one after the other. What comes after them is waited
-// for with all other changes of names.
+// Number of consecutive commits for which a change of a frame's name waits without holding changes_. For later ones it
+// waits with the lock, which delays other changes of names.
 constexpr int kCommitsWaitedFor = 8;
 constexpr const char* kDefaultAcl = "system.posix_acl_default";
 
@@ -42,7 +42,7 @@ bool is_no_entry(const codec::Error& error) {
 codec::Result<HeldDirectory> Filesystem::directory_to_change(NodeId parent) {
   if (read_only_) return refused(EROFS, "change");
   const std::shared_ptr<Node> directory = nodes_.find(parent);
-  if (!directory) return codec::stale("the kernel asked for a directory that it had forgotten");
+  if (!directory) return no_such_node();
   if (directory->role != NodeRole::stored || tree_.is_single_file()) return refused(EPERM, "change");
   return directories_.open(parent);
 }
@@ -50,7 +50,7 @@ codec::Result<HeldDirectory> Filesystem::directory_to_change(NodeId parent) {
 codec::Result<HeldDirectory> Filesystem::directory_for_new(NodeId parent, const std::string& name) {
   auto directory = directory_to_change(parent);
   if (!directory) return directory;
-  // What would never be shown cannot be made.
+  // A lock file of a frame would never show, so it cannot be created.
   if (const std::string_view locked = NameMapper::locked_name(name); !locked.empty()) {
     auto kind = tree_.kind_of((*directory)->fd(), NameMapper::on_disk(std::string(locked)));
     if (kind && is_container(*kind)) return refused(EPERM, "create", name);
@@ -131,8 +131,8 @@ codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::
   codec::MutexLock lock(changes_);
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   const std::shared_ptr<Node> node = nodes_.find(id);
-  if (!node) return codec::stale("the kernel asked for a file that it had forgotten");
-  // Some commits of a frame rename a new file over it: its other names would go on leading to the old one.
+  if (!node) return no_such_node();
+  // Some commits replace a frame by a new file: other names would keep leading to the old file.
   if (node->role != NodeRole::stored || is_container(node->kind)) return refused(EPERM, "link");
   auto directory = directory_for_new(parent, name);
   if (!directory) return codec::Failure(directory.error());
@@ -176,8 +176,7 @@ codec::Result<void> Filesystem::remove_directory(const Entry& entry) {
   return done;
 }
 
-/// Of a directory that is empty as far as programs can see, if a process that was killed has left nothing but temporary
-/// files in it.
+/// Removes a directory that contains only hidden temporary files, which a killed process has left.
 codec::Result<void> Filesystem::remove_leftovers(const Entry& entry) {
   auto directory = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return codec::Failure(directory.error());
@@ -198,7 +197,7 @@ codec::Result<void> Filesystem::remove_file(const Entry& entry) {
   auto status = files_.status_at(entry.fd(), entry.name());
   if (!status) return codec::Failure(status.error());
   if (entry.kind == EntryKind::sparse_frame) return remove_sparse_frame(entry);
-  // Programs that have it open go on with the file, which has no name then.
+  // Programs that have it open keep using the file, which has no name then.
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
   {
@@ -213,16 +212,16 @@ codec::Result<void> Filesystem::remove_file(const Entry& entry) {
   return {};
 }
 
-/// Its name goes at once; its files when no program has it open any more: until then programs read and write them under
-/// a name that is never shown.
+/// Removes the name at once, and the files once no program has the frame open. Until then programs read and write them
+/// under a hidden name.
 codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
   auto directory = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return codec::Failure(directory.error());
-  std::shared_ptr<const void> guard;  // let go of without the lock
+  std::shared_ptr<const void> guard;  // declared before the lock, so that it is released without it
   codec::ExclusiveLock names(names_);
-  // In the root of the source it is in no program's way, if it can be there.
+  // Prefer the root of the source, where the hidden directory prevents no rmdir.
   HeldDirectory parent = tree_.root();
   const std::string hidden = temporary_name(NameMapper::suffix_of(entry.name()));
   if (!files_.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0)) {
@@ -230,12 +229,12 @@ codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
     auto renamed = files_.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0);
     if (!renamed) return renamed;
   }
-  // Whatever has come into its place meanwhile is not to lose its files.
+  // If another entry has replaced it, undo the rename: that entry must not lose its files.
   const auto ours = files_.status((*directory)->fd());
   const auto taken = files_.status_at(parent->fd(), hidden);
   if (!ours || !taken || ours->st_ino != taken->st_ino || ours->st_dev != taken->st_dev) {
     static_cast<void>(frame::rename_to_free_name(files_, parent->fd(), hidden, entry.fd(), entry.name()));
-    return codec::stale("another entry has taken its place");
+    return codec::stale("another entry has replaced it");
   }
   if (pause) pause->moved({parent, hidden, hidden});
   guard = std::shared_ptr<const void>(
@@ -327,7 +326,7 @@ void Filesystem::carry_versions(const std::vector<VersionedNode>& before) {
 }
 
 codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to) {
-  bool in_two_steps = false;  // what is replaced has another name on disk, or cannot be renamed over
+  bool in_two_steps = false;  // the replaced entry has another name on disk, or rename(2) cannot replace it
   if (replaced) {
     auto old_status = files_.status_at(from.fd(), from.name());
     auto new_status = files_.status_at(replaced->fd(), replaced->name());
@@ -349,7 +348,8 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
       in_two_steps = !(replaced->place == to.place);
     }
   }
-  // The new entry comes first: of two that want one name the old one keeps it until it goes, which is then one step.
+  // Create the new entry before removing the old one: the old entry shows under the name until it is removed, so the
+  // name switches in one step.
   const bool is_free = !replaced || in_two_steps;
   {
     const std::shared_ptr<WriteBack> writer = write_back_at(from.place);
@@ -371,11 +371,11 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
 }
 
 void Filesystem::move_lock(const Entry& from, const Entry& to) {
-  if (from.kind == EntryKind::sparse_frame) return;  // it lies inside
+  if (from.kind == EntryKind::sparse_frame) return;  // its lock is inside the directory
   const std::string old_lock = frame::side_car_path(from.name());
   const std::string new_lock = frame::side_car_path(to.name());
   if (files_.rename_at(from.fd(), old_lock, to.fd(), new_lock, 0)) return;
-  // There was none: that of a frame which was replaced must not stay behind for this one.
+  // There was no lock to move: remove the lock of the replaced frame.
   static_cast<void>(files_.remove_at(to.fd(), new_lock, false));
 }
 
@@ -383,7 +383,7 @@ codec::Result<void> Filesystem::exchange(const Entry& one, const Entry& other) {
   const auto suffix = [this](const Entry& entry) {
     return is_shortened(entry.kind) ? tree_.rules().suffix_of(entry.place.name) : std::string_view();
   };
-  // Two kinds of names on disk cannot change places in one step.
+  // Names on disk with different suffixes cannot be exchanged in one step.
   if (is_container(one.kind) != is_container(other.kind) || suffix(one) != suffix(other)) {
     return refused(EINVAL, "rename", one.name());
   }

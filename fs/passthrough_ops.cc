@@ -1,8 +1,8 @@
-// Changes of files that are passed through, and of the attributes of any file.
+// Changes of passed-through files, and of the attributes of any file.
 //
-// The kernel's pages of a file that programs change through the mount stay right, although its state on disk is another
-// one afterwards: with_self_change() keeps the two together. Thread safety: a file's changes are serialised by its
-// node's change_mutex. Errors: io with the system's errno.
+// A change through the mount leaves the kernel's pages valid although the state on disk differs afterwards:
+// with_self_change() records the new state. Thread safety: the node's change_mutex serialises a file's changes. Errors:
+// io with the system's errno.
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
@@ -17,7 +17,7 @@
 namespace cframefs::fs {
 namespace {
 
-// How often a change of attributes is made again because a commit has put a new file in place meanwhile.
+// Attempts of a change of attributes while commits replace the file.
 constexpr int kChangeAttempts = 5;
 
 }  // namespace
@@ -39,11 +39,11 @@ codec::Result<void> Filesystem::with_self_change(Node& node, const std::function
 
 bool Filesystem::is_changed_behind(Node& node) {
   if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
-    // The write-back tells the kernel itself of changes that it has not made.
+    // The write-back notifies the kernel itself of changes that it has not made.
     static_cast<void>(writer->refresh());
     return false;
   }
-  // Without a change of the mount's own under way.
+  // Not during a change by the mount itself.
   codec::MutexLock own(node.change_mutex);
   codec::SharedLock names(names_);
   const auto at = held_name_of(node);
@@ -77,10 +77,10 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
   for (int attempt = 1;; ++attempt) {
     if (const auto writer = write_back_of(node)) {
       bool is_closed = false;
-      // Found between two commits: each may put a new file in place.
+      // Find the file between two commits, because each may replace it.
       auto done = writer->change_file([&] {
-        // One that has closed does not tell the next writer that the change is the mount's own. One that comes from
-        // here on waits for the change, and looks at the file after it: start_writing().
+        // A closed writer does not tell the next writer that the change is the mount's own. A writer that comes later
+        // waits for the change, and takes over the state after it: start_writing().
         codec::MutexLock own(node.change_mutex);
         is_closed = write_back_of(node) != writer;
         if (is_closed) return codec::Result<void>();
@@ -97,13 +97,13 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
     auto done = with_self_change(
         node, [&] { return files_.status(fd); },
         [&]() -> codec::Result<void> {
-          // One that has come meanwhile has taken the file's state for the one that it writes on: start_writing().
+          // A new writer has taken over the state before the change: retry through that writer. See start_writing().
           has_writer = write_back_of(node) != nullptr;
           return has_writer ? codec::Result<void>() : change(fd);
         });
     if (has_writer) continue;
     if (!done || attempt == kChangeAttempts) return done;
-    // A writer that has come meanwhile may have put a new file in place, which has the change or has it not.
+    // A new writer may have replaced the file, with or without the change: retry on the new file.
     const auto changed = files_.status(fd);
     const auto now = find();
     const auto current = now ? files_.status((*now)->fd()) : codec::Failure(now.error());
@@ -117,7 +117,7 @@ codec::Result<Filesystem::SharedFile> Filesystem::open_with_room(
   const bool is_short =
       file ? reserve_.is_kept_back((*file)->fd()) : file.error().sys == EMFILE || file.error().sys == ENFILE;
   if (!is_short) return file;
-  if (file) file->reset();  // its descriptor is one that others need
+  if (file) file->reset();  // its descriptor is from the reserve
   directories_.release_unused();
   return open();
 }
@@ -127,19 +127,19 @@ codec::Result<Filesystem::SharedFile> Filesystem::open_file(const Node& node, in
   const auto at = held_name_of(node);
   if (!at) return codec::Failure(at.error());
   auto file = tree_.open_entry(at->fd(), at->name, flags | O_NOFOLLOW);
-  // The kernel is to look the path up again, and to find what is there now.
-  if (!file && leads_elsewhere(file.error())) return codec::stale("it does not lie where it did");
+  // stale makes the kernel look the path up again.
+  if (!file && leads_elsewhere(file.error())) return codec::stale("its name leads to another entry");
   if (!file) return file;
-  // The root has no name that the kernel could look up again: there, whatever the source is now is opened.
+  // The kernel cannot look the root up again, so the file that the source is now is opened without comparison.
   if (node.id == kRootNode) return file;
   const auto status = files_.status((*file)->fd());
   if (!status) return codec::Failure(status.error());
-  if (!node.is_at(*status)) return codec::stale("another file has taken its place");
+  if (!node.is_at(*status)) return codec::stale("another file has replaced it");
   return file;
 }
 
 codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
-  // What programs have open is known without a name.
+  // Prefer a descriptor that a program has open, which needs no name.
   if (const auto frame = open_frame_of(node)) {
     auto file = frame->file();
     const auto status = files_.status(file->fd());
@@ -151,7 +151,7 @@ codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
       if (auto file = opened.lock()) return file;
     }
   }
-  // Of a directory that is held no second descriptor is needed.
+  // A held directory needs no second descriptor.
   if (node.kind == EntryKind::directory) return directories_.open(node.id);
   return open_file(node, O_PATH);
 }
@@ -168,7 +168,7 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::ui
     const Work work = [size, &work, &permit](WriteBack& file) {
       const auto begun = permit.begin();
       auto done = begun ? file.resize(size, &work) : begun;
-      // Programs see it from here on. The commit may wait for a lock, and goes on without the caller.
+      // Programs now see the new size. The commit may wait for a lock, and goes on if the caller leaves.
       permit.end();
       return done;
     };
@@ -198,7 +198,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
     auto file = open_file(node, mode | O_NOCTTY | (leaves_access_time ? O_NOATIME : 0));
     return !file && leaves_access_time && file.error().sys == EPERM ? open_file(node, mode | O_NOCTTY) : file;
   };
-  // For reading, too: a page that a program changes in part is read first.
+  // O_RDWR for writers: the kernel reads a page before a program changes a part of it.
   auto file = open_with_room([&] { return open_leaving(writes ? O_RDWR : O_RDONLY); });
   if (!file && writes && file.error().sys == EACCES) file = open_leaving(O_WRONLY);
   if (!file) return codec::Failure(file.error());
@@ -207,12 +207,12 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
   handle->writable = writes;
   handle->append = (flags & O_APPEND) != 0;
   {
-    // The state must not be one in the middle of a change of the mount's own: it would look like a change behind it.
+    // Not during a change by the mount itself: its intermediate state would look like a change behind the mount.
     codec::MutexLock own(node.change_mutex);
     auto status = files_.status(handle->file->fd());
     if (!status) return codec::Failure(status.error());
-    // A pipe that was made in its place may have got its inode number, too.
-    if (!S_ISREG(status->st_mode)) return codec::stale("another file has taken its place");
+    // A pipe that has replaced the file may have the same inode number.
+    if (!S_ISREG(status->st_mode)) return codec::stale("another file has replaced it");
     enter_page_cache(*handle, {frame::FileVersion::of(*status), writes});
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });

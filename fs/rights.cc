@@ -1,12 +1,11 @@
-// Access rights of files: what callers may do, and changes of mode, owner and access control list.
+// Access rights of files: what callers may do, and changes of mode, owner and access control list (ACL).
 //
-// The kernel decides by the mode and the access control list of each file (default_permissions). Of a sparse frame it
-// is shown those of the index; what the frame's directory allows is joined to the mode. An access control list cannot
-// be joined to rights of another kind, because a user's groups are not known before the user comes: there the daemon
-// looks as the caller.
+// The kernel decides by the mode and the ACL of each file (default_permissions). For a sparse frame the mount shows
+// those of the index, restricted by the mode of the frame's directory. An ACL of one cannot be combined with the rights
+// of the other in advance, because they depend on the groups of each user: then the daemon checks as the caller.
 //
-// The owner of a sparse frame's directory may put any file into it, also the file of another user into the index's
-// place after the kernel has looked at the caller's rights. So what is changed there is only what is the frame's own.
+// The owner of a sparse frame's directory may put any file into it, and may replace the index by a file of another user
+// after the kernel has checked the caller's rights. So changes apply only to files that belong to the frame.
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -25,13 +24,14 @@ namespace {
 
 constexpr mode_t kSetIds = S_ISUID | S_ISGID;
 
-/// A daemon of an ordinary user may change only what belongs to that user, for every caller.
+/// Returns true if the caller may change the file's rights. A daemon of an ordinary user cannot act as others; there
+/// the source decides.
 bool acts_for_owner(const Caller& caller, const struct stat& file) {
   return caller.user == 0 || caller.user == file.st_uid || !ActingAs::is_possible();
 }
 
-/// The permissions that a directory needs for what is allowed to the files in it: to read a file takes the right to
-/// enter, to write it that to make files beside it.
+/// Returns the permissions that a directory needs for given rights to its frame: execute (enter) for each read bit, and
+/// execute for each write bit, because writing creates files in the directory.
 constexpr mode_t with_entering(mode_t rights) {
   return rights | (rights & 0444U) >> 2U | (rights & 0222U) >> 1U;
 }
@@ -45,7 +45,7 @@ codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges&
                                changes.group.value_or(static_cast<gid_t>(-1)));
   }
   if (!done || !changes.mode) return done;
-  // The kernel has seen whether the caller is of the group that the node showed, which may be another one by now.
+  // The kernel has checked the caller against the group that the node showed, which may have changed since.
   const mode_t mode = *changes.mode & 07777U;
   if ((mode & S_ISGID) == 0) return files_.change_mode(fd, mode);
   return as_caller(caller, mode, [&] { return files_.change_mode(fd, mode); });
@@ -56,7 +56,7 @@ codec::Result<struct stat> Filesystem::check_index(Node& node, int index) {
   if (!status) return status;
   codec::MutexLock lock(node.mutex);
   const bool is_same = S_ISREG(status->st_mode) && status->st_uid == node.known.status.st_uid;
-  return is_same ? status : codec::stale("another index has taken its place");
+  return is_same ? status : codec::stale("another index has replaced it");
 }
 
 codec::Result<void> Filesystem::change_sparse(const SparseFiles& frame, const struct stat& index,
@@ -73,14 +73,14 @@ codec::Result<void> Filesystem::change_sparse(const SparseFiles& frame, const st
   return change.index(frame.index);
 }
 
-/// Other programs read these files. Not the frame's own: a file of another user, or one that has another name
-/// elsewhere.
+/// Changes the files of chunks, because other programs read them. Skips files that may not be the frame's own: a file
+/// of another user, and a file with a second name.
 codec::Result<void> Filesystem::change_chunk_files(int directory, const struct stat& index, const ChangeFile& change) {
   const auto entries = files_.list(directory);
   if (!entries) return codec::Failure(entries.error());
   for (const frame::DirectoryEntry& entry : *entries) {
     const auto file = tree_.open_entry(directory, entry.name, O_PATH | O_NOFOLLOW);
-    if (!file) continue;  // removed by a commit meanwhile
+    if (!file) continue;  // a commit has removed it
     const auto status = files_.status((*file)->fd());
     if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
     if (status->st_ino == index.st_ino && status->st_dev == index.st_dev) continue;
@@ -94,14 +94,14 @@ codec::Result<void> Filesystem::change_sparse_rights(Node& node, const SparseFil
   const auto index = check_index(node, frame.index);
   if (!index) return codec::Failure(index.error());
   if (!acts_for_owner(caller, *index)) {
-    // What the kernel does in the name of a writer: it takes the bits that lend the owner's rights.
+    // A writer that does not own the file may only clear set-ID bits, which the kernel does in its name.
     if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr");
     return files_.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
   }
   AttributeChanges of_chunks = changes;
   AttributeChanges of_directory = changes;
   if (changes.mode) {
-    // Nothing executes chunks in the name of another.
+    // Files of chunks get no set-ID bits.
     of_chunks.mode = *changes.mode & 0777U;
     of_directory.mode = with_entering(*changes.mode & 0777U) | (*changes.mode & S_ISGID);
   }
@@ -114,7 +114,7 @@ codec::Result<void> Filesystem::change_sparse_rights(Node& node, const SparseFil
 codec::Result<void> Filesystem::change_acl(Node& node, int fd, const std::string& name, const std::string* value,
                                            const Caller& caller) {
   const auto set = [&](int file, const std::string& acl) {
-    // A new list may take the set-group-id bit from a file, which depends on the caller's groups.
+    // As the caller: whether a new ACL clears the set-group-id bit depends on the caller's groups.
     return as_caller(caller, S_ISGID, [&] { return files_.set_attribute(file, name, acl, 0); });
   };
   const auto change = [&](int file) { return value ? set(file, *value) : files_.remove_attribute(file, name); };
@@ -144,7 +144,7 @@ codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges
       if (!directory) return codec::Failure(directory.error());
       done = change_sparse_rights(node, {(*directory)->fd(), fd}, changes, caller);
       if (done && changes.user) {
-        // change_file() may make the change once more, on a file that belongs to this user by then.
+        // change_file() may repeat the change, on a file that belongs to the new user by then.
         codec::MutexLock lock(node.mutex);
         node.known.status.st_uid = *changes.user;
       }
@@ -183,7 +183,7 @@ codec::Result<void> Filesystem::check_caller(NodeId id, const Caller& caller, in
   const std::string acl(frame::kAccessAcl);
   if (!files_.get_attribute((*directory)->fd(), acl) && !files_.get_attribute((*index)->fd(), acl)) return {};
   const ActingAs acting(caller, ActingAs::Groups::all, ActingAs::Rights::callers);
-  // To write a sparse frame is to make files in its directory.
+  // Writing a sparse frame creates files in its directory.
   if (auto enters = files_.check_rights((*directory)->fd(), X_OK | (rights & W_OK)); !enters) return enters;
   return files_.check_rights((*index)->fd(), rights);
 }

@@ -1,4 +1,4 @@
-// Symbolic links: the mount shows targets under the names that it gives to what they name.
+// Symbolic links: the mount shows a target under the name that it gives to the target's file.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -14,13 +14,13 @@ namespace cframefs::fs {
 
 namespace {
 
-constexpr int kMaxLinks = 40;  // on the way to one file, as the kernel has it
+constexpr int kMaxLinks = 40;  // followed in one walk; the kernel's limit
 
 }  // namespace
 
 codec::Result<std::string> Filesystem::read_link(NodeId id) {
   const std::shared_ptr<Node> node = nodes_.find(id);
-  if (!node) return codec::stale("the kernel asked for a link that it had forgotten");
+  if (!node) return no_such_node();
   auto file = open_file(*node, O_PATH);
   if (!file) return codec::Failure(file.error());
   auto target = files_.read_link((*file)->fd());
@@ -38,7 +38,7 @@ std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
     codec::MutexLock lock(node.mutex);
     if (node.target) target = *node.target;
   }
-  // To read a link moves its time of access: that is done once.
+  // Reading a link changes its access time, so it is read once.
   if (!target) {
     const auto shown = read_link(node.id);
     return shown ? shown->size() : stored;
@@ -59,7 +59,7 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path
       auto next = tree_.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
       const auto target = next ? codec::Result<std::string>() : tree_.target_of((*at)->fd(), name);
       if (!next && target && ++links <= kMaxLinks) {
-        // An absolute one leads outside, or to where no caller of the mount is sent.
+        // An absolute target leads outside the mount.
         if (target->starts_with('/')) return codec::io_error(EXDEV, "lookup");
         path = *target + "/" + path.substr(std::min(begin, path.size()));
         begin = 0;
@@ -82,7 +82,7 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path
 std::string Filesystem::shown_target(NodeId directory, const std::string& target) {
   std::string relative = target;
   if (target.starts_with('/')) {
-    // It names a file of the source: in the mount, the same file decoded.
+    // An absolute target within the source becomes relative, so that it leads to the decoded file.
     const auto place = tree_.place_in_source(tree_.root()->fd(), target);
     if (!place) return target;
     relative = *place;

@@ -9,56 +9,56 @@ BusyPollPolicy::Clock::rep number(BusyPollPolicy::Time time) {
 
 }  // namespace
 
-bool BusyPollPolicy::taken(int who, Time now, bool waited) {
+bool BusyPollPolicy::taken(int thread, Time now, bool was_queued) {
   const bool on_its_own = answering_.fetch_add(1) == 0;
-  if (is_leader(who)) {
+  if (is_leader(thread)) {
     busy_since_ = number(now);
-    waited_ = waited;
+    leader_queued_ = was_queued;
     return false;
   }
   if (!may_begin_) return false;
   const Clock::duration pause(number(now) - free_since_.load());
   if (!on_its_own || pause > kSpinTime) {
-    close_ = 0;
+    back_to_back_ = 0;
     return false;
   }
-  if (++close_ < (only_paused_ ? kReenterThreshold : kEnterThreshold)) return false;
-  int nobody = kNobody;
-  if (!alone_.compare_exchange_strong(nobody, who)) return false;
+  if (++back_to_back_ < (only_paused_ ? kReenterThreshold : kEnterThreshold)) return false;
+  int none = kNone;
+  if (!leader_.compare_exchange_strong(none, thread)) return false;
   slow_streak_ = 0;
-  waited_ = false;
+  leader_queued_ = false;
   busy_since_ = number(now);
   return true;
 }
 
-bool BusyPollPolicy::answered(int who, Time taken_at, Time now) {
+bool BusyPollPolicy::answered(int thread, Time taken_at, Time now) {
   const bool took_long = now - taken_at > kSlowReply;
-  if (took_long) close_ = 0;
+  if (took_long) back_to_back_ = 0;
   free_since_ = number(now);
   --answering_;
-  if (!is_leader(who)) return false;
+  if (!is_leader(thread)) return false;
   busy_since_ = 0;
-  slow_streak_ = took_long || waited_ ? slow_streak_ + 1 : 0;
-  return slow_streak_ >= kLeaveThreshold && end(who);
+  slow_streak_ = took_long || leader_queued_ ? slow_streak_ + 1 : 0;
+  return slow_streak_ >= kLeaveThreshold && end(thread);
 }
 
 bool BusyPollPolicy::ends_overdue(Time now) {
-  const int alone = alone_.load();
+  const int leader = leader_.load();
   const Clock::rep since = busy_since_.load();
-  if (alone == kNobody || since == 0 || Clock::duration(number(now) - since) <= kStallLimit) return false;
-  return end(alone);
+  if (leader == kNone || since == 0 || Clock::duration(number(now) - since) <= kStallLimit) return false;
+  return end(leader);
 }
 
-bool BusyPollPolicy::paused(int who) {
-  if (!end(who)) return false;
+bool BusyPollPolicy::paused(int thread) {
+  if (!end(thread)) return false;
   only_paused_ = true;
   return true;
 }
 
-bool BusyPollPolicy::end(int who) {
-  if (!alone_.compare_exchange_strong(who, kNobody)) return false;
+bool BusyPollPolicy::end(int thread) {
+  if (!leader_.compare_exchange_strong(thread, kNone)) return false;
   only_paused_ = false;
-  close_ = 0;
+  back_to_back_ = 0;
   return true;
 }
 

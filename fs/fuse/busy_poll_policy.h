@@ -1,14 +1,13 @@
-// Whether one of the threads that answer the kernel should answer alone for a while.
+// Decides when one service thread (the leader) answers all requests and polls for the next one.
 //
-// A thread that sleeps in read(2) has to be woken for a request, and on a processor that has nothing else to do that
-// takes longer than most answers: 20 to 60 us in a virtual machine. As long as requests come one at a time, one closely
-// after the other (a program that reads here and there, lists a directory, appends records), a single thread answers
-// all of them and looks for the next one before it sleeps. The others must stand aside meanwhile: the kernel would wake
-// one that waits in read(2) for each request, whoever takes it. It ends when requests wait for each other, when answers
-// take long, and when the program pauses.
+// Waking a thread that sleeps in read(2) takes 20 to 60 us on an idle processor of a virtual machine, which is longer
+// than most answers. While requests come back to back, one at a time (a program reads at random, lists a directory,
+// appends records), the leader answers all of them and polls before it sleeps. The other threads are parked, because
+// the kernel would wake a thread that waits in read(2) for each request, even if the leader takes it. The leader steps
+// down when requests queue, when answers are slow, and when the program pauses.
 //
-// Knows neither threads nor FUSE: fs/fuse/service_loop.h does as it says. Thread safety: all calls at once. Ownership:
-// none. Units: of std::chrono. Errors: none.
+// Knows neither threads nor FUSE: fs/fuse/service_loop.h carries out the decisions. Thread safety: all calls may be
+// concurrent. Ownership: none. Units: of std::chrono. Errors: none.
 #pragma once
 
 #include <atomic>
@@ -21,53 +20,56 @@ class BusyPollPolicy {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  /// As long as this the next request is looked for, and close are requests of which one comes so soon after the answer
-  /// to the one before.
+  /// How long the leader polls for the next request. Also the largest gap between an answer and the next request that
+  /// counts as back to back.
   static constexpr std::chrono::microseconds kSpinTime{200};
-  /// Beside answers that take longer than this it does not matter that a thread has to be woken.
+  /// Above this service time the wake-up cost is negligible.
   static constexpr std::chrono::microseconds kSlowReply{150};
-  /// One answer that takes longer than this must not keep the others from serving.
+  /// The other threads serve again after one answer takes longer than this.
   static constexpr std::chrono::milliseconds kStallLimit{2};
-  /// So many requests, each on its own and close, begin it; so many in a row that are not end it.
+  /// The number of consecutive back-to-back requests that makes a thread the leader, and the number of consecutive
+  /// slow or queued requests that ends this.
   static constexpr unsigned kEnterThreshold = 16;
   static constexpr unsigned kLeaveThreshold = 3;
-  /// So many begin it again after it was ended by a pause.
+  /// The number of consecutive back-to-back requests that makes a leader again after a pause ended the last one.
   static constexpr unsigned kReenterThreshold = 2;
 
-  /// `may_begin`: false where looking would take the processor from the program that asks.
+  /// `may_begin`: false if polling would take the processor from the calling program.
   explicit BusyPollPolicy(bool may_begin) : may_begin_(may_begin) {}
 
-  /// Thread `who` has taken a request. `waited`: it was there before the one before it had been answered, known of one
-  /// who serves alone only. True if `who` serves alone from now on: the others are to be called from read(2).
-  bool taken(int who, Time now, bool waited);
-  /// `taken_at`: when `who` took what it has answered now. True if it served alone, and does so no longer.
-  bool answered(int who, Time taken_at, Time now);
-  /// Thread `who` has looked for kSpinTime and found no request. True if it served alone.
-  bool paused(int who);
+  /// Notes that `thread` has taken a request. `was_queued`: the request was pending before `thread` had answered the
+  /// one before; known for the leader only. Returns true if `thread` becomes the leader: the caller then interrupts the
+  /// other threads in read(2).
+  bool taken(int thread, Time now, bool was_queued);
+  /// Notes that `thread` has answered the request that it took at `taken_at`. Returns true if `thread` was the leader
+  /// and is so no longer.
+  bool answered(int thread, Time taken_at, Time now);
+  /// Notes that `thread` has polled for kSpinTime without a request. Returns true if it was the leader.
+  bool paused(int thread);
 
-  bool is_leader(int who) const { return alone_.load() == who; }
-  bool is_parked(int who) const {
-    const int alone = alone_.load();
-    return alone != kNobody && alone != who;
+  bool is_leader(int thread) const { return leader_.load() == thread; }
+  bool is_parked(int thread) const {
+    const int leader = leader_.load();
+    return leader != kNone && leader != thread;
   }
-  /// Asked now and then by one who stands aside. True if nobody serves alone any longer because of an answer that takes
-  /// long.
+  /// Ends the leadership of a thread whose answer takes longer than kStallLimit. Returns true if it did. The supervisor
+  /// of the threads calls this regularly.
   bool ends_overdue(Time now);
 
  private:
-  static constexpr int kNobody = -1;
+  static constexpr int kNone = -1;
 
-  bool end(int who);
+  bool end(int thread);
 
   const bool may_begin_;
-  std::atomic<int> alone_{kNobody};
+  std::atomic<int> leader_{kNone};
   std::atomic<int> answering_{0};
-  std::atomic<Clock::rep> free_since_{0};  // when the last answer was given; since the clock's epoch
-  std::atomic<Clock::rep> busy_since_{0};  // who serves alone: when the request was taken; 0: looks for one
-  std::atomic<unsigned> close_{0};         // requests in a row, each on its own and close
-  std::atomic<bool> only_paused_{false};   // why it ended last
-  std::atomic<bool> waited_{false};        // the request that who serves alone answers
-  std::atomic<unsigned> slow_streak_{0};   // of his, in a row: waited, or took long
+  std::atomic<Clock::rep> free_since_{0};   // when the last answer was given; since the clock's epoch
+  std::atomic<Clock::rep> busy_since_{0};   // when the leader took its request; 0: it polls
+  std::atomic<unsigned> back_to_back_{0};   // consecutive back-to-back requests, one at a time
+  std::atomic<bool> only_paused_{false};    // a pause ended the last leadership
+  std::atomic<bool> leader_queued_{false};  // the leader's request was queued
+  std::atomic<unsigned> slow_streak_{0};    // consecutive slow or queued requests of the leader
 };
 
 }  // namespace cframefs::fs

@@ -27,8 +27,8 @@
 namespace cframefs::fs {
 namespace {
 
-// What the kernel is made to read ahead of a sequential reader where that cannot be enough to leave decoding ahead to
-// it; its default of 128 KiB makes many requests of what could be one.
+// The kernel's read-ahead, in bytes, if it cannot be large enough to replace the daemon's prefetch. The kernel's
+// default of 128 KiB would split reads into many requests.
 constexpr std::uint64_t kUsualReadahead = std::uint64_t{1} << 20;
 
 codec::Failure at(const std::string& path, codec::Failure failure) {
@@ -44,7 +44,7 @@ codec::Result<std::string> real_path(const std::string& path) {
   return text;
 }
 
-/// A mount whose daemon died answers ENOTCONN to everything until it is unmounted.
+/// Unmounts a mount whose daemon has died: all calls on it fail with ENOTCONN. Returns true if it is unmounted.
 bool clear_dead_mount(const std::string& mountpoint) {
   if (umount2(mountpoint.c_str(), MNT_DETACH) == 0) return true;
   const pid_t child = fork();
@@ -56,14 +56,14 @@ bool clear_dead_mount(const std::string& mountpoint) {
   return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Whether the mount point is a regular file.
+/// Returns true if the mount point is a regular file, false if it is a directory.
 codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
-  // The kernel would answer from what it remembers of a mount whose daemon is dead, unless it has to ask.
+  // FORCE_SYNC, because the kernel would otherwise answer from cached attributes of a mount whose daemon is dead.
   struct statx status {};
   const auto look = [&] { return statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_FORCE_SYNC, STATX_TYPE, &status); };
   int failed = look();
   if (failed != 0 && errno == ENOTCONN && clear_dead_mount(mountpoint)) {
-    log_warning(mountpoint + ": unmounted what a dead daemon had left there");
+    log_warning(mountpoint + ": unmounted the mount of a daemon that had died");
     failed = look();
   }
   if (failed != 0) return at(mountpoint, codec::io_error(errno, "mount point"));
@@ -72,8 +72,8 @@ codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
   return at(mountpoint, codec::invalid("the mount point is neither a directory nor a regular file"));
 }
 
-/// The mount must not look into itself: its mount point must neither lie beneath the source nor, unless the source is
-/// a directory that stays open underneath, be the source. `mountpoint`: resolved.
+/// Checks that the mount does not contain itself: the mount point must neither be inside the source nor be a
+/// single-file source. (A directory source stays open beneath a mount over it.) `mountpoint`: resolved.
 codec::Result<void> check_no_overlap(const SourceTree& tree, const std::string& source, const std::string& mountpoint) {
   auto real_source = real_path(source);
   if (!real_source) return codec::Failure(real_source.error());
@@ -97,7 +97,7 @@ std::string escape_commas(const std::string& text) {
 }
 
 std::vector<std::string> mount_arguments(const MountOptions& options, bool read_only) {
-  // Read-only: the kernel itself answers EROFS.
+  // With "ro" the kernel answers EROFS without a request.
   std::vector<std::string> arguments = {read_only ? "ro" : "rw", "default_permissions", "subtype=cframefs",
                                         "max_read=" + std::to_string(FuseAdapter::kMaxRead)};
   const auto given = [&](const std::string& prefix) {
@@ -109,21 +109,21 @@ std::vector<std::string> mount_arguments(const MountOptions& options, bool read_
   return arguments;
 }
 
-/// Raises the kernel's readahead for the mount, where the rights are there, and tells what it is. `threads`: that will
-/// serve.
+/// Sets the kernel's read-ahead of the mount if permitted, and returns its value. `threads`: the number of service
+/// threads.
 KernelReadahead raise_readahead(const MountIdentity& mount, unsigned threads) {
   const std::string path = "/sys/class/bdi/" + device_numbers(mount) + "/read_ahead_kb";
   const std::uint64_t enough = KernelReadahead::least_window(FuseAdapter::kMaxRead, threads);
   const std::uint64_t wanted = enough <= FuseAdapter::kMaxReadahead ? enough : kUsualReadahead;
   std::ofstream setting(path);
   setting << wanted / 1024 << std::flush;
-  if (!setting) log_debug("the kernel's readahead stays as it is: no right to raise it");
+  if (!setting) log_debug("cannot set the kernel's read-ahead: no permission to write " + path);
   std::uint64_t kib = 0;
   std::ifstream(path) >> kib;
   return {kib * 1024, FuseAdapter::kMaxRead, threads};
 }
 
-/// The pipe through which the process in the background tells the one that was called how it went.
+/// The pipe through which the background process reports to its parent that the mount serves.
 class ReadyPipe {
  public:
   codec::Result<void> open() {
@@ -134,7 +134,7 @@ class ReadyPipe {
     const char ready = 1;
     static_cast<void>(::write(ends_[1], &ready, 1));
   }
-  /// In the parent: true once the mount serves; false if the child ended before.
+  /// Called in the parent. Returns true once the mount serves; false if the child ended before.
   bool wait() {
     ::close(ends_[1]);
     char answer = 0;
@@ -150,8 +150,8 @@ class ReadyPipe {
   int ends_[2] = {-1, -1};
 };
 
-/// A program may be started with its standard streams closed. What is opened next would take their numbers, and be lost
-/// when the daemon leaves the terminal.
+/// Opens /dev/null for standard streams that are closed. Otherwise the next files opened would get descriptors 0 to 2,
+/// which detach_from_terminal() replaces.
 void reserve_stdio_fds() {
   int fd = 0;
   do {
@@ -170,10 +170,10 @@ void detach_from_terminal() {
   if (null > 2) ::close(null);
 }
 
-/// The C library learns from large blocks that are freed to keep the next ones, for each thread: with chunks that are
-/// one block of 16 MiB that was a third of what the mount may use beyond its cache. And it keeps some MiB of what it
-/// has cut up in each of its heaps, of which there are eight for each processor unless it is told otherwise: with as
-/// many threads that encode, commit and serve, that was as much again as the mount may use at all.
+/// Limits the memory that the C library keeps after free(). By default it raises its mmap threshold with each large
+/// block freed: with chunks of one 16 MiB block it kept a third of what the mount may use beyond its cache. It also
+/// keeps some MiB in each of its arenas, 8 per processor: with threads that encode, commit and serve, this was as much
+/// as the limit of the whole mount.
 void tune_malloc() {
   constexpr int kLarge = 4 << 20;
   constexpr int kHeaps = 4;
@@ -200,7 +200,7 @@ codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGua
   return served;
 }
 
-/// To as many as the process may have.
+/// Raises the limit of descriptors to the hard limit.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -208,7 +208,7 @@ void raise_descriptor_limit() {
   static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-/// Those that would end the mount where no user asks for it: a terminal that goes, a signal that has no meaning here.
+/// Ignores signals that would end the mount without a user's request: SIGHUP of a closed terminal, SIGUSR2.
 void ignore_signals() {
   for (const int signal : {SIGHUP, SIGUSR2})
     std::signal(signal, SIG_IGN);
@@ -219,7 +219,7 @@ void ignore_signals() {
 codec::Result<void> mount_and_serve(const MountOptions& options) {
   reserve_stdio_fds();
   ignore_signals();
-  // The umask of the program that creates something counts, which the kernel tells, not that of the daemon.
+  // Files get the umask of the calling program, which the kernel passes on, not that of the daemon.
   umask(0);
   tune_malloc();
   raise_descriptor_limit();
@@ -230,8 +230,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   frame::StoreFiles files(frame::system_files());
   Filesystem filesystem(files, options);
   if (auto opened = filesystem.open_source(*is_file); !opened) return opened;
-  // Resolved while it can be: in the background the working directory is another one, and once it is mounted, looking
-  // at it would wait for an answer from ourselves.
+  // Resolve the mount point now: in the background the working directory differs, and after mounting, a look-up of it
+  // would wait for this daemon's own answer.
   auto mountpoint = real_path(options.mountpoint);
   if (!mountpoint) return codec::Failure(mountpoint.error());
   if (auto checked = check_no_overlap(filesystem.tree(), options.source, *mountpoint); !checked) return checked;
@@ -257,7 +257,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     return codec::io_error(why, "go to the background");
   }
   if (child > 0) {
-    // The mount belongs to the child now: nothing of it may be taken down here.
+    // The mount belongs to the child now, so this process must not destroy the session or unmount.
     guard.leave();
     const bool serves = ready.wait();
     if (!serves) std::fputs("cframefs: the daemon ended before the mount served; see the system log\n", stderr);

@@ -1,7 +1,7 @@
 // The life of a mount: check, mount, go to the background, start threads, serve, unmount.
 //
-// Threads start only after the process has gone to the background (fork keeps none). Thread safety: called once, from
-// main. Errors: returned before the mount serves; after that they are logged.
+// Threads start only after the process has gone to the background, because a fork copies none. Thread safety: called
+// once, from main. Errors: returned before the mount serves; after that they are logged.
 #pragma once
 
 #include "codec/base/error.h"
@@ -10,7 +10,7 @@
 namespace cframefs::fs {
 
 /// Mounts and serves. In the foreground it returns when the mount has ended. In the background the calling process
-/// returns as soon as the mount serves (the kernel's INIT was answered), and the daemon never returns.
+/// exits with status 0 once the mount serves (the kernel's INIT was answered), else with 3; the daemon never returns.
 codec::Result<void> mount_and_serve(const MountOptions& options);
 
 }  // namespace cframefs::fs

@@ -25,34 +25,34 @@ namespace {
 
 constexpr unsigned kMaxWrite = 1U << 20;
 constexpr unsigned kMaxBackground = 64;
-// With those that answer requests which take long; each costs a stack.
+// Including the threads whose requests are slow; each costs a stack.
 constexpr unsigned kMaxServiceThreads = 128;
-// Linux 6.18, the first to drop pages that were read while a direct write was under way.
+// Linux 6.18, the first kernel to drop pages that were read during a direct write.
 constexpr std::uint32_t kCoherentProtocol = 45;
-constexpr const char* kNoAcls = "this kernel knows no ACLs of FUSE mounts: access is decided by modes alone";
-// How long unmounting waits for notifications that are being sent.
+constexpr const char* kNoAcls = "this kernel does not support ACLs on FUSE mounts: only file modes decide access";
+// How long unmounting waits for notifications in flight.
 constexpr auto kNotifyPatience = std::chrono::seconds(2);
-// How often the kernel is asked for the pages of its write-back cache when the mount ends.
+// Number of times that the kernel is made to write its write-back cache when the mount ends.
 constexpr int kSweeps = 3;
 constexpr auto kSweepPause = std::chrono::milliseconds(30);
 
 void on_init(void* userdata, fuse_conn_info* connection) {
-  // Replies go from our buffers with one writev; splicing them through a pipe is slower.
+  // The daemon sends replies from its buffers with one writev; splicing them through a pipe is slower.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-  // Otherwise the kernel would ask for the attributes at every read, also of what it holds. Pages of an older state are
-  // dropped at open, at stat, and when the watcher tells.
+  // With AUTO_INVAL_DATA the kernel would request attributes at every read, even of cached pages. Instead the daemon
+  // drops pages of an older state at open, at stat, and when the watcher reports a change.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_AUTO_INVAL_DATA);
-  // The kernel does not drop pages that were read while an asynchronous direct write was on its way: they would stay
-  // old. Without this, such a write is answered before io_submit(2) returns.
+  // With ASYNC_DIO the kernel does not drop pages that were read during an asynchronous direct write, so they would
+  // stay old. Without it, such a write is answered before io_submit(2) returns.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_ASYNC_DIO);
-  // Access is decided by what the source has, ACLs with it, and the umask counts where no default ACL does.
+  // The source's modes and ACLs decide access; the umask applies only if there is no default ACL.
   constexpr auto kAccess = static_cast<unsigned>(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
   if ((connection->capable & FUSE_CAP_POSIX_ACL) == 0) log_warning(kNoAcls);
   connection->want |= connection->capable & kAccess;
   const bool writeback = static_cast<FuseAdapter*>(userdata)->filesystem().options().writeback;
   if (writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   connection->max_read = FuseAdapter::kMaxRead;
-  // The kernel takes the lower of this and of what is set for the mount, which the daemon raises where it may.
+  // The kernel uses the lower of this and of read_ahead_kb of the mount, which the daemon raises if permitted.
   connection->max_readahead = FuseAdapter::kMaxReadahead;
   connection->max_write = kMaxWrite;
   connection->max_background = kMaxBackground;
@@ -69,7 +69,7 @@ fuse_lowlevel_ops operations() {
   return ops;
 }
 
-// libfuse tells why a mount failed only through its log; kept for our one line.
+// libfuse reports the reason of a failed mount only to its log; kept for the daemon's error message.
 std::string& last_message() {
   static std::string message;
   return message;
@@ -92,8 +92,8 @@ __attribute__((format(printf, 2, 0))) void keep_message(fuse_log_level /*level*/
   log_debug(text);
 }
 
-/// fusermount3, which mounts for ordinary users, complains to standard error: kept for our one line, too. Nothing else
-/// runs in the process while one of these lives.
+/// Captures the first line of standard error, to which fusermount3 (the helper of ordinary users) writes its errors.
+/// REQUIRES: nothing else runs in the process while the object lives.
 class StderrCapture {
  public:
   StderrCapture() : kept_(memfd_create("complaints", MFD_CLOEXEC)), real_(dup(STDERR_FILENO)) {
@@ -167,7 +167,7 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
 }
 
 codec::Result<void> FuseAdapter::serve(unsigned threads) {
-  // A single thread is asked for to debug.
+  // The option -s serves debugging: exactly one thread.
   ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMaxServiceThreads,
                    [this] { filesystem_.read_path().pool().relieve(); });
   ShutdownHandler stop(
@@ -179,7 +179,7 @@ codec::Result<void> FuseAdapter::serve(unsigned threads) {
 }
 
 void FuseAdapter::ready(std::uint32_t protocol) {
-  // With the kernel's write-back cache, small writes through it are what was asked for.
+  // writeback=on asks for small writes through the kernel's cache, which direct writes would bypass.
   writes_directly_ = protocol >= kCoherentProtocol && !filesystem_.options().writeback;
   ready_();
 }
@@ -188,13 +188,13 @@ void FuseAdapter::flush_page_cache() {
   const bool writeback = filesystem_.options().writeback;
   refuses_cached_writes_ = writeback;
   for (int sweep = 0; sweep < (writeback ? kSweeps : 1); ++sweep) {
-    // A write that began before has its bytes in the kernel's pages a moment later.
+    // A write that began before the last sweep puts its bytes into the kernel's pages a moment later.
     if (sweep > 0) std::this_thread::sleep_for(kSweepPause);
     std::set<NodeId> written;
     files_.each([&written](const FileHandle& handle) {
       if (handle.writable) written.insert(handle.node->id);
     });
-    // Before it drops a page that is dirty the kernel writes it, and waits until that is answered.
+    // The kernel writes a dirty page, and waits for the reply, before it drops the page.
     for (const NodeId node : written)
       invalidate_inode(node);
   }
@@ -206,8 +206,8 @@ void FuseAdapter::drop_handles() {
 }
 
 void FuseAdapter::unmount(const std::function<void()>& release_readers) {
-  // A notification that waits inside the kernel for a page that a reader has locked never ends, and neither does the
-  // reader, for no thread answers any more. Unmounting alone lets neither of them go.
+  // A notification that waits in the kernel for a page locked by a reader never ends, and neither does the reader,
+  // because no thread answers any more. Unmounting alone unblocks neither of them.
   if (!wait_for_notifications()) {
     release_readers();
     wait_for_notifications();
@@ -251,14 +251,14 @@ void FuseAdapter::forget_attributes(NodeId node) {
 }
 
 bool FuseAdapter::invalidate_all_entries() {
-  // Since Linux 6.16 the kernel takes a message that makes it ask again for every name; libfuse has no call for it.
+  // Since Linux 6.16 this message makes the kernel look up every name again; libfuse has no call for it.
   constexpr std::int32_t kForgetNames = 8;  // FUSE_NOTIFY_INC_EPOCH
   fuse_out_header message{};
   message.len = sizeof message;
   message.error = kForgetNames;
-  bool told = false;
-  notify([&] { told = ::write(fuse_session_fd(session_), &message, sizeof message) == sizeof message; });
-  return told;
+  bool sent = false;
+  notify([&] { sent = ::write(fuse_session_fd(session_), &message, sizeof message) == sizeof message; });
+  return sent;
 }
 
 void FuseAdapter::invalidate_entry(NodeId parent, const std::string& name) {

@@ -1,8 +1,7 @@
-// The one place where FUSE's calls meet the filesystem object. It maps requests to calls and results to replies, and
-// knows neither formats nor caching.
+// Maps FUSE requests to calls of Filesystem and results to replies. Knows neither formats nor caching.
 //
-// Thread safety: the session's threads call it at once. Ownership: the filesystem and the callback must outlive the
-// session. Errors: to errno by fs/util/errno_table.h, here and nowhere else.
+// Thread safety: the session's threads call it concurrently. Ownership: the filesystem and the callback must outlive
+// the session. Errors: to errno by fs/util/errno_table.h, in the adapter only.
 #pragma once
 
 #include <atomic>
@@ -24,24 +23,24 @@ namespace cframefs::fs {
 
 class FuseAdapter final : public KernelInvalidator {
  public:
-  /// The most that the kernel asks for in one request. Two threads that decode what they are asked for were measured
-  /// to stay busier with these than with larger ones.
+  /// Bytes of the largest read request. By measurement, two decoding threads stay busier with requests of this size
+  /// than with larger ones.
   static constexpr std::uint32_t kMaxRead = 512U << 10;
-  /// The most that it is allowed to ask ahead of a reader.
+  /// Upper bound of the kernel's read-ahead, in bytes.
   static constexpr std::uint32_t kMaxReadahead = 4U << 20;
 
-  /// `ready` is called once, from a session thread, when the kernel's INIT has been answered.
+  /// Calls `ready` once, from a session thread, when the kernel's INIT has been answered.
   FuseAdapter(Filesystem& filesystem, std::function<void()> ready);
   ~FuseAdapter() override;
   FuseAdapter(const FuseAdapter&) = delete;
   FuseAdapter& operator=(const FuseAdapter&) = delete;
 
-  /// `arguments`: mount options as "-o" takes them, one each.
+  /// Mounts. `arguments`: mount options in the syntax of "-o", one each.
   codec::Result<void> mount(const std::string& mountpoint, const std::vector<std::string>& arguments, bool debug);
   /// Serves until the mount is gone or a signal asks to stop. `threads`: 1 or more.
   codec::Result<void> serve(unsigned threads);
-  /// `release_readers`: called if the kernel keeps a notification waiting for a reader that no thread answers any more;
-  /// is to abort the connection.
+  /// Unmounts. Calls `release_readers`, which aborts the connection, if the kernel blocks a notification for a reader
+  /// that no thread answers any more.
   void unmount(const std::function<void()>& release_readers = [] {});
 
   void invalidate_inode(NodeId node) override;
@@ -50,34 +49,33 @@ class FuseAdapter final : public KernelInvalidator {
   void forget_attributes(NodeId node) override;
   bool invalidate_all_entries() override;
 
-  /// Drops the handles that the kernel has not released. After serve() and the filesystem's stop().
+  /// Drops the handles that the kernel has not released. REQUIRES: serve() and the filesystem's stop() have returned.
   void drop_handles();
 
   Filesystem& filesystem() { return filesystem_; }
   OpenHandles<FileHandle>& files() { return files_; }
   OpenHandles<DirectoryHandle>& directories() { return directories_; }
-  /// Of requests for entries of large directories: half as many at once as there are processors, so that a crowd of
-  /// them leaves time for everything else: with all processors, small requests were measured to wait 3 to 31 times as
-  /// long as on an idle mount.
+  /// Turns of requests for entries of large directories: half as many as processors. With as many as processors, small
+  /// requests were measured to wait 3 to 31 times as long as on an idle mount.
   codec::Turns& listings() { return listings_; }
-  /// What the kernel can do is known. `protocol`: the minor number of the one it speaks.
+  /// Called when the kernel's INIT has arrived. `protocol`: the minor number of the kernel's protocol.
   void ready(std::uint32_t protocol);
-  /// Whether what is written through handles that cannot read should pass the kernel's page cache by: such writes are
-  /// twice as fast. Only kernels that drop the pages of readers before and after each write are trusted with it.
+  /// Returns true if O_WRONLY handles should bypass the kernel's page cache, which makes writes twice as fast. Requires
+  /// a kernel that drops the pages of readers before and after each direct write.
   bool writes_directly() const { return writes_directly_; }
-  /// Somebody gives set-user-ID bits or capabilities to a file: direct writes have to look from now on.
+  /// Notes that a file gets a set-user-ID bit or a capability: from then on direct writes must clear them.
   void note_privileges() { knows_of_privileges_ = true; }
   bool knows_of_privileges() const { return knows_of_privileges_; }
-  /// The mount ends: what programs write into the kernel's write-back cache from now on would be lost with it. The
-  /// kernel asks for a file's attributes before each such write, and is to be told that there are none.
+  /// Returns true once the mount is ending with writeback=on: data that programs write into the kernel's write-back
+  /// cache would be lost. The kernel requests a file's attributes before each such write, and getattr then fails.
   bool refuses_cached_writes() const { return refuses_cached_writes_; }
 
  private:
-  /// Has the kernel hand over what programs have written and it keeps in its pages.
+  /// Makes the kernel write its dirty pages to the daemon.
   void flush_page_cache();
-  /// No more of them begin. False if some do not end.
+  /// Prevents new notifications and waits for those in flight. Returns false if some do not end in time.
   bool wait_for_notifications();
-  /// Calls `tell` unless the session has ended: then its descriptor may be another file already.
+  /// Calls `tell` unless the session has ended, because its descriptor may be another file by then.
   void notify(const std::function<void()>& tell);
 
   Filesystem& filesystem_;
@@ -92,7 +90,7 @@ class FuseAdapter final : public KernelInvalidator {
   codec::Mutex mutex_;
   codec::CondVar notify_done_;
   bool ended_ GUARDED_BY(mutex_) = false;
-  unsigned notifications_in_flight_ GUARDED_BY(mutex_) = 0;  // notifications under way
+  unsigned notifications_in_flight_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cframefs::fs

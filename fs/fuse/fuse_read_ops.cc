@@ -1,4 +1,4 @@
-// Requests that only look: names, attributes, directories, contents.
+// Requests that change nothing: names, attributes, directories, contents.
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   reply_entry(request, this_filesystem().lookup(parent, name));
 }
 
-/// Of a request that is answered at once.
+/// Returns the filesystem of a request that has no PendingRequest, because it gets no reply.
 Filesystem& filesystem_of(fuse_req_t request) {
   return static_cast<FuseAdapter*>(fuse_req_userdata(request))->filesystem();
 }
@@ -87,7 +87,7 @@ unsigned mode_of(EntryKind kind) {
 struct Listing {
   Filesystem& filesystem;
   DirectoryHandle& directory;
-  /// From the beginning, as after rewinddir(3), the state of now is listed.
+  /// Reads the entries at offset 0, so that rewinddir(3) lists the current state.
   codec::Result<void> begin(off_t offset) const REQUIRES(directory.mutex) {
     return offset == 0 || !directory.is_listed ? filesystem.list(directory) : codec::Result<void>();
   }
@@ -96,7 +96,8 @@ struct Listing {
     return i == 1 ? filesystem.parent_inode(directory)
                   : filesystem.shown_inode(directory, directory.entries[i - 2].stored);
   }
-  /// An empty turn for a small directory, if the caller is gone, and if others keep theirs.
+  /// Takes a turn for a large directory. Returns an empty turn for a small one, if the caller is gone, and if the turns
+  /// in use make no progress.
   codec::Turns::Turn take_turn() const {
     {
       codec::MutexLock lock(directory.mutex);
@@ -115,12 +116,12 @@ struct Listing {
   }
 };
 
-/// An answer to a request for entries, put together before it is sent: once it is, the kernel may release the
-/// directory.
+/// The answer to a request for entries. It is complete before it is sent, because the kernel may release the directory
+/// after that.
 struct Entries {
   std::vector<char> buffer;
   std::size_t used = 0;
-  std::vector<NodeId> entered;  // by look-ups that the kernel will count
+  std::vector<NodeId> entered;  // nodes whose look-up the kernel will count
 };
 
 codec::Result<void> add_names(fuse_req_t request, const Listing& listing, off_t offset, Entries& to) {
@@ -148,7 +149,7 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
     const char* name = listing.name(i);
     fuse_entry_param entry{};
     entry.attr.st_mode = listing.mode(i);
-    // One that went away meanwhile is listed without attributes, as readdir(3) allows.
+    // An entry that was removed since is listed without attributes, as readdir(3) allows.
     to.entered.reserve(to.entered.size() + 1);
     auto found = i < 2 ? codec::Result<Attributes>(codec::io_error(ENOENT, "lookup"))
                        : or_no_memory([&] { return filesystem.lookup(node, name); });
@@ -202,7 +203,8 @@ void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t of
 }
 
 void on_lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
-  // The kernel asks without writing back first what we do not know of: then it is to take everything for data.
+  // With its write-back cache the kernel sends lseek before it has written dirty pages. ENOSYS makes it treat all as
+  // data.
   if (this_filesystem().options().writeback) {
     reply_errno(request, ENOSYS);
     return;
@@ -218,7 +220,7 @@ void on_statfs(fuse_req_t request, fuse_ino_t /*node*/) {
   reply_with([&] { return fuse_reply_statfs(request, &*status); });
 }
 
-/// getxattr(2) and listxattr(2) ask with size 0 how large the answer is.
+/// With size 0 getxattr(2) and listxattr(2) request the size of the answer only.
 void reply_attribute(fuse_req_t request, const std::string& value, std::size_t size) {
   if (size == 0) {
     reply_with([&] { return fuse_reply_xattr(request, value.size()); });

@@ -1,5 +1,5 @@
-// What the files of the adapter share: from a request to the objects behind it, and from results to replies. Included
-// by the adapter alone.
+// Shared by the adapter's files: from a request to the objects behind it, and from results to replies. Only the adapter
+// includes this header.
 //
 // Thread safety: functions only. Ownership: the adapter keeps the handles that the kernel holds.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace cframefs::fs {
 
-// A request is gone once it is answered, which another thread may do: what is known of it is with the thread.
+// Another thread may answer a request, which frees it. So the thread's PendingRequest holds what handlers need of it.
 inline FuseAdapter& this_adapter() {
   return PendingRequest::current()->adapter();
 }
@@ -30,7 +30,7 @@ inline const Caller& this_caller() {
   return PendingRequest::current()->caller();
 }
 
-/// Whether the caller may do that to an extended attribute of programs (attributes of other kinds have owners).
+/// Checks the caller's rights to a user.* attribute. Rights to attributes of other kinds follow from ownership.
 inline codec::Result<void> check_attribute(fuse_ino_t node, std::string_view name, int rights) {
   if (!name.starts_with("user.")) return {};
   return this_filesystem().check_caller(node, this_caller(), rights);
@@ -53,7 +53,8 @@ inline codec::ByteView bytes_of(const char* bytes, std::size_t size) {
   return {reinterpret_cast<const std::uint8_t*>(bytes), size};
 }
 
-/// Has `reply` answer the request. If that has been done, -ENOENT: what the kernel was to count is to be undone.
+/// Answers the request by calling `reply`. Returns -ENOENT if the request has been answered already: the caller then
+/// undoes what the kernel was to count.
 template <class Answer>
 int reply_with(const Answer& reply) {
   return PendingRequest::current()->claim() ? reply() : -ENOENT;
@@ -77,7 +78,7 @@ inline fuse_entry_param entry_of(const Attributes& attributes) {
   entry.entry_timeout = attributes.entry_timeout;
   return entry;
 }
-/// Answers with a look-up, which the kernel forgets later; if it does not know of it (interrupted), it is undone here.
+/// Answers with a look-up. The kernel forgets it later; if the kernel did not get the answer (interrupted), undoes it.
 inline void reply_entry(fuse_req_t request, const codec::Result<Attributes>& found) {
   if (!found) return reply_error(request, found.error());
   const fuse_entry_param entry = entry_of(*found);
@@ -92,7 +93,7 @@ template <class Other>
 std::uint64_t handle_in(const Other& /*argument*/) {
   return 0;
 }
-/// The handles among the arguments of a request.
+/// Returns the handles among the arguments of a request.
 template <class... Arguments>
 PendingRequest::Handles handles_in(const Arguments&... arguments) {
   PendingRequest::Handles handles{};
@@ -114,14 +115,14 @@ struct Answered<Handle, kAbandon> {
     pending.finish();
   }
 };
-/// The handler, with ENOMEM for an answer if an allocation fails. REQUIRES: it throws before it has replied only, and
-/// looks at the request for nothing but to reply.
+/// The handler, which answers ENOMEM if an allocation fails. REQUIRES: the handler throws only before it has replied,
+/// and uses the request only to reply.
 template <auto Handle, Abandon kAbandon = Abandon::when_ending>
 constexpr auto answered = &Answered<Handle, kAbandon>::call;
 
-/// Requests that only look: fs/fuse/fuse_read_ops.cc.
+/// Registers the requests that change nothing: fs/fuse/fuse_read_ops.cc.
 void register_read_ops(fuse_lowlevel_ops& ops);
-/// Requests that open files, and those that change something: fs/fuse/fuse_write_ops.cc.
+/// Registers the requests that open files or change something: fs/fuse/fuse_write_ops.cc.
 void register_write_ops(fuse_lowlevel_ops& ops);
 
 }  // namespace cframefs::fs

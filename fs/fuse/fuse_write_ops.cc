@@ -1,4 +1,4 @@
-// Requests that open files, and those that change something.
+// Requests that open files or change something.
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@ namespace {
 constexpr mode_t kPrivileges = S_ISUID | S_ISGID;
 constexpr const char* kCapability = "security.capability";
 
-/// Whether what is written through the handle may pass the kernel's page cache by. The kernel neither follows such
-/// writes with a sync nor lets them take privileges away: where either is wanted it writes as ever.
+/// Returns true if writes through the handle may bypass the kernel's page cache. The kernel neither syncs after direct
+/// writes nor clears privileges, so handles with O_DSYNC and files with privileges use the page cache.
 bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHandle& handle) {
   if (!adapter.writes_directly() || handle.frame == nullptr) return false;
   if ((info.flags & O_ACCMODE) != O_WRONLY || (info.flags & O_DSYNC) != 0) return false;
@@ -27,15 +27,15 @@ bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHa
          !adapter.filesystem().get_attribute(node, kCapability);
 }
 
-/// Which of a file's bits are taken from it.
+/// Returns the bits to clear in a file's mode.
 using Taken = mode_t (*)(const struct stat&);
 
 mode_t all_privileges(const struct stat&) {
   return kPrivileges;
 }
 
-/// Those that the kernel takes where it truncates a file itself. Of a file that its group cannot execute the
-/// set-group-id bit lends nothing.
+/// The bits that the kernel clears when it truncates a file itself. Without execute permission for the group the
+/// set-group-id bit gives no privilege.
 mode_t privileges_to_execute(const struct stat& file) {
   return (file.st_mode & S_IXGRP) != 0 ? kPrivileges : S_ISUID;
 }
@@ -43,8 +43,8 @@ mode_t no_privileges(const struct stat&) {
   return 0;
 }
 
-/// Takes from a file what its writers must not lend to it. The kernel would leave it to a privileged writer; who that
-/// is we are not told.
+/// Removes a file's capability and the mode bits that `taken` returns. The kernel keeps them for a privileged writer;
+/// the daemon does not know which writers are privileged.
 codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, const Caller& caller, Taken taken) {
   const NodeId node = handle.node->id;
   const auto attributes = filesystem.attributes(node, &handle);
@@ -61,7 +61,7 @@ codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, 
   return changed ? codec::Result<void>() : codec::Failure(changed.error());
 }
 
-/// Tells the kernel how to treat the file, and gives it the handle.
+/// Fills the kernel's answer to an open, and transfers the handle to the open handles.
 void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
   try_in_memory([&] { handle->direct = handle->direct || may_write_directly(adapter, *info, *handle); });
@@ -88,14 +88,14 @@ int rights_to_open(int flags) {
 
 void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
-  // A truncation must not come after what the next program writes.
+  // claim(): an abandoned open must not truncate after another program has written.
   if ((info->flags & O_TRUNC) != 0 && !PendingRequest::current()->claim()) return;
   const auto allowed = adapter.filesystem().check_caller(node, this_caller(), rights_to_open(info->flags));
   if (!allowed) return reply_error(request, allowed.error());
   auto handle = adapter.filesystem().open(node, info->flags);
   if (!handle) return reply_error(request, handle.error());
   if ((info->flags & O_TRUNC) != 0) {
-    // The kernel leaves it to us, as the truncation itself.
+    // The kernel leaves the clearing of privileges to the daemon, as it does the truncation.
     const Caller caller = this_caller();
     const auto dropped = drop_privileges(adapter.filesystem(), **handle, caller,
                                          caller.user == 0 ? no_privileges : privileges_to_execute);
@@ -106,7 +106,7 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   }
   const bool fresh = !(*handle)->keep_pages;
   fill_open(adapter, info, std::move(*handle));
-  // The size that the kernel remembers belongs to an older state; without pages this cannot wait for anybody.
+  // The size cached by the kernel belongs to an older state. A notification of attributes never waits.
   if (fresh) until_there_is_memory([&] { adapter.forget_attributes(node); });
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
     try_in_memory([&] { close_handle(adapter, info); });
@@ -126,7 +126,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
 }
 
 void on_flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  // If a signal ends the program meanwhile, the file is committed all the same, at the latest when it is released.
+  // If a signal ends the program during this call, the file is still committed, at the latest at RELEASE.
   reply_result(request, this_filesystem().flush(*from_kernel<FileHandle>(info)));
 }
 
@@ -183,7 +183,8 @@ AttributeChanges changes_of(const struct stat& wanted, int what) {
   return changes;
 }
 
-/// What is truncated by its name must be writable, and so must what gets the time of now, except for its owner.
+/// Checks that a file to be truncated by name is writable, and so is a file whose times are set to now, unless the
+/// caller owns it.
 codec::Result<void> check_change(fuse_ino_t node, int what) {
   const bool truncates = (what & FUSE_SET_ATTR_SIZE) != 0;
   const bool touches = (what & FUSE_SET_ATTR_MTIME_NOW) != 0;
@@ -217,7 +218,7 @@ void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::s
   auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0,
                                *PendingRequest::current());
   if (!done) return reply_error(request, done.error());
-  // O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC and the mount option sync: of direct writes they are left to us.
+  // The kernel leaves O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC and the mount option sync of direct writes to the daemon.
   if (handle.direct && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
     if (auto synced = filesystem.sync(handle, data_only); !synced) return reply_error(request, synced.error());

@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* kConnections = "/sys/fs/fuse/connections/";
 
-/// Where the system keeps the words of the command line and the environment of this process.
+/// The memory in which the system keeps the command line and the environment of this process.
 struct TitleArea {
   char* begin = nullptr;
   char* end = nullptr;
@@ -41,7 +41,7 @@ TitleArea title_area() {
   std::ifstream about("/proc/self/stat");
   std::string text;
   std::getline(about, text);
-  // The second field is the name of the program, which may hold anything.
+  // The second field is the name of the program, which may contain any character.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return {};
   std::istringstream fields(text.substr(name_end + 1));
@@ -52,7 +52,7 @@ TitleArea title_area() {
     if (!(fields >> word)) return {};
     value = static_cast<std::int64_t>(std::strtoull(word.c_str(), nullptr, 10));
   }
-  // Fields 48 to 51 of proc(5), of which the fourth is the first here.
+  // Fields 48 to 51 of proc(5); values[0] is field 4.
   const std::uint64_t arguments = values[44];
   const std::uint64_t arguments_end = values[45];
   const std::uint64_t environment = values[46];
@@ -62,12 +62,13 @@ TitleArea title_area() {
   return {address(arguments), address(adjoin ? environment_end : arguments_end)};
 }
 
-/// What `ps` shows. The kernel reads on into the environment if the last byte of the arguments is not 0.
+/// Sets the command line that `ps` shows. The kernel reads on into the environment if the last byte of the arguments is
+/// not 0.
 void set_title(const std::string& title) {
   prctl(PR_SET_NAME, "cframefs-guard");
   const TitleArea area = title_area();
   if (area.begin == nullptr) return;
-  // The environment is still needed, to find programs.
+  // Copy the environment before it is overwritten: execlp() needs PATH.
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
     *variable = strdup(*variable);
   const auto room = static_cast<std::size_t>(area.end - area.begin);
@@ -75,7 +76,7 @@ void set_title(const std::string& title) {
   std::memcpy(area.begin, title.data(), std::min(title.size(), room - 1));
 }
 
-/// The guard keeps nothing of the program that was called: no terminal, no pipe that its caller reads, no directory.
+/// Closes everything inherited from the daemon: terminal, pipes to the daemon's parent, working directory.
 void leave_everything(int messages, int life) {
   static_cast<void>(chdir("/"));
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -100,8 +101,7 @@ bool write_abort(int directory, const std::string& path) {
   return written;
 }
 
-/// Through the kernel's filesystem of connections: where it is mounted, or, for root, by a mount of its own that
-/// nothing else can see.
+/// Aborts the connection through fusectl: where it is mounted, or, for root, by a detached mount of its own.
 bool abort_connection(const MountIdentity& mount) {
   if (write_abort(AT_FDCWD, kConnections + abort_file(mount))) return true;
   const int context = fsopen("fusectl", FSOPEN_CLOEXEC);
@@ -114,7 +114,7 @@ bool abort_connection(const MountIdentity& mount) {
   return aborted;
 }
 
-/// For an ordinary user, by the program that may.
+/// Unmounts by fusermount3, which may do so for an ordinary user.
 bool unmount_as_user(const std::string& mountpoint) {
   const pid_t child = fork();
   if (child == 0) {
@@ -129,10 +129,9 @@ bool unmount_as_user(const std::string& mountpoint) {
   return child > 0 && ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Aborts the connection and takes the mount away, if it is still there. A mount that has taken its place, or covers
-/// it, is another one's.
+/// Aborts the connection and unmounts, if the mount still exists. Leaves alone a mount that has replaced or covers it.
 void end_mount(const std::string& mountpoint, const MountIdentity& mount) {
-  // Held open while it is dealt with, so that its numbers cannot become those of another one.
+  // Kept open, so that the mount's device number cannot be reused by another mount.
   const int root = open(mountpoint.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW);
   const bool uppermost = root >= 0 && lies_on(root, mount);
   if (!uppermost && !is_mounted(mount)) return;
@@ -143,11 +142,11 @@ void end_mount(const std::string& mountpoint, const MountIdentity& mount) {
     return;
   }
   if (!abort_connection(mount)) {
-    log_error(mountpoint + ": the daemon has ended, and programs that read may wait for ever: its guard cannot write " +
+    log_error(mountpoint + ": the daemon has ended, and readers may block forever: its guard cannot write " +
               kConnections + abort_file(mount) + "; is fusectl mounted?");
   }
   if (!uppermost) {
-    log_error(mountpoint + ": the daemon has ended; the mount stays, for another one covers it");
+    log_error(mountpoint + ": the daemon has ended; its guard cannot unmount it, because another mount covers it");
   } else if (unmount_as_user(mountpoint)) {
     log_warning(mountpoint + ": the daemon has ended without unmounting; its guard has unmounted it");
   } else {
@@ -155,14 +154,14 @@ void end_mount(const std::string& mountpoint, const MountIdentity& mount) {
   }
 }
 
-/// What the guard has been told.
+/// What the guard has learned from messages.
 struct State {
   std::optional<MountIdentity> mount;
   bool is_over = false;
   bool is_dismissed = false;
 };
 
-/// Takes all messages that are there. False if none will come any more.
+/// Takes all pending messages. Returns false if no more will come.
 bool take_messages(int messages, State& state) {
   for (;;) {
     GuardMessage message;

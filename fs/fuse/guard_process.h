@@ -1,5 +1,4 @@
-// What the guard of a mount does in its own process: waits for the daemon's end, then ends the mount. Used by
-// fs/fuse/mount_guard.h alone.
+// The process of a mount's guard: waits for the daemon's end, then ends the mount. Used by fs/fuse/mount_guard.h only.
 //
 // Thread safety: one thread, in a process of its own. Errors: to the system log.
 #pragma once
@@ -12,25 +11,25 @@
 namespace cframefs::fs {
 
 enum class GuardNews : std::uint8_t {
-  mounted,   // `mount` is the one to look after
-  released,  // end the mount now, whatever the daemon does
-  dismissed  // the mount has ended in order
+  mounted,   // `mount` is the mount to guard
+  released,  // end the mount now, even if the daemon lives
+  dismissed  // the mount has ended normally
 };
 
-/// What the daemon sends to its guard.
+/// A message of the daemon to its guard.
 struct GuardMessage {
   GuardNews news = GuardNews::mounted;
   MountIdentity mount;
 };
 
-/// Those that would end the process. Its children inherit that.
+/// Ignores the signals that would end the process. Children inherit this.
 void ignore_signals();
 
-/// Names the process, for `ps`, the guard of the mount point. Its children inherit the name.
+/// Sets the name of the process that `ps` shows: "cframefs: guard of MOUNTPOINT". Children inherit it.
 void name_guard(const std::string& mountpoint);
 
-/// Makes the process the guard and never returns. `messages`: a socket that brings GuardMessage; `life`: the reading
-/// end of a pipe that ends with the daemon. Both are above the standard streams. Everything else is closed.
+/// Runs the guard and never returns. `messages`: a socket that receives GuardMessage; `life`: the reading end of a pipe
+/// that ends with the daemon. Both are above the standard streams. Closes all other descriptors.
 [[noreturn]] void guard_mount(const std::string& mountpoint, int messages, int life);
 
 }  // namespace cframefs::fs

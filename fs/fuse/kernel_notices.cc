@@ -1,5 +1,5 @@
-// What the kernel is told to forget, when, and what waits for it: changes behind the mount, and those of the mount's
-// own that leave pages old (fs/doc/page-cache.md). All of it goes through the notifier.
+// Invalidation of what the kernel has cached: after changes behind the mount, and after changes by the mount itself
+// that leave pages old (fs/doc/page-cache.md). All notifications go through the notifier.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -12,8 +12,8 @@ namespace {
 
 using Lane = Notifier::Lane;
 
-// How long an answer may wait until the kernel has dropped the pages of an older state of the same file. Pages of reads
-// under way are not waited for, but those of a request that no thread has taken yet, or of a write, are.
+// How long an answer waits until the kernel has dropped the pages of an older state of the same file. The drop does not
+// wait for pages of reads in progress, but for those of a write, or of a request that no thread has taken yet.
 constexpr std::chrono::milliseconds kDropTimeout{250};
 
 }  // namespace
@@ -32,7 +32,7 @@ void Filesystem::changed(const Watcher::Change& change) {
   if (change.everything) return notify(Lane::changes, 0, "", [this] { lost_track(); });
   const auto directory = nodes_.find(change.directory);
   if (directory && directory->kind == EntryKind::sparse_frame) {
-    // What lies in it are no names to the kernel, and our own commits change no byte that it holds.
+    // The kernel knows no names in a sparse frame, and the mount's own commits change no byte that the kernel holds.
     return look_into_change(directory);
   }
   // The directory's own times have changed too; a single-file root is its directory.
@@ -47,7 +47,7 @@ void Filesystem::changed(const Watcher::Change& change) {
       look_into_change(node);
     }
   }
-  // Names of files are asked for each time, or have just been forgotten.
+  // The kernel looks up names of files each time, or was just told to forget them.
   if (change.entry && is_directory)
     notify(Lane::names, place.directory, place.name, [this, place] { forget_moved(place); });
 }
@@ -63,7 +63,7 @@ void Filesystem::lost_track() {
       const auto lives = [](const auto& file) { return !file.expired(); };
       is_open = lives(node->open_frame) || std::any_of(node->opened.begin(), node->opened.end(), lives);
     }
-    // There is no read that this could wait for, of a file that is not open.
+    // A file that is not open has no read for which the notification could wait.
     if (is_open) {
       drop_pages(node);
     } else {
@@ -83,8 +83,8 @@ void Filesystem::look_into_change(const std::shared_ptr<Node>& node) {
 }
 
 void Filesystem::forget_moved(const DirEntry& place) {
-  // What the mount itself has renamed the kernel knows; it must not be told, because telling waits for whatever request
-  // is changing the directory, which a daemon that is killed meanwhile never ends.
+  // The kernel knows of renames through the mount. It must not be notified of them: the notification waits for the
+  // request that is changing the directory, which never ends if the daemon is killed during it.
   for (const auto& node : nodes_.at_place(place.directory, place.name)) {
     if (node->kind == EntryKind::directory && !lies_at(*node, place))
       kernel_->invalidate_entry(place.directory, NameMapper::in_mount(place.name));
@@ -92,7 +92,7 @@ void Filesystem::forget_moved(const DirEntry& place) {
 }
 
 bool Filesystem::lies_at(Node& node, const DirEntry& at) {
-  // Not between the disk and the table, where a rename of our own is for a moment.
+  // Under changes_, because a rename through the mount changes the disk before the table.
   codec::MutexLock lock(changes_);
   const auto places = nodes_.at_place(at.directory, at.name);
   const bool moved =
@@ -108,7 +108,7 @@ bool Filesystem::lies_at(Node& node, const DirEntry& at) {
 
 void Filesystem::drop_pages(const std::shared_ptr<Node>& node) {
   const NodeId id = node->id;
-  // Before pages, if those of an earlier change are waited for.
+  // Attributes come first if the notification of an earlier change waits for pages.
   if (notifier_.is_busy(Lane::pages, id))
     notify(Lane::attributes, id, "", [this, id] { kernel_->forget_attributes(id); });
   notify(Lane::pages, id, "", [this, node] { drop_around_reads(node); });
@@ -179,7 +179,7 @@ void Filesystem::leave_page_cache(FileHandle& handle) {
 }
 
 void Filesystem::note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length) {
-  // An append behind the mount has moved the end of the file: the kernel has put the bytes into other pages.
+  // If an append behind the mount has moved the end of the file, the kernel has put the bytes into the wrong pages.
   const bool moved = place != at;
   const bool drops = length > 0 && (moved || handle.node->pages.must_drop_after_write(handle.open_unconfirmed));
   confirm_open(handle);

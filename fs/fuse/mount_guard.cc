@@ -18,25 +18,25 @@
 namespace cframefs::fs {
 namespace {
 
-// Those whose default is a core dump, which waits for threads that the kernel may never let go.
+// Signals whose default is a core dump, which waits for threads that may be blocked in the kernel forever.
 constexpr std::array<int, 10> kCrashes = {SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGFPE,
                                           SIGBUS,  SIGSEGV, SIGSYS,  SIGXCPU, SIGXFSZ};
-// What the thread needs that holds the pipe: it only waits. Sanitizers take some of it.
+// Stack of the thread that holds the pipe: it only waits. Sanitizers need a part of the stack.
 constexpr std::size_t kStack = std::size_t{256} << 10;
 
-std::atomic<int> told_of_crash{-1};  // the socket, for the signal handler
+std::atomic<int> crash_socket{-1};  // for the signal handler
 
 void send_news(int messages, GuardNews news, const MountIdentity& mount = {}) {
   const GuardMessage message{news, mount};
-  // A guard that is gone is no harm, and one that is stopped must not stop the daemon.
+  // Ignore errors: the daemon works without its guard, and must not block on a stopped one.
   static_cast<void>(send(messages, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 void on_crash(int signal, siginfo_t* about, void* /*context*/) {
   const int why = errno;
-  send_news(told_of_crash.load(), GuardNews::released);
+  send_news(crash_socket.load(), GuardNews::released);
   errno = why;
-  // The default is in place again. A fault repeats itself; what was sent has to be sent again.
+  // SA_RESETHAND has restored the default action. A fault repeats on return; a signal that was sent has to be raised.
   if (about->si_code <= 0) raise(signal);
 }
 
@@ -47,7 +47,7 @@ void catch_crashes() {
   sigemptyset(&action.sa_mask);
   for (const int signal : kCrashes) {
     struct sigaction before {};
-    // A sanitizer's handlers stay: they end the process in order.
+    // A sanitizer's handlers stay installed: they end the process normally.
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL && (before.sa_flags & SA_SIGINFO) == 0)
       sigaction(signal, &action, nullptr);
   }
@@ -76,10 +76,9 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint) {
     why = errno;
   }
   if (child == 0) {
-    // The child of a child that has ended belongs to the system: the daemon has no zombie to bury.
+    // A grandchild whose parent has ended is reaped by init, so the daemon has no zombie.
     setsid();
-    // Here, because the daemon waits for this process: its guard is never seen under the daemon's own name, nor does a
-    // signal end it that comes when the mount is there.
+    // The daemon waits for this process. So the guard has its name and ignores signals before the mount exists.
     ignore_signals();
     name_guard(mountpoint);
     const pid_t guard = fork();
@@ -114,9 +113,9 @@ void MountGuard::mounted(const MountIdentity& mount) {
 
 void MountGuard::watch() {
   if (messages_ < 0) return;
-  told_of_crash = messages_;
+  crash_socket = messages_;
   catch_crashes();
-  // Signals are for other threads.
+  // The thread blocks all signals: other threads handle them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -127,7 +126,7 @@ void MountGuard::watch() {
   has_thread_ = pthread_create(&thread_, &attributes, hold_life, this) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
-  if (!has_thread_) return;  // then the pipe ends with the last thread of the daemon
+  if (!has_thread_) return;  // without it the pipe ends with the daemon's last thread
   codec::MutexLock lock(mutex_);
   while (!waits_)
     changed_.wait(mutex_);
@@ -141,7 +140,7 @@ void* MountGuard::hold_life(void* self) {
 
 void MountGuard::wait_for_end() {
   const auto life = static_cast<unsigned>(life_);
-  // From the first call on the table is this thread's alone.
+  // CLOSE_RANGE_UNSHARE gives this thread its own table of descriptors.
   const bool has_table = close_range(0, life - 1, CLOSE_RANGE_UNSHARE) == 0;
   if (has_table) close_range(life + 1, UINT_MAX, 0);
   codec::MutexLock lock(mutex_);
@@ -171,7 +170,7 @@ void MountGuard::dismiss() {
     pthread_join(thread_, nullptr);
     has_thread_ = false;
   }
-  told_of_crash = -1;
+  crash_socket = -1;
   close_ends();
 }
 

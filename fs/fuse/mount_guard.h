@@ -1,18 +1,17 @@
 // A small process that ends a mount whose daemon was killed.
 //
-// A daemon that dies (kill -9, a crash, no memory) may leave a thread that the kernel has wait for a page which a
-// reader has locked, while the reader waits for an answer that no thread gives. Such a process never ends, and its
-// readers do not either. The guard, which has no descriptor of the mount, notices that the daemon is no more, aborts
-// the connection, so that all of them get an error, and takes the mount away.
+// A daemon that dies (kill -9, a crash, out of memory) may leave a thread blocked in the kernel on a page that a reader
+// has locked, while the reader waits for an answer that no thread gives. Such a process and its readers never end. The
+// guard has no descriptor of the mount. It notices the daemon's end, aborts the connection, so that all of them get an
+// error, and unmounts.
 //
-// How the guard notices: one thread of the daemon has a table of descriptors of its own, with nothing in it but the
-// writing end of a pipe. The thread never waits for anything that cannot be killed, so the pipe ends with the daemon
-// whatever its other threads wait for. Where the system would first write a core dump, which waits for those threads,
-// a signal handler tells the guard.
+// How the guard notices: one thread of the daemon has its own table of descriptors, which contains only the writing end
+// of a pipe. The thread only waits in killable calls, so the pipe ends with the daemon even if other threads are
+// blocked. Before a core dump, which waits for those threads, a signal handler sends the guard a message.
 //
 // Thread safety: start(), mounted() and watch() before other threads; release_readers() by any thread; dismiss() once.
-// Ownership: the guard ends by itself; it is no child of the daemon. Errors: without a guard the mount is as good as
-// any, so callers may go on.
+// Ownership: the guard ends by itself; it is not a child of the daemon. Errors: the mount works without a guard, so
+// callers may go on.
 #pragma once
 
 #include <string>
@@ -32,17 +31,17 @@ class MountGuard {
   MountGuard(const MountGuard&) = delete;
   MountGuard& operator=(const MountGuard&) = delete;
 
-  /// Starts the guard's process. Before any thread and before the mount. `mountpoint`: resolved.
+  /// Starts the guard's process. REQUIRES: no thread runs and nothing is mounted yet. `mountpoint`: resolved.
   codec::Result<void> start(const std::string& mountpoint);
-  /// Tells the guard what to look after.
+  /// Sends the guard the mount to guard.
   void mounted(const MountIdentity& mount);
-  /// In the process that is going to serve: the guard takes its end for the end of the mount.
+  /// Called in the serving process: from now on the guard ends the mount when this process ends.
   void watch();
-  /// In a process that leaves the mount to a child: forgets the guard.
+  /// Called in a process that leaves the mount to its child: closes the connections to the guard.
   void leave();
-  /// Has the guard abort the connection now: the kernel keeps threads of the daemon waiting.
+  /// Makes the guard abort the connection now, which unblocks threads of the daemon in the kernel.
   void release_readers();
-  /// The mount has ended in order, and so does the guard.
+  /// Ends the guard after the mount has ended normally.
   void dismiss();
 
  private:
@@ -51,11 +50,11 @@ class MountGuard {
   void close_ends();
 
   int messages_ = -1;  // a socket to the guard
-  int life_ = -1;      // the writing end of a pipe; later in the table of the thread alone
+  int life_ = -1;      // the writing end of a pipe; later only in the table of the thread
   codec::Mutex mutex_;
   codec::CondVar changed_;
-  bool waits_ GUARDED_BY(mutex_) = false;      // the thread, for the end
-  bool has_table_ GUARDED_BY(mutex_) = false;  // it has a table of descriptors of its own
+  bool waits_ GUARDED_BY(mutex_) = false;      // the thread waits for the end
+  bool has_table_ GUARDED_BY(mutex_) = false;  // the thread has its own table of descriptors
   bool ended_ GUARDED_BY(mutex_) = false;
   bool has_thread_ = false;
   pthread_t thread_{};

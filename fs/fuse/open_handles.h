@@ -1,12 +1,12 @@
-// The handles that the kernel holds: from open until its release. A session may end without some of the releases, for
-// the kernel sends them when it has time; what is left then is dropped with this.
+// The handles that the kernel holds, from open to RELEASE. The kernel sends RELEASE asynchronously, so a session may
+// end without some of them; this object then drops the remaining handles.
 //
 //   add() ──▶ open ──take()──▶ (the caller's)
 //               │ keep(), take()
 //               └──────▶ released, kept ──the last let_go()──▶ (the caller's)
 //
-// Thread safety: internally synchronised. Ownership: owns the handles; a request that uses one holds the kernel's word
-// that it is not released meanwhile, or keep().
+// Thread safety: internally synchronised. Ownership: owns the handles. The kernel guarantees no RELEASE while a request
+// uses the handle; a request that was answered early calls keep().
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class OpenHandles {
   };
 
  public:
-  /// What the kernel is to hold. If it throws, the handle is still the caller's.
+  /// Takes ownership and returns the pointer that the kernel holds. If it throws, the caller still owns the handle.
   Handle* add(std::unique_ptr<Handle>&& handle) {
     Handle* held = handle.get();
     codec::MutexLock lock(mutex_);
@@ -35,7 +35,7 @@ class OpenHandles {
     place->second.handle = std::move(handle);
     return held;
   }
-  /// Gives it back to the caller; null while it is kept.
+  /// Removes the handle and returns it. Returns nullptr if the handle is unknown or kept.
   std::unique_ptr<Handle> take(Handle* held) {
     codec::MutexLock lock(mutex_);
     auto found = open_.find(held);
@@ -46,13 +46,12 @@ class OpenHandles {
     }
     return std::move(open_.extract(found).mapped().handle);
   }
-  /// Keeps the handle beyond its release, for a request that the kernel takes for answered. Any value that is no handle
-  /// is left alone.
+  /// Keeps the handle beyond its RELEASE, for a request that was answered early. Ignores values that are not handles.
   void keep(const Handle* held) {
     codec::MutexLock lock(mutex_);
     if (auto found = open_.find(held); found != open_.end()) ++found->second.keepers;
   }
-  /// Takes back one keep(). Gives the handle to the caller if it has been released meanwhile, and this was the last.
+  /// Undoes one keep(). Returns the handle if the kernel has released it and this was the last keep(), else nullptr.
   std::unique_ptr<Handle> let_go(const Handle* held) {
     codec::MutexLock lock(mutex_);
     auto found = open_.find(held);
@@ -60,7 +59,7 @@ class OpenHandles {
     if (--found->second.keepers != 0 || !found->second.is_released) return nullptr;
     return std::move(open_.extract(found).mapped().handle);
   }
-  /// Calls `look` for each. It must not come back to this object.
+  /// Calls `look` for each handle. REQUIRES: `look` does not use this object.
   template <class Look>
   void each(Look look) {
     codec::MutexLock lock(mutex_);

@@ -74,13 +74,13 @@ bool PendingRequest::is_waited_for() {
 
 bool PendingRequest::is_forsaken() const {
   if (fuse_req_interrupted(request_) == 0) return false;
-  if (caller_.process == 0) return true;  // of another PID namespace: nothing can be learned of it
+  if (caller_.process == 0) return true;  // in another PID namespace: its state is not known
   switch (caller_state(caller_.process)) {
     case CallerState::waits:
       return false;
     case CallerState::interrupted:
       return abandon_ == Abandon::when_interrupted;
-    case CallerState::no_program:  // it exits: the kernel tells so of those that a signal ends
+    case CallerState::no_program:  // it exits: the kernel interrupts requests of programs that a signal ends
     case CallerState::ending:
     case CallerState::gone:
       break;

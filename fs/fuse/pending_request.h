@@ -1,5 +1,5 @@
-// The request that a service thread answers, and which another thread answers in its place when the caller no longer
-// waits: a program that is killed, or interrupted with Ctrl-C, does not stay until the work is done.
+// The request that a service thread answers. Another thread answers it early when the caller no longer waits: a program
+// that is killed, or interrupted with Ctrl-C, ends before the work is done.
 //
 //          take()            claim(), begin()
 //   none ─────────▶ pending ─────────────────────▶ claimed     its own thread answers; end(): pending again
@@ -8,8 +8,8 @@
 //    │              examined ──▶ abandoned                     it has been answered: EINTR
 //    └─────── finish() ──────────────┘
 //
-// The work of an abandoned request goes on until it next asks is_waited_for() or begins a change, or to its end. The
-// kernel takes the request for answered and may release what it used; so the handles are kept until finish().
+// The work of an abandoned request goes on until it next calls is_waited_for() or begin(), or to its end. For the
+// kernel the request is answered, so it may release the handles; they are kept until finish().
 //
 // Part of the adapter. Thread safety: look() by one thread; everything else by the thread that answers. Ownership:
 // none.
@@ -31,38 +31,38 @@ namespace cframefs::fs {
 
 class FuseAdapter;
 
-/// Whose request may be answered before its work is done.
+/// When a request may be answered before its work is done.
 enum class Abandon : std::uint8_t {
   never,
-  when_ending,      // of a caller that cannot see the answer, because a signal ends it
-  when_interrupted  // and of one that handles a SIGINT: EINTR says that nothing can be told of the outcome
+  when_ending,      // if a signal ends the caller, which then cannot see the answer
+  when_interrupted  // also if the caller handles a SIGINT: EINTR leaves the outcome open
 };
 
 class PendingRequest final : public ChangePermit {
  public:
   using Handles = std::array<std::uint64_t, 2>;  // as the kernel has them; 0: none
 
-  /// Of the thread that calls; null if it answers no requests.
+  /// Returns the request of the calling thread; nullptr if the thread answers no requests.
   static PendingRequest* current();
-  /// What current() gives to this thread from now on.
+  /// Sets what current() returns on the calling thread.
   static void set_current(PendingRequest* pending);
 
   void take(fuse_req* request, Abandon abandon, const Handles& handles);
-  /// False: the request has been answered, and is gone. Otherwise this thread is to answer it.
+  /// Returns true if this thread must answer the request; false if it has been answered and is freed.
   bool claim();
-  /// From here on the request is not abandoned, until what it changes is done.
+  /// Begins a change: the request cannot be abandoned until end(). EINTR: it has been abandoned already.
   codec::Result<void> begin() override;
   void end() override;
-  /// The work is done, and the handles of an abandoned request may be released.
+  /// Ends the request: the handles of an abandoned request may be released.
   void finish();
-  /// Of the request, also when it is gone.
+  /// The adapter and the caller of the request, also after it was answered.
   FuseAdapter& adapter() const { return *adapter_; }
   const Caller& caller() const { return caller_; }
-  /// Whether the caller still is there. Asks the system, but no more often than every kAskPause, and not at all about a
-  /// request that is younger: that costs more than to decode a small block.
+  /// Returns true if the caller still waits. Reads /proc at most every kAskPause, and never for a younger request,
+  /// because this costs more than decoding a small block.
   bool is_waited_for();
 
-  /// Answers the request if its caller no longer waits.
+  /// Answers the request with EINTR if its caller no longer waits.
   void look();
 
  private:
@@ -80,7 +80,7 @@ class PendingRequest final : public ChangePermit {
   Caller caller_{};
   Abandon abandon_ = Abandon::never;
   Handles handles_{};
-  Clock::time_point asked_at_{};  // when it was last known that the caller is there; of the thread that answers
+  Clock::time_point asked_at_{};  // the last time when the caller was known to wait; used by the answering thread only
 };
 
 }  // namespace cframefs::fs

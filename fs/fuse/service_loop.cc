@@ -22,17 +22,17 @@ namespace cframefs::fs {
 
 namespace {
 
-// So long there must be no request before the thread that looks after the others sleeps.
+// The supervisor sleeps after this number of rounds without a request.
 constexpr int kQuietLooks = 50;
-// How often the callers of requests that take long are looked at.
+// How often the supervisor checks whether callers of slow requests still wait.
 constexpr std::chrono::milliseconds kExamination{20};
-// The pause of a thread that has no memory to receive a request; libfuse logs each attempt.
+// The pause of a thread that has no memory to receive a request. It limits the messages: libfuse logs each attempt.
 constexpr std::chrono::milliseconds kShortage{100};
 
 }  // namespace
 
-/// Where a thread receives requests: memory for the largest one, of which the thread needs little while it answers a
-/// small one. If that takes long, another thread gives the memory back.
+/// Receives requests into memory for the largest request. A small request is copied out, so that another thread can
+/// free the memory while the answer is slow.
 ///
 ///   used ──set_aside()──▶ idle ──free_idle()──▶ (being freed) ──▶ freed
 ///    ▲                     │                                        │
@@ -41,7 +41,7 @@ class ServiceLoop::Receiver {
  public:
   ~Receiver() { std::free(memory_.mem); }
 
-  /// Receives a request, as libfuse does. Returns its bytes, 0 or an errno, negative.
+  /// Receives a request. Returns its number of bytes, 0, or a negative errno, as libfuse does.
   int receive(fuse_session* session) {
     take_back();
     const int got = fuse_session_receive_buf(session, &memory_);
@@ -56,13 +56,13 @@ class ServiceLoop::Receiver {
     return got;
   }
   const fuse_buf* request() const { return request_; }
-  /// Gives the memory back. By the thread itself, between requests.
+  /// Frees the memory. Called by the thread itself, between requests.
   void give_back() {
     take_back();
-    std::free(memory_.mem);  // libfuse's
+    std::free(memory_.mem);  // libfuse has allocated it
     memory_ = fuse_buf{};
   }
-  /// Gives the memory back unless it is in use. By any other thread.
+  /// Frees the memory unless it is in use. Called by any other thread.
   void free_idle() {
     State idle = State::idle;
     if (!state_.compare_exchange_strong(idle, State::being_freed)) return;
@@ -91,8 +91,8 @@ class ServiceLoop::Receiver {
 
 struct ServiceLoop::Worker {
   std::atomic<bool> waits{false};   // in read(2), or about to
-  std::optional<pthread_t> serves;  // while it does; guarded by ServiceLoop::mutex_
-  std::thread thread;               // of run() and look_after()
+  std::optional<pthread_t> serves;  // set while it serves; guarded by ServiceLoop::mutex_
+  std::thread thread;               // used by run() and supervise() only
   Receiver receiver;
   PendingRequest pending;
 };
@@ -109,8 +109,8 @@ ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most,
 ServiceLoop::~ServiceLoop() = default;
 
 codec::Result<void> ServiceLoop::run() {
-  // Signals that end the session are for any other thread: calls of those that serve are not to be interrupted. SIGUSR1
-  // is let through even if it was blocked.
+  // Service threads block the signals that end the session, so that these do not interrupt their calls. They accept
+  // SIGUSR1 even if it was blocked.
   sigset_t blocked;
   sigset_t before;
   sigfillset(&blocked);
@@ -122,7 +122,7 @@ codec::Result<void> ServiceLoop::run() {
   for (std::size_t i = 0; started && i < workers_.size() && roster_.is_serving(static_cast<int>(i)); ++i)
     started = start(static_cast<int>(i));
   if (!started) fuse_session_exit(session_);
-  look_after();
+  supervise();
   for (const auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }
@@ -133,9 +133,9 @@ codec::Result<void> ServiceLoop::run() {
   return {};
 }
 
-bool ServiceLoop::start(int who) {
+bool ServiceLoop::start(int thread) {
   try {
-    workers_[static_cast<std::size_t>(who)]->thread = std::thread([this, who] { work(who); });
+    workers_[static_cast<std::size_t>(thread)]->thread = std::thread([this, thread] { work(thread); });
     return true;
   } catch (const std::exception&) {  // no memory, or too many threads
     return false;
@@ -147,104 +147,104 @@ void ServiceLoop::interrupt() {
   kick_others(-1);
 }
 
-void ServiceLoop::work(int who) {
-  Worker& worker = *workers_[static_cast<std::size_t>(who)];
+void ServiceLoop::work(int thread) {
+  Worker& worker = *workers_[static_cast<std::size_t>(thread)];
   PendingRequest::set_current(&worker.pending);
   {
     codec::MutexLock lock(mutex_);
     worker.serves = pthread_self();
   }
-  serve_requests(worker, who);
+  serve_requests(worker, thread);
   {
     codec::MutexLock lock(mutex_);
     worker.serves.reset();
   }
-  // What made this one leave is for all of them.
+  // The reason why this thread leaves applies to all threads.
   fuse_session_exit(session_);
   wake_all();
 }
 
-void ServiceLoop::serve_requests(Worker& worker, int who) {
+void ServiceLoop::serve_requests(Worker& worker, int thread) {
   while (fuse_session_exited(session_) == 0) {
-    if (roster_.is_spare(who)) {
-      be_spare(worker, who);
+    if (roster_.is_spare(thread)) {
+      be_spare(worker, thread);
       continue;
     }
-    if (busy_poll_.is_parked(who)) {
-      stand_aside(who);
+    if (busy_poll_.is_parked(thread)) {
+      stand_aside(thread);
       continue;
     }
-    bool waited = false;
-    if (busy_poll_.is_leader(who) && !look(waited) && busy_poll_.paused(who)) wake_all();
+    bool was_queued = false;
+    if (busy_poll_.is_leader(thread) && !poll_for_request(was_queued) && busy_poll_.paused(thread)) wake_all();
     worker.waits = true;
-    if (busy_poll_.is_parked(who) || fuse_session_exited(session_) != 0) {
+    if (busy_poll_.is_parked(thread) || fuse_session_exited(session_) != 0) {
       worker.waits = false;
       continue;
     }
-    if (!take_and_answer(worker, who, waited)) return;
+    if (!take_and_answer(worker, thread, was_queued)) return;
   }
 }
 
-/// False: there will be no more requests.
-bool ServiceLoop::take_and_answer(Worker& worker, int who, bool waited) {
+/// Returns false if there will be no more requests.
+bool ServiceLoop::take_and_answer(Worker& worker, int thread, bool was_queued) {
   const int got = worker.receiver.receive(session_);
   worker.waits = false;
   if (got == -EINTR || got == -EAGAIN) return true;
   if (got == -ENOMEM) {
-    // The request stays with the kernel until it can be received; what others hold comes back as they are answered.
+    // The request stays in the kernel until it can be received. Other threads free memory as they answer.
     relieve_();
     std::this_thread::sleep_for(kShortage);
     return true;
   }
-  // What a request becomes that was about to be taken when the last program left the mount: an end like any other.
+  // ECONNABORTED: the mount ended while the request was being taken. This is a normal end.
   if (got < 0 && got != -ECONNABORTED) failed_ = -got;
   if (got <= 0) return false;
   const BusyPollPolicy::Time taken_at = BusyPollPolicy::Clock::now();
-  roster_.took(who, taken_at);
-  if (sleeps_.load()) wake_to_look_after();
-  if (busy_poll_.taken(who, taken_at, waited)) kick_others(who);
+  roster_.took(thread, taken_at);
+  if (sleeps_.load()) wake_supervisor();
+  if (busy_poll_.taken(thread, taken_at, was_queued)) kick_others(thread);
   fuse_session_process_buf(session_, worker.receiver.request());
-  if (busy_poll_.answered(who, taken_at, BusyPollPolicy::Clock::now())) wake_all();
-  roster_.answered(who);
+  if (busy_poll_.answered(thread, taken_at, BusyPollPolicy::Clock::now())) wake_all();
+  roster_.answered(thread);
   return true;
 }
 
-bool ServiceLoop::look(bool& waited) const {
+bool ServiceLoop::poll_for_request(bool& was_queued) const {
   pollfd request{fuse_session_fd(session_), POLLIN, 0};
-  waited = poll(&request, 1, 0) != 0;
-  if (waited) return true;
+  was_queued = poll(&request, 1, 0) != 0;
+  if (was_queued) return true;
   const BusyPollPolicy::Time end = BusyPollPolicy::Clock::now() + BusyPollPolicy::kSpinTime;
   do {
-    // The processor may be wanted by the very program that asks.
+    // The calling program may need this processor.
     sched_yield();
     if (poll(&request, 1, 0) != 0) return true;
   } while (BusyPollPolicy::Clock::now() < end);
   return false;
 }
 
-void ServiceLoop::stand_aside(int who) {
+void ServiceLoop::stand_aside(int thread) {
   codec::MutexLock lock(mutex_);
-  while (busy_poll_.is_parked(who) && fuse_session_exited(session_) == 0)
+  while (busy_poll_.is_parked(thread) && fuse_session_exited(session_) == 0)
     changed_.wait(mutex_);
 }
 
-void ServiceLoop::be_spare(Worker& worker, int who) {
+void ServiceLoop::be_spare(Worker& worker, int thread) {
   worker.receiver.give_back();
-  if (busy_poll_.paused(who)) wake_all();
+  if (busy_poll_.paused(thread)) wake_all();
   codec::MutexLock lock(mutex_);
-  while (roster_.is_spare(who) && fuse_session_exited(session_) == 0)
+  while (roster_.is_spare(thread) && fuse_session_exited(session_) == 0)
     changed_.wait(mutex_);
 }
 
-void ServiceLoop::look_after() {
-  int quiet = 0;  // looks in a row
+void ServiceLoop::supervise() {
+  int quiet = 0;  // consecutive rounds without a request
   ServiceRoster::Time next_examination{};
   while (fuse_session_exited(session_) == 0) {
     {
       codec::MutexLock lock(mutex_);
       if (quiet >= kQuietLooks) {
         sleeps_ = true;
-        // One that has taken a request since has not seen that it is to wake this thread.
+        // A thread that took a request before sleeps_ was set does not wake this thread: check the roster.
         while (sleeps_ && !roster_.is_busy() && fuse_session_exited(session_) == 0)
           taken_.wait(mutex_);
         sleeps_ = false;
@@ -257,11 +257,11 @@ void ServiceLoop::look_after() {
     const bool examines = now >= next_examination;
     if (examines) next_examination = now + kExamination;
     bool calls = busy_poll_.ends_overdue(now);
-    for (const int who : roster_.look(now)) {
-      if (workers_[static_cast<std::size_t>(who)]->thread.joinable()) {
+    for (const int thread : roster_.look(now)) {
+      if (workers_[static_cast<std::size_t>(thread)]->thread.joinable()) {
         calls = true;
-      } else if (!start(who)) {
-        roster_.not_started(who);
+      } else if (!start(thread)) {
+        roster_.not_started(thread);
       }
     }
     for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -273,7 +273,7 @@ void ServiceLoop::look_after() {
   }
 }
 
-void ServiceLoop::wake_to_look_after() {
+void ServiceLoop::wake_supervisor() {
   {
     codec::MutexLock lock(mutex_);
     sleeps_ = false;
@@ -281,16 +281,16 @@ void ServiceLoop::wake_to_look_after() {
   taken_.notify_one();
 }
 
-void ServiceLoop::kick_others(int who) {
+void ServiceLoop::kick_others(int thread) {
   codec::MutexLock lock(mutex_);
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = *workers_[i];
-    if (static_cast<int>(i) != who && worker.serves && worker.waits) pthread_kill(*worker.serves, SIGUSR1);
+    if (static_cast<int>(i) != thread && worker.serves && worker.waits) pthread_kill(*worker.serves, SIGUSR1);
   }
 }
 
 void ServiceLoop::wake_all() {
-  // A thread that is about to wait has looked while it held the mutex.
+  // A waiting thread checks its condition under the mutex, so it cannot miss this call.
   codec::MutexLock lock(mutex_);
   changed_.notify_all();
   taken_.notify_all();

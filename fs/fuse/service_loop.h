@@ -1,11 +1,11 @@
-// The threads that take requests from the kernel, answer them, and take the next: as libfuse's own loop, but one of
-// them serves alone where that is faster (fs/fuse/busy_poll_policy.h), and others take the place of those whose
-// requests take long (fs/fuse/service_roster.h).
+// The service threads: each takes a request from the kernel, answers it, and takes the next. Differs from libfuse's
+// loop in two ways: one thread serves alone where that is faster (fs/fuse/busy_poll_policy.h), and spare threads
+// replace those whose requests are slow (fs/fuse/service_roster.h).
 //
-// A further thread looks after them: every 2 ms while requests are answered, and not at all while there is none.
+// A supervisor thread examines the service threads every 2 ms while requests are being answered, and sleeps otherwise.
 //
-// Thread safety: run() once; interrupt() by any other thread meanwhile, while SIGUSR1 is caught. Ownership: borrows the
-// session, which must outlive it. Errors: io.
+// Thread safety: run() once; interrupt() by any other thread while run() is active and SIGUSR1 is caught. Ownership:
+// borrows the session, which must outlive it. Errors: io.
 #pragma once
 
 #include <atomic>
@@ -27,37 +27,37 @@ namespace cframefs::fs {
 
 class ServiceLoop {
  public:
-  /// `threads`: how many take requests, 1 or more. `most`: with those whose requests take long. `relieve`: called by
-  /// any of them when there is no memory to receive a request; it is to let go what is kept only for speed.
+  /// `threads`: how many take requests, 1 or more. `most`: how many exist, including those whose requests are slow.
+  /// `relieve`: called by any of them when there is no memory to receive a request; frees memory kept only for speed.
   ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve);
   ~ServiceLoop();
   ServiceLoop(const ServiceLoop&) = delete;
   ServiceLoop& operator=(const ServiceLoop&) = delete;
 
-  /// Until the mount is gone, or the session is told to exit and the threads are interrupted.
+  /// Serves until the mount is gone, or until the session exits and interrupt() has woken the threads.
   codec::Result<void> run();
-  /// Has the threads that wait for a request see whether the session is to exit. One that is about to wait may miss it,
-  /// so it is to be repeated until run() has returned.
+  /// Wakes the threads that wait for a request, so that they check whether the session exits. A thread that is about to
+  /// wait may miss the call, so the caller repeats it until run() has returned.
   void interrupt();
 
  private:
   class Receiver;
   struct Worker;
 
-  bool start(int who);
-  void work(int who);
-  void serve_requests(Worker& worker, int who);
-  bool take_and_answer(Worker& worker, int who, bool waited);
-  /// Of one who serves alone: whether a request has come, and whether it was there at once.
-  bool look(bool& waited) const;
-  /// Until no thread serves alone, or one that does takes too long.
-  void stand_aside(int who);
-  /// Until the thread is called, or the session exits.
-  void be_spare(Worker& worker, int who);
-  /// Of the thread that looks after the others.
-  void look_after();
-  void wake_to_look_after();
-  void kick_others(int who);
+  bool start(int thread);
+  void work(int thread);
+  void serve_requests(Worker& worker, int thread);
+  bool take_and_answer(Worker& worker, int thread, bool was_queued);
+  /// Polls for a request, as the leader. Returns true if one has come; sets `was_queued` if it was already pending.
+  bool poll_for_request(bool& was_queued) const;
+  /// Waits until no other thread is the leader, or the session exits.
+  void stand_aside(int thread);
+  /// Waits until the roster calls the thread, or the session exits.
+  void be_spare(Worker& worker, int thread);
+  /// The supervisor's loop.
+  void supervise();
+  void wake_supervisor();
+  void kick_others(int thread);
   void wake_all();
 
   fuse_session* const session_;
@@ -66,10 +66,10 @@ class ServiceLoop {
   ServiceRoster roster_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<int> failed_{0};       // errno
-  std::atomic<bool> sleeps_{false};  // the thread that looks after the others, until a request is taken
+  std::atomic<bool> sleeps_{false};  // the supervisor sleeps until a request is taken
   codec::Mutex mutex_;
-  codec::CondVar changed_;  // who serves: for those that stand aside and those that are spare
-  codec::CondVar taken_;    // a request was, while the thread that looks after the others sleeps
+  codec::CondVar changed_;  // parked and spare threads wait for a change of roles
+  codec::CondVar taken_;    // the supervisor waits for a request to be taken
 };
 
 }  // namespace cframefs::fs

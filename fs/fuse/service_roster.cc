@@ -47,7 +47,7 @@ std::vector<int> ServiceRoster::look(Time now) {
     call_ = wanted_;
     return called;
   }
-  // None is left that could take a request, again: there is a crowd.
+  // All threads that served are overdue: there are many slow requests, so call twice as many.
   call_ = serving_ == 0 && all_served ? std::min({call_ * 2, std::max(wanted_, kMaxCalled), most_}) : wanted_;
   // Threads that exist come first.
   for (const Role role : {Role::spare, Role::absent}) {

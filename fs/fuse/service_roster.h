@@ -1,4 +1,4 @@
-// Which threads take requests from the kernel, so that no request waits because others take long.
+// Decides which threads take requests from the kernel, so that slow requests do not delay others.
 //
 //            takes a request and is busy for kStallLimit             answers, and enough others serve
 //   serving ──────────────────────────────────────────▶ overdue ────────────────────────────────▶ spare
@@ -7,12 +7,13 @@
 //      └──────────────────────── called, because another one is overdue ─────────────────────────────┘
 //
 // A fixed number of threads serves. A thread whose request takes longer than kStallLimit, because it waits or because
-// it computes, does not count any more: a spare one serves in its place, up to a bound. If all that serve are overdue
-// at once, twice as many are called the next time, up to kMaxCalled, so that a crowd of slow requests is taken in a
+// it computes, does not count any more: a spare thread replaces it, up to a bound. If all serving threads are overdue
+// at once, the roster calls twice as many the next time, up to kMaxCalled, so that many slow requests are taken in a
 // few steps.
 //
-// Knows neither threads nor FUSE: fs/fuse/service_loop.h does as it says. Thread safety: took() and answered() by the
-// thread itself, all at once; everything else internally synchronised. Ownership: none. Errors: none.
+// Knows neither threads nor FUSE: fs/fuse/service_loop.h carries out the decisions. Thread safety: took() and
+// answered() by the thread itself, concurrently with all others; everything else internally synchronised. Ownership:
+// none. Errors: none.
 #pragma once
 
 #include <atomic>
@@ -30,22 +31,23 @@ class ServiceRoster {
   using Time = Clock::time_point;
 
   static constexpr std::chrono::milliseconds kStallLimit{2};
-  /// So many serve at once at most, if fewer are wanted: each holds memory for a request.
+  /// At most this number of threads serves at once if `wanted` is smaller, because each holds memory for a request.
   static constexpr unsigned kMaxCalled = 8;
 
-  /// `wanted`: how many serve; `most`: how many there are at most, overdue and spare ones included.
+  /// `wanted`: how many threads serve; `most`: the number of all threads, including overdue and spare ones.
   ServiceRoster(unsigned wanted, unsigned most);
 
-  /// A thread takes a request, and has answered it. False: it is spare from now on, and waits to be called.
+  /// Notes that a thread has taken a request.
   void took(int thread, Time now) { seats_[index(thread)].busy_since.store(now.time_since_epoch().count()); }
+  /// Notes that a thread has answered its request. Returns false if the thread is spare from now on.
   bool answered(int thread);
 
-  /// Looks for threads that are overdue; to be called every kStallLimit while is_busy(). Returns those that were spare,
-  /// or never were started, and serve from now on.
+  /// Marks threads as overdue. Returns the threads that serve from now on: they were spare, or are not started yet. The
+  /// caller calls look() every kStallLimit while is_busy().
   std::vector<int> look(Time now);
-  /// A thread that look() has named could not be started.
+  /// Notes that a thread which look() has returned could not be started.
   void not_started(int thread);
-  /// Whether a thread answers a request.
+  /// Returns true if a thread is answering a request.
   bool is_busy() const;
   bool is_spare(int thread) const;
   bool is_serving(int thread) const;
@@ -54,7 +56,7 @@ class ServiceRoster {
  private:
   enum class Role : unsigned char { absent, serving, overdue, spare };
   struct Seat {
-    std::atomic<Clock::rep> busy_since{0};  // 0: it answers none
+    std::atomic<Clock::rep> busy_since{0};  // 0: not answering
     std::atomic<Role> role{Role::absent};   // changed under the mutex
   };
   static std::size_t index(int thread) { return static_cast<std::size_t>(thread); }
@@ -64,8 +66,8 @@ class ServiceRoster {
   std::vector<Seat> seats_;
   mutable codec::Mutex mutex_;
   unsigned serving_ GUARDED_BY(mutex_);
-  unsigned call_ GUARDED_BY(mutex_);   // how many serve after the next call
-  std::atomic<bool> too_many_{false};  // serve since a crowd was taken
+  unsigned call_ GUARDED_BY(mutex_);   // the number of serving threads after the next call
+  std::atomic<bool> too_many_{false};  // more than wanted_ serve
 };
 
 }  // namespace cframefs::fs

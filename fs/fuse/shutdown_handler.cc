@@ -13,14 +13,14 @@ namespace {
 
 constexpr char kStop = 's';
 constexpr char kEnded = 'e';
-// A loop that was about to wait when it was interrupted is interrupted again after so long.
+// Interval of repeated interrupts, in ms: a thread that is about to wait misses an interrupt.
 constexpr int kAgainMs = 20;
 
-std::atomic<int> told{-1};  // where the handler writes
+std::atomic<int> signal_pipe{-1};  // the handler writes to this descriptor
 
 void on_stop(int /*signal*/) {
   const int why = errno;
-  static_cast<void>(::write(told.load(), &kStop, 1));
+  static_cast<void>(::write(signal_pipe.load(), &kStop, 1));
   errno = why;
 }
 
@@ -28,7 +28,7 @@ void on_interrupt(int /*signal*/) {}
 
 }  // namespace
 
-/// As libfuse does: what the caller of the program ignores stays ignored.
+/// Installs the handler, except for a signal that the parent process has set to be ignored, as libfuse does.
 void ShutdownHandler::catch_signal(std::size_t which) {
   const int signal = kSignals[which];
   struct sigaction before {};
@@ -41,9 +41,9 @@ void ShutdownHandler::catch_signal(std::size_t which) {
 
 codec::Result<void> ShutdownHandler::start() {
   if (pipe2(pipe_.data(), O_CLOEXEC) != 0) return codec::io_error(errno, "pipe");
-  // A handler must not wait, however many signals come.
+  // A handler must not block when many signals fill the pipe.
   fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
-  told = pipe_[1];
+  signal_pipe = pipe_[1];
   for (std::size_t i = 0; i < kSignals.size(); ++i)
     catch_signal(i);
   watcher_ = std::thread([this] { watch(); });
@@ -57,7 +57,7 @@ void ShutdownHandler::watch() {
     got = ::read(pipe_[0], &what, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1 || what != kStop) return;
-  hand_over_();
+  flush_dirty_pages_();
   fuse_session_exit(session_);
   do {
     interrupt_();
@@ -69,17 +69,17 @@ void ShutdownHandler::watch() {
 
 void ShutdownHandler::finish() {
   if (!watcher_.joinable()) return;
-  // More signals than a pipe holds do not come; if they do, the loop has ended by one of them.
+  // Blocking is safe: watch() empties a pipe that signals have filled.
   fcntl(pipe_[1], F_SETFL, 0);
   static_cast<void>(::write(pipe_[1], &kEnded, 1));
   watcher_.join();
-  // A second one must not end the daemon while it stores what programs have written.
+  // A second signal must not end the daemon while it commits data.
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     if (caught_[i]) sigaction(kSignals[i], &ignored, nullptr);
   }
-  told = -1;
+  signal_pipe = -1;
   ::close(pipe_[0]);
   ::close(pipe_[1]);
 }

@@ -1,10 +1,10 @@
-// Ends a session when a signal asks for it, but not before the kernel has handed over what programs have written: what
-// lies in its pages alone (shared maps; anything with writeback=on) would be lost with the mount.
+// Ends a session on SIGTERM or SIGINT, after the kernel has written its dirty pages to the daemon: data that is only in
+// those pages (shared maps; all writes with writeback=on) would be lost with the mount.
 //
-// SIGTERM and SIGINT are caught where the caller of the program does not ignore them. They only wake a thread, which
-// calls `flush_dirty_pages` while the session goes on serving, and then ends the session: `interrupt` is called until
+// The handlers are installed unless the parent process has set the signal to be ignored. They only wake a thread, which
+// calls `flush_dirty_pages` while the session still serves, ends the session, and then calls `interrupt` until
 // finish(). Thread safety: start() and finish() by the thread that runs the session's loop; one object at a time in a
-// process, for signal handlers are the process's. Ownership: borrows the session. Errors: io.
+// process, because signal handlers belong to the process. Ownership: borrows the session. Errors: io.
 #pragma once
 
 #include <array>
@@ -22,24 +22,24 @@ namespace cframefs::fs {
 class ShutdownHandler {
  public:
   ShutdownHandler(fuse_session* session, std::function<void()> flush_dirty_pages, std::function<void()> interrupt)
-      : session_(session), hand_over_(std::move(flush_dirty_pages)), interrupt_(std::move(interrupt)) {}
+      : session_(session), flush_dirty_pages_(std::move(flush_dirty_pages)), interrupt_(std::move(interrupt)) {}
   ~ShutdownHandler() { finish(); }
   ShutdownHandler(const ShutdownHandler&) = delete;
   ShutdownHandler& operator=(const ShutdownHandler&) = delete;
 
   codec::Result<void> start();
-  /// The loop has ended. The signals that were caught are ignored from now on.
+  /// Called when the loop has ended. Ignores the caught signals from then on.
   void finish();
 
  private:
   void catch_signal(std::size_t which);
   void watch();
 
-  // SIGUSR1 interrupts those who serve where they wait; it is caught whatever the caller made of it.
+  // SIGUSR1 interrupts waiting service threads; it is caught even if the parent process ignores it.
   static constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGPIPE};
 
   fuse_session* const session_;
-  const std::function<void()> hand_over_;
+  const std::function<void()> flush_dirty_pages_;
   const std::function<void()> interrupt_;
   std::array<bool, kSignals.size()> caught_{};
   std::array<int, 2> pipe_ = {-1, -1};

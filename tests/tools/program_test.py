@@ -216,9 +216,9 @@ class Places(Program):
         self.done("repair", "a.b2nd", "b.b2nd")
         self.assertEqual(self.done("cat", "b.b2nd"), self.read("a.npy"))
         message = self.refused("repair", "x.b2frame", "c.b2nd")
-        self.assertIn("no array, which a .b2nd file must be", message)
+        self.assertIn("is not an array, but a .b2nd file must be one", message)
         self.assertEqual(message.count("\n"), 1)
-        self.assertIn("is what is read", self.refused("repair", "x.b2frame", "x.b2frame"))
+        self.assertIn("is the input", self.refused("repair", "x.b2frame", "x.b2frame"))
         self.assertEqual(self.names(), ["a.b2nd", "a.npy", "b.b2nd", "broken.b2frame", "data", "x.b2frame", "y.b2frame"])
 
     def test_plain_bytes_are_not_named_as_a_container(self):
@@ -255,7 +255,7 @@ class Places(Program):
         self.done("pack", "data", "directory/x.b2frame")
         for command in ("compact", "repair", "info", "cat", "get-meta"):
             message = self.refused(command, "directory")
-            self.assertIn("is a directory and no sparse frame", message)
+            self.assertIn("is a directory, not a sparse frame", message)
             self.assertNotIn("No such file", message)
         self.assertIn("is a directory", self.refused("unpack", "directory", "out"))
         self.assertIn("is a directory", self.refused("convert", "directory", "out.b2frame"))
@@ -266,8 +266,8 @@ class Places(Program):
         self.assertEqual(ran.stdout, b"text: no frame\n")
         os.mkdir(self.directory / "empty")
         self.write("empty/text", b"")
-        self.assertIn("no frames", self.refused("verify", "empty"))
-        self.assertIn("no frames", self.refused("verify", "--quiet", "empty"))
+        self.assertIn("contains no frames", self.refused("verify", "empty"))
+        self.assertIn("contains no frames", self.refused("verify", "--quiet", "empty"))
 
 
 class Metalayers(Program):

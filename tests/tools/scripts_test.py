@@ -89,18 +89,18 @@ class CheckLayout(Directory):
         self.assertIn('501 lines', self.offences('frame/io/a.h', '// x\n' * 501))
 
     def test_layers(self):
-        self.assertIn('stands above', self.offences('codec/a.cc', '#include "frame/container/container.h"\n'))
-        self.assertIn('stands above', self.offences('frame/io/a.cc', '#include "fs/util/options.h"\n'))
+        self.assertIn('comes after it', self.offences('codec/a.cc', '#include "frame/container/container.h"\n'))
+        self.assertIn('comes after it', self.offences('frame/io/a.cc', '#include "fs/util/options.h"\n'))
         self.assertIn('FUSE', self.offences('tools/lib/a.cc', '#include <fuse_lowlevel.h>\n'))
         self.assertIn('FUSE', self.offences('fs/a.cc', '#include <fuse_lowlevel.h>\n'))
         self.assertEqual(
             self.offences('fs/fuse/a.cc', '#include <fuse_lowlevel.h>\n#include "frame/open/open.h"\n'), '')
 
     def test_sub_directories(self):
-        self.assertIn('stands above', self.offences('frame/io/a.cc', '#include "frame/open/open.h"\n'))
+        self.assertIn('comes after it', self.offences('frame/io/a.cc', '#include "frame/open/open.h"\n'))
         self.assertEqual(self.offences('frame/open/a.cc', '#include "frame/io/file_ops.h"\n'), '')
-        self.assertIn('no directory', self.offences('frame/new/a.cc', '#include "frame/io/file_ops.h"\n'))
-        self.assertIn('no directory', self.offences('frame/open/a.cc', '#include "frame/file_ops.h"\n'))
+        self.assertIn('not in DIRECTORIES', self.offences('frame/new/a.cc', '#include "frame/io/file_ops.h"\n'))
+        self.assertIn('not in DIRECTORIES', self.offences('frame/open/a.cc', '#include "frame/file_ops.h"\n'))
 
     def test_casts(self):
         self.assertIn('reinterpret_cast', self.offences('codec/a.cc', 'auto x = reinterpret_cast<int*>(y);\n'))

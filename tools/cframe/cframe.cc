@@ -19,7 +19,7 @@ namespace cframefs::tools {
 
 namespace {
 
-constexpr const char* kFooter = "Exit status: 0 done, 1 the data is at fault, 2 the call is at fault, 3 the system is.";
+constexpr const char* kFooter = "Exit status: 0 success, 1 corrupt or unsupported data, 2 usage error, 3 system error.";
 
 struct Subcommand {
   const char* name;
@@ -28,20 +28,20 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
-    {"info", "Show what a frame says about itself", declare_info},
-    {"cat", "Write the plain bytes of a frame to standard output", declare_cat},
+    {"info", "Show the properties of frames", declare_info},
+    {"cat", "Write the uncompressed bytes of a frame to standard output", declare_cat},
     {"verify", "Decode everything and report each damaged chunk", declare_verify},
-    {"pack", "Make a frame of a file, or of standard input", declare_pack},
-    {"unpack", "Write the plain bytes of a frame into a file", declare_unpack},
-    {"convert", "Make a current frame of a file of any format, or .npy of .b2nd and back", declare_convert},
-    {"compact", "Write frames anew without the bytes that nothing refers to", declare_compact},
-    {"repair", "Cut off an unfinished commit, or save what can be read", declare_repair},
+    {"pack", "Compress a file, or standard input, into a frame", declare_pack},
+    {"unpack", "Write the uncompressed bytes of a frame into a file", declare_unpack},
+    {"convert", "Convert a file of any format to a current frame, or .npy to .b2nd and back", declare_convert},
+    {"compact", "Rewrite frames without unreferenced bytes", declare_compact},
+    {"repair", "Cut off an unfinished commit, or save the readable chunks", declare_repair},
     {"get-meta", "Write the content of a metalayer, or list their names", declare_get_meta},
     {"set-meta", "Set or remove a metalayer", declare_set_meta},
 };
 
 int complain(Io& io, const std::string& message) {
-  // CLI11 explains some errors on several lines; ours take one.
+  // CLI11 explains some errors on several lines; messages of cframe have one line.
   std::string line = message;
   std::replace(line.begin(), line.end(), '\n', ' ');
   io.err.print("cframe: " + printable(line) + "\n");
@@ -51,12 +51,12 @@ int complain(Io& io, const std::string& message) {
 }  // namespace
 
 int cframe_main(const std::vector<std::string>& arguments, Io& io) {
-  CLI::App program("Looks into Blosc2 frames, makes and changes them.", "cframe");
+  CLI::App program("Inspects, creates and changes Blosc2 frames.", "cframe");
   program.set_help_flag("-h,--help", "Print this help and exit");
   program.set_version_flag("-V,--version", std::string("cframe ") + kVersion, "Print the version and exit");
   program.require_subcommand(1);
   program.footer(kFooter);
-  // Only what is run is declared: all options of all subcommands take longer than most of what they do.
+  // Declare only the options of the subcommand that runs: declaring all takes longer than most subcommands.
   const auto wanted = std::find_if(arguments.begin(), arguments.end(),
                                    [](const std::string& argument) { return !argument.starts_with('-'); });
   SubcommandRun run;
@@ -98,22 +98,22 @@ void add_array_form_option(CLI::App& app, frame::ArrayForm& into) {
       {"npy", frame::ArrayForm::npy}, {"flat", frame::ArrayForm::flat}, {"chunks", frame::ArrayForm::chunks}};
   app.add_option_function<std::string>(
          "--b2nd", [&into](const std::string& form) { into = forms.at(form); },
-         "Write an n-d array as a .npy file (default), as its items in C order, or as stored: chunk order, padding "
-         "included")
+         "Write an n-d array as a .npy file (default), as its items in C order, or as stored in chunk order with "
+         "padding")
       ->check(CLI::IsMember(forms))
       ->type_name("npy|flat|chunks");
 }
 
 codec::Result<void> check_no_directory(const std::string& path, const std::string& name) {
   std::error_code ignored;
-  // What is named as a frame is a damaged one.
+  // A directory with a frame's suffix counts as a damaged frame.
   if (!frame::container_suffix(path).empty() || !std::filesystem::is_directory(path, ignored)) return {};
   for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
-    // Chunks without an index are what is left of a sparse frame.
+    // Chunks without an index are the rest of a sparse frame.
     if (entry.path().filename() == frame::kSparseIndexName || entry.path().extension() == ".chunk") return {};
   }
   codec::Failure refused =
-      codec::invalid("is a directory and no sparse frame; of subcommands verify alone takes directories");
+      codec::invalid("is a directory, not a sparse frame; only the subcommand verify takes directories");
   refused.value().path = name;
   return refused;
 }
@@ -127,7 +127,7 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFil
   if (auto fine = check_no_directory(path, input.name()); !fine) return codec::Failure(fine.error());
   if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {
     codec::Failure refused = codec::invalid("is a store of " + std::to_string(leaves->size()) +
-                                            " members; give one of them: " + input.name() + "/" + leaves->front().path);
+                                            " members; name one of them: " + input.name() + "/" + leaves->front().path);
     refused.value().path = input.name();
     return refused;
   }
@@ -146,7 +146,7 @@ int write_out(const frame::FlatView& view, frame::FlatOffset begin, std::uint64_
   if (io.stop.load()) return interrupted;
   if (streamed) return done;
   codec::Error error = streamed.error();
-  // The reader has seen enough.
+  // EPIPE: the reader has read enough.
   if (output_failed && error.sys == EPIPE) return done;
   return report(io, with_path(std::move(error), output_failed ? "standard output" : name));
 }

@@ -1,4 +1,4 @@
-// cframe cat: what a frame shows as on a mount, or a part of it, on standard output.
+// cframe cat: writes the content that a frame shows on a mount, or a part of it, to standard output.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -42,9 +42,9 @@ SubcommandRun declare_cat(CLI::App& app) {
   app.add_option("FILE", options->file, "Frame, or directory of a sparse frame, or - for standard input")
       ->required()
       ->type_name("");
-  add_size_option(app, "--offset", options->offset, "First plain byte (0); past the end there is nothing");
-  add_size_option(app, "--length", options->length, "Plain bytes at most (all)");
-  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  add_size_option(app, "--offset", options->offset, "First uncompressed byte (0); beyond the end nothing is written");
+  add_size_option(app, "--length", options->length, "Largest number of uncompressed bytes to write (all)");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Offset of the frame in the file (0)");
   add_array_form_option(app, options->b2nd);
   app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))

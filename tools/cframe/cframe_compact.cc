@@ -1,4 +1,4 @@
-// cframe compact: writes frames anew without the bytes that nothing refers to any more.
+// cframe compact: rewrites frames without unreferenced bytes.
 #include <algorithm>
 #include <memory>
 
@@ -48,7 +48,7 @@ int run_compact(const CompactOptions& options, Io& io) {
 SubcommandRun declare_compact(CLI::App& app) {
   auto options = std::make_shared<CompactOptions>();
   app.add_option("FILE", options->files, "Frames, or directories of sparse frames")->required()->type_name("");
-  app.add_flag("-q,--quiet", options->quiet, "Print only what goes wrong");
+  app.add_flag("-q,--quiet", options->quiet, "Print only errors");
   add_wait_option(app, options->wait);
   return [options](Io& io) { return run_compact(*options, io); };
 }

@@ -1,4 +1,4 @@
-// cframe convert: a current frame of a container of any format, and .npy files to n-d arrays and back.
+// cframe convert: containers of any format to current frames, and .npy files to n-d arrays and back.
 #include "tools/cframe/cframe_convert.h"
 
 #include <algorithm>
@@ -39,8 +39,8 @@ constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
 
 struct ConvertOptions {
-  std::string in;       // as messages call it
-  std::string in_path;  // where it is opened
+  std::string in;       // name for messages
+  std::string in_path;  // path to open
   std::string out;
   std::uint64_t frame_offset = 0;
   std::string beta_bitshuffle = "new";
@@ -49,16 +49,16 @@ struct ConvertOptions {
   unsigned workers = 0;
 };
 
-/// A frame to be made: what it is like, and its plain bytes in the order of its chunks.
+/// A frame to be written: its parameters, and its uncompressed bytes in the order of its chunks.
 struct Plan {
   frame::NewFrame frame;
   std::vector<frame::Metalayer> vlmetalayers;
   std::unique_ptr<Input> input;
   std::uint64_t nbytes = 0;
-  std::shared_ptr<const frame::FrameContainer> as_is;  // set: its chunks are copied, and there is no input
+  std::shared_ptr<const frame::FrameContainer> as_is;  // set: its chunks are copied as stored; `input` is null
 };
 
-/// The items of a .npy file, and the file they come from.
+/// The items of a .npy file. Owns the descriptor.
 class NpyInput final : public SeekableInput {
  public:
   NpyInput(frame::FileOps& files, frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
@@ -80,10 +80,10 @@ class NpyInput final : public SeekableInput {
   std::uint64_t at_;
 };
 
-/// As the container has it, where we can make such chunks; else, and for what was wished, as pack does.
+/// Returns the parameters of the container if they can be encoded, else the defaults of pack; options override both.
 codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const EncodeOptions& wishes) {
   codec::EncodeParameters encode = frame::encode_parameters(parameters);
-  // Formats that do not record a level have 0 there, which would store the bytes as they are.
+  // Formats that do not record a level have 0 there, which would disable compression.
   const bool records_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
   if (!records_level) encode.clevel = 5;
   encode.blocksize = 0;
@@ -103,7 +103,7 @@ codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const
   return encode;
 }
 
-/// All of them, or an error: what is converted must not lose any in silence.
+/// Returns all variable-length metalayers, or an error: a conversion must not lose any silently.
 Result<std::vector<frame::Metalayer>> vlmetalayers_of(const frame::Container& container) {
   if (const auto& damage = container.metalayer_damage()) return Failure(*damage);
   if (const auto& damage = container.vlmetalayer_damage()) return Failure(*damage);
@@ -118,10 +118,10 @@ Result<std::vector<frame::Metalayer>> vlmetalayers_of(const frame::Container& co
 
 Result<void> check_wishes_of_array(const EncodeOptions& wishes) {
   if (wishes.typesize == 0 && wishes.chunksize == 0 && wishes.blocksize == 0) return {};
-  return codec::invalid("the sizes of items, chunks and blocks of an array follow from its shape");
+  return codec::invalid("--typesize, --chunksize and --blocksize are not for arrays: they follow from the shape");
 }
 
-/// A new array of C-order items.
+/// Plans a new array of C-order items.
 Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType& type,
                             const std::vector<std::int64_t>& shape, const EncodeOptions& wishes) {
   const auto layer = frame::plan_array(shape, type, kChunkBytes, kBlockBytes);
@@ -139,19 +139,19 @@ Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType&
   return plan;
 }
 
-/// Of a buffer in either order.
+/// Plans a new array of items in either order.
 Result<Plan> plan_buffer(std::unique_ptr<SeekableInput> items, const frame::ItemType& type,
                          const std::vector<std::int64_t>& shape, bool fortran_order, const EncodeOptions& wishes) {
   if (!fortran_order) return plan_new_array(std::move(items), type, shape, wishes);
-  if (!frame::array_bytes(shape, type.itemsize)) return codec::corrupt("an array of more bytes than any file has");
+  if (!frame::array_bytes(shape, type.itemsize)) return codec::corrupt("the array is larger than any file can be");
   return plan_new_array(in_c_order(std::move(items), shape, type.itemsize), type, shape, wishes);
 }
 
-/// The same chunks again, encoded anew; the layer of Caterva becomes today's.
+/// Plans an array with the same chunks, encoded again; a Caterva metalayer becomes a b2nd metalayer.
 Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container, frame::B2ndMeta layer,
                         const EncodeOptions& wishes) {
   const frame::FrameParameters& parameters = container->parameters();
-  // Whether layer and frame agree.
+  // make_view() checks that the metalayer fits the frame.
   if (auto view = frame::make_view(container, frame::ArrayForm::flat, true); !view) return Failure(view.error());
   Plan plan;
   plan.frame.encode = encoding(parameters, wishes);
@@ -173,12 +173,12 @@ Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container
   return plan;
 }
 
-/// The very chunks: where they differ in size, a metalayer may say what each of them means.
+/// Plans a copy of the stored chunks: if they differ in size, a metalayer may describe each of them.
 Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, const EncodeOptions& wishes) {
   if (wishes.any()) {
     return codec::invalid(
-        "its metalayers say what its chunks of different sizes mean, so these are copied as they are: no option that "
-        "shapes a frame can be granted");
+        "its metalayers may describe its chunks of different sizes, so the chunks are copied as stored: --codec, "
+        "--clevel, --filter, --typesize, --chunksize and --blocksize cannot be used");
   }
   const frame::FrameParameters& parameters = container->parameters();
   Plan plan;
@@ -225,18 +225,18 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
   if (*array || (wants_array && *pack)) {
     if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
   } else if (wants_array) {
-    return codec::invalid("no array, which a .b2nd file must be");
+    return codec::invalid("is not an array, but a .b2nd file must be one");
   }
   Result<Plan> plan = *array        ? plan_tiles(container, std::move(**array), options.wishes)
                       : wants_array ? plan_buffer(std::make_unique<ContainerInput>(container), (*pack)->type,
                                                   (*pack)->shape, (*pack)->fortran_order, options.wishes)
                                     : plan_plain(container, options.wishes);
-  // What an array's own metadata said, its layer says now.
+  // The b2nd metalayer replaces the metadata of a packed NumPy array.
   if (plan && (!*pack || !wants_array)) plan->vlmetalayers = std::move(*layers);
   return plan;
 }
 
-/// Of a .npy file; nullopt if IN is none.
+/// Plans the conversion of a .npy file. Returns none if IN is not one.
 Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   frame::FileOps& files = files_for(options.in_path);
   const auto fd = files.open_named(options.in_path, O_RDONLY | O_NONBLOCK);
@@ -254,12 +254,13 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   const auto npy = frame::parse_npy_file(head);
   if (!npy) return Failure(npy.error());
   if (!options.out.ends_with(".b2nd") && options.out != kStandardStream) {
-    return codec::invalid("a .npy file becomes a .b2nd; pack makes a frame of any file's bytes");
+    return codec::invalid("is a .npy file, which convert makes a .b2nd file: name OUT .b2nd, or use pack for a frame");
   }
   if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
   const auto bytes = frame::array_bytes(npy->shape, npy->type.itemsize);
   const auto size = static_cast<std::uint64_t>(status->st_size);
-  if (!bytes || npy->data_at > size || *bytes > size - npy->data_at) return codec::corrupt("the file ends too early");
+  if (!bytes || npy->data_at > size || *bytes > size - npy->data_at)
+    return codec::corrupt("the .npy file is truncated: it has " + std::to_string(size) + " bytes");
   auto items = std::make_unique<NpyInput>(files, std::move(file), npy->data_at, npy->data_at + *bytes);
   auto plan = plan_buffer(std::move(items), npy->type, npy->shape, npy->fortran_order, options.wishes);
   if (!plan) return Failure(plan.error());
@@ -290,20 +291,23 @@ int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like
   progress.finish();
   if (!packed) return report_failure(io, packed.error(), options.in);
   if (packed->nbytes != plan.nbytes) {
-    return report_failure(io, codec::corrupt("it ended after " + std::to_string(packed->nbytes) + " bytes").value(),
-                          options.in);
+    return report_failure(
+        io,
+        codec::corrupt("ends after " + std::to_string(packed->nbytes) + " of " + std::to_string(plan.nbytes) + " bytes")
+            .value(),
+        options.in);
   }
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
   return done;
 }
 
-/// A .npy file of an array.
+/// Writes an array as a .npy file.
 int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Container> container, const FileTraits& like,
              Io& io) {
   const auto view = frame::make_view(std::move(container), frame::ArrayForm::npy, options.in.ends_with(".b2nd"));
   if (!view) return report_failure(io, view.error(), options.in);
   if ((*view)->head().empty()) {
-    return report_failure(io, codec::invalid("no array, which a .npy file must be").value(), options.in);
+    return report_failure(io, codec::invalid("is not an array, but a .npy file must be one").value(), options.in);
   }
   auto file = ResultFile::create(options.out, options.force, like, io);
   if (!file) return report_failure(io, file.error(), options.out);
@@ -325,7 +329,7 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
   return done;
 }
 
-/// `npy_only`: nothing else is to become an array.
+/// `npy_only`: refuses an input that is not a .npy file.
 int run_convert(ConvertOptions options, bool npy_only, Io& io) {
   if (auto checked = validate_combination(options.wishes); !checked) return report(io, checked.error());
   const bool is_stream = options.in == kStandardStream;
@@ -341,7 +345,7 @@ int run_convert(ConvertOptions options, bool npy_only, Io& io) {
   if (!npy) return report_failure(io, npy.error(), options.in);
   if (*npy) return make_frame(options, **npy, *traits, io);
   if (npy_only) {
-    const codec::Failure refused = codec::invalid("no .npy file, and a .b2nd file must be an array");
+    const codec::Failure refused = codec::invalid("is not a .npy file, but a .b2nd file must be an array");
     return report(io, with_path(refused.value(), options.in));
   }
   auto container = open_frame(*input, options.frame_offset, options.beta_bitshuffle == "old");
@@ -370,16 +374,16 @@ SubcommandRun declare_convert(CLI::App& app) {
   app.add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file, or - for standard input")
       ->required()
       ->type_name("");
-  app.add_option("OUT", options->out, "Frame, .b2nd or .npy file to make, or - for standard output")
+  app.add_option("OUT", options->out, "Frame, .b2nd or .npy file to create, or - for standard output")
       ->required()
       ->type_name("");
-  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Offset of the frame in the file (0)");
   app.add_option("--beta-bitshuffle", options->beta_bitshuffle,
-                 "IN is of 2.0.0-beta.3 to beta.5: new as beta.5 shuffled bits, old as those before (new)")
+                 "Bit order in frames of 2.0.0-beta.3 to beta.5: new for beta.5, old for the others (new)")
       ->check(CLI::IsMember({"new", "old"}))
       ->type_name("new|old");
   add_frame_options(app, options->wishes);
-  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_flag("-f,--force", options->force, "Replace OUT if it exists");
   app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -1,4 +1,4 @@
-// What pack has in common with convert: arrays made of .npy files.
+// Shared by pack and convert: arrays from .npy files.
 //
 // Thread safety and errors: as cframe.h.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace cframefs::tools {
 
-/// Makes the array `out` of the .npy file `in`. Returns the exit status. `workers`: 0: one for each CPU.
+/// Converts the .npy file `in` to the array `out`. Returns the exit status. `workers`: 0: one for each CPU.
 int pack_array(const std::string& in, const std::string& out, const EncodeOptions& wishes, bool force, unsigned workers,
                Io& io);
 

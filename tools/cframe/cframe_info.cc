@@ -1,4 +1,4 @@
-// cframe info: everything a frame says about itself, as text or JSON.
+// cframe info: the properties of frames, as text or JSON.
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -32,7 +32,7 @@ struct InfoOptions {
   bool all = false;
 };
 
-// ---- JSON, from which the text is made too -----------------------------------------------------------------------
+// ---- JSON; the text is made from it ------------------------------------------------------------------------------
 
 const char* split_mode_name(std::uint8_t mode) {
   switch (mode) {
@@ -49,12 +49,12 @@ const char* split_mode_name(std::uint8_t mode) {
   }
 }
 
-/// Whether a content is short enough for what is left, in hexadecimal digits and as it is printed.
+/// Returns true if the budget covers a content, in hexadecimal digits and as printed.
 bool may_show(std::uint64_t length, const frame::ParseBudget& budget) {
   return length <= kMaxShownContent && 4 * length <= budget.memory_left();
 }
 
-/// Those that are too long are not read, and all of them together take no more than `budget`.
+/// Returns the fixed metalayers. Does not read those that are too long; all together take at most `budget`.
 json metalayers_json(const frame::Container& container, frame::ParseBudget& budget) {
   json list = json::array();
   for (const auto& layer : container.metalayer_places()) {
@@ -85,7 +85,7 @@ json vlmetalayer_json(const frame::Container& container, const std::string& name
   return content ? metalayer_json(*content, budget) : fail(content.error());
 }
 
-/// One that cannot be decoded is shown with its "error"; `damage` keeps the first.
+/// Returns the variable-length metalayers; one that cannot be decoded has an "error". Sets `damage` to the first error.
 json vlmetalayers_json(const frame::Container& container, frame::ParseBudget& budget,
                        std::optional<codec::Error>& damage) {
   json list = json::array();
@@ -172,7 +172,7 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
 
 // ---- text --------------------------------------------------------------------------------------------------------
 
-/// JSON text with bytes that are no UTF-8 replaced.
+/// Returns JSON text; replaces bytes that are not UTF-8.
 std::string dump(const json& value, int indent) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
@@ -209,13 +209,13 @@ std::string chunks_text(const json& info) {
 std::string blocks_text(const json& info) {
   const auto blocksize = info["blocksize"].get<std::uint64_t>();
   const json& found = info["found"];
-  std::string text = blocksize == 0 ? "chosen per chunk" : exact_size(blocksize) + " asked for";
+  std::string text = blocksize == 0 ? "chosen per chunk" : exact_size(blocksize) + " in the header";
   if (found.contains("blocksizes")) text += "; found " + range_text(found["blocksizes"]);
   if (found["variable_blocks"] != 0) text += "; of variable length in " + found["variable_blocks"].dump() + " chunks";
   return text;
 }
 
-/// "3 zeros, 1 repeated" of the counts that are not 0.
+/// Returns "3 zeros, 1 repeated" for the counts that are not 0.
 std::string counts_text(const std::vector<std::pair<std::string, std::int64_t>>& counts) {
   std::string text;
   for (const auto& [name, count] : counts) {
@@ -235,7 +235,7 @@ std::string made_text(const json& info) {
   };
   add("split", "split");
   add("not split", "unsplit");
-  add("plain copies", "memcpyed");
+  add("stored uncompressed", "memcpyed");
   add("with a dictionary", "dictionary");
   add("instrumented", "instrumented");
   std::string text = counts_text(counts);
@@ -272,7 +272,7 @@ std::string human_text(const json& info) {
   lines.add("codec", info["codec"].get<std::string>() + level);
   lines.add("filters", info["filters"].get<std::string>());
   lines.add("typesize", info["typesize"].dump());
-  lines.add("plain size", exact_size(info["nbytes"].get<std::uint64_t>()));
+  lines.add("uncompressed", exact_size(info["nbytes"].get<std::uint64_t>()));
   lines.add("stored size", exact_size(info["cbytes"].get<std::uint64_t>()));
   if (info["ratio"].is_number()) {
     char ratio[32];
@@ -307,7 +307,7 @@ int run_info(const InfoOptions& options, Io& io) {
   for (const auto& file : options.files) {
     const auto found = look_into(options, file, io);
     if (io.stop.load()) return interrupted;
-    // One object on one line for each file, however many there are.
+    // One object on one line for each file, also for a single file.
     const json shown = found ? found->info : json{{"path", file}, {"error", codec::describe(found.error())}};
     if (options.as_json) {
       status = std::max<int>(status, emit(io, dump(shown, -1) + "\n"));
@@ -330,9 +330,9 @@ SubcommandRun declare_info(CLI::App& app) {
   app.add_option("FILE", options->files, "Frames, directories of sparse frames, or - for standard input")
       ->required()
       ->type_name("");
-  app.add_flag("--json", options->as_json, "As JSON: for each file one object on one line");
-  app.add_flag("--all", options->all, "Read the header of every chunk, not just of the first 10000 stored ones");
-  add_size_option(app, "--frame-offset", options->offset, "Where the frame starts inside the file (0)");
+  app.add_flag("--json", options->as_json, "Print JSON: one object on one line for each file");
+  app.add_flag("--all", options->all, "Read the header of every chunk, not only of the first 10000 stored ones");
+  add_size_option(app, "--frame-offset", options->offset, "Offset of the frame in the file (0)");
   return [options](Io& io) { return run_info(*options, io); };
 }
 

@@ -11,7 +11,7 @@
 namespace {
 
 std::atomic<bool> stop_requested = false;
-std::atomic<int> stop_signal = SIGINT;  // the one that asked for it
+std::atomic<int> stop_signal = SIGINT;  // the signal that requested the stop
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
               "a signal handler sets them");
 
@@ -29,10 +29,10 @@ void catch_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before = {};
     sigaction(signal, nullptr, &before);
-    // What the caller ignores stays ignored: nohup, background jobs of a shell.
+    // A signal that the parent process ignores stays ignored: nohup, background jobs of a shell.
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
-  // A reader that has gone shows as EPIPE, a file that grows beyond RLIMIT_FSIZE as EFBIG.
+  // Ignored, so that a closed pipe gives EPIPE, and a file beyond RLIMIT_FSIZE gives EFBIG.
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   sigaction(SIGPIPE, &action, nullptr);
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   Io io{out, err, isatty(STDERR_FILENO) == 1, stop_requested, &in, isatty(STDOUT_FILENO) == 1};
   const int status = cframe_main({argv + 1, argv + argc}, io);
   if (status == interrupted) {
-    // The shell that started us wants to see which signal ended it.
+    // End by the signal, so that the shell sees which signal ended the program.
     std::signal(stop_signal.load(), SIG_DFL);
     std::raise(stop_signal.load());
   }

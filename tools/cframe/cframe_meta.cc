@@ -19,7 +19,7 @@ using nlohmann::json;
 
 namespace {
 
-/// The longest content that is taken from a file: metalayers are held in memory and written with every commit.
+/// The longest content read from a file, in bytes: metalayers are kept in memory and written with each commit.
 constexpr std::uint64_t kMaxContent = std::uint64_t{256} << 20;
 
 struct GetOptions {
@@ -58,7 +58,7 @@ codec::Result<std::vector<std::uint8_t>> content_of(const frame::Container& cont
       std::find_if(layers.begin(), layers.end(), [&name](const auto& layer) { return layer.name == name; });
   if (found != layers.end()) return container.metalayer(*found);
   if (container.metalayer_damage()) return tl::unexpected(*container.metalayer_damage());
-  return codec::invalid("there is no fixed metalayer '" + name + "'");
+  return codec::invalid("no fixed metalayer '" + name + "'");
 }
 
 int list_names(const GetOptions& options, const frame::Container& container, Io& io) {
@@ -105,12 +105,14 @@ codec::Result<std::vector<std::uint8_t>> read_content(const std::string& argumen
     const auto got = files.pread(file.fd(), piece, frame::FileOffset{content.size()});
     if (!got) return tl::unexpected(with_path(got.error(), path));
     content.insert(content.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*got));
-    if (content.size() > kMaxContent) return codec::invalid(path + " is too long for a metalayer");
+    if (content.size() > kMaxContent) {
+      return codec::invalid(path + " is too long for a metalayer of at most " + std::to_string(kMaxContent) + " bytes");
+    }
     if (*got < piece.size()) return content;
   }
 }
 
-/// What is to be stored, before anything is locked.
+/// Returns the content to store. Called before the frame is locked.
 codec::Result<std::vector<std::uint8_t>> new_content(const SetOptions& options, Io& io) {
   if (options.remove) return std::vector<std::uint8_t>();
   if (!options.from) {
@@ -130,7 +132,7 @@ codec::Result<void> change(const SetOptions& options, const std::vector<std::uin
 int run_set(const SetOptions& options, Io& io) {
   const int contents = (options.value ? 1 : 0) + (options.from ? 1 : 0) + (options.remove ? 1 : 0);
   if (contents != 1) {
-    return report(io, codec::invalid("set-meta wants one of VALUE, --from and --remove").value());
+    return report(io, codec::invalid("set-meta needs exactly one of VALUE, --from and --remove").value());
   }
   if (options.fixed && options.remove) {
     return report(io, codec::invalid("fixed metalayers cannot be removed").value());
@@ -153,10 +155,10 @@ SubcommandRun declare_get_meta(CLI::App& app) {
       ->required()
       ->type_name("");
   app.add_option("NAME", options->name, "The metalayer; without it, all names")->type_name("");
-  app.add_flag("--fixed", options->fixed, "Of the fixed metalayers, not of those of variable length");
-  auto* as_json = app.add_flag("--json", options->as_json, "Decoded, as JSON that says how it is stored");
-  app.add_flag("--raw", options->raw, "As it is stored, not decoded")->excludes(as_json);
-  add_size_option(app, "--frame-offset", options->offset, "Where the frame starts inside the file (0)");
+  app.add_flag("--fixed", options->fixed, "Read a fixed metalayer instead of a variable-length one");
+  auto* as_json = app.add_flag("--json", options->as_json, "Print JSON with the decoded value and its encoding");
+  app.add_flag("--raw", options->raw, "Write the stored bytes without decoding")->excludes(as_json);
+  add_size_option(app, "--frame-offset", options->offset, "Offset of the frame in the file (0)");
   return [options](Io& io) { return run_get(*options, io); };
 }
 
@@ -171,11 +173,11 @@ SubcommandRun declare_set_meta(CLI::App& app) {
       {"text", MetaType::text}, {"json", MetaType::json}, {"bytes", MetaType::bytes}, {"raw", MetaType::raw}};
   app.add_option_function<std::string>(
          "--type", [options](const std::string& type) { options->type = types.at(type); },
-         "What the value is stored as: msgpack text (VALUE), bytes (--from) or what JSON says; raw: as it is")
+         "How the value is stored: msgpack text (VALUE), msgpack bytes (--from), the JSON value, or raw bytes")
       ->check(CLI::IsMember(types))
       ->type_name("text|json|bytes|raw");
-  app.add_flag("--remove", options->remove, "Remove it");
-  app.add_flag("--fixed", options->fixed, "A fixed metalayer, not one of variable length");
+  app.add_flag("--remove", options->remove, "Remove the metalayer");
+  app.add_flag("--fixed", options->fixed, "Set a fixed metalayer instead of a variable-length one");
   add_wait_option(app, options->wait);
   return [options](Io& io) { return run_set(*options, io); };
 }

@@ -1,4 +1,4 @@
-// cframe pack: a frame of any file's bytes.
+// cframe pack: compresses the bytes of any file into a frame.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -32,10 +32,10 @@ using codec::Result;
 
 constexpr std::size_t kTunePiece = std::size_t{512} << 10;
 constexpr std::size_t kTunePieces = 4;
-// Pieces of which the size of items is judged: so many are looked at, until there is a sample's worth of them.
+// The item size is chosen by pieces of this size: at most kTypicalPieces are read, until they fill a sample.
 constexpr std::size_t kTypicalPiece = (std::size_t{32} << 10) / frame::kItemsAlign * frame::kItemsAlign;
 constexpr std::size_t kTypicalPieces = 16;
-constexpr std::size_t kMaxPeeked = std::size_t{32} << 20;  // of a stream, behind zeros
+constexpr std::size_t kMaxPeeked = std::size_t{32} << 20;  // bytes of a stream searched for data behind zeros
 
 struct PackOptions {
   std::string in;
@@ -46,7 +46,7 @@ struct PackOptions {
   unsigned workers = 0;
 };
 
-/// What is packed: a file of any kind, or standard input.
+/// The input: a file of any kind, or standard input.
 class Source final : public Input {
  public:
   static Result<Source> open(const std::string& path, Io& io) {
@@ -55,7 +55,7 @@ class Source final : public Input {
     source.name_ = is_stream ? "standard input" : path;
     source.path_ = path;
     if (is_stream) {
-      if (io.in == nullptr) return codec::invalid("there is no standard input");
+      if (io.in == nullptr) return codec::invalid("standard input is not available");
       source.path_ = io.in->path();
       source.input_ = io.in;
       return source;
@@ -74,13 +74,13 @@ class Source final : public Input {
     return source;
   }
 
-  /// Of a regular file.
+  /// Returns the size of a regular file; none for other inputs.
   std::optional<std::uint64_t> size() const { return size_; }
-  /// Of a file, also where it is standard input; empty for a stream.
+  /// Returns the path of a file, also if it is standard input; empty for a stream.
   std::string path() const override { return path_; }
   const FileTraits& traits() const { return traits_; }
 
-  /// The first `length` bytes, or all there are. They are read again by read().
+  /// Returns the first `length` bytes, or all if there are fewer. read() returns them again.
   Result<codec::ByteView> peek(std::size_t length) {
     if (head_.size() < length) {
       const std::size_t had = head_.size();
@@ -102,8 +102,8 @@ class Source final : public Input {
     return known + *got;
   }
 
-  /// Reads by place; empty where bytes come in order only. Some files say 0 and have something all the same: those are
-  /// read as they come.
+  /// Returns a function that reads at an offset; empty for a stream. Files of size 0 are read as streams, because some
+  /// (as in /proc) have content.
   ReadAt read_at() const {
     if (size_.value_or(0) == 0) return nullptr;
     return [this](codec::ByteSpan into, std::uint64_t at) {
@@ -113,8 +113,8 @@ class Source final : public Input {
     };
   }
 
-  /// What the size of items is judged by: the header of a .npy file and what follows it; else pieces from all over a
-  /// regular file but those of one value, or of a stream the first data that is not zeros.
+  /// Returns the sample for choosing the item size: the beginning of a .npy file; pieces from the whole of a regular
+  /// file except those of one repeated value; or the first data of a stream that is not zeros.
   Result<std::vector<std::uint8_t>> typical() {
     for (std::size_t length = frame::kSampleBytes;; length *= 4) {
       const auto head = peek(length);
@@ -131,7 +131,7 @@ class Source final : public Input {
     }
   }
 
-  /// Pieces from all over a regular file, or of the beginning of a stream.
+  /// Returns pieces from the whole of a regular file, or from the beginning of a stream.
   Result<std::vector<std::vector<std::uint8_t>>> samples() {
     std::vector<std::vector<std::uint8_t>> pieces;
     const bool scattered = size_.value_or(0) > 2 * kTunePieces * kTunePiece;
@@ -146,7 +146,7 @@ class Source final : public Input {
     }
     for (std::size_t i = 0; i < kTunePieces; ++i) {
       std::vector<std::uint8_t> piece(kTunePiece);
-      // Where items of any common size begin.
+      // A multiple of kTunePiece, at which items of any common size begin.
       const std::uint64_t at = *size_ / kTunePieces * i / kTunePiece * kTunePiece;
       const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
       if (!got) return codec::Failure(got.error());
@@ -202,7 +202,7 @@ std::string pipeline_text(const codec::EncodeParameters& encode) {
   return names.empty() ? "none" : names;
 }
 
-/// What the frame is to be like, after a look at the data.
+/// Chooses the parameters of the frame by options and data.
 Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& io) {
   codec::EncodeContext context;
   const EncodeOptions& wishes = options.wishes;
@@ -234,11 +234,10 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
 }
 
 int run_pack(const PackOptions& options, Io& io) {
-  // Every reader takes a file of this name for an array.
+  // Every reader treats a file with this suffix as an array.
   if (options.out.ends_with(frame::kArraySuffix)) {
     if (!options.tune) return pack_array(options.in, options.out, options.wishes, options.force, options.workers, io);
-    return report(
-        io, codec::invalid("--tune is for frames; an array is made as --codec, --clevel and --filter say").value());
+    return report(io, codec::invalid("--tune cannot be used for an array; use --codec, --clevel and --filter").value());
   }
   if (auto checked = validate_combination(options.wishes); !checked) return report(io, checked.error());
   if (auto named = check_frame_name(options.out, {}); !named) return report(io, named.error());
@@ -269,10 +268,11 @@ int run_pack(const PackOptions& options, Io& io) {
 SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
   app.add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
-  app.add_option("OUT", options->out, "Frame to make, or - for standard output")->required()->type_name("");
+  app.add_option("OUT", options->out, "Frame to create, or - for standard output")->required()->type_name("");
   add_frame_options(app, options->wishes);
-  app.add_flag("--tune", options->tune, "Try settings on samples and take the best; those given stay");
-  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_flag("--tune", options->tune,
+               "Try settings on samples and take the best; options that are given are not changed");
+  app.add_flag("-f,--force", options->force, "Replace OUT if it exists");
   app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -1,4 +1,4 @@
-// cframe repair: cuts an unfinished commit off a frame; or saves what can be read of a damaged one into a new frame.
+// cframe repair: cuts an unfinished commit off a frame, or saves the readable parts of a damaged frame into a new one.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -30,19 +30,19 @@ struct RepairOptions {
   bool quiet = false;
 };
 
-/// The frame in place: only what lies behind it goes.
+/// Repairs the frame in place: cuts off the bytes behind it.
 int cut_tail(const RepairOptions& options, Io& io) {
   auto opened = open_writer(options.file, options.wait);
   if (!opened) {
     const ExitStatus status = report(io, opened.error());
-    if (status == kDataError) io.err.print("cframe: what can be read of it, 'cframe repair FILE OUT' saves\n");
+    if (status == kDataError) io.err.print("cframe: 'cframe repair FILE OUT' saves the readable chunks\n");
     return status;
   }
   const auto cut = opened->writer->cut_tail();
   if (!cut) return report(io, with_path(cut.error(), options.file));
   if (options.quiet) return done;
   if (*cut == 0) return emit(io, printable(options.file) + ": nothing to repair\n");
-  return emit(io, printable(options.file) + ": cut off " + human_size(*cut) + " of a commit that did not finish\n");
+  return emit(io, printable(options.file) + ": cut off " + human_size(*cut) + " of an unfinished commit\n");
 }
 
 Result<frame::Salvage> open_salvage(const std::string& path) {
@@ -52,17 +52,17 @@ Result<frame::Salvage> open_salvage(const std::string& path) {
   const auto file = std::make_shared<const frame::Descriptor>(files, *fd);
   const auto status = files.status(*fd);
   if (!status) return tl::unexpected(status.error());
-  if (!S_ISREG(status->st_mode)) return codec::unsupported("only contiguous frames are repaired");
+  if (!S_ISREG(status->st_mode)) return codec::unsupported("only contiguous frames can be repaired");
   const auto size = static_cast<std::uint64_t>(status->st_size);
   return frame::open_damaged(frame::file_source(files, file, {}, size), std::make_shared<frame::IndexCache>());
 }
 
-/// "6 chunks, 1 lost", and of chunks that the header promises and nothing is left of: "4 of 10 chunks, 6 lost".
+/// Returns "6 chunks, 1 lost", or, if chunks that the header promises were not found, "4 of 10 chunks, 6 lost".
 std::string saved_text(const frame::Salvage& salvage, std::int64_t lost) {
   const std::int64_t chunks = salvage.container->chunk_count();
   if (!salvage.missing_chunks) {
     return std::to_string(chunks) + " chunks, " + (lost > 0 ? std::to_string(lost) + " of them lost; " : "") +
-           "how many there were is not known";
+           "the original number is not known";
   }
   const std::int64_t missing = *salvage.missing_chunks;
   const std::string of = missing > 0 ? " of " + std::to_string(chunks + missing) : "";
@@ -79,21 +79,21 @@ codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {
   return like;
 }
 
-/// What the new frame is made of; invalid if its name says something else.
+/// Returns the parameters of the new frame. invalid: its name has the suffix of another format.
 Result<frame::NewFrame> plan(const frame::FrameContainer& from, const std::string& out) {
-  if (from.parameters().variable_chunks) return codec::unsupported("frame whose chunks vary in size");
+  if (from.parameters().variable_chunks) return codec::unsupported("the chunks of the frame vary in size");
   auto like = frame_like(from);
   if (!like) return like;
   if (auto named = check_frame_name(out, like->metalayers); !named) return tl::unexpected(named.error());
   if (!out.ends_with(frame::kArraySuffix)) return like;
   const auto array = frame::b2nd_meta_of(from);
   if (!array) return tl::unexpected(array.error());
-  if (!*array) return codec::invalid("no array, which a .b2nd file must be");
+  if (!*array) return codec::invalid("is not an array, but a .b2nd file must be one");
   return like;
 }
 
-/// Prints what was saved: beside a frame that goes to standard output, on standard error.
-int tell_saved(const RepairOptions& options, const std::string& text, Io& io) {
+/// Prints the result to standard output; to standard error if the frame goes to standard output.
+int print_saved(const RepairOptions& options, const std::string& text, Io& io) {
   if (options.quiet) return done;
   if (*options.out != kStandardStream) return emit(io, printable(*options.out) + ": " + text + "\n");
   io.err.print("cframe: standard output: " + text + "\n");
@@ -121,7 +121,7 @@ int save(const RepairOptions& options, Io& io) {
     return report_failure(io, saved.error(), of_data ? input->name() : *options.out);
   }
   const int status = salvage->losses.empty() && saver.lost() == 0 ? done : kDataError;
-  return std::max(status, tell_saved(options, saved_text(*salvage, saver.lost()), io));
+  return std::max(status, print_saved(options, saved_text(*salvage, saver.lost()), io));
 }
 
 }  // namespace
@@ -131,9 +131,10 @@ SubcommandRun declare_repair(CLI::App& app) {
   app.add_option("FILE", options->file, "Contiguous frame; with OUT also - for standard input")
       ->required()
       ->type_name("");
-  app.add_option("OUT", options->out, "New frame for what can be read, or - for standard output; FILE is left as it is")
+  app.add_option("OUT", options->out,
+                 "New frame for the readable chunks, or - for standard output; FILE stays unchanged")
       ->type_name("");
-  app.add_flag("-q,--quiet", options->quiet, "Print only what is lost");
+  app.add_flag("-q,--quiet", options->quiet, "Print only losses");
   add_wait_option(app, options->wait);
   return [options](Io& io) { return options->out ? save(*options, io) : cut_tail(*options, io); };
 }

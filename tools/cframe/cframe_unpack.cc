@@ -1,4 +1,4 @@
-// cframe unpack: what a frame shows as on a mount in a file of its own, with holes where a plain frame has them.
+// cframe unpack: writes the content that a frame shows on a mount into a file, with holes for chunks of zeros.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ using frame::Container;
 using frame::FlatOffset;
 using frame::FlatView;
 
-// They tell a container.
+// Number of bytes that suffices to recognise a container.
 constexpr std::uint64_t kFirstBytes = 64;
 
 struct UnpackOptions {
@@ -47,7 +47,7 @@ class Unpacker {
         progress_(io, "unpacking", Progress::Unit::bytes) {}
 
   Result<void> run() {
-    // Of chunks of different lengths, and of the tiles of an array, the number does not tell where a hole ends.
+    // Holes need chunks of one size in order: then the chunk number gives the offset.
     const bool in_order = view_.head().empty() && view_.array_geometry() == nullptr;
     const bool even = in_order && container_.parameters().chunksize > 0;
     while (at_ < total_) {
@@ -61,11 +61,11 @@ class Unpacker {
     return frame::system_files().truncate(fd_, total_);
   }
 
-  /// Whether run() failed because of the file that is written.
+  /// Returns true if run() failed in a write to the output.
   bool write_failed() const { return write_failed_; }
 
  private:
-  /// Where the first chunk at or behind here begins that is (or is not) zeros. REQUIRES: at_ is where a chunk begins.
+  /// Returns the offset of the first chunk from at_ on that is zeros (`hole`) or not. REQUIRES: a chunk begins at at_.
   Result<std::uint64_t> edge(bool hole) const {
     const auto chunksize = static_cast<std::uint64_t>(container_.parameters().chunksize);
     const auto next = container_.next_chunk(frame::ChunkNumber{static_cast<std::int64_t>(at_ / chunksize)}, hole);
@@ -103,7 +103,7 @@ class Unpacker {
   bool write_failed_ = false;
 };
 
-/// Whether what is written may be called `out`.
+/// Checks that the suffix of `out` fits the content.
 Result<void> check_name(const FlatView& view, const std::string& out, const std::atomic<bool>& stop) {
   std::vector<std::uint8_t> first;
   const Sink sink = [&first](codec::ByteView bytes) -> Result<void> {
@@ -150,10 +150,10 @@ SubcommandRun declare_unpack(CLI::App& app) {
   app.add_option("IN", options->in, "Frame, or directory of a sparse frame, or - for standard input")
       ->required()
       ->type_name("");
-  app.add_option("OUT", options->out, "File to make, or - for standard output")->required()->type_name("");
-  add_size_option(app, "--frame-offset", options->frame_offset, "Where the frame starts inside the file (0)");
+  app.add_option("OUT", options->out, "File to create, or - for standard output")->required()->type_name("");
+  add_size_option(app, "--frame-offset", options->frame_offset, "Offset of the frame in the file (0)");
   add_array_form_option(app, options->b2nd);
-  app.add_flag("-f,--force", options->force, "Replace OUT if it is there");
+  app.add_flag("-f,--force", options->force, "Replace OUT if it exists");
   app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -1,4 +1,4 @@
-// cframe verify: decodes everything in many frames and reports what is damaged.
+// cframe verify: decodes all chunks and metalayers of frames and reports damage.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -31,7 +31,7 @@ struct VerifyOptions {
   bool quiet = false;
 };
 
-/// One word for a frame: its worst error. What the system refused comes first, for then nothing is known.
+/// Returns one word for a frame, by its worst error. I/O errors come first, because then the state is not known.
 const char* verdict(const CheckReport& report) {
   bool unsupported = false;
   bool refused = false;
@@ -44,7 +44,7 @@ const char* verdict(const CheckReport& report) {
   if (report.errors.empty()) return "ok";
   if (refused) return "failed";
   if (unsupported) return "unsupported";
-  // Neither the name that was given nor the content says that it is one.
+  // "no frame": neither suffix nor content is that of a frame.
   return is_none ? "no frame" : "damaged";
 }
 
@@ -55,7 +55,7 @@ json error_json(const Error& error) {
   return entry;
 }
 
-/// Takes the reports as they come, and prints or collects them.
+/// Prints the reports as they come, or collects them for JSON.
 class Reporter {
  public:
   Reporter(const VerifyOptions& options, Io& io, Progress& progress)
@@ -73,7 +73,7 @@ class Reporter {
     }
   }
 
-  /// A directory that could not be walked.
+  /// Reports a directory that could not be walked.
   void take(const Error& error) {
     status_ = std::max(status_, status_of(error));
     if (options_.as_json) {
@@ -131,10 +131,10 @@ class Reporter {
   ExitStatus status_ = done;
 };
 
-/// Standard input is read from another file, which no message names.
+/// Maps "-" to the file from which standard input is read, and back for messages.
 class StreamName {
  public:
-  /// Puts the file that is read in the place of "-".
+  /// Replaces "-" by the path of that file.
   codec::Result<void> resolve(std::vector<std::string>& files, Io& io) {
     for (std::string& file : files) {
       if (file != kStandardStream) continue;
@@ -164,7 +164,7 @@ int run_verify(VerifyOptions options, Io& io) {
   if (auto resolved = stream.resolve(options.files, io); !resolved) return report_failure(io, resolved.error(), "");
   const FoundFrames found = find_frames(options.files);
   if (found.frames.empty() && found.errors.empty()) {
-    return report(io, with_path(codec::invalid("no frames in it: what frames are is told by their suffix").value(),
+    return report(io, with_path(codec::invalid("contains no frames (files are recognised by their suffix)").value(),
                                 options.files.front()));
   }
   const std::uint64_t total =
@@ -209,8 +209,8 @@ SubcommandRun declare_verify(CLI::App& app) {
       ->required()
       ->type_name("");
   app.add_flag("--json", options->as_json, "Report as JSON");
-  app.add_flag("-q,--quiet", options->quiet, "Print only what is faulty");
-  add_size_option(app, "--frame-offset", options->offset, "Where the frame starts inside the file (0)");
+  app.add_flag("-q,--quiet", options->quiet, "Print only faults");
+  add_size_option(app, "--frame-offset", options->offset, "Offset of the frame in the file (0)");
   app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

@@ -12,7 +12,7 @@ namespace {
 
 using codec::Result;
 
-/// An option whose text `parse` turns into a value, or says why not.
+/// Declares an option whose text `parse` converts; an error of `parse` becomes the message.
 template <class T, class Into>
 void add_parsed(CLI::App& app, const std::string& name, const char* type, const std::string& help, Into& into,
                 const std::function<Result<T>(const std::string&)>& parse) {
@@ -55,11 +55,11 @@ void add_frame_options(CLI::App& app, EncodeOptions& wishes) {
   add_parsed<codec::FilterSlots>(app, "--filter", "NAME[+NAME...]",
                                  "none, shuffle, bitshuffle, delta, bytedelta, in the order applied (shuffle)",
                                  wishes.filters, [](const std::string& text) { return codec::filters_named(text); });
-  add_size(app, "--typesize", "BYTES|auto", "Size of an item (auto: found by trying on samples)", wishes.typesize,
+  add_size(app, "--typesize", "BYTES|auto", "Size of an item (auto: chosen by samples)", wishes.typesize,
            codec::kMaxBlockBytes);
-  add_size(app, "--chunksize", "SIZE|auto", "Plain bytes of a chunk, made a multiple of the typesize (1M)",
+  add_size(app, "--chunksize", "SIZE|auto", "Uncompressed size of a chunk, rounded to a multiple of the typesize (1M)",
            wishes.chunksize, codec::kMaxChunkBytes);
-  add_size(app, "--blocksize", "SIZE|auto", "Plain bytes of a block (auto: by codec and level)", wishes.blocksize,
+  add_size(app, "--blocksize", "SIZE|auto", "Uncompressed size of a block (auto: by codec and level)", wishes.blocksize,
            codec::kMaxBlockBytes);
 }
 

@@ -1,4 +1,4 @@
-// The options that shape a frame that a program makes; named as the mount options are.
+// The options for the parameters of a new frame; they have the names of the mount options.
 //
 // Thread safety: plain values and functions.
 #pragma once
@@ -17,7 +17,7 @@ class App;
 namespace cframefs::tools {
 
 struct EncodeOptions {
-  // Without a value: the default, or whatever is tuned.
+  // None: the default, or the result of --tune.
   std::optional<std::uint8_t> compcode;
   std::optional<int> clevel;
   std::optional<codec::FilterSlots> filters;
@@ -26,14 +26,14 @@ struct EncodeOptions {
   std::uint64_t blocksize = 0;  // 0: auto
 
   bool any() const { return compcode || clevel || filters || typesize != 0 || chunksize != 0 || blocksize != 0; }
-  /// With the defaults where nothing was wished: zstd, 5, shuffle.
+  /// Returns the parameters; defaults: zstd, 5, shuffle.
   codec::EncodeParameters parameters() const;
 };
 
 /// Declares --codec, --clevel, --filter, --typesize, --chunksize and --blocksize.
 void add_frame_options(CLI::App& app, EncodeOptions& wishes);
 
-/// What one wish forbids another. invalid.
+/// Returns `invalid` if options conflict.
 codec::Result<void> validate_combination(const EncodeOptions& wishes);
 
 }  // namespace cframefs::tools

@@ -20,13 +20,13 @@ namespace {
 
 constexpr std::uint64_t kTaskBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kTaskChunks = 256;
-/// Tasks of one frame, about: of very many chunks more are in one.
+/// Approximate limit of tasks for one frame: with very many chunks a task has more of them.
 constexpr std::int64_t kMaxTasks = 4096;
 constexpr std::int64_t kManyTogether = 128 << 10;
 constexpr std::size_t kTasksPerWorker = 4;
-/// What all workers together take for large blocks, unless one alone takes more.
+/// Memory of all workers together for large blocks; a larger block is decoded alone.
 constexpr std::uint64_t kLargeBlockBytes = std::uint64_t{40} << 20;
-/// A frame of so little is checked where it is opened: to give it to a worker, and to wake that, takes longer.
+/// add() checks a frame up to this size itself: waking a worker takes longer.
 constexpr std::uint64_t kSmallBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kSmallChunks = 16;
 constexpr auto kIdleInterval = std::chrono::milliseconds(100);
@@ -36,25 +36,25 @@ std::int64_t chunks_per_task(const frame::Container& container) {
   const std::int64_t fitting = chunksize > 0 ? static_cast<std::int64_t>(kTaskBytes) / chunksize : 16;
   const std::int64_t step =
       std::max(std::clamp<std::int64_t>(fitting, 1, kTaskChunks), container.chunk_count() / kMaxTasks);
-  // What is decoded together and does not stay in a cache would be decoded for each task anew.
+  // Chunks that are decoded together and exceed the caches must be in one task: each task would decode them again.
   const std::int64_t together = container.chunks_decoded_together();
   return together > kManyTogether ? (step + together - 1) / together * together : step;
 }
 
 }  // namespace
 
-/// What became of a chunk.
+/// The result of checking a chunk.
 struct FrameChecker::Verdict {
   std::optional<Error> error;
 };
 
-/// One frame while it is worked on. The container goes as soon as the last task is done, and with it the open file.
+/// One frame during the check. The last task closes the container and with it the file.
 struct FrameChecker::File {
   CheckReport report;
   std::shared_ptr<const frame::Container> container;
   std::uint64_t stored_bytes = 0;
   std::atomic<std::uint64_t> counted_bytes = 0;
-  std::atomic<std::int64_t> pending = 1;  // tasks; and the one who adds them
+  std::atomic<std::int64_t> pending = 1;  // unfinished tasks, and 1 for add()
   std::atomic<bool> complete = false;
   std::mutex mutex;  // guards report.errors and further_errors until complete
 
@@ -65,17 +65,17 @@ struct FrameChecker::File {
     append(std::move(error));
   }
 
-  /// The same of each chunk of a run.
+  /// Notes the error for each chunk of a run.
   void note(Error error, const frame::ChunkRun& run) {
     if (error.path.empty()) error.path = report.path;
     const std::lock_guard lock(mutex);
     const auto room = static_cast<std::int64_t>(CheckReport::kMaxErrors - report.errors.size());
-    const std::int64_t told = std::min(run.count, room);
-    for (std::int64_t i = 0; i < told; ++i) {
+    const std::int64_t listed = std::min(run.count, room);
+    for (std::int64_t i = 0; i < listed; ++i) {
       error.chunk = run.first.value + i * run.step;
       append(error);
     }
-    report.further_errors += static_cast<std::uint64_t>(run.count - told);
+    report.further_errors += static_cast<std::uint64_t>(run.count - listed);
   }
 
  private:
@@ -121,7 +121,7 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
     file->report.kind = parameters.kind;
     file->report.nbytes = parameters.nbytes;
     file->report.chunks = (*container)->chunk_count();
-    // That the chunks are those of an array is part of what must be right.
+    // make_view() checks that the chunks fit the shape of an array.
     const auto view = frame::make_view(*container, frame::ArrayForm::npy, input.path.ends_with(".b2nd"));
     if (!view) {
       file->note(view.error(), std::nullopt);
@@ -211,7 +211,7 @@ void FrameChecker::run(BlockDecoder& decoder, const Task& task) {
   check_runs(decoder, file, *file.container->runs(ChunkNumber{task.begin}, ChunkNumber{task.end}));
 }
 
-/// What the index says again and again is looked at once.
+/// Checks runs of chunks; a chunk that the index names repeatedly is decoded once.
 void FrameChecker::check_runs(BlockDecoder& decoder, File& file, frame::ChunkRuns& runs) {
   RecentRuns<Verdict> known;
   frame::ChunkRun run;
@@ -238,7 +238,7 @@ FrameChecker::Verdict FrameChecker::check_chunk(BlockDecoder& decoder, File& fil
   if (!reader) return {reader.error()};
   Verdict verdict;
   if (auto checked = decoder.check(**reader); !checked) verdict.error = checked.error();
-  // Progress counts what the file holds, whatever the chunks claim.
+  // Progress never exceeds the size of the file, even if chunks claim more.
   const auto& header = (*reader)->decoder().header();
   const std::uint64_t before = file.counted_bytes.fetch_add(static_cast<std::uint64_t>(header.cbytes));
   if (before < file.stored_bytes) {
@@ -250,7 +250,7 @@ FrameChecker::Verdict FrameChecker::check_chunk(BlockDecoder& decoder, File& fil
 void FrameChecker::complete(File& file) {
   if (file.container && file.report.errors.empty() && file.container->parameters().chunksize == 0 &&
       file.report.nbytes > 0 && !stop_.load()) {
-    // Chunks of different sizes: that they add up to the frame's length is known only now.
+    // For chunks of different sizes, check that their sum is the frame's length.
     const auto last = file.container->locate(frame::FlatOffset{file.report.nbytes - 1});
     if (!last) file.note(last.error(), std::nullopt);
   }

@@ -1,11 +1,11 @@
-// Decodes every chunk of many frames on all cores and says what is damaged.
+// Decodes every chunk of many frames on all cores and reports damage.
 //
-// add() opens a frame and queues its chunks, some at a time; workers decode them, but for frames of so few bytes that
-// add() decodes them itself; reports come out in the order of
-// add(). The queue is short, so that add() waits and only as many files are open as are being worked on.
+// add() opens a frame and queues its chunks, some at a time; workers decode them. add() decodes small frames (64 KiB)
+// itself. Reports come out in the order of add(). The queue is short: add() waits for space in it, so only the files
+// being decoded are open.
 //
 // Thread safety: one thread calls. Ownership: owns its threads; the destructor drops what is queued and joins them.
-// Errors: all of them end up in the reports.
+// Errors: in the reports.
 #pragma once
 
 #include <atomic>
@@ -27,17 +27,17 @@ namespace cframefs::tools {
 
 struct CheckReport {
   std::string path;
-  std::string kind;  // "cframe", "sframe"; empty if it did not open
+  std::string kind;  // "cframe", "sframe"; empty if the file could not be opened
   std::int64_t chunks = 0;
   std::uint64_t nbytes = 0;
   std::vector<codec::Error> errors;  // sorted by chunk, at most kMaxErrors
-  std::uint64_t further_errors = 0;  // beyond these
+  std::uint64_t further_errors = 0;  // number of errors not in `errors`
   static constexpr std::size_t kMaxErrors = 10000;
 };
 
 class FrameChecker {
  public:
-  /// `idle` is called some times a second while add() and finish() wait.
+  /// Calls `idle` 10 times a second while add() and finish() wait.
   FrameChecker(unsigned workers, const std::atomic<bool>& stop, std::function<void()> idle);
   ~FrameChecker();
   FrameChecker(const FrameChecker&) = delete;
@@ -46,10 +46,10 @@ class FrameChecker {
   void add(const FrameFile& input, std::uint64_t offset);
   /// Waits until everything is decoded.
   void finish();
-  /// The reports that are complete, as far as all before them are.
+  /// Returns the complete reports, up to the first incomplete one.
   std::vector<CheckReport> take_reports();
 
-  /// Stored bytes that are done with.
+  /// Returns the number of stored bytes that were checked.
   std::uint64_t bytes_done() const { return bytes_done_.load(std::memory_order_relaxed); }
 
  private:
@@ -68,7 +68,7 @@ class FrameChecker {
   void check_runs(class BlockDecoder& decoder, File& file, frame::ChunkRuns& runs);
   Verdict check_chunk(class BlockDecoder& decoder, File& file, frame::ChunkNumber chunk);
   void complete(File& file);
-  /// Waits for `condition`, calling idle_ in between. Gives up when told to stop.
+  /// Waits for `condition` and calls idle_ in between. Returns early if stop_ is set.
   template <class CondVar>
   void wait(std::unique_lock<std::mutex>& lock, CondVar condition);
 
@@ -84,7 +84,7 @@ class FrameChecker {
   std::deque<std::shared_ptr<File>> files_;  // calling thread only
   const std::size_t queue_bound_;
   fs::ByteBudget large_blocks_;
-  const std::unique_ptr<class BlockDecoder> own_;  // of the calling thread
+  const std::unique_ptr<class BlockDecoder> own_;  // used by the calling thread
   std::vector<std::thread> threads_;
 };
 

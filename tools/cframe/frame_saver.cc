@@ -16,16 +16,16 @@ using frame::ChunkNumber;
 
 namespace {
 
-/// Metalayers whose contents overlap take more in a copy than in the frame: this much more at most.
+/// Bytes by which the copy of metalayers that share bytes may exceed the frame.
 constexpr std::uint64_t kFreeLayers = std::uint64_t{32} << 20;
 
-/// Losses that are named one by one.
-constexpr std::int64_t kMaxTold = 10000;
+/// Largest number of losses that are printed one by one.
+constexpr std::int64_t kMaxReported = 10000;
 
-/// Stored bytes of a chunk beyond twice its plain ones.
+/// A chunk is encoded again if its stored size exceeds twice its uncompressed size by more than this.
 constexpr std::uint64_t kMaxSlack = std::uint64_t{1} << 20;
 
-/// Chunks of zeros up to this size are stored where they are no whole number of items.
+/// Chunks of zeros up to this size are stored if they end within an item.
 constexpr std::int32_t kMaxOddZeros = 64 << 20;
 
 }  // namespace
@@ -50,14 +50,14 @@ Result<void> FrameSaver::save_chunks() {
     if (!more) return tl::unexpected(more.error());
     if (!*more) return {};
     if (run.step > 1 && run.count > 1) {
-      return codec::unsupported("an index that says the same again every " + std::to_string(run.step) + " chunks");
+      return codec::unsupported("the index repeats its entries every " + std::to_string(run.step) + " chunks");
     }
     if (auto saved = save(run); !saved) return saved;
   }
   return codec::io_error(EINTR, "read");
 }
 
-/// Those that can be read. Their chunks are copied as they are.
+/// Returns the readable variable-length metalayers, which are copied as stored.
 Result<std::vector<frame::MetalayerLength>> FrameSaver::check_vlmetalayers(frame::ParseBudget& budget) {
   std::vector<frame::MetalayerLength> layers;
   std::uint64_t left = kFreeLayers + from_.parameters().frame_length;
@@ -104,7 +104,7 @@ Result<void> FrameSaver::save(const frame::ChunkRun& run) {
   return to_.append_run(saved.entry, nbytes, left);
 }
 
-/// The first chunk of the run, or zeros in its place.
+/// Saves the first chunk of the run, or zeros in its place.
 Result<void> FrameSaver::save_first(const frame::ChunkRun& run, std::int32_t nbytes) {
   if (run.damage != nullptr) return lose(*run.damage, run, nbytes);
   const auto place = from_.place(run.first);
@@ -120,13 +120,13 @@ Result<void> FrameSaver::save_stored(const frame::ChunkLocation& place, ChunkNum
   if (auto decoded = decoder_.check(**reader); !decoded) return decoded;
   const codec::ChunkHeader& header = (*reader)->decoder().header();
   const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
-  // Between its blocks there may be as large a hole as it likes.
+  // Gaps between blocks make the stored size unbounded: then encode the chunk again.
   const auto nbytes = static_cast<std::uint64_t>(header.nbytes);
   if (cbytes > 2 * nbytes + kMaxSlack) return save_anew(**reader);
   copied_ += cbytes;
-  // No damage of this chunk: what is wrong is wrong of the frame.
+  // This is a fault of the frame, not damage of this chunk.
   shares_bytes_ = copied_ > from_.parameters().cbytes;
-  if (shares_bytes_) return codec::unsupported("frame whose chunks share bytes");
+  if (shares_bytes_) return codec::unsupported("the chunks of the frame share bytes");
   return to_.append_stored(*place.source, place.offset, cbytes, header.nbytes);
 }
 
@@ -142,22 +142,22 @@ Result<void> FrameSaver::encode(codec::ByteView plain) {
   return encoded ? to_.append(*encoded) : Result<void>(tl::unexpected(encoded.error()));
 }
 
-/// Zeros in the place of the first chunk. All chunks of the run are told of.
+/// Saves zeros in place of the first chunk, and reports all chunks of the run as lost.
 Result<void> FrameSaver::lose(Error error, const frame::ChunkRun& run, std::int32_t nbytes) {
   if (error.kind == codec::ErrorKind::io || shares_bytes_) return tl::unexpected(error);
   ++lost_;
   if (!error.chunk) error.chunk = run.first.value;
-  if (told_++ < kMaxTold) {
+  if (reported_++ < kMaxReported) {
     report(io_, with_path(error, path_));
     if (run.count > 1) {
-      io_.err.print("cframe: " + printable(path_) + ": the same of " + std::to_string(run.count - 1) +
-                    " chunks behind it\n");
+      io_.err.print("cframe: " + printable(path_) + ": the next " + std::to_string(run.count - 1) +
+                    " chunks have the same damage\n");
     }
   }
   return save_zeros(nbytes);
 }
 
-/// The reference library reads special chunks of whole items alone.
+/// Saves a chunk of zeros. The reference library reads special chunks only if they consist of whole items.
 Result<void> FrameSaver::save_zeros(std::int32_t nbytes) {
   if (nbytes % from_.parameters().typesize == 0 || nbytes > kMaxOddZeros) {
     return to_.append_run(frame::layout::kZerosEntry, nbytes, 1);

@@ -1,11 +1,11 @@
-// Copies into a new frame what can be read of another, chunk by chunk, each decoded first.
+// Copies the readable chunks of a frame into a new one; decodes each chunk first.
 //
-// What the index says of many chunks is looked at once, and stays one thing in the new frame. What cannot be read
-// becomes zeros, so that all else keeps its place.
+// A stored chunk that many index entries name is checked once, and is stored once in the new frame. Unreadable chunks
+// become zeros, so that all others keep their positions.
 //
-// Thread safety: one thread. Ownership: borrows all that it is given. Memory: one piece of a chunk, and one
-// stored metalayer. Errors: io of either file; unsupported, for chunks that share bytes (a copy would be larger than
-// the frame, without bound) and for indexes that no writer makes. Damage is counted and reported.
+// Thread safety: one thread. Ownership: borrows its arguments. Memory: one piece of a chunk, and one stored metalayer.
+// Errors: io of either file; unsupported for chunks that share bytes (a copy could be larger than the frame without
+// bound) and for indexes that no writer makes. Damage is counted and reported.
 #pragma once
 
 #include <string>
@@ -25,9 +25,9 @@ class FrameSaver {
   FrameSaver(const frame::FrameContainer& from, frame::NewFrameFile& to, Io& io, const std::string& path)
       : from_(from), to_(to), io_(io), path_(path) {}
 
-  /// All of it.
+  /// Copies the whole frame.
   codec::Result<void> run();
-  /// Chunks and metalayers that could not be read.
+  /// Returns the number of chunks and metalayers that could not be read.
   std::int64_t lost() const { return lost_; }
 
  private:
@@ -51,11 +51,11 @@ class FrameSaver {
   bool shares_bytes_ = false;
   BlockDecoder decoder_;
   struct Saved {
-    std::int64_t entry = 0;  // of the new frame
+    std::int64_t entry = 0;  // index entry in the new frame
     bool is_lost = false;
   };
   RecentRuns<Saved> known_;
-  std::int64_t told_ = 0;  // losses
+  std::int64_t reported_ = 0;  // losses printed so far
 };
 
 }  // namespace cframefs::tools

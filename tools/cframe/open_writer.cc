@@ -19,7 +19,7 @@ constexpr double kMaxSeconds = 1e6;
 
 codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   if (path == kStandardStream) {
-    return codec::invalid("standard input cannot be changed: name a file, ./- if that is its name");
+    return codec::invalid("standard input cannot be changed: name a file (./- for a file called -)");
   }
   if (auto fine = check_no_directory(path, path); !fine) return tl::unexpected(fine.error());
   frame::FileOps& files = frame::system_files();
@@ -33,15 +33,15 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   if (!directory) return tl::unexpected(with_path(directory.error(), path));
   OpenedWriter opened;
   opened.directory = frame::Descriptor(files, *directory);
-  // Another user may exchange directories while the path is resolved.
+  // Another user may have exchanged directories while the path was being resolved.
   const auto named = files.status(file->fd());
   const auto found = files.status_at(*directory, real.filename().string());
   if (!named || !found || named->st_ino != found->st_ino || named->st_dev != found->st_dev) {
-    return tl::unexpected(with_path(codec::stale("another file has taken its place").value(), path));
+    return tl::unexpected(with_path(codec::stale("another file has replaced it").value(), path));
   }
   frame::WriterOptions options;
   options.stores_chunks = false;
-  // A mount that has it open for writing may hold what is not in it yet, which a new file would take the place of.
+  // Refuse a frame that a mount has open for writing: the mount may hold uncommitted data, which a new file would lose.
   options.alone = true;
   options.lock_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000));
   auto writer = frame::FrameWriter::open(files, *directory, real.filename().string(), file, nullptr, options);

@@ -1,4 +1,4 @@
-// Opening a frame that a subcommand is going to change.
+// Opens a frame for a subcommand that changes it.
 //
 // Thread safety: one thread per object. Ownership: owns the directory and the writer. Errors: as FrameWriter, with the
 // path.
@@ -18,8 +18,8 @@ struct OpenedWriter {
   std::unique_ptr<frame::FrameWriter> writer;
 };
 
-/// `path` as people give it: links are followed. Chunks will not be encoded, so that a frame of any codec opens.
-/// `wait`: seconds for a lock that somebody else holds.
+/// Opens the frame at `path`; follows symbolic links. Frames of any codec can be opened, because no chunk is encoded.
+/// `wait`: seconds to wait for a lock that another program holds.
 codec::Result<OpenedWriter> open_writer(const std::string& path, double wait);
 
 /// Declares --wait.

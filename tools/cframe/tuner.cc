@@ -23,7 +23,7 @@ struct Setting {
   int clevel;
 };
 
-// What readers decode fast. Delta is left out: releases of C-Blosc2 read parts of such chunks wrongly.
+// Codecs that decode fast. kPipelines lacks delta, because releases of C-Blosc2 read parts of such chunks wrongly.
 constexpr std::array<Setting, 4> kSettings{
     {{codec::kLz4, 5}, {codec::kLz4hc, 9}, {codec::kZstd, 1}, {codec::kZstd, 5}}};
 constexpr std::array<std::string_view, 4> kPipelines{"none", "shuffle", "bitshuffle", "shuffle+bytedelta"};
@@ -39,14 +39,14 @@ Result<void> run(codec::EncodeContext& context, const Samples& samples, Trial& t
   for (const auto& sample : samples) {
     const auto chunk = codec::encode_chunk(context, trial.encode, sample);
     if (!chunk) return codec::Failure(chunk.error());
-    // An index entry more, so that nothing is divided by zero.
+    // Count the index entry, too, so that the divisor is never zero.
     trial.stored += static_cast<double>(chunk->bytes.size() + 8);
   }
   trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {};
 }
 
-/// Every codec and level that may be chosen, with the filters of `encode`.
+/// Returns every codec and level that the options permit, with the filters of `encode`.
 std::vector<EncodeParameters> with_codecs(const EncodeOptions& wishes, const EncodeParameters& encode) {
   if (wishes.compcode && wishes.clevel) return {encode};
   std::vector<EncodeParameters> all;
@@ -56,7 +56,7 @@ std::vector<EncodeParameters> with_codecs(const EncodeOptions& wishes, const Enc
     if (!wishes.clevel) one.clevel = setting.clevel;
     if (!wishes.compcode || setting.compcode == *wishes.compcode) all.push_back(one);
   }
-  // A codec that is not among them: at its default level.
+  // A given codec that is not in kSettings is tried at the default level.
   if (all.empty()) all.push_back(encode);
   return all;
 }

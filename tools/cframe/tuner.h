@@ -1,7 +1,7 @@
-// Tries settings on samples of the data and picks those to make a frame with.
+// Tries settings on samples of the data and chooses the parameters of a frame.
 //
-// Of the settings tried, those that come within kTolerance of the shortest are good enough; of them the one that
-// encodes fastest is taken. What the user wished for is not touched.
+// Among the settings whose result is within kTolerance of the smallest, the tuner takes the one that encodes fastest.
+// It does not change options that the user has given.
 //
 // Thread safety: functions. Units: bytes. Errors: those of encoding.
 #pragma once
@@ -16,10 +16,11 @@ namespace cframefs::tools {
 struct Tuned {
   codec::EncodeParameters encode;
   double ratio = 1;  // on the samples
-  int tried = 0;     // settings
+  int tried = 0;     // number of settings
 };
 
-/// Samples: some pieces of the data, each as long as a chunk or shorter. REQUIRES: at least one, none empty.
+/// Returns the best setting. `samples`: pieces of the data, each at most a chunk long. REQUIRES: at least one, none
+/// empty.
 codec::Result<Tuned> tune(codec::EncodeContext& context, const EncodeOptions& wishes,
                           const std::vector<std::vector<std::uint8_t>>& samples);
 

@@ -1,4 +1,4 @@
-// The program cframefs: reads its command line, mounts, and says in one line why it could not.
+// The program cframefs: parses the command line and mounts; an error is one line on standard error.
 #include <cstdio>
 #include <string>
 #include <vector>

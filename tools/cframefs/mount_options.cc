@@ -46,7 +46,7 @@ Status choose_switch(std::string_view value, bool& into) {
   return choose(kWords, value, into);
 }
 
-/// A size between two bounds, which are named as they are typed.
+/// Parses a size between two bounds.
 Result<std::uint64_t> bounded_size(std::string_view value, std::uint64_t least, std::uint64_t most) {
   auto size = parse_size(value);
   if (size && (*size < least || *size > most)) {
@@ -176,7 +176,7 @@ Status set_entry_timeout(MountOptions& options, std::string_view value) {
 
 struct OptionSpec {
   std::string_view name;
-  std::string_view values;  // empty: the option takes none
+  std::string_view values;  // empty: the option takes no value
   std::string_view help;
   Status (*apply)(MountOptions&, std::string_view);
 };
@@ -185,33 +185,33 @@ constexpr std::array kOptions = {
     OptionSpec{"ro", "", "read-only", set_ro},
     OptionSpec{"rw", "", "as mount(8); the default", set_rw},
     OptionSpec{"names", "strip|keep", "show x.b2frame as x, or under its own name (strip)", set_names},
-    OptionSpec{"b2nd", "npy|flat|chunks", "what an n-d array shows as (npy)", set_b2nd},
-    OptionSpec{"detect", "suffix|content", "which files are looked into (suffix)", set_detect},
-    OptionSpec{"offset", "BYTES", "where the frame starts in a single-file SOURCE (0)", set_offset},
-    OptionSpec{"beta_bitshuffle", "new|old", "bitshuffle in frames of 2.0.0-beta.3 to 5: as beta.5, or before (new)",
+    OptionSpec{"b2nd", "npy|flat|chunks", "form in which an n-d array shows (npy)", set_b2nd},
+    OptionSpec{"detect", "suffix|content", "how containers are recognised (suffix)", set_detect},
+    OptionSpec{"offset", "BYTES", "offset of the frame in a single-file SOURCE (0)", set_offset},
+    OptionSpec{"beta_bitshuffle", "new|old", "bit order in frames of 2.0.0-beta.3 to 5: beta.5, or before (new)",
                set_beta_bitshuffle},
-    OptionSpec{"cache_size", "SIZE", "bound on decoded bytes held (1/8 of memory, 8M to 1G)", set_cache_size},
-    OptionSpec{"readahead", "SIZE", "how far ahead a sequential reader is decoded, 0 = off (1M per CPU and 1M)",
+    OptionSpec{"cache_size", "SIZE", "limit on decoded bytes in memory (1/8 of memory, 8M to 1G)", set_cache_size},
+    OptionSpec{"readahead", "SIZE", "bytes decoded ahead of a sequential reader, 0 = off (1M x (CPUs + 1))",
                set_readahead},
     OptionSpec{"workers", "N", "decoding threads (one per CPU)", set_workers},
-    OptionSpec{"codec", "NAME", "blosclz, lz4, lz4hc, zlib or zstd, for files created (zstd)", set_codec},
-    OptionSpec{"clevel", "0..9", "compression level for files created (5)", set_clevel},
-    OptionSpec{"filter", "NAME[+NAME...]", "filters for files created (shuffle)", set_filter},
-    OptionSpec{"typesize", "BYTES|auto", "item size for files created (auto)", set_typesize},
-    OptionSpec{"chunksize", "SIZE|auto", "chunk size for files created (auto)", set_chunksize},
-    OptionSpec{"blocksize", "SIZE|auto", "block size for files created (auto)", set_blocksize},
-    OptionSpec{"dirty_limit", "SIZE", "bound on bytes not committed yet (8M to 512M)", set_dirty_limit},
-    OptionSpec{"commit_interval", "SECONDS", "bound on the age of what is not committed yet (5)", set_commit_interval},
+    OptionSpec{"codec", "NAME", "blosclz, lz4, lz4hc, zlib or zstd, for new files (zstd)", set_codec},
+    OptionSpec{"clevel", "0..9", "compression level of new files (5)", set_clevel},
+    OptionSpec{"filter", "NAME[+NAME...]", "filters of new files (shuffle)", set_filter},
+    OptionSpec{"typesize", "BYTES|auto", "item size of new files (auto)", set_typesize},
+    OptionSpec{"chunksize", "SIZE|auto", "chunk size of new files (auto)", set_chunksize},
+    OptionSpec{"blocksize", "SIZE|auto", "block size of new files (auto)", set_blocksize},
+    OptionSpec{"dirty_limit", "SIZE", "limit on uncommitted bytes (8M to 512M)", set_dirty_limit},
+    OptionSpec{"commit_interval", "SECONDS", "limit on the age of uncommitted data (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
     OptionSpec{"stats", "off|on", "serve the unlisted directory .cframefs with statistics (off)", set_stats},
-    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may keep attributes (directories 1, files 0)",
+    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may cache attributes (directories 1, files 0)",
                set_attr_timeout},
-    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may keep names (directories 1, files 0)",
+    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may cache names (directories 1, files 0)",
                set_entry_timeout},
 };
 
-// Written for mount(8), systemd and other readers of fstab, or about access times, which no mount of ours keeps: those
-// of directories move as the source is mounted.
+// Options for mount(8), systemd and other readers of fstab, and options on access times, which follow the mount options
+// of the source.
 constexpr std::array<std::string_view, 25> kIgnored = {
     "defaults",    "auto",     "noauto",     "user",         "nouser",   "users",      "owner",
     "group",       "nofail",   "_netdev",    "atime",        "relatime", "norelatime", "diratime",
@@ -219,7 +219,7 @@ constexpr std::array<std::string_view, 25> kIgnored = {
     "nomand",      "iversion", "noiversion", "nostrictatime"};
 constexpr std::array<std::string_view, 5> kIgnoredPrefixes = {"x-", "X-", "comment=", "uhelper=", "helper="};
 
-// What libfuse 3.14 hands to the kernel or to fusermount3. Names that end in "=" take a value.
+// Options that libfuse 3.14 passes to the kernel or to fusermount3. Names that end in "=" take a value.
 constexpr std::array<std::string_view, 21> kPassedOn = {
     "allow_other", "allow_root", "auto_unmount", "default_permissions",
     "fsname=",     "subtype=",   "max_read=",    "suid",
@@ -228,11 +228,11 @@ constexpr std::array<std::string_view, 21> kPassedOn = {
     "noatime",     "context=",   "fscontext=",   "defcontext=",
     "rootcontext="};
 
-// What mount(8) or libfuse knows, and why a mount cannot have it.
+// Options of mount(8) or libfuse that cframefs refuses, and why.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRefused = {{
     {"blkdev", "a mount shows files, no block device"},
     {"remount", "not supported: unmount, and mount with other options"},
-    {"nosymfollow", "not supported: libfuse cannot ask the kernel for it"},
+    {"nosymfollow", "not supported: libfuse cannot pass it to the kernel"},
 }};
 
 bool is_ignored(std::string_view option) {
@@ -247,7 +247,7 @@ bool is_passed_on(std::string_view option) {
   });
 }
 
-/// As libfuse wants it in its own list: what split_options() takes apart again.
+/// Escapes commas and backslashes for libfuse's option list, as split_options() reads them.
 std::string escaped(std::string_view option) {
   std::string text;
   for (const char c : option) {
@@ -273,7 +273,7 @@ Status apply_option(MountOptions& options, const std::string& option) {
     }
     if (!is_passed_on(option)) return invalid("unknown option '" + option + "' (-h lists the options)");
     options.fuse_options.push_back(escaped(option));
-    // The kernel leaves the mount's times alone, and the daemon those of the source.
+    // The kernel keeps the access times of the mount unchanged, and the daemon those of the source.
     if (option == "noatime") options.no_access_times = true;
     return {};
   }
@@ -288,7 +288,7 @@ Status apply_option(MountOptions& options, const std::string& option) {
   return {};
 }
 
-/// Splits at commas; a backslash takes the next character as it is, as libfuse does it.
+/// Splits at commas; a backslash escapes the next character, as in libfuse.
 std::vector<std::string> split_options(std::string_view text) {
   std::vector<std::string> parts(1);
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -309,7 +309,7 @@ Status apply_options(MountOptions& options, std::string_view text) {
   return {};
 }
 
-/// What one option forbids another.
+/// Returns `invalid` if options conflict.
 Status validate_combination(const MountOptions& options) {
   if (options.blocksize != 0 && options.chunksize != 0 && options.blocksize > options.chunksize) {
     return invalid("option 'blocksize' is larger than 'chunksize'");
@@ -335,11 +335,11 @@ class Arguments {
   std::span<const std::string> rest_;
 };
 
-/// `argument` begins with '-' and is more than that.
+/// Applies a switch. REQUIRES: `argument` begins with '-' and has more characters.
 Status apply_switch(MountCommand& command, const std::string& argument, Arguments& rest) {
   MountOptions& options = command.options;
   if (argument == "-o") {
-    if (rest.empty()) return invalid("-o needs options after it");
+    if (rest.empty()) return invalid("-o needs an argument");
     return apply_options(options, rest.next());
   }
   if (argument.starts_with("-o")) return apply_options(options, std::string_view(argument).substr(2));
@@ -391,10 +391,10 @@ std::string mount_usage() {
       "Shows a directory of Blosc2 frames, or one frame, as plain files.\n\n"
       "  -o OPTION[,OPTION...]  mount options, see below\n"
       "  -f                     stay in the foreground\n"
-      "  -d                     debug output, stays in the foreground\n"
-      "  -s                     one thread\n"
-      "  -h, --help             this text\n"
-      "  -V, --version          the version\n\n"
+      "  -d                     print debug output, stay in the foreground\n"
+      "  -s                     serve with one thread\n"
+      "  -h, --help             print this text\n"
+      "  -V, --version          print the version\n\n"
       "Mount options (default in parentheses; SIZE is bytes, or 64K, 1M, 2G):\n";
   for (const auto& spec : kOptions) {
     std::string head = "  " + std::string(spec.name);
@@ -402,7 +402,7 @@ std::string mount_usage() {
     if (head.size() < 31) head.resize(31, ' ');
     text += head + " " + std::string(spec.help) + "\n";
   }
-  text += "\nAlso, as every FUSE filesystem takes them:\n ";
+  text += "\nOptions of FUSE and the kernel:\n ";
   std::size_t column = 1;
   for (const auto name : kPassedOn) {
     if (column + name.size() > 90) {

@@ -1,8 +1,8 @@
-// The command line of cframefs: from argv to fs::MountOptions.
+// Parses the command line of cframefs into fs::MountOptions.
 //
-// Options come as every FUSE program takes them: -o a,b=c before, between or after SOURCE and MOUNTPOINT, as often as
-// wanted, the last word on an option counts. What mount(8) and fstab add for their own use is ignored; what libfuse or
-// the kernel understand is passed on; anything else is an error that names the option.
+// The syntax is that of all FUSE programs: -o a,b=c before, between or after SOURCE and MOUNTPOINT, any number of
+// times; the last occurrence of an option wins. Options that mount(8) and fstab add for their own use are ignored;
+// options of libfuse and the kernel are passed on; any other option is an error that names it.
 //
 // Thread safety: functions only. Errors: invalid, one line.
 #pragma once
@@ -23,13 +23,13 @@ struct MountCommand {
   fs::MountOptions options;
 };
 
-/// `arguments`: without the program's name.
+/// Parses `arguments`, which do not include the program's name.
 codec::Result<MountCommand> parse_mount_command(const std::vector<std::string>& arguments);
 
-/// What -h prints.
+/// Returns the text that -h prints.
 std::string mount_usage();
 
-/// Names of the -o options of our own, in the order of the usage text.
+/// Returns the names of cframefs's own -o options, in the order of the usage text.
 std::vector<std::string> mount_option_names();
 
 }  // namespace cframefs::tools

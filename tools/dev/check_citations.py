@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Resolves each citation of a document in comments and documents. Run by tools/check from the top of the tree.
 
-A citation names a document, and may name a section behind it: "chunk.md section 4.1", "codecs.md §6, §7". The document
-is a path from the top of the tree or from the citing file's directory, or a file name that one document of the tree
-has. A section is the number of a heading ("### 4.1 Reading"). Links of Markdown are followed, too, anchors included.
+A citation names a document and optionally a section after it: "chunk.md section 4.1", "codecs.md §6, §7". The document
+is a path from the top of the tree or from the citing file's directory, or a file name that is unique in the tree.
+A section is the number of a heading ("### 4.1 Reading"). Markdown links are checked, too, with their anchors.
 
-Prints one line for each citation that leads nowhere; exit status 1 if there is one.
+Prints one line for each citation without a target; exit status 1 if there is one.
 """
 
 import os
@@ -21,12 +21,12 @@ NUMBER = re.compile(r'\d+(?:\.\d+)*')
 LINK = re.compile(r'\]\(([^)\s:]+)\)')
 HEADING = re.compile(r'^#+\s+(.*)$', re.MULTILINE)
 HEADING_NUMBER = re.compile(r'(\d+(?:\.\d+)*)\.?\s')
-# Lines of a comment are read as one text.
+# Joins the lines of a comment.
 CONTINUATION = re.compile(r'\n\s*(?://+|#|"""|\*)?\s*')
 
 
 def anchor(heading):
-    """As GitHub makes it."""
+    """Returns the anchor that GitHub gives to a heading."""
     return re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-')
 
 
@@ -39,7 +39,7 @@ class Documents:
         self.headings = {path: HEADING.findall(path.read_text(encoding='utf-8')) for path in paths}
 
     def find(self, name, citing):
-        """The document that a file cites, or null."""
+        """Returns the document that a file cites, or None."""
         for path in (pathlib.Path(name), beside(citing, name)):
             if path in self.headings:
                 return path

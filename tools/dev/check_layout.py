@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Holds the source tree to the rules that a compiler does not know. Run by tools/check from the top of the tree.
+"""Checks rules of the source tree that a compiler does not check. Run by tools/check from the top of the tree.
 
-- A file has at most 500 lines, a function at most 60 (80 with a switch in it).
-- Layers: tools -> fs -> frame -> codec; a directory includes only itself and what stands right of it. The sub-directories of
-  a layer have an order, too: DIRECTORIES. FUSE headers are included in fs/fuse alone (tests/bench has a server of its own to
+- A file has at most 500 lines, a function at most 60 (80 if it contains a switch).
+- Layers: tools -> fs -> frame -> codec; a layer includes only itself and the layers to its right. The directories of
+  a layer have an order, too: DIRECTORIES. Only fs/fuse includes FUSE headers (and tests/bench, which has its own server to
   compare with).
-- No reinterpret_cast outside the byte helpers, but to characters; and no work put off in comments.
+- No reinterpret_cast outside the byte helpers, except to characters; no TODO comments.
 
 Prints one line for each offence; exit status 1 if there is one.
 """
@@ -19,7 +19,7 @@ MOST_FUNCTION_LINES = 60
 MOST_SWITCH_LINES = 80
 
 LAYERS = ['codec', 'frame', 'fs', 'tools']
-# A directory includes only itself and what stands before it.
+# A directory includes only itself and the directories before it.
 DIRECTORIES = [
     'codec/base', 'codec/format', 'codec/filter', 'codec/stream', 'codec',
     'frame/base', 'frame/io', 'frame/container', 'frame/cframe', 'frame/compat', 'frame/numpy', 'frame/array', 'frame/open',
@@ -27,19 +27,19 @@ DIRECTORIES = [
     'fs/util', 'fs/caller', 'fs/kernel', 'fs/read', 'fs/write', 'fs/tree', 'fs', 'fs/fuse',
     'tools', 'tools/lib', 'tools/stream', 'tools/cframe', 'tools/cframefs',
 ]
-# The adapter keeps a pointer in the 64 bits that the kernel hands back with every call on an open file.
+# The adapter keeps a pointer in the 64 bits that the kernel returns with each call on an open file.
 MAY_CAST = {'codec/base/bytes.h', 'fs/fuse/fuse_requests.h'}
-# Bytes may always be looked at as characters, which is what C libraries want.
+# Bytes may be cast to characters, which C libraries need.
 CHARACTERS = re.compile(r'^(?:const )?char\s*\*$')
 
-# What stands before the brace of a block that is not a function's body.
+# The text before the brace of a block that is not a function's body.
 NO_FUNCTION = re.compile(r'^\s*(?:template\s*<.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b')
 TOKEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
 
 
 def blank(match):
-    """Comments and literals become spaces, lines stay lines. 1'000 is no literal: a quote after a digit is skipped."""
+    """Replaces a comment or literal by spaces and keeps line breaks. (A quote after a digit, 1'000, begins no literal.)"""
     text = match.group(0)
     return re.sub(r'[^\n]', ' ', text)
 
@@ -102,11 +102,11 @@ def line_offences(name, layer, line):
         there = str(pathlib.PurePosixPath(include.group(1)).parent)
         top = include.group(1).split('/')[0]
         if layer in LAYERS and here not in DIRECTORIES:
-            yield f'{here} is no directory of the layout'
+            yield f'{here} is not in DIRECTORIES'
         elif layer in LAYERS and top in LAYERS and there not in DIRECTORIES:
-            yield f'{there} is no directory of the layout'
+            yield f'{there} is not in DIRECTORIES'
         elif layer in LAYERS and top in LAYERS and DIRECTORIES.index(there) > DIRECTORIES.index(here):
-            yield f'{here} includes {include.group(1)}, which stands above it'
+            yield f'{here} includes {include.group(1)}, which comes after it in DIRECTORIES'
         if layer in LAYERS and top == 'tests':
             yield 'includes a test'
         if re.match(r'fuse', top) and here != 'fs/fuse' and not name.startswith('tests/'):
@@ -116,7 +116,7 @@ def line_offences(name, layer, line):
     if layer in LAYERS and name not in MAY_CAST and any(not CHARACTERS.match(cast) for cast in casts):
         yield 'reinterpret_cast outside the byte helpers'
     if re.search(r'\b(?:TODO|FIXME|XXX|HACK)\b', line):
-        yield 'work put off in a comment'
+        yield 'a TODO comment'
 
 
 def main():

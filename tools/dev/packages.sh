@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The Debian packages that quickstart and check need, and how they are installed: only what is missing, asking nothing.
+# The Debian packages that quickstart and check need, and functions that install the missing ones without questions.
 # Sourced, never run.
 # shellcheck disable=SC2034 # used where it is sourced
 
-# To build the programs and mount with them.
+# Packages to build the programs and to mount.
 build_packages=(
   g++ meson ninja-build pkg-config scdoc
   fuse3 libfuse3-dev libspdlog-dev libfmt-dev
@@ -11,7 +11,7 @@ build_packages=(
   libboost-dev libboost-filesystem-dev libexpected-dev libcli11-dev nlohmann-json3-dev
 )
 
-# To build and run the tests as well. The second compiler brings the sanitizers, the fuzzers and clang-format.
+# Further packages to build and run the tests. clang provides the sanitizers and fuzzers.
 test_packages=(
   libgtest-dev librapidcheck-dev
   clang clang-format libclang-rt-14-dev llvm
@@ -19,7 +19,7 @@ test_packages=(
   bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs
 )
 
-# Prints those of its arguments that are not installed, one a line.
+# Prints the arguments that are not installed, one on each line.
 missing_packages() {
   local package
   for package in "$@"; do
@@ -32,23 +32,23 @@ as_root() {
   if ((EUID == 0)); then
     "$@"
   elif ! command -v sudo >/dev/null; then
-    echo "$0: needs root to install packages, and there is no sudo: run it as root once" >&2
+    echo "$0: needs root to install packages, but sudo is missing: run it as root once" >&2
     return 3
   else
     sudo "$@"
   fi
 }
 
-# Installs what is missing of its arguments.
+# Installs those of its arguments that are missing.
 ensure_packages() {
   local missing
   mapfile -t missing < <(missing_packages "$@")
   if ((${#missing[@]} == 0)); then
-    echo "== packages: all there"
+    echo "== packages: all installed"
     return 0
   fi
   if ! command -v apt-get >/dev/null; then
-    echo "$0: missing and not to be had without apt-get: ${missing[*]}" >&2
+    echo "$0: these packages are missing, and apt-get is not available: ${missing[*]}" >&2
     return 3
   fi
   echo "== packages: installing ${missing[*]}"

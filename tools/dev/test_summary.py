@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Counts what a `meson test` run did, case by case, for tools/check.
+"""Counts the test cases of a `meson test` run, for tools/check.
 
 Usage: test_summary.py BUILD_DIR
 
-Reads meson-logs/testlog.json, with the output of each program in it. The cases of GoogleTest programs are counted one
-by one, any other program as one case. Prints what failed and what was skipped, with the reason, on standard error; and
-on standard output one line "PASSED FAILED SKIPPED".
+Reads meson-logs/testlog.json, which contains the output of each program. Counts the cases of GoogleTest programs one
+by one, and any other program as one case. Prints failed and skipped cases, with the reason, to standard error, and
+one line "PASSED FAILED SKIPPED" to standard output.
 
-A program that ended badly without naming a failed case (a crash, a time-out, a sanitizer's report at exit) counts as
-one failure, whatever its cases say.
+A program that failed without naming a failed case (a crash, a time-out, a sanitizer's report at exit) counts as
+one failure, in addition to its cases.
 """
 
 import collections

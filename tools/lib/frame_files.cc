@@ -19,7 +19,7 @@ bool has_frame_suffix(const path& name) {
   return !frame::container_suffix(name.filename().string()).empty();
 }
 
-/// The entries of a directory, by name.
+/// Returns the entries of a directory, sorted by name.
 std::vector<path> list(const path& directory, error_code& error) {
   std::vector<path> entries;
   filesystem::directory_iterator entry(directory, error);
@@ -31,7 +31,7 @@ std::vector<path> list(const path& directory, error_code& error) {
   return entries;
 }
 
-/// Its index file tells a sparse frame; where that was lost, the chunks beside it do.
+/// Returns true for a directory with the index file of a sparse frame, or with a frame's suffix and files of chunks.
 bool is_sparse_frame(const path& directory) {
   error_code ignored;
   if (filesystem::exists(directory / "chunks.b2frame", ignored)) return true;
@@ -48,7 +48,7 @@ bool is_store_file(const path& name) {
   return name.extension() == ".b2z" || name.extension() == ".b2e";
 }
 
-/// The frames in a store; of a directory those that are not on disk.
+/// Adds the frames in a store; of a directory store only those that are not on disk themselves.
 void add_leaves(FoundFrames& found, const path& store) {
   const auto leaves = leaves_of(store.string());
   if (!leaves) {
@@ -62,18 +62,18 @@ void add_leaves(FoundFrames& found, const path& store) {
   }
 }
 
-/// A file that is a frame, a store, or both.
+/// Adds a file that is a frame, a store, or both.
 void add_file(FoundFrames& found, const path& file) {
   const std::size_t before = found.frames.size() + found.errors.size();
   const bool is_zip = file.extension() == ".b2z";
   if (!is_zip) add(found, file);
   if (is_store_file(file)) add_leaves(found, file);
-  // A zip file of another kind: that it is no frame shows when it is opened.
+  // A zip file without frames: opening it reports that it is not a frame.
   if (is_zip && before == found.frames.size() + found.errors.size()) add(found, file);
 }
 
 void walk(FoundFrames& found, const path& top) {
-  // A list of our own instead of recursion: how deep directories are nested is not ours to say.
+  // A list instead of recursion, because the depth of directories is not bounded.
   std::vector<path> pending = {top};
   while (!pending.empty()) {
     const path directory = pending.back();
@@ -107,7 +107,7 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
   FoundFrames found;
   for (const auto& argument : arguments) {
     error_code error;
-    // What is not there, or is no frame although it is named like one, shows when it is opened.
+    // Opening reports a missing file, and a file that is not a frame in spite of its suffix.
     if (filesystem::is_directory(argument, error) && !has_frame_suffix(argument) && !is_sparse_frame(argument)) {
       walk(found, argument);
     } else {

@@ -1,4 +1,4 @@
-// Which frames a program's arguments name: files, directories that are sparse frames, and directories to be walked.
+// Finds the frames that a program's arguments name: files, directories of sparse frames, and directories to be walked.
 //
 // Thread safety: functions only. Errors: io.
 #pragma once
@@ -21,12 +21,12 @@ struct FoundFrames {
   std::vector<codec::Error> errors;  // directories that could not be read
 };
 
-/// A file, a sparse frame, and a directory named like a frame is itself. Any other directory is walked, in the order of
-/// names: in it, files with a frame's suffix and sparse frames count, and symbolic links do not. Of stores what they
-/// hold counts, too: STORE/LEAF.
+/// Returns the frames of the arguments. A file, a sparse frame, and a directory with a frame's suffix are one frame
+/// each. Any other directory is walked, in the order of names: it contributes files with a frame's suffix and sparse
+/// frames, but no symbolic links. Stores contribute their members, too: STORE/LEAF.
 FoundFrames find_frames(const std::vector<std::string>& arguments);
 
-/// As FrameFile::stored_bytes; 0 if that cannot be told.
+/// Returns FrameFile::stored_bytes; 0 if it cannot be determined.
 std::uint64_t stored_bytes(const std::string& path);
 
 }  // namespace cframefs::tools

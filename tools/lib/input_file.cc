@@ -40,7 +40,7 @@ bool is_same(const Result<struct stat>& a, const Result<struct stat>& b) {
   return a && b && a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/// "." for a name alone.
+/// Returns the directory part of a path; "." for a name without one.
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -56,11 +56,11 @@ Result<InputFile> InputFile::open(const std::string& argument, Io& io) {
     if (error.path.empty()) error.path = file.name_;
     return Failure(std::move(error));
   };
-  if (io.in == nullptr) return failed(codec::invalid("there is none").value());
+  if (io.in == nullptr) return failed(codec::invalid("is not available").value());
   frame::FileOps& files = frame::system_files();
   file.path_ = io.in->path();
   if (!file.path_.empty()) {
-    // A program may have been given a file that its user may not open.
+    // The user may lack the permission to open the file again: then copy it.
     if (const auto fd = files.open_named(file.path_, O_RDONLY)) {
       files.close(*fd);
       return file;
@@ -92,10 +92,10 @@ Result<FileTraits> traits_of(const std::string& path) {
 Result<void> check_no_overlap(const std::string& in, const std::string& out) {
   if (out == kStandardStream) return {};
   const auto taken = status_of_path(out, O_NOFOLLOW);
-  // The input itself, or the store that it is a member of.
+  // Compare with the input itself, and with each directory or store on its path.
   for (std::size_t end = in.find('/', 1);; end = in.find('/', end + 1)) {
     if (is_same(taken, status_of_path(in.substr(0, end), 0))) {
-      codec::Failure refused = codec::invalid("is what is read: its only copy would be replaced");
+      codec::Failure refused = codec::invalid("is the input: the output would replace it");
       refused.value().path = out;
       return refused;
     }
@@ -103,7 +103,7 @@ Result<void> check_no_overlap(const std::string& in, const std::string& out) {
   }
   const auto whole = status_of_path(in, 0);
   if (whole && S_ISDIR(whole->st_mode) && is_same(whole, status_of_path(directory_of(out), 0))) {
-    codec::Failure refused = codec::invalid("lies in the sparse frame that is read");
+    codec::Failure refused = codec::invalid("is inside the sparse frame that is the input");
     refused.value().path = out;
     return refused;
   }

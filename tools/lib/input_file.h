@@ -1,9 +1,9 @@
-// What a subcommand reads: the file, directory or store member that its argument names, or standard input for "-".
+// The input of a subcommand: the file, directory or store member that its argument names, or standard input for "-".
 //
-// Containers are read at any place. Standard input that is a regular file, and stands at its beginning, is opened as
-// that file; anything else is copied into an unnamed temporary file first.
+// Containers need random access. Standard input that is a regular file, at offset 0, is opened as that file; other
+// input is first copied into an unnamed temporary file.
 //
-// Thread safety: immutable. Ownership: owns the copy. Errors: io; invalid where there is no standard input.
+// Thread safety: immutable. Ownership: owns the copy. Errors: io; invalid if there is no standard input.
 #pragma once
 
 #include <array>
@@ -18,18 +18,18 @@
 
 namespace cframefs::tools {
 
-/// The argument that stands for standard input, or for standard output.
+/// The argument that means standard input, or standard output.
 inline constexpr const char* kStandardStream = "-";
 
 class InputFile {
  public:
   static codec::Result<InputFile> open(const std::string& argument, Io& io);
-  /// The file `path`, whatever its name.
+  /// The file `path`, even if it is called "-".
   explicit InputFile(std::string path) : path_(std::move(path)), name_(path_) {}
 
-  /// Opens the file, for as long as this object is there.
+  /// Returns a path that opens the file while this object lives.
   const std::string& path() const { return path_; }
-  /// What messages call it.
+  /// Returns the name for messages.
   const std::string& name() const { return name_; }
 
  private:
@@ -38,18 +38,18 @@ class InputFile {
   std::shared_ptr<const frame::Descriptor> copy_;
 };
 
-/// What a file that is made from another one has in common with it.
+/// The attributes that an output file takes over from its input.
 struct FileTraits {
-  mode_t mode = 0666;  // read and write; of a directory that is a sparse frame those of its index
+  mode_t mode = 0666;  // read and write bits; for the directory of a sparse frame those of its index
   std::array<struct timespec, 2> times = {timespec{0, UTIME_OMIT}, timespec{0, UTIME_OMIT}};  // access, modification
 
   static FileTraits of(const struct stat& status);
 };
 
-/// Of the file at `path`, which may be in a store.
+/// Returns the traits of the file at `path`, which may be in a store.
 codec::Result<FileTraits> traits_of(const std::string& path);
 
-/// invalid if a file that is made as `out` would take the place of `in`, or of a part of it.
+/// Returns `invalid` if the output file `out` would replace `in`, or a container or part of it.
 codec::Result<void> check_no_overlap(const std::string& in, const std::string& out);
 
 }  // namespace cframefs::tools

@@ -11,13 +11,13 @@ namespace cframefs::tools {
 
 namespace {
 
-constexpr int kStopInterval = 100;  // milliseconds between two looks at the stop flag
+constexpr int kStopInterval = 100;  // milliseconds between two checks of the stop flag
 
 }  // namespace
 
 void Output::print(std::string_view text) {
   const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  // A message that cannot be written has nowhere to be reported.
+  // Ignore: there is no place to report a lost message.
   static_cast<void>(write(bytes));
 }
 
@@ -36,7 +36,7 @@ codec::Result<void> DescriptorOutput::write(codec::ByteView bytes) {
 codec::Result<std::size_t> DescriptorInput::read(codec::ByteSpan into) {
   std::size_t done = 0;
   while (done < into.size()) {
-    // A signal may arrive just before a read that waits for ever, or in another thread.
+    // poll() with a timeout: a signal may arrive just before a read that blocks, or in another thread.
     struct pollfd waiting = {fd_, POLLIN, 0};
     const int ready = ::poll(&waiting, 1, kStopInterval);
     if (stop_.load()) return codec::io_error(EINTR, "read");
@@ -72,7 +72,7 @@ ExitStatus status_of(const codec::Error& error) {
     case codec::ErrorKind::invalid:
       return kUsageError;
     case codec::ErrorKind::io:
-      // A name that leads nowhere was mistyped; everything else the system refuses is its own affair.
+      // A missing file counts as a mistyped name; other errors are system errors.
       return error.sys == ENOENT || error.sys == ENOTDIR ? kUsageError : kSystemError;
   }
   return kSystemError;

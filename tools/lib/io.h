@@ -1,7 +1,7 @@
-// What a program reads from and writes to, passed in so that tests run the programs in process.
+// The input and outputs of a program, passed in so that tests run the programs in process.
 //
 // Ownership: Io refers to its input and outputs and does not own them. Thread safety: each serves one thread at a time;
-// the stop flag may be set from a signal handler.
+// a signal handler may set the stop flag.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace cframefs::tools {
 class Output {
  public:
   virtual ~Output() = default;
-  /// All of `bytes`, or kind io: EPIPE when the reader has gone, EINTR when the program was told to stop.
+  /// Writes all of `bytes`. Errors: io; EPIPE if the reader has closed the pipe, EINTR if the stop flag is set.
   virtual codec::Result<void> write(codec::ByteView bytes) = 0;
 
-  /// Text whose loss nobody could act on: messages and progress.
+  /// Writes messages and progress; ignores errors.
   void print(std::string_view text);
 };
 
-/// Writes to a descriptor, which the caller keeps open. `stop`: looked at when a write is interrupted by a signal.
+/// Writes to a descriptor, which the caller keeps open. `stop`: checked when a signal interrupts a write.
 class DescriptorOutput final : public Output {
  public:
   DescriptorOutput(int fd, const std::atomic<bool>& stop) : fd_(fd), stop_(stop) {}
@@ -44,14 +44,14 @@ class StringOutput final : public Output {
 class Input {
  public:
   virtual ~Input() = default;
-  /// Fills `into`, but at the end, and returns how many bytes there were; or kind io: EINTR when the program was told
-  /// to stop.
+  /// Fills `into` and returns the number of bytes read, which is less only at the end. Errors: io; EINTR if the stop
+  /// flag is set.
   virtual codec::Result<std::size_t> read(codec::ByteSpan into) = 0;
-  /// What opens the same bytes as a file; empty where they come in order only, or some were read already.
+  /// Returns a path that opens the same bytes as a file; empty for a stream, or if some bytes were read already.
   virtual std::string path() const { return {}; }
 };
 
-/// Reads a descriptor from where it stands; the caller keeps it open.
+/// Reads a descriptor from its current offset; the caller keeps it open.
 class DescriptorInput final : public Input {
  public:
   DescriptorInput(int fd, const std::atomic<bool>& stop) : fd_(fd), stop_(stop) {}
@@ -68,15 +68,14 @@ struct Io {
   Output& err;
   bool err_is_terminal = false;
   const std::atomic<bool>& stop;  // set by Ctrl-C: end soon and cleanly
-  Input* in = nullptr;            // null: there is nothing to read
+  Input* in = nullptr;            // null: no standard input
   bool out_is_terminal = false;
 };
 
-/// What the exit status of every program says. `interrupted` never leaves the process as a status: main ends by
-/// the signal itself.
+/// The exit status of all programs. `interrupted` is never the exit status of the process: main ends it by the signal.
 enum ExitStatus : int { done = 0, kDataError = 1, kUsageError = 2, kSystemError = 3, interrupted = 130 };
 
-/// Whose fault an error is.
+/// Returns the exit status for an error.
 ExitStatus status_of(const codec::Error& error);
 
 }  // namespace cframefs::tools

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-/// JSON has no binary strings: they become text or hexadecimal digits.
+/// Replaces binary strings, which JSON lacks, by text or hexadecimal digits.
 void replace_binary(json& value) {
   if (value.is_binary()) {
     const auto bytes = std::as_const(value).get_binary();
@@ -37,7 +37,8 @@ bool is_utf8(const std::string& text) {
   return true;
 }
 
-/// Of msgpack: strings of characters or bytes, whose decoding takes no more memory than they do.
+/// Returns true if the first byte of a msgpack value is that of a string of characters or bytes, whose decoding takes
+/// no more memory than the content.
 bool is_string_type(std::uint8_t first) {
   return (first >= 0xa0 && first <= 0xbf) || (first >= 0xc4 && first <= 0xc6) || (first >= 0xd9 && first <= 0xdb);
 }
@@ -52,7 +53,7 @@ json metalayer_json(ByteView content, frame::ParseBudget& budget) {
   if (content.size() > kMaxShownContent) return omitted_json(content.size());
   json shown = {{"bytes", content.size()}};
   auto value = frame::parse_msgpack(content, budget);
-  // As digits, and once more where it is printed.
+  // 4 bytes for each byte: two digits, and their copy for printing.
   const bool fits = value && (*value || budget.take_memory(4 * content.size(), "metalayer"));
   if (!fits) return omitted_json(content.size());
   if (*value) {
@@ -73,12 +74,12 @@ codec::Result<std::vector<std::uint8_t>> meta_content(MetaType type, std::vector
   switch (type) {
     case MetaType::text: {
       const std::string text(value.begin(), value.end());
-      if (!is_utf8(text)) return codec::invalid("the value is no UTF-8 text: --type bytes or raw stores any bytes");
+      if (!is_utf8(text)) return codec::invalid("the value is not UTF-8 text: --type bytes or raw stores any bytes");
       return json::to_msgpack(text);
     }
     case MetaType::json: {
       const json parsed = json::parse(value.begin(), value.end(), nullptr, false);
-      if (parsed.is_discarded()) return codec::invalid("the value is no JSON");
+      if (parsed.is_discarded()) return codec::invalid("the value is not JSON");
       return json::to_msgpack(parsed);
     }
     case MetaType::bytes:
@@ -93,7 +94,7 @@ codec::Result<std::string> meta_text(ByteView content) {
   const bool is_one_value = !content.empty() && is_string_type(content.front());
   if (content.size() > kMaxShownContent && !is_one_value) {
     return codec::invalid("a metalayer of " + std::to_string(content.size()) +
-                          " bytes is not decoded; --raw writes it");
+                          " bytes is too long to decode; --raw writes it");
   }
   frame::ParseBudget budget = frame::ParseBudget::asked(content.size());
   auto parsed = frame::parse_msgpack(content, budget);

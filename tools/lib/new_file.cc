@@ -17,14 +17,14 @@ using codec::Result;
 
 namespace {
 
-constexpr int kMaxNames = 1000;  // of files that are written at once in one directory
-/// A file that was not written to for so long is not taken for one that a program has just made and not locked yet.
+constexpr int kMaxNames = 1000;  // files that can be written concurrently in one directory
+/// A younger unlocked file may be one that a program has just created and not locked yet.
 constexpr std::chrono::hours kLeftAlone(1);
 
 const std::string kPrefix = std::string(frame::kTemporaryPrefix) + "pack.";
 constexpr std::size_t kLongestSuffix = 16;
 
-/// A mount stores a file by its suffix; under a temporary name it has to be stored as under its own.
+/// Returns the suffix of a name. A temporary name keeps it, because a mount chooses the stored form by the suffix.
 std::string suffix_of(const std::string& name) {
   const std::size_t dot = name.rfind('.');
   const bool has_one = dot != std::string::npos && dot > 0 && name.size() - dot <= kLongestSuffix;
@@ -61,7 +61,7 @@ Failure NewFile::refused(const std::string& why) const {
 Result<void> NewFile::open_directory() {
   const std::size_t slash = path_.rfind('/');
   name_ = slash == std::string::npos ? path_ : path_.substr(slash + 1);
-  if (name_.empty() || name_ == "." || name_ == "..") return refused("is no name for a file");
+  if (name_.empty() || name_ == "." || name_ == "..") return refused("is not a file name");
   const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
   const auto fd = files_->open_named(directory, O_RDONLY | O_DIRECTORY);
   if (!fd) return Failure(fd.error());
@@ -75,8 +75,8 @@ Result<void> NewFile::check_place() const {
     if (there.error().sys == ENOENT) return {};
     return Failure(there.error());
   }
-  if (!S_ISREG(there->st_mode)) return refused("is there already, and no regular file");
-  if (!replace_) return refused(std::string("is there already") + remedy_);
+  if (!S_ISREG(there->st_mode)) return refused("exists and is not a regular file");
+  if (!replace_) return refused(std::string("exists already") + remedy_);
   return {};
 }
 
@@ -88,7 +88,7 @@ Result<void> NewFile::make_unnamed(mode_t mode) {
   const auto fd = files_->create_at(directory_.fd(), ".", O_RDWR | O_TMPFILE, mode);
   if (!fd) return Failure(fd.error());
   frame::Descriptor file(*files_, *fd);
-  // It gets its name by way of /proc, which may not be there.
+  // publish() names the file through /proc, which may be missing.
   const auto again = files_->reopen(*fd, O_PATH);
   if (!again) return Failure(again.error());
   files_->close(*again);
@@ -102,18 +102,18 @@ Result<void> NewFile::make_temporary(mode_t mode) {
     const auto fd = files_->create_at(directory_.fd(), temporary_, O_RDWR | O_EXCL, mode);
     if (!fd) return Failure(fd.error());
     file_ = frame::Descriptor(*files_, *fd);
-    // Without locks the file is never taken for one that was left.
+    // Ignore errors: remove_left_over() removes only files that it can lock.
     static_cast<void>(files_->try_lock(file_.fd(), LOCK_EX));
     return {};
   });
 }
 
-/// Makes something under the first name that is free, temporary_. The names are few and always the same, so that what
-/// killed programs have left is met again.
+/// Calls `make` with temporary_ set to the first free name. There are few possible names, so that later programs find
+/// the files of killed ones.
 Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) {
   const std::string suffix = suffix_of(name_);
   for (int number = 0; number < kMaxNames; ++number) {
-    // Short, because the name itself may be as long as names can be.
+    // Short, because a prefix to the final name could exceed the limit of names.
     temporary_ = kPrefix + std::to_string(number) + suffix;
     auto made = make();
     if (!made && made.error().sys == EEXIST && remove_left_over()) made = make();
@@ -127,7 +127,7 @@ Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) 
   return codec::io_error(EEXIST, "create a temporary file");
 }
 
-/// Removes the file temporary_ if no program is writing it. False: it is there still.
+/// Removes the file temporary_ if no program is writing it. Returns false if the file still exists.
 bool NewFile::remove_left_over() const {
   const auto fd = files_->open_at(directory_.fd(), temporary_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return fd.error().sys == ENOENT;
@@ -138,7 +138,7 @@ bool NewFile::remove_left_over() const {
   if (age < kLeftAlone) return false;
   const auto locked = files_->try_lock(file.fd(), LOCK_EX);
   if (!locked || !*locked) return false;
-  // Another program may have removed it, and made a new one, before this one had the lock.
+  // Another program may have replaced it before this one had the lock.
   const auto named = files_->status_at(directory_.fd(), temporary_);
   if (!named || named->st_ino != status->st_ino || named->st_dev != status->st_dev) return false;
   return files_->remove_at(directory_.fd(), temporary_, false).has_value();
@@ -155,7 +155,7 @@ Result<void> NewFile::take_place() {
   }
   if (named && replace_) return files_->rename_at(directory, temporary_, directory, name_, 0);
   if (named && !unnamed) named = frame::give_free_name(*files_, directory, temporary_, name_);
-  if (!named && !replace_ && named.error().sys == EEXIST) return refused(std::string("is there already") + remedy_);
+  if (!named && !replace_ && named.error().sys == EEXIST) return refused(std::string("exists already") + remedy_);
   return named;
 }
 

@@ -1,10 +1,10 @@
-// A file that a program makes. It has no name until it is whole and gets its own: a program that is killed leaves
-// nothing. Where the filesystem has no such files (FUSE, NFS), it is written beside its place under a hidden name of
-// our own, locked for as long as it is written; the next program that writes there removes what a killed one has left.
-// Until publish(), and if the program gives up, its place is as it was.
+// An output file. It has no name until it is complete, so a program that is killed leaves nothing. On a filesystem
+// without unnamed files (FUSE, NFS) it has a hidden name in the same directory and is locked while it is written; the
+// next program that writes into the directory removes the file of a killed one. Until publish(), and if the program
+// fails, an existing file stays unchanged.
 //
-// Thread safety: one thread. Ownership: owns the descriptors; borrows the file operations. Errors: invalid (something
-// is there already, or it is no regular file), io.
+// Thread safety: one thread. Ownership: owns the descriptors; borrows the file operations. Errors: invalid (the name is
+// taken, or is not that of a regular file), io.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace cframefs::tools {
 
 class NewFile {
  public:
-  /// `replace`: a regular file that is there already is replaced by publish(). `mode`: as open(2). `remedy`: what the
-  /// message says besides if it may not be replaced.
+  /// Creates the file. `replace`: publish() replaces an existing regular file. `mode`: as open(2). `remedy`: appended
+  /// to the message if the file exists and may not be replaced.
   static codec::Result<NewFile> create(frame::FileOps& files, const std::string& path, bool replace, mode_t mode,
                                        const char* remedy = "; --force replaces it");
   NewFile(NewFile&& other) noexcept = default;
@@ -30,9 +30,9 @@ class NewFile {
 
   int fd() const { return file_.fd(); }
 
-  /// Has publish() give the file these times of access and modification.
+  /// Makes publish() set these times of access and modification.
   void keep_times(const std::array<struct timespec, 2>& times) { times_ = times; }
-  /// Syncs the file, gives it its name, and syncs that.
+  /// Syncs the file, gives it its name, and syncs the directory.
   codec::Result<void> publish();
 
  private:
@@ -50,11 +50,11 @@ class NewFile {
 
   frame::FileOps* files_;
   std::string path_;  // as the user gave it
-  std::string name_;  // its last part, beneath directory_
+  std::string name_;  // the last part of path_, in directory_
   bool replace_;
   const char* remedy_;
   frame::Descriptor directory_;
-  std::string temporary_;  // beneath directory_; empty: the file has no name
+  std::string temporary_;  // name in directory_; empty: the file is unnamed
   frame::Descriptor file_;
   std::optional<std::array<struct timespec, 2>> times_;
 };

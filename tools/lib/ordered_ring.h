@@ -1,11 +1,11 @@
-// Work that many threads do in any order and one thread takes in the order in which it was given out.
+// Parallel work with ordered results: worker threads finish slots in any order, and the owner takes them in the order
+// of push().
 //
-// The ring is a fixed number of slots, which bounds the memory. The owning thread fills a free slot and pushes it;
-// workers do the work in it; the owner waits for the oldest, takes what came out and releases it.
+// The ring has a fixed number of slots, which bounds the memory. The owner fills a free slot and pushes it; a worker
+// processes it; the owner waits for the oldest slot, takes the result and releases the slot.
 //
-// Thread safety: everything but the work is called by the owning thread. Between push() and oldest() a slot belongs to
-// a worker, else to the owner. Ownership: the ring owns slots and threads; destruction waits for work under way and
-// leaves the rest undone.
+// Thread safety: the owner calls everything but the work. Between push() and oldest() a slot belongs to a worker, else
+// to the owner. Ownership: the ring owns slots and threads; destruction waits for work in progress and drops the rest.
 #pragma once
 
 #include <condition_variable>
@@ -42,7 +42,7 @@ class OrderedRing {
   bool full() const { return pushed_ - released_ == slots_.size(); }
   bool empty() const { return pushed_ == released_; }
 
-  /// The slot that push() gives out. REQUIRES: !full().
+  /// Returns the slot that push() hands to a worker. REQUIRES: !full().
   Slot& free() { return slots_[pushed_ % slots_.size()].slot; }
   void push() {
     {

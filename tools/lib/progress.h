@@ -1,6 +1,6 @@
-// A progress line on a terminal, for jobs that turn out to take longer than two seconds.
+// A progress line on a terminal, which appears after two seconds.
 //
-// Draws at most five times a second. Draws nothing where the output is no terminal. Units: bytes, seconds.
+// Draws at most five times a second. Draws nothing if the output is not a terminal. Units: bytes, seconds.
 // Thread safety: one thread. Ownership: refers to the output, which must outlive it.
 #pragma once
 
@@ -15,9 +15,9 @@ namespace cframefs::tools {
 
 class Progress {
  public:
-  using Clock = std::function<double()>;  // seconds since anywhere
+  using Clock = std::function<double()>;  // seconds since an arbitrary time
 
-  /// What the numbers count.
+  /// The unit of the numbers.
   enum class Unit : std::uint8_t { bytes, items };
 
   Progress(Io& io, std::string what, Unit unit, Clock clock = steady_seconds);
@@ -27,13 +27,13 @@ class Progress {
 
   static constexpr std::uint64_t kUnknown = UINT64_MAX;
 
-  /// `total` may still grow from call to call, as more work is found. kUnknown: without bar and time to wait.
+  /// Draws the line. `total` may grow from call to call, as more work is found. kUnknown: no bar and no remaining time.
   void update(std::uint64_t done, std::uint64_t total);
-  /// What the end of the line says from now on.
+  /// Sets the text at the end of the line.
   void note(std::string text) { note_ = std::move(text); }
-  /// Takes the line away, so that other text can be printed; the next update draws it again.
+  /// Removes the line, so that other text can be printed; the next update draws it again.
   void clear();
-  /// Takes the line away for good.
+  /// Removes the line at the end of the job.
   void finish() { clear(); }
 
   static double steady_seconds();

@@ -1,6 +1,6 @@
-// What was found out about chunks that the index names again and again, for as many of them as there is room for.
+// A direct-mapped cache of results for chunks that the index names repeatedly.
 //
-// Thread safety: one thread per object. Memory: some hundred values.
+// Thread safety: one thread per object. Memory: 256 values.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class RecentRuns {
     std::optional<Value> value;
   };
 
-  /// Where it is, or is to be put; then the value that is there is of another chunk.
+  /// Returns the slot of a chunk. The value is that of another chunk if Slot::same differs.
   Slot& slot(std::int64_t same) {
     return slots_[static_cast<std::size_t>((static_cast<std::uint64_t>(same) * kScatter) >> kShift)];
   }

@@ -45,7 +45,7 @@ Result<void> ResultFile::publish() {
     const auto got = frame::system_files().pread(fd(), piece, frame::FileOffset{at});
     if (!got) return of_output(got.error());
     auto put = io_->out.write(codec::ByteView(piece).first(*got));
-    // The reader has seen enough.
+    // EPIPE: the reader has read enough.
     if (!put && put.error().sys == EPIPE) return {};
     if (!put) return of_output(put.error());
     if (*got < piece.size()) return {};

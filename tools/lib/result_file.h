@@ -1,5 +1,5 @@
-// What a subcommand makes: a file that appears whole under its name (new_file.h), or what goes to standard output for
-// "-" when it is whole.
+// The output of a subcommand: a file that gets its name once it is complete (new_file.h), or, for "-", a temporary file
+// that is copied to standard output once it is complete.
 //
 // Thread safety: one thread. Ownership: owns the file. Errors: as new_file.h; invalid if a frame is to be written to a
 // terminal.
@@ -15,12 +15,11 @@ namespace cframefs::tools {
 
 class ResultFile {
  public:
-  /// `replace`: a regular file that is there already is replaced. `like`: gives mode and times. `remedy`: as NewFile
-  /// has it.
+  /// Creates the output. `replace`: replaces an existing regular file. `like`: mode and times. `remedy`: as in NewFile.
   static codec::Result<ResultFile> create(const std::string& argument, bool replace, const FileTraits& like, Io& io,
                                           const char* remedy = "; --force replaces it");
 
-  /// What is written to, at any place.
+  /// Returns the descriptor to write to, at any offset.
   int fd() const { return named_ ? named_->fd() : unnamed_.fd(); }
   codec::Result<void> publish();
 

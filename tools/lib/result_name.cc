@@ -31,7 +31,7 @@ bool is_store_layer(const frame::Metalayer& layer) {
 Result<void> check_frame_name(const std::string& out, const std::vector<frame::Metalayer>& layers) {
   const bool is_embed_frame = std::any_of(layers.begin(), layers.end(), is_store_layer);
   if (out.ends_with(kZipStoreSuffix) || (out.ends_with(kEmbedStoreSuffix) && !is_embed_frame)) {
-    return refused(out, "is named as a store of python-blosc2, and what is made is a frame: name it .b2frame");
+    return refused(out, "has the suffix of a python-blosc2 store, but the output is a frame: name it .b2frame");
   }
   return {};
 }
@@ -42,9 +42,10 @@ Result<void> check_plain_name(const std::string& out, codec::ByteView first, std
   const bool named_frame = out.ends_with(kEmbedStoreSuffix) || !frame::container_suffix(out).empty();
   const bool is_container = frame::begins_container(first, size);
   if ((!named_zip || is_zip) && (!named_frame || is_container)) return {};
-  return refused(out,
-                 "is named as a container, and what unpack writes is none: give another name, or have 'cframe "
-                 "convert' make a frame");
+  return refused(
+      out,
+      "has the suffix of a container, but unpack writes uncompressed bytes: give another name, or use 'cframe "
+      "convert' to make a frame");
 }
 
 }  // namespace cframefs::tools

@@ -13,7 +13,7 @@ using codec::Result;
 namespace {
 
 constexpr std::string_view kUnits = "KMGT";
-constexpr double kMaxSeconds = 1e9;  // what is made of them, nanoseconds too, is counted in 64 bits
+constexpr double kMaxSeconds = 1e9;  // so that nanoseconds fit into 64 bits
 constexpr const char* kSizeSyntax = "must be a number of bytes, such as 4096, 64K, 1M or 2G";
 
 }  // namespace
@@ -21,7 +21,7 @@ constexpr const char* kSizeSyntax = "must be a number of bytes, such as 4096, 64
 Result<std::uint64_t> parse_count(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::result_out_of_range) return invalid("is too large a number");
+  if (error == std::errc::result_out_of_range) return invalid("does not fit into 64 bits");
   if (error != std::errc{} || end != text.data() + text.size()) return invalid("must be a number");
   return value;
 }
@@ -42,9 +42,9 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   }
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::result_out_of_range) return invalid("is more bytes than 64 bits can count");
+  if (error == std::errc::result_out_of_range) return invalid("must be less than 2^64 bytes");
   if (error != std::errc{} || end != text.data() + text.size()) return invalid(kSizeSyntax);
-  if (value > (UINT64_MAX >> shift)) return invalid("is more bytes than 64 bits can count");
+  if (value > (UINT64_MAX >> shift)) return invalid("must be less than 2^64 bytes");
   return value << shift;
 }
 
@@ -62,7 +62,7 @@ Result<double> parse_seconds(std::string_view text) {
   if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) || value < 0) {
     return invalid("must be a number of seconds, such as 5 or 0.5");
   }
-  if (value > kMaxSeconds) return invalid("is more than 1000000000 seconds");
+  if (value > kMaxSeconds) return invalid("must be at most 1000000000 seconds");
   return value;
 }
 

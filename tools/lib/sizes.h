@@ -1,6 +1,6 @@
-// Numbers as people type them and as people read them: "64K", "4.0 MiB".
+// Parsing and formatting of numbers and sizes: "64K", "4.0 MiB".
 //
-// Thread safety: functions only. Errors: invalid, with half a sentence that says what was expected.
+// Thread safety: functions only. Errors: invalid; the reason says what is allowed, for use after the option's name.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace cframefs::tools {
 
-/// Bytes: digits, then at most one of K, M, G, T (powers of 1024, either case), then an optional "iB".
+/// Parses a number of bytes: digits, then at most one of K, M, G, T (powers of 1024, either case), then an optional
+/// "iB".
 codec::Result<std::uint64_t> parse_size(std::string_view text);
 
-/// A size from 1 to `most`; 0 for "auto".
+/// Parses a size from 1 to `most`; returns 0 for "auto".
 codec::Result<std::uint64_t> parse_size_or_auto(std::string_view text, std::uint64_t most);
 
-/// Digits only.
+/// Parses a number of digits only.
 codec::Result<std::uint64_t> parse_count(std::string_view text);
 
-/// A number of seconds, zero to a thousand million, that may have a fraction.
+/// Parses a number of seconds, 0 to 1000000000, with an optional fraction.
 codec::Result<double> parse_seconds(std::string_view text);
 
-/// "512 bytes", "64 KiB", "1.5 MiB": exact where it is a whole number of the unit, else one digit after the point.
+/// Returns "512 bytes", "64 KiB" or "1.5 MiB": exact for a multiple of the unit, else with one digit after the point.
 std::string human_size(std::uint64_t bytes);
 
-/// human_size() and, where that hides something, the bytes: "1.5 MiB (1572865 bytes)".
+/// Returns human_size(), from 1 KiB on with the number of bytes: "1.5 MiB (1572865 bytes)".
 std::string exact_size(std::uint64_t bytes);
 
 }  // namespace cframefs::tools

@@ -1,4 +1,4 @@
-// Paths that lead into stores (.b2z, .b2d, .b2e): STORE/LEAF names what a mount shows there.
+// Paths into stores (.b2z, .b2d, .b2e): STORE/LEAF names the file that a mount shows at that path.
 //
 // Thread safety: functions. Errors: as store_files.h.
 #pragma once
@@ -10,15 +10,17 @@
 
 namespace cframefs::tools {
 
-/// With what `path` is to be opened for reading: what is on disk is opened as it is, what is inside a store through it.
+/// Returns the file operations that open `path` for reading: the system's for a file on disk, else those that read
+/// inside stores.
 frame::FileOps& files_for(const std::string& path);
 
 struct StoreLeaf {
-  std::string path;  // beneath the store's own
+  std::string path;  // relative to the store
   std::uint64_t bytes = 0;
 };
 
-/// What is in the store `path`, by name. Nothing if it is none; for a directory only what is not on disk itself.
+/// Returns the leaves of the store `path`, sorted by name; for a directory store only those that are not on disk
+/// themselves. Returns none if `path` is not a store.
 codec::Result<std::vector<StoreLeaf>> leaves_of(const std::string& path);
 
 }  // namespace cframefs::tools

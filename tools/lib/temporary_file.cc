@@ -15,9 +15,9 @@ using codec::Result;
 
 namespace {
 
-constexpr int kAttempts = 100;  // at a name that no file has
+constexpr int kAttempts = 100;  // to find a free name
 
-/// Where filesystems have no unnamed files: made with a name, which goes at once.
+/// Creates a file and removes its name, for filesystems without unnamed files.
 Result<int> make_and_remove(frame::FileOps& files, int directory) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::string name = ".cframe-" + std::to_string(::getpid()) + "." + std::to_string(attempt);

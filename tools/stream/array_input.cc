@@ -20,7 +20,7 @@ Result<void> read_all(Input& input, codec::ByteSpan into) {
   return {};
 }
 
-/// C-order bytes beneath which chunks follow each other: of all dimensions from the one on that chunks cut.
+/// Returns the C-order bytes of one line of chunks: of the last dimension that chunks divide and those after it.
 std::uint64_t stretch_of(const frame::B2ndMeta& layer, std::uint64_t itemsize) {
   std::uint64_t bytes = itemsize;
   std::size_t d = layer.shape.size();
@@ -44,7 +44,7 @@ Result<std::unique_ptr<ArrayInput>> ArrayInput::create(std::unique_ptr<Input> it
     const auto chunk = static_cast<std::uint64_t>(layer.chunkshape[d]);
     const std::uint64_t chunks = (static_cast<std::uint64_t>(layer.shape[d]) + chunk - 1) / chunk;
     if (__builtin_mul_overflow(parameters.nbytes, chunks, &parameters.nbytes)) {
-      return codec::unsupported("an array that is too large with its padding");
+      return codec::unsupported("the array and its padding exceed 2^64 bytes");
     }
   }
   auto geometry = frame::ArrayGeometry::make(layer, parameters);
@@ -60,7 +60,7 @@ Result<std::unique_ptr<ArrayInput>> ArrayInput::create(std::unique_ptr<Input> it
   return input;
 }
 
-/// The items of the next chunk lie in one stretch of the C-order bytes.
+/// Builds the next chunk. Its items are contiguous in the C-order bytes.
 Result<void> ArrayInput::make_chunk() {
   const std::uint64_t left = stretch_ - at_ % stretch_;
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(plain_.size(), left));

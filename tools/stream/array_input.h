@@ -1,4 +1,4 @@
-// The chunks of a new n-d array as a stream of plain bytes, made of its items in C order as they come.
+// The chunks of a new n-d array as a stream of uncompressed bytes, built from a stream of its items in C order.
 //
 // Thread safety: one thread. Ownership: owns its source. Errors: those of the source; unsupported (an array that is too
 // large with its padding).
@@ -20,7 +20,7 @@ class ArrayInput final : public Input {
   static codec::Result<std::unique_ptr<ArrayInput>> create(std::unique_ptr<Input> items, const frame::B2ndMeta& layer,
                                                            std::uint64_t itemsize);
 
-  /// Of all chunks together.
+  /// Returns the bytes of all chunks.
   std::uint64_t size() const { return geometry_.chunk_count() * geometry_.chunk_bytes(); }
 
   codec::Result<std::size_t> read(codec::ByteSpan into) override;
@@ -33,10 +33,10 @@ class ArrayInput final : public Input {
   const std::unique_ptr<Input> items_;
   const frame::ArrayGeometry geometry_;
   const std::uint64_t stretch_;  // C-order bytes after which the next line of chunks begins
-  std::uint64_t at_ = 0;         // C-order bytes that were read
+  std::uint64_t at_ = 0;         // C-order bytes read so far
   std::vector<std::uint8_t> plain_;
   std::vector<std::uint8_t> chunk_;
-  std::size_t taken_ = 0;  // of chunk_
+  std::size_t taken_ = 0;  // bytes of chunk_ that were returned
 };
 
 }  // namespace cframefs::tools

@@ -23,17 +23,17 @@ using frame::ChunkReader;
 
 namespace {
 
-constexpr std::uint64_t kStep = std::uint64_t{4} << 20;  // handed over at once
-// The same where the blocks of a slab are too many to be kept: each is decoded once for every such step.
+constexpr std::uint64_t kStep = std::uint64_t{4} << 20;  // bytes passed to the sink at once
+// The same if the blocks of a slab exceed kKeptBytes: each block is then decoded once for each step.
 constexpr std::uint64_t kLongStep = std::uint64_t{256} << 20;
-constexpr std::uint64_t kBatchBytes = std::uint64_t{64} << 20;  // decoded at once
+constexpr std::uint64_t kBatchBytes = std::uint64_t{64} << 20;  // bytes decoded in one batch
 constexpr std::size_t kBatchTiles = 4096;
 constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20;
 constexpr std::size_t kKeptReaders = 4096;
 
 struct Block {
   std::unique_ptr<std::uint8_t[]> bytes;
-  std::uint64_t left = 0;  // items that have not gone out
+  std::uint64_t left = 0;  // items not passed on yet
   std::list<std::pair<std::int64_t, std::uint32_t>>::iterator age;
 };
 
@@ -42,7 +42,7 @@ class ArrayStream {
   ArrayStream(const frame::Container& container, const ArrayGeometry& array, unsigned workers)
       : container_(container), array_(array), decoders_(std::max(workers, 1U)) {}
 
-  /// C-order bytes [at, at + out.size()).
+  /// Reads C-order bytes [at, at + out.size()).
   Result<void> read(std::uint64_t at, ByteSpan out) {
     auto done = array_.for_each_part(at, out.size(), [&](const ArrayGeometry::Part& part) -> Result<void> {
       auto reader = reader_of(part.chunk);
@@ -79,7 +79,9 @@ class ArrayStream {
     auto opened = ChunkReader::open(container_, chunk);
     if (!opened) return opened;
     if ((*opened)->decoder().nbytes() != array_.chunk_bytes()) {
-      codec::Error error{codec::ErrorKind::corruption, 0, "the chunk is no tile of the array"};
+      codec::Error error{codec::ErrorKind::corruption, 0,
+                         "the chunk has " + std::to_string((*opened)->decoder().nbytes()) +
+                             " bytes, a chunk of the array " + std::to_string(array_.chunk_bytes())};
       error.chunk = chunk.value;
       return tl::unexpected(error);
     }

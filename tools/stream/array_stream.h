@@ -1,11 +1,10 @@
-// A run of the flat bytes of any view, handed over in order: what stands in front, then chunks or the items of an
-// array.
+// Streams a range of the flat bytes of any view, in order: the header, then chunks or the items of an array.
 //
-// Arrays are put together a few megabytes at a time from blocks that are decoded by all workers at once and kept until
-// all their items have gone out, or until too many are kept: then the oldest go, and are decoded again if need be.
+// Arrays are assembled a few megabytes at a time from blocks. All workers decode blocks in parallel. A block is kept
+// until all its items were passed on, or until too many are kept: then the oldest are dropped, and decoded again when
+// needed.
 //
-// Thread safety and errors: as parallel_reader.h; what is handed over before an error ends some megabytes before the
-// damage.
+// Thread safety and errors: as parallel_reader.h; before an error the output ends some megabytes before the damage.
 #pragma once
 
 #include "frame/container/flat_view.h"
@@ -13,7 +12,7 @@
 
 namespace cframefs::tools {
 
-/// Bytes [begin, begin + length) of the view. REQUIRES: begin + length <= view.size().
+/// Passes bytes [begin, begin + length) of the view to `sink`. REQUIRES: begin + length <= view.size().
 codec::Result<void> stream_view(const frame::FlatView& view, frame::FlatOffset begin, std::uint64_t length,
                                 unsigned workers, const Sink& sink, const std::atomic<bool>& stop);
 

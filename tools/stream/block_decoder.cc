@@ -12,13 +12,13 @@ using codec::Result;
 
 namespace {
 
-/// check() decodes this much at a time, or one block.
+/// check() decodes this number of bytes at a time, or one block.
 constexpr std::uint64_t kDecodedAtOnce = std::uint64_t{1} << 20;
-/// Chunks with a block above this size leave no memory behind when they are checked …
+/// check() frees the memory of a chunk with a block above this size.
 constexpr std::uint64_t kLargeBlock = std::uint64_t{4} << 20;
-/// … and wait for it where they claim more than so many times what they store.
+/// Such a chunk waits for the budget if its uncompressed size exceeds this multiple of its stored size.
 constexpr std::uint64_t kPlainPerStored = 8;
-/// Buffers above this size do not stay once they are not needed.
+/// Buffers above this size are freed at the next smaller request.
 constexpr std::size_t kKeep = std::size_t{64} << 20;
 
 std::uint64_t largest_block(const codec::ChunkDecoder& decoder) {
@@ -63,7 +63,7 @@ Result<void> BlockDecoder::decode(const frame::ChunkReader& reader, std::uint32_
   const auto plain_reference = reference(reader, first);
   if (!plain_reference) return tl::unexpected(plain_reference.error());
 
-  // Blocks that stick out at either end go through a buffer of their own; the others straight to their place.
+  // Blocks that extend beyond the range at either end are decoded into edges_; the others directly into `out`.
   std::vector<ByteSpan> outs;
   for (std::uint32_t block = first; block <= last; ++block) {
     const ByteRange range = decoder.block_range(block);
@@ -84,7 +84,7 @@ Result<void> BlockDecoder::decode(const frame::ChunkReader& reader, std::uint32_
 
 Result<void> BlockDecoder::check(const frame::ChunkReader& reader) {
   const auto& decoder = reader.decoder();
-  // Special values hold nothing that could be damaged: the header was checked when the chunk was opened.
+  // Special values contain no stream that could be damaged; opening the chunk has checked its header.
   if (decoder.header().special != codec::SpecialValue::none) return {};
   const std::uint64_t largest = largest_block(decoder);
   if (largest <= kLargeBlock) return check_blocks(reader);

@@ -1,6 +1,6 @@
-// Part of one chunk, decoded into one buffer: what `cat` and `verify` do to every chunk.
+// Decodes a part of one chunk into one buffer, as `cat` and `verify` do for every chunk.
 //
-// Thread safety: each thread has a BlockDecoder of its own. Ownership: keeps scratch memory between calls.
+// Thread safety: each thread has its own BlockDecoder. Ownership: keeps scratch memory between calls.
 // Errors: those of the reader, with chunk and file offset.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace cframefs::tools {
 
-/// Memory that is not cleared first, because it is written right after. Keeps the largest size it ever had, up to
-/// `keep`; more than that is given back with the next smaller request.
+/// Memory that is not cleared, because the caller overwrites it. Keeps its largest size; more than 64 MiB is freed at
+/// the next smaller request.
 class RawBuffer {
  public:
   codec::ByteSpan of(std::size_t size);
-  /// Gives the memory back if it is more than `keep` bytes.
+  /// Frees the memory if it exceeds `keep` bytes.
   void trim(std::size_t keep);
 
  private:
@@ -29,14 +29,14 @@ class RawBuffer {
 
 class BlockDecoder {
  public:
-  /// `large`: memory that all decoders given the same take together for large blocks that they check, where what is
-  /// stored does not justify it; null: no bound.
+  /// `large`: a budget that decoders share in check(), for large blocks whose size the stored bytes do not justify;
+  /// nullptr: no limit.
   explicit BlockDecoder(fs::ByteBudget* large = nullptr) : large_(large) {}
 
-  /// Plain bytes [begin, begin + out.size()) of the chunk. REQUIRES: begin + out.size() <= nbytes of the chunk.
+  /// Decodes bytes [begin, begin + out.size()) of the chunk. REQUIRES: begin + out.size() <= nbytes of the chunk.
   codec::Result<void> decode(const frame::ChunkReader& reader, std::uint32_t begin, codec::ByteSpan out);
 
-  /// Decodes all blocks, some at a time, and keeps none of them. Waits for memory if they are large.
+  /// Decodes all blocks, some at a time, and discards them. Waits for the budget if they are large.
   codec::Result<void> check(const frame::ChunkReader& reader);
 
  private:

@@ -7,7 +7,7 @@ namespace cframefs::tools {
 using codec::Failure;
 using codec::Result;
 
-/// Makes reader_ that of the chunk that holds byte at_. REQUIRES: there is one.
+/// Opens the chunk that contains byte at_ as reader_. REQUIRES: at_ is within the container.
 Result<void> ContainerInput::find_chunk() {
   if (reader_ && at_ >= span_.begin.value && at_ - span_.begin.value < span_.nbytes) return {};
   const auto span = container_->locate(frame::FlatOffset{at_});
@@ -15,7 +15,9 @@ Result<void> ContainerInput::find_chunk() {
   auto reader = frame::ChunkReader::open(*container_, span->chunk);
   if (!reader) return Failure(reader.error());
   if ((*reader)->decoder().nbytes() != span->nbytes) {
-    return codec::corrupt("chunk " + std::to_string(span->chunk.value) + " has not the length that it must have");
+    return codec::corrupt("chunk " + std::to_string(span->chunk.value) + " has " +
+                          std::to_string((*reader)->decoder().nbytes()) + " bytes, must have " +
+                          std::to_string(span->nbytes));
   }
   span_ = *span;
   reader_ = std::move(*reader);

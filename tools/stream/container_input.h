@@ -1,4 +1,4 @@
-// The plain bytes of a container, as a stream to be read from, from any place on.
+// The uncompressed bytes of a container as a seekable stream.
 //
 // Thread safety: one thread. Ownership: shares the container. Errors: those of the container, with chunk and offset.
 #pragma once
@@ -25,7 +25,7 @@ class ContainerInput final : public SeekableInput {
   const std::shared_ptr<const frame::Container> container_;
   BlockDecoder decoder_;
   std::uint64_t at_ = 0;
-  frame::ChunkSpan span_;  // the chunk that reader_ reads
+  frame::ChunkSpan span_;  // the chunk of reader_
   std::shared_ptr<const frame::ChunkReader> reader_;
 };
 

@@ -13,9 +13,9 @@ using codec::Result;
 
 namespace {
 
-// What is fetched at once, where the parts that are wanted lie close together.
+// Bytes fetched at once if the needed parts are close together.
 constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
-// Wanted parts this many times shorter than their distance are fetched one by one, unless the distance is small.
+// Parts that are this many times shorter than their distance are fetched one by one, unless the distance is small.
 constexpr std::uint64_t kSparse = 8;
 constexpr std::uint64_t kSmallDistance = std::uint64_t{64} << 10;
 
@@ -57,11 +57,12 @@ class TransposingInput final : public Input {
  private:
   struct Dimension {
     std::uint64_t extent = 0;
-    std::uint64_t from_stride = 0;  // in Fortran's order
+    std::uint64_t from_stride = 0;  // in Fortran order
     std::uint64_t to_stride = 0;    // in C order
   };
 
-  /// The items from at_ on: as many steps along the dimension cut_ as fit, all of those behind it, one of those before.
+  /// Builds the band from at_ on: steps_ along the dimension cut_, all items of the dimensions after it, and one index
+  /// of those before it.
   Result<void> make_band() {
     taken_ = 0;
     if (dimensions_.empty()) {
@@ -97,7 +98,7 @@ class TransposingInput final : public Input {
     }
   }
 
-  /// `count` items along the dimension cut_, a window at a time.
+  /// Fetches `count` items along the dimension cut_, a window at a time.
   Result<void> fetch_column(std::uint64_t from, std::uint64_t to, std::uint64_t count) {
     const Dimension& cut = dimensions_[cut_];
     const std::uint64_t most = std::max<std::uint64_t>(kWindowBytes / cut.from_stride, 1);
@@ -122,7 +123,7 @@ class TransposingInput final : public Input {
     return {};
   }
 
-  /// Bytes [from, from + length) of the source.
+  /// Returns bytes [from, from + length) of the source.
   Result<ByteView> window(std::uint64_t from, std::uint64_t length) {
     if (from < window_at_ || from - window_at_ > window_.size() || window_.size() - (from - window_at_) < length) {
       const std::uint64_t distance = cut_ + 1 < dimensions_.size() ? dimensions_[cut_ + 1].from_stride : total_;
@@ -143,12 +144,12 @@ class TransposingInput final : public Input {
   const std::uint64_t itemsize_;
   std::uint64_t total_;  // bytes of all items
   std::vector<Dimension> dimensions_;
-  std::size_t cut_ = 0;      // the dimension of which a band takes some steps
-  std::uint64_t steps_ = 1;  // at most
+  std::size_t cut_ = 0;      // the dimension that bands divide
+  std::uint64_t steps_ = 1;  // largest extent of a band in this dimension
 
-  std::uint64_t at_ = 0;  // bytes that were given out
+  std::uint64_t at_ = 0;  // bytes returned so far
   std::vector<std::uint8_t> band_;
-  std::size_t taken_ = 0;  // of band_
+  std::size_t taken_ = 0;  // bytes of band_ that were returned
   std::uint64_t window_at_ = 0;
   std::vector<std::uint8_t> window_;
 };

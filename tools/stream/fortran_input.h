@@ -1,9 +1,9 @@
-// The items of an array in Fortran's order, read in C order.
+// Reads the items of a Fortran-order array in C order.
 //
-// A band of rows at a time is put together in memory: of each column its part of the band is fetched and scattered. So
-// memory is bounded however large the array is, and of one that fits into a band each byte is read once. Of a larger
-// one only the wanted parts of columns are read where these are long; a row that is itself larger than a band costs a
-// walk through the whole for each step along the first dimension.
+// The array is transposed in bands of rows: the part of each column that belongs to the band is fetched and scattered.
+// Memory is bounded by the band. Each byte of an array that fits into a band is read once. For a larger array only the
+// needed parts of columns are read if they are long; if one row is larger than a band, each step along the first
+// dimension reads through the whole array.
 //
 // Thread safety: one thread. Ownership: owns its source. Errors: those of the source; corruption, if it is too short.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace cframefs::tools {
 
-/// An input that can go on anywhere.
+/// An input with a settable offset.
 class SeekableInput : public Input {
  public:
   /// The next read() begins at byte `at`.
@@ -25,7 +25,7 @@ class SeekableInput : public Input {
 
 inline constexpr std::uint64_t kBandBytes = std::uint64_t{512} << 20;
 
-/// REQUIRES: the items together have fewer than 2^63 bytes.
+/// Returns an input of the items in C order. REQUIRES: the items together have fewer than 2^63 bytes.
 std::unique_ptr<Input> in_c_order(std::unique_ptr<SeekableInput> fortran, const std::vector<std::int64_t>& shape,
                                   std::uint64_t itemsize, std::uint64_t band_bytes = kBandBytes);
 

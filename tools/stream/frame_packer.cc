@@ -19,21 +19,21 @@ using codec::Result;
 namespace {
 
 constexpr std::size_t kChunksPerWorker = 4;
-constexpr std::size_t kMaxMemory = std::size_t{1} << 30;  // of plain bytes, but never less than two chunks
+constexpr std::size_t kMaxMemory = std::size_t{1} << 30;  // uncompressed bytes in slots; at least two chunks
 
 std::size_t slot_count(unsigned workers, std::size_t chunksize) {
   return std::clamp<std::size_t>(kMaxMemory / chunksize, 2, kChunksPerWorker * workers);
 }
 
-/// What the threads share. A chunk is claimed, read, encoded into the slot of its number, and appended by whoever finds
-/// it to be the next, if nobody else is appending.
+/// The state that threads share. A thread claims a chunk, reads it, and encodes it into the slot of its number. Then it
+/// appends all chunks that are next in order, unless another thread is appending.
 class Packer {
  public:
   Packer(Input& input, const ReadAt& read_at, const frame::NewFrame& frame, frame::NewFrameFile& file,
          std::size_t slots, const std::atomic<bool>& stop)
       : input_(input), read_at_(read_at), frame_(frame), stop_(stop), file_(file), slots_(slots) {}
 
-  /// Takes part until there are no more chunks. `progress`: called after each chunk; may be empty.
+  /// Processes chunks until there are no more. `progress`: called after each chunk; may be empty.
   void work(const std::function<void(const Packed&)>& progress) {
     codec::EncodeContext context;
     RawBuffer buffer;
@@ -65,14 +65,14 @@ class Packer {
   struct Slot {
     codec::EncodedChunk chunk;
     Result<void> done;
-    bool ready = false;  // under mutex_; the rest is of the thread whose turn it is
+    bool ready = false;  // under mutex_; the other members belong to the encoding, then to the appending thread
   };
   struct Piece {
     std::int64_t number = 0;
     Result<codec::ByteView> plain;
   };
 
-  /// Claims the next chunk and reads it; none: there are no more.
+  /// Claims the next chunk and reads it. Returns none if there are no more.
   std::optional<Piece> take(RawBuffer& buffer) {
     const auto chunksize = static_cast<std::size_t>(frame_.chunksize);
     if (read_at_) {
@@ -88,7 +88,7 @@ class Packer {
     return read_piece(*number, into, input_.read(into));
   }
 
-  /// Waits for the chunk's slot to be free.
+  /// Claims the next chunk number, and waits until its slot is free. Returns none if there are no more.
   std::optional<std::int64_t> claim() {
     codec::MutexLock lock(mutex_);
     while (result_ && next_ <= last_ && next_ - appended_ >= static_cast<std::int64_t>(slots_.size()))
@@ -116,7 +116,8 @@ class Packer {
     slot.ready = true;
   }
 
-  /// False: the next chunk is not there yet, or somebody else is appending, who will look again.
+  /// Appends the next chunk. Returns false if it is not encoded yet, or another thread is appending, which calls this
+  /// again.
   bool append_next() {
     Slot* slot = nullptr;
     {
@@ -144,17 +145,17 @@ class Packer {
   const ReadAt& read_at_;
   const frame::NewFrame& frame_;
   const std::atomic<bool>& stop_;
-  codec::Mutex reading_;       // taken before mutex_: in order, where the input has no places
-  frame::NewFrameFile& file_;  // of who has set appending_
+  codec::Mutex reading_;       // taken before mutex_; reads a stream in order
+  frame::NewFrameFile& file_;  // used by the thread that has set appending_
   std::vector<Slot> slots_;
   codec::Mutex mutex_;
-  codec::CondVar freed_;  // a slot, or all is over
+  codec::CondVar freed_;  // a slot is free, or the packing ends
   Result<void> result_ GUARDED_BY(mutex_);
   Packed packed_ GUARDED_BY(mutex_);
   bool appending_ GUARDED_BY(mutex_) = false;
-  std::int64_t next_ GUARDED_BY(mutex_) = 0;      // to be claimed
-  std::int64_t appended_ GUARDED_BY(mutex_) = 0;  // so many
-  // The last chunk, as far as is known; threads may have claimed some behind it.
+  std::int64_t next_ GUARDED_BY(mutex_) = 0;      // the next number to claim
+  std::int64_t appended_ GUARDED_BY(mutex_) = 0;  // number of appended chunks
+  // The last chunk as far as known; threads may have claimed numbers beyond it.
   std::int64_t last_ GUARDED_BY(mutex_) = std::numeric_limits<std::int64_t>::max();
 };
 

@@ -1,8 +1,8 @@
-// Makes a frame of plain bytes: each thread reads a chunk, encodes it, and writes what is next in order. So bytes are
-// encoded in the cache of the core that has just read them, and nobody waits for a thread that does nothing else.
+// Packs uncompressed bytes into a frame: each thread reads a chunk, encodes it, and appends the chunks that are next in
+// order. So a chunk is encoded in the cache of the core that has read it, and no dedicated thread reads or writes.
 //
-// Memory: a few chunks for each thread, less where chunks are very large. Thread safety: one call serves one thread.
-// Errors: the first in the order of the data; io EINTR when told to stop.
+// Memory: 4 chunks for each thread, fewer for very large chunks. Thread safety: one call serves one thread. Errors: the
+// first in the order of the data; io EINTR if the stop flag is set.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,16 @@
 namespace cframefs::tools {
 
 struct Packed {
-  std::uint64_t nbytes = 0;  // plain bytes
+  std::uint64_t nbytes = 0;  // uncompressed bytes
   std::uint64_t stored = 0;  // the frame's length so far
 };
 
-/// Reads what an input's read() would give from a place on: fills `into` but at the end. Any threads may call it at
-/// once.
+/// Reads at an offset of the input; returns less than `into` only at the end. Threads may call it concurrently.
 using ReadAt = std::function<codec::Result<std::size_t>(codec::ByteSpan into, std::uint64_t at)>;
 
-/// Packs all that `input` has into the empty file `fd`, with these variable-length metalayers (plain contents).
-/// `workers`: threads that do it, the calling one included, at least 1. `progress`: called now and then from the
-/// calling thread.
+/// Packs all bytes of `input` into the empty file `fd`, with these variable-length metalayers (uncompressed contents).
+/// `workers`: the number of threads, including the calling one, at least 1. `progress`: called after each chunk of the
+/// calling thread. `read_at`: used instead of input.read() if set.
 codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, int fd,
                                  unsigned workers, const std::function<void(const Packed&)>& progress,
                                  const std::atomic<bool>& stop, const std::vector<frame::Metalayer>& vlmetalayers = {},

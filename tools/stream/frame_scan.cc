@@ -60,13 +60,13 @@ void count_header(FrameScan& scan, const codec::ChunkHeader& header, std::int64_
   }
 }
 
-/// What there is to say of a chunk, and of how many like it.
+/// The properties of a chunk, and the number of equal chunks.
 struct Finding {
   std::int64_t count = 0;
   bool damaged = false;
   bool stored = false;
-  SpecialValue special = SpecialValue::none;  // of one that is not stored
-  std::optional<codec::ChunkHeader> header;   // none: damaged, not stored, or not looked at
+  SpecialValue special = SpecialValue::none;  // of a chunk that is not stored
+  std::optional<codec::ChunkHeader> header;   // none: damaged, not stored, or not read
 };
 
 class Scanner {

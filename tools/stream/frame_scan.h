@@ -1,9 +1,9 @@
-// What `cframe info` tells beyond the header: which chunks there are, and how they are made.
+// Statistics of a frame's chunks for `cframe info`.
 //
-// The index is counted whole, by runs of equal entries; of the chunks' own headers at most a given number is read, for
-// each costs a read. One chunk that the index names many times counts so often, and is read once.
-// Thread safety: functions only. Errors: damage is counted, and the first of it kept; only the system's refusal and
-// Ctrl-C (io EINTR) end a scan early.
+// The scan counts the whole index, by runs of equal entries. It reads at most a given number of chunk headers, because
+// each costs a read. A chunk that the index names many times counts each time, and is read once.
+// Thread safety: functions only. Errors: damage is counted, and the first error kept; only I/O errors and Ctrl-C (io
+// EINTR) end a scan early.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,19 @@ struct FrameScan {
 
   // From the headers of the first `headers` stored chunks.
   std::int64_t headers = 0;
-  bool complete = true;  // that was all of them
+  bool complete = true;  // these are all stored chunks
   std::int64_t repeated = 0;
   std::int64_t stored_special = 0;  // zeros, NaN or uninitialised by the chunk's own header
   std::int64_t memcpyed = 0;
-  std::int64_t split = 0;  // one stream for each byte of an item
+  std::int64_t split = 0;  // one stream per byte of an item
   std::int64_t unsplit = 0;
   std::int64_t dictionary = 0;
   std::int64_t instrumented = 0;
   std::int64_t variable_blocks = 0;
   std::uint64_t nbytes = 0;
   std::uint64_t cbytes = 0;
-  std::map<std::string, std::int64_t> codecs;                   // bitstream of the compressed ones
-  std::optional<std::int32_t> least_blocksize, most_blocksize;  // of the compressed ones
+  std::map<std::string, std::int64_t> codecs;                   // stream formats of compressed chunks
+  std::optional<std::int32_t> least_blocksize, most_blocksize;  // of compressed chunks
   std::int32_t least_chunk = std::numeric_limits<std::int32_t>::max();
   std::int32_t most_chunk = 0;
 
@@ -48,7 +48,7 @@ struct FrameScan {
   std::optional<codec::Error> first_damage;
 };
 
-/// `most_headers`: how many chunk headers to read.
+/// Scans the container. `most_headers`: the largest number of chunk headers to read.
 codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers,
                                     const std::atomic<bool>& stop, Progress& progress);
 

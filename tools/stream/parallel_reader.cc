@@ -26,7 +26,7 @@ using frame::FlatOffset;
 namespace {
 
 constexpr std::uint64_t kJobBytes = std::uint64_t{2} << 20;
-constexpr std::uint32_t kJobChunks = 1024;  // as many opened readers, where chunks are tiny
+constexpr std::uint32_t kJobChunks = 1024;  // bounds the open readers of a job if chunks are tiny
 constexpr unsigned kJobsPerWorker = 3;
 
 /// Bytes [begin, end) of one chunk.
@@ -34,7 +34,7 @@ struct Part {
   ChunkNumber chunk;
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  std::shared_ptr<const ChunkReader> reader;  // shared by the jobs of one large chunk; empty: the worker opens it
+  std::shared_ptr<const ChunkReader> reader;  // shared by the jobs of one large chunk; null: the worker opens it
 };
 
 struct Job {
@@ -42,7 +42,7 @@ struct Job {
   std::uint64_t size = 0;
 };
 
-/// Cuts the run into jobs. A chunk that cannot be opened becomes a job that fails in its turn.
+/// Cuts the range into jobs. A chunk that cannot be opened becomes a job that fails when its turn comes.
 class Planner {
  public:
   Planner(const Container& container, FlatOffset begin, std::uint64_t length)
@@ -56,7 +56,7 @@ class Planner {
     while (!finished() && job.parts.size() < kJobChunks) {
       const auto span = container_.locate(FlatOffset{at_});
       if (!span) {
-        // The parts before it are good: they go first, and this error comes back with the next call.
+        // Return the parts before the error first; the next call returns the error.
         if (job.parts.empty()) return tl::unexpected(span.error());
         return job;
       }
@@ -75,14 +75,14 @@ class Planner {
   }
 
  private:
-  /// Leaves in a part of a large chunk about kJobBytes, ending where a block ends.
+  /// Shortens a part of a large chunk to about kJobBytes, up to the end of a block.
   void cut(Part& part) {
     if (!large_ || large_->chunk() != part.chunk) {
       auto reader = ChunkReader::open(container_, part.chunk);
       large_ = reader ? *reader : nullptr;
     }
     const std::uint64_t enough = std::min<std::uint64_t>(part.end, part.begin + kJobBytes);
-    // A chunk that cannot be opened, or is too short: the worker meets the error again and reports it.
+    // If the chunk cannot be opened, or is too short, the worker gets the error again and reports it.
     const bool sound = large_ && part.end <= large_->decoder().nbytes();
     if (sound) part.reader = large_;
     const auto block_end = [&] {
@@ -98,7 +98,7 @@ class Planner {
   std::shared_ptr<const ChunkReader> large_;
 };
 
-/// Decodes a job; returns how many bytes are good, and fails where the rest is not.
+/// The result of decoding a job: the number of good bytes, and the error that follows them.
 struct Outcome {
   std::uint64_t good = 0;
   std::optional<Error> error;
@@ -112,7 +112,9 @@ Result<void> decode_part(const Container& container, const Part& part, BlockDeco
     reader = *opened;
   }
   if (part.end > reader->decoder().nbytes()) {
-    Error error{codec::ErrorKind::corruption, 0, "the chunk is shorter than the frame says"};
+    Error error{codec::ErrorKind::corruption, 0,
+                "the chunk has " + std::to_string(reader->decoder().nbytes()) + " bytes, the frame needs " +
+                    std::to_string(part.end)};
     error.chunk = part.chunk.value;
     return tl::unexpected(error);
   }
@@ -138,7 +140,7 @@ struct Slot {
   Outcome outcome;
 };
 
-/// Hands the good bytes of the oldest job over.
+/// Passes the good bytes of the oldest job to the sink.
 Result<void> consume(Slot& slot, const Sink& sink) {
   if (auto taken = sink(slot.buffer.of(slot.job.size).first(slot.outcome.good)); !taken) return taken;
   if (slot.outcome.error) return tl::unexpected(*slot.outcome.error);
@@ -155,7 +157,7 @@ Result<void> stream_flat(const Container& container, FlatOffset begin, std::uint
       workers, std::size_t{workers} * kJobsPerWorker, [&container](BlockDecoder& decoder, Slot& slot) {
         slot.outcome = decode_job(container, slot.job, decoder, slot.buffer.of(slot.job.size));
       });
-  std::optional<Error> broken;  // where planning ended early
+  std::optional<Error> broken;  // the error that ended planning
   for (;;) {
     if (stop.load()) return codec::io_error(EINTR, "read");
     while (!broken && !planner.finished() && !ring.full()) {

@@ -106,7 +106,7 @@ class Commits(unittest.TestCase):
         fcntl.flock(lock, fcntl.LOCK_UN)
         wait_for(lambda: self.stored("x.b2frame") == b"one\ntwo\n")
         wait_for(lambda: len(mount.lines()) == 2)
-        self.assertIn("4 bytes that were written wait to be committed", mount.lines()[0])
+        self.assertIn("4 uncommitted bytes wait for a commit", mount.lines()[0])
         self.assertIn("is committed", mount.lines()[1])
 
     def test_a_reader_with_a_lock_stops_nothing(self):

@@ -1,4 +1,4 @@
-"""What README.md and fs/doc/semantics.md promise a program of a file that changes behind the mount while it has the file open,
+"""fs/doc/semantics.md, section 1: what a program sees of a file that changes behind the mount while it has the file open,
 and of locks and notices between programs on both sides."""
 
 import ctypes
