@@ -60,7 +60,7 @@ class Filesystem {
   codec::Result<std::unique_ptr<DirectoryHandle>> open_directory(NodeId node);
   /// Reads the current entries into the handle.
   codec::Result<void> list(DirectoryHandle& handle) REQUIRES(handle.mutex);
-  /// Returns true if the directory has so many entries that listing it is slow; an estimate before list().
+  /// Returns true if the directory is so large that listing it is slow; an estimate before list().
   bool is_large(const DirectoryHandle& handle) REQUIRES(handle.mutex);
   /// Returns the inode number of an entry, as its attributes show it.
   std::uint64_t shown_inode(const DirectoryHandle& handle, const StoredEntry& entry);

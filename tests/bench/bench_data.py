@@ -8,8 +8,8 @@ skipped. A file is written under another name and renamed, so that a broken-off 
     a-lz4-1m.b2frame …                      frames of it, shuffle, chunks of 1 MiB (-16m: of 16 MiB)
     a-lz4-1m.sqfs … a-lz4.erofs             images with a.f32 in them
     many-1k.b2frame many-100k… many-1m…     frames of as many chunks of 4 KiB
-    parts-2/ parts-64/                      a.f32 in so many frames
-    directory/                                 100,000 small frames
+    parts-2/ parts-64/                      a.f32 in that many frames
+    directory/                              100,000 small frames
     zeros-1g.b2frame … zeros-8t.b2frame     frames of chunks of zeros, but for one
 """
 

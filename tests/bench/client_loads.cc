@@ -134,7 +134,7 @@ void open_chunks(const Options& options) {
   replace(options, numbered(options, "chunks") + ".b2frame");
 }
 
-/// Asks nothing of the mount: what the kernel does with so many programs by itself.
+/// Sends no request to the mount: measures how the kernel alone schedules this number of programs.
 void compute(const Options&) {
   constexpr double kSeconds = 0.1;
   std::mt19937_64 generator(1);

@@ -4,7 +4,7 @@
 //
 // Serves /data (the bytes of PATH), /many (a directory of --many files of 4 KiB) and /parts (a directory of --parts
 // files of as many equal pieces of PATH), read-only, in the foreground, with the settings of the mount: low-level API,
-// fixed service threads, no splice, direct_io for nobody but who only writes, the page cache kept across opens,
+// fixed service threads, no splice, direct_io only for handles opened write-only, the page cache kept across opens,
 // attributes valid for a day, and with a descriptor for each thread, which the mount does without. With --sink there is
 // also /sink, which can be written to: what it is given is thrown away. A mount of compressed frames can at best be as
 // fast as this.

@@ -80,7 +80,7 @@ class Data:
 
     @contextlib.contextmanager
     def of_kind(self, kind: str, count: int):
-        """Files for so many programs."""
+        """Returns the files for count programs."""
         make = {"block": self.make_blocks, "sequential": self.make_large, "member": self.make_stores,
                 "copy": self.make_copied, "readdir": self.make_many, "chunks": self.make_chunks,
                 "lock": self.make_locked}.get(kind)

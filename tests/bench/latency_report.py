@@ -13,7 +13,7 @@ WAITING = ("fsync", "lock")  # loads that compute nothing
 
 
 def share(kind: str, count: int, processors: int) -> float:
-    """How many times as long a request takes that shares the processors evenly with so many loads."""
+    """Returns how many times as long a request takes when it shares the processors evenly with count loads."""
     return 1 if kind in WAITING else max(1, (count + 1) / processors)
 
 

@@ -22,7 +22,7 @@
 //
 // --pid=SERVER adds the processor time, the requests taken in and the peak memory of that process. Rates are 10^6 bytes
 // per second. Why prewarm: in a virtual machine that gives free pages back to its host, the first touch of such a page
-// costs a fault in the host, which would be charged to whoever reads first.
+// costs a fault in the host, which would be charged to the first reader.
 //
 // Errors: one line on standard error; exit status 1 if a measurement failed, 2 for wrong usage.
 #include <cstdio>

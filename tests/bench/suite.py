@@ -3,11 +3,11 @@
 
     suite.py --data DIR --client PROGRAM --floor PROGRAM --cframefs PROGRAM --cframe PROGRAM [--only SECTION,...] ...
 
-Method. Every measurement has a fresh server; the order of measurements is shuffled anew in each repetition, so that
+Method. Every measurement has a fresh server; the order of measurements is shuffled again in each repetition, so that
 what else the machine does falls on all alike. "Cold" means that no page of the presented file is in the page cache and
 the server has decoded nothing yet, while the compressed file lies in the page cache: it is the work of decoding and of
 the file system that is compared, not the disk. Free memory is touched first (a virtual machine that gave free pages
-back to its host would charge whoever comes first). Figures are medians; a ratio is that of two medians of this run.
+back to its host would charge the first program). Figures are medians; a ratio is that of two medians of this run.
 Where the host of a virtual machine takes much of the processors' time during a measurement, it is made again, and the
 one that lost least counts (--steal): what the neighbours do falls on those hardest who sleep and wake most.
 

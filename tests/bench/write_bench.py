@@ -4,7 +4,7 @@
     write_bench.py --data DIR --client PROGRAM --encoder PROGRAM --cframefs PROGRAM --cframe PROGRAM
                    [--floor PROGRAM] [--only REGEX] ...
 
-Method. Every measurement has a fresh mount of an empty directory; the order is shuffled anew in each repetition. Figures
+Method. Every measurement has a fresh mount of an empty directory; the order is shuffled again in each repetition. Figures
 are medians, a ratio is that of two medians of this run. Free memory is touched first, as in suite.py. "In memory"
 means that the backing directory is on tmpfs: there the encoder is all that a writer has to wait for. "On disk" has the
 directory in --work and takes in the disk, whose own time for the packed bytes is measured beside it; nothing that is

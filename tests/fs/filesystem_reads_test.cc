@@ -130,7 +130,7 @@ class ReadsAtRandomPlaces : public FilesystemReads, public ::testing::WithParamI
   }
 };
 
-// A jump to a block that was not wanted before does not fill the cache with what nobody asked for; one to a block that
+// A jump to a block that was not wanted before does not fill the cache with blocks that no reader asked for; one to a block that
 // is wanted again and again does.
 TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
   constexpr std::size_t kStep = 3 << 20;  // farther than what counts as going on
@@ -357,7 +357,7 @@ TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
   link_on_disk("alone.b2frame", "to-alone");
   EXPECT_EQ(link_of("to-alone"), "alone");
 
-  // The short name belongs to somebody else.
+  // The short name belongs to another file.
   frame_on_disk("both.b2frame", "the frame");
   directory_.write("both", Bytes{'p', 'l', 'a', 'i', 'n'});
   link_on_disk("both.b2frame", "to-both");

@@ -22,7 +22,7 @@ std::uint64_t disk_blocks(std::uint64_t bytes) {
   return (bytes + kDiskBlock - 1) / kDiskBlock;
 }
 
-/// Has so many blocks left. What is written into blocks that a file has already takes none.
+/// A disk with a given number of blocks left. A write into blocks that a file already has takes none.
 class FullDisk final : public test::ForwardingFiles {
  public:
   codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
@@ -164,7 +164,7 @@ TEST_F(FullDiskTest, WhatIsDeadAlreadyMakesRoomForTheNextCommit) {
   ASSERT_TRUE(write(*handle, 0, other));
   ASSERT_TRUE(filesystem_->sync(*handle, false));
   text_.replace(0, other.size(), other);
-  EXPECT_EQ(full_.punched, 0U) << "there is room to write the frame anew";
+  EXPECT_EQ(full_.punched, 0U) << "there is room to write the whole frame again";
   full_.room = 0;
   // As much as the first has left behind.
   const std::string third = random_text(4 * (64 << 10), 3);

@@ -27,7 +27,7 @@ class Gate {
     codec::MutexLock lock(mutex_);
     open_ = false;
   }
-  /// Until so many threads stand there.
+  /// Waits until this number of threads is held at the gate.
   void wait_for(unsigned threads) {
     codec::MutexLock lock(mutex_);
     while (standing_ < threads)

@@ -1,4 +1,4 @@
-// Metalayers of frames that have no data yet: the frame is made anew when its first data is known, and they stay.
+// Metalayers of frames that have no data yet: the first write makes a new frame, which keeps them.
 #include <string>
 
 #include "tests/fs/written_filesystem.h"

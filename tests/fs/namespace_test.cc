@@ -192,7 +192,7 @@ TEST_F(NamespaceTest, TheKernelIsNotToldOfWhatTheMountItselfDoes) {
   ASSERT_TRUE(rename("x", "y"));
   ASSERT_TRUE(rename("d", "e"));
   ASSERT_TRUE(filesystem_->remove(kRootNode, "e", true));
-  // A change by somebody else comes last: once that was reported, all was. (Whoever looks late is told of it twice: the
+  // A change by another program comes last: once it is reported, all are. (A late look reports it twice: the
   // directory's making is an event, too, and by then the directory is gone.)
   ASSERT_TRUE(filesystem_->make_directory(kRootNode, "theirs", 0755, {}));
   ASSERT_NE(node_of("theirs"), 0U);

@@ -212,8 +212,8 @@ class WrittenFilesystem : public ::testing::Test {
     changes.size = size;
     return filesystem_->change_attributes(handle.node->id, &handle, changes);
   }
-  /// Until the frame is no longer one that may be changed within the stamp that it has: whoever reads it before opens
-  /// it once more after, and what was decoded until then counts no longer.
+  /// Waits until a change of the frame must change its time stamp: a reader that opened it earlier opens it once more
+  /// afterwards, and does not use what it decoded until then.
   void let_settle(const std::string& name) const {
     struct stat status {};
     do {

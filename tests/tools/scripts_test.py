@@ -107,6 +107,30 @@ class CheckLayout(Directory):
         self.assertEqual(self.offences('codec/a.cc', 'auto x = reinterpret_cast<const char*>(y);\n'), '')
 
 
+class CheckWords(Directory):
+    def offences(self, name, text):
+        self.write('README.md', '')
+        path = self.write(name, text)
+        ran = run([sys.executable, TOOLS / 'dev/check_words.py'], cwd=self.directory)
+        path.unlink()
+        self.assertEqual(ran.returncode != 0, bool(ran.stdout))
+        return ran.stdout
+
+    def test_plain_words_pass(self):
+        self.assertEqual(self.offences('fs/a.cc', '// The cache evicts a block. There it is: whose, hex, this.\n'), '')
+        self.assertEqual(self.offences('tests/golden/a.txt', 'nobody\n'), '')
+
+    def test_each_kind_of_file(self):
+        for name in ('codec/a.cc', 'frame/io/a.h', 'fs/doc/a.md', 'tools/cframe/cframe.1.scd', 'tests/fs/a_mount.py'):
+            self.assertEqual(self.offences(name, 'a\nNobody reads it.\n'),
+                             f'{name}:2: "Nobody": name the thread, caller or program: "no reader"\n')
+
+    def test_every_word(self):
+        for text in ('whoever', 'Somebody else', 'made anew', 'as ever', 'so many', 'is at fault', 'put up with',
+                     'the folder', 'folders', 'he reads', 'him', 'his'):
+            self.assertNotEqual(self.offences('fs/a.cc', f'// {text}\n'), '', text)
+
+
 class MountHelper(Directory):
     def mount(self, *arguments, user=1000):
         program = self.write('cframefs', '#!/bin/sh\nprintf "%s\\n" "$@"\n')

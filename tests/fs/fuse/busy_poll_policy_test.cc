@@ -150,7 +150,7 @@ TEST_F(LoneServerTest, OneVeryLongAnswerIsNotWaitedFor) {
   EXPECT_TRUE(lone_.ends_overdue(now_ + BusyPollPolicy::kStallLimit + microseconds(1)));
   EXPECT_FALSE(lone_.is_parked(1));
   EXPECT_FALSE(lone_.ends_overdue(now_ + milliseconds(50)));
-  EXPECT_FALSE(lone_.answered(0, taken_at, now_ + milliseconds(60))) << "nobody has to be told twice";
+  EXPECT_FALSE(lone_.answered(0, taken_at, now_ + milliseconds(60))) << "no thread is woken twice";
 }
 
 }  // namespace

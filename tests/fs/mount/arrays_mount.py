@@ -253,7 +253,7 @@ class Arrays(unittest.TestCase):
 
 @unittest.skipIf(numpy is None, "needs python3-numpy")
 class WrittenArrays(unittest.TestCase):
-    """Changes that NumPy and plain calls make, read back through the mount and from a mount made anew."""
+    """Changes that NumPy and plain calls make, read back through the mount and from a second mount."""
 
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory(prefix="cframefs-arrays-")

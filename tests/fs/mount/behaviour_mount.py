@@ -251,7 +251,7 @@ class ComingAndGoing(Directory):
         unmount(self.mountpoint)
 
     def test_a_signal_whatever_becomes_of_usr1(self):
-        # SIGUSR1 is how those who wait for requests are told; whoever starts the daemon may ignore or block it.
+        # SIGUSR1 wakes the threads that wait for requests; the parent process may have ignored or blocked it.
         for how in (signal.SIG_IGN, signal.SIG_BLOCK):
             for flags in ((), ("-s",)):
                 before = signal.getsignal(signal.SIGUSR1)
@@ -430,7 +430,7 @@ class Failing(Directory):
         self.check_fails("-o", "offset=10", self.source, self.mountpoint, says=["offset"])
 
     def test_one_file_that_is_no_frame(self):
-        """The data is at fault: exit status 1, and one line that says what is wrong with which file, where."""
+        """The data are damaged: exit status 1, and one line that says what is wrong with which file, where."""
         frame = self.source + "/x.b2frame"
         with open(frame, "rb") as file:
             stored = file.read()

@@ -20,7 +20,7 @@
 namespace coherent {
 
 constexpr std::size_t kDeepest = 16;   // asynchronous writes under way
-constexpr std::size_t kSparsely = 16;  // "-sparsely": only one slot of so many
+constexpr std::size_t kSparsely = 16;  // "-sparsely": only one slot of this many
 
 /// Writes its share of the slots, again and again.
 class Writer : public Actor {

@@ -68,7 +68,7 @@ class Appender(Writer):
         self.acknowledged = self.written
 
     def check(self, content):
-        # Nobody has promised that a write is there whole that fsync has not acknowledged.
+        # A write that fsync has not acknowledged may be there in part.
         if not self.acknowledged * RECORD.size <= len(content) <= self.written * RECORD.size:
             raise AssertionError(f"{len(content)} bytes; {self.acknowledged} records were acknowledged, {self.written} written")
         expected = b"".join(RECORD.pack(i, 0) for i in range(len(content) // RECORD.size + 1))

@@ -327,7 +327,7 @@ def main(hang_seconds=HANG_SECONDS):
         sys.exit(SKIPPED)
     atexit.register(clean_up)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    # Whoever runs the tests may ignore these (nohup, a shell's background); a daemon would inherit that.
+    # The process that runs the tests may ignore these (nohup, a shell's background); a daemon would inherit that.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     watchdog = threading.Timer(hang_seconds, on_hang)

@@ -327,7 +327,7 @@ class Changer {
   void reopen(Pair& pair) {
     std::uint64_t kind = below(6);
     if (chunk_size > 0 && kind == 1) kind = 2;
-    pair.note(kind == 0 ? "reopen, truncated" : kind == 1 ? "remove and make anew" : "reopen");
+    pair.note(kind == 0 ? "reopen, truncated" : kind == 1 ? "remove and create" : "reopen");
     pair.close();
     if (kind == 1) {
       pair.both("unlink", [](int, const std::string& name) { return ::unlink(name.c_str()); });
@@ -392,7 +392,7 @@ void read_freely(std::vector<std::unique_ptr<Pair>>& pairs, unsigned seed) {
     Pair& pair = *pairs[random() % pairs.size()];
     const int past_cache = chunk_size > 0 && random() % 2 == 0 ? O_DIRECT : 0;
     const int fd = ::open(pair.mounted().c_str(), O_RDONLY | O_CLOEXEC | past_cache);
-    if (fd < 0) continue;  // it is being renamed, or made anew
+    if (fd < 0) continue;  // it is being renamed or created
     for (int i = 0; i < 20 && !finished; ++i) {
       const std::uint64_t at = random() % kMaxBytes;
       const ssize_t got = ::pread(fd, bytes.data(), 1 + random() % bytes.size(), static_cast<off_t>(at));

@@ -55,7 +55,7 @@ class SlowSource(unittest.TestCase):
                 file.write(b"x" * 1000)
 
     def ask_beside(self, waiting):
-        """Statistics beside so many reads that wait for the source."""
+        """Reads the statistics beside this number of reads that wait for the source."""
         with Mount(self.disk, "names=keep") as below, Mount(below.path, "names=keep", "stats=on") as mount:
             statistics = os.open(mount / ".cframefs/stats.json", os.O_RDONLY)
             held = [os.open(mount / str(number), os.O_RDONLY) for number in range(waiting)]

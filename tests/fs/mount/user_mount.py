@@ -1,6 +1,6 @@
 """Mounts made by an ordinary user, through fusermount3.
 
-Where root runs the tests, they become nobody, in a mount namespace of their own in which /dev/fuse is open to everybody,
+Where root runs the tests, they become an unprivileged user, in a mount namespace of their own in which /dev/fuse is open to everybody,
 as it is on an ordinary Debian.
 """
 
@@ -16,7 +16,7 @@ import unittest
 import mounting
 from mounting import Mount, background, is_mounted, unmount
 
-NOBODY = 65534
+UNPRIVILEGED = 65534
 FUSE_DEVICE = os.makedev(10, 229)
 CLONE_NEWNS = 0x00020000
 FRAME = "matrix/000-blosclz-c1-none-t3.b2frame"
@@ -84,7 +84,7 @@ def become_nobody(tools, cframefs):
     os.mknod(tools + "/fuse", 0o666 | stat.S_IFCHR, FUSE_DEVICE)
     subprocess.run(["mount", "--bind", tools + "/fuse", "/dev/fuse"], check=True)
     os.umask(0o022)
-    # Where the system has not mounted it, nobody may abort the connection of a daemon that hangs.
+    # Where the system has not mounted it, no test can abort the connection of a daemon that hangs.
     subprocess.run(["mount", "-t", "fusectl", "none", "/sys/fs/fuse/connections"], check=False, stderr=subprocess.DEVNULL)
     shutil.copy(cframefs, tools + "/cframefs")
     shutil.copy(os.path.join(os.path.dirname(cframefs), "cframe"), tools + "/cframe")
@@ -95,14 +95,14 @@ def become_nobody(tools, cframefs):
     # Python's own files may be out of reach from here on.
     mounting.unescape("x")
     os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
+    os.setgid(UNPRIVILEGED)
+    os.setuid(UNPRIVILEGED)
     os.chdir("/")
     return tools + "/cframefs", tools + "/golden"
 
 
-def as_nobody(work):
-    """Does the work in a process of nobody's, with the program and the frames that the command line names. Its exit
+def as_unprivileged(work):
+    """Does the work in a process of an unprivileged user, with the program and the frames that the command line names. Its exit
     status."""
     mounting.GOLDEN = os.path.abspath(sys.argv[2])
     tools = tempfile.mkdtemp(prefix="cframefs-user-")
@@ -125,7 +125,7 @@ def main():
         if reason:
             sys.stderr.write(f"skipped: {reason}\n")
             sys.exit(mounting.SKIPPED)
-        sys.exit(as_nobody(mounting.main))
+        sys.exit(as_unprivileged(mounting.main))
     mounting.main()
 
 
