@@ -153,7 +153,7 @@ class StandardStreams(Program):
 
 
 class Places(Program):
-    def test_only_copies_are_not_replaced(self):
+    def test_an_output_does_not_replace_its_input(self):
         self.done("pack", "data", "x.b2frame")
         frame = self.read("x.b2frame")
         os.symlink("data", self.directory / "link")
@@ -161,11 +161,11 @@ class Places(Program):
         for arguments in (["pack", "-f", "data", "data"], ["pack", "-f", "link", "data"], ["pack", "-f", "./data", "data"],
                           ["unpack", "-f", "x.b2frame", "x.b2frame"], ["unpack", "-f", "frame-link", "x.b2frame"],
                           ["convert", "-f", "x.b2frame", "x.b2frame"]):
-            self.assertIn("only copy", self.refused(*arguments))
+            self.assertIn("would replace the input", self.refused(*arguments))
         with open(self.directory / "data", "rb") as file:
-            self.assertIn("only copy", self.refused("pack", "-f", "-", "data", stdin=file))
+            self.assertIn("would replace the input", self.refused("pack", "-f", "-", "data", stdin=file))
         with open(self.directory / "x.b2frame", "rb") as file:
-            self.assertIn("only copy", self.refused("unpack", "-f", "-", "x.b2frame", stdin=file))
+            self.assertIn("would replace the input", self.refused("unpack", "-f", "-", "x.b2frame", stdin=file))
         self.assertEqual((self.read("data"), self.read("x.b2frame")), (PLAIN, frame))
         self.done("unpack", "-f", "x.b2frame", "data")
         self.assertEqual(self.read("data"), PLAIN)

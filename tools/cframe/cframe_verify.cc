@@ -33,17 +33,13 @@ struct VerifyOptions {
 
 /// Returns one word for a frame, by its worst error. I/O errors come first, because then the state is not known.
 const char* verdict(const CheckReport& report) {
-  bool unsupported = false;
-  bool refused = false;
   bool is_none = report.kind.empty() && frame::container_suffix(report.path).empty();
   for (const Error& error : report.errors) {
-    unsupported |= error.kind == ErrorKind::unsupported;
-    refused |= error.kind == ErrorKind::io;
     is_none &= error.reason.starts_with(frame::kNoContainer);
   }
   if (report.errors.empty()) return "ok";
-  if (refused) return "failed";
-  if (unsupported) return "unsupported";
+  if (report.has_io_error) return "failed";
+  if (report.has_unsupported) return "unsupported";
   // "no frame": neither suffix nor content is that of a frame.
   return is_none ? "no frame" : "damaged";
 }
@@ -66,6 +62,7 @@ class Reporter {
     ok_ += report.errors.empty();
     for (const Error& error : report.errors)
       status_ = std::max(status_, status_of(error));
+    if (report.further_errors > 0 && report.has_io_error) status_ = std::max(status_, kSystemError);
     if (options_.as_json) {
       collect(report);
     } else {

@@ -8,6 +8,7 @@
 #include "frame/base/parse_budget.h"
 #include "frame/container/chunk_reader.h"
 #include "tools/cframe/cframe.h"
+#include "tools/lib/first_errors.h"
 #include "tools/lib/recent_runs.h"
 #include "tools/stream/block_decoder.h"
 
@@ -56,34 +57,25 @@ struct FrameChecker::File {
   std::atomic<std::uint64_t> counted_bytes = 0;
   std::atomic<std::int64_t> pending = 1;  // unfinished tasks, and 1 for add()
   std::atomic<bool> complete = false;
-  std::mutex mutex;  // guards report.errors and further_errors until complete
+  std::mutex mutex;
+  FirstErrors errors{CheckReport::kMaxErrors};  // guarded by mutex until complete
 
   void note(Error error, std::optional<std::int64_t> chunk) {
     if (error.path.empty()) error.path = report.path;
     if (chunk && !error.chunk) error.chunk = chunk;
     const std::lock_guard lock(mutex);
-    append(std::move(error));
+    errors.add(std::move(error));
   }
 
   /// Notes the error for each chunk of a run.
   void note(Error error, const frame::ChunkRun& run) {
     if (error.path.empty()) error.path = report.path;
     const std::lock_guard lock(mutex);
-    const auto room = static_cast<std::int64_t>(CheckReport::kMaxErrors - report.errors.size());
-    const std::int64_t listed = std::min(run.count, room);
-    for (std::int64_t i = 0; i < listed; ++i) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
       error.chunk = run.first.value + i * run.step;
-      append(error);
-    }
-    report.further_errors += static_cast<std::uint64_t>(run.count - listed);
-  }
-
- private:
-  void append(Error error) {
-    if (report.errors.size() < CheckReport::kMaxErrors) {
-      report.errors.push_back(std::move(error));
-    } else {
-      ++report.further_errors;
+      if (errors.add(error)) continue;
+      errors.add_unlisted(error.kind, static_cast<std::uint64_t>(run.count - i - 1));
+      return;
     }
   }
 };
@@ -248,15 +240,18 @@ FrameChecker::Verdict FrameChecker::check_chunk(BlockDecoder& decoder, File& fil
 }
 
 void FrameChecker::complete(File& file) {
-  if (file.container && file.report.errors.empty() && file.container->parameters().chunksize == 0 &&
+  if (file.container && file.errors.count() == 0 && file.container->parameters().chunksize == 0 &&
       file.report.nbytes > 0 && !stop_.load()) {
     // For chunks of different sizes, check that their sum is the frame's length.
     const auto last = file.container->locate(frame::FlatOffset{file.report.nbytes - 1});
     if (!last) file.note(last.error(), std::nullopt);
   }
   file.container.reset();
-  auto& errors = file.report.errors;
-  std::stable_sort(errors.begin(), errors.end(), [](const Error& a, const Error& b) { return a.chunk < b.chunk; });
+  CheckReport& report = file.report;
+  report.errors = file.errors.take();
+  report.further_errors = file.errors.count() - report.errors.size();
+  report.has_io_error = file.errors.has(codec::ErrorKind::io);
+  report.has_unsupported = file.errors.has(codec::ErrorKind::unsupported);
   const std::uint64_t counted = std::min(file.counted_bytes.load(), file.stored_bytes);
   bytes_done_ += file.stored_bytes - counted;
   file.complete.store(true);

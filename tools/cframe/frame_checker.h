@@ -30,8 +30,10 @@ struct CheckReport {
   std::string kind;  // "cframe", "sframe"; empty if the file could not be opened
   std::int64_t chunks = 0;
   std::uint64_t nbytes = 0;
-  std::vector<codec::Error> errors;  // sorted by chunk, at most kMaxErrors
+  std::vector<codec::Error> errors;  // those of the first chunks, sorted by chunk, at most kMaxErrors
   std::uint64_t further_errors = 0;  // number of errors not in `errors`
+  bool has_io_error = false;         // among all errors
+  bool has_unsupported = false;      // among all errors
   static constexpr std::size_t kMaxErrors = 10000;
 };
 

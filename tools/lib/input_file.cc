@@ -95,7 +95,7 @@ Result<void> check_no_overlap(const std::string& in, const std::string& out) {
   // Compare with the input itself, and with each directory or store on its path.
   for (std::size_t end = in.find('/', 1);; end = in.find('/', end + 1)) {
     if (is_same(taken, status_of_path(in.substr(0, end), 0))) {
-      codec::Failure refused = codec::invalid("is the input: the output would replace it");
+      codec::Failure refused = codec::invalid("the output would replace the input");
       refused.value().path = out;
       return refused;
     }

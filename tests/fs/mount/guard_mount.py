@@ -376,7 +376,7 @@ class Guard(unittest.TestCase):
 def main():
     """usage: guard_mount.py CFRAMEFS GOLDEN"""
     if os.geteuid() == 0 and not mounting.why_no_mount():
-        status = user_mount.as_nobody(lambda: mounting.main(hang_seconds=600))
+        status = user_mount.as_unprivileged(lambda: mounting.main(hang_seconds=600))
         if status not in (0, mounting.SKIPPED):
             sys.exit(status)
     mounting.main(hang_seconds=600)
