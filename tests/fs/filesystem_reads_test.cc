@@ -130,8 +130,8 @@ class ReadsAtRandomPlaces : public FilesystemReads, public ::testing::WithParamI
   }
 };
 
-// A jump to a block that was not wanted before does not fill the cache with blocks that no reader asked for; one to a block that
-// is wanted again and again does.
+// A jump to a block that was not wanted before does not fill the cache with blocks that no reader asked for; one to a
+// block that is wanted again and again does.
 TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
   constexpr std::size_t kStep = 3 << 20;  // farther than what counts as going on
   constexpr std::size_t kSize = 8 * kStep;

@@ -218,7 +218,7 @@ class Places(Program):
         message = self.refused("repair", "x.b2frame", "c.b2nd")
         self.assertIn("is not an array, but a .b2nd file must be one", message)
         self.assertEqual(message.count("\n"), 1)
-        self.assertIn("is the input", self.refused("repair", "x.b2frame", "x.b2frame"))
+        self.assertIn("would replace the input", self.refused("repair", "x.b2frame", "x.b2frame"))
         self.assertEqual(self.names(), ["a.b2nd", "a.npy", "b.b2nd", "broken.b2frame", "data", "x.b2frame", "y.b2frame"])
 
     def test_plain_bytes_are_not_named_as_a_container(self):

@@ -121,7 +121,7 @@ class CheckWords(Directory):
         self.assertEqual(self.offences('tests/golden/a.txt', 'nobody\n'), '')
 
     def test_each_kind_of_file(self):
-        for name in ('codec/a.cc', 'frame/io/a.h', 'fs/doc/a.md', 'tools/cframe/cframe.1.scd', 'tests/fs/a_mount.py'):
+        for name in ('codec/a.cc', 'frame/io/a.h', 'fs/a.txt', 'tools/cframe/cframe.1.scd', 'tests/fs/a_mount.py'):
             self.assertEqual(self.offences(name, 'a\nNobody reads it.\n'),
                              f'{name}:2: "Nobody": name the thread, caller or program: "no reader"\n')
 
