@@ -140,12 +140,12 @@ Bytes with_metalayers(ByteView header, const std::vector<Metalayer>& layers) {
 }
 
 Result<void> check_metalayer_room(const std::vector<std::uint64_t>& contents) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int32_t>::max();
   // The fixed parts of a header and of a trailer.
   std::uint64_t length = layout::kMinHeaderLength + layout::kMinTrailerLength;
   for (const std::uint64_t content : contents) {
-    length += layout::kMaxMapEntry + layout::kContentPrefix + std::min(content, kMost);
-    if (length > kMost) return codec::invalid("the metalayers take more than 2 GiB, the limit of a frame");
+    length += layout::kMaxMapEntry + layout::kContentPrefix + std::min(content, kMax);
+    if (length > kMax) return codec::invalid("the metalayers take more than 2 GiB, the limit of a frame");
   }
   return {};
 }

@@ -259,8 +259,8 @@ class SystemFiles final : public FileOps {
   }
 
   Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) override {
-    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-    if (at.value > kMost || length > kMost - at.value) return io_error(EFBIG, "fallocate");
+    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+    if (at.value > kMax || length > kMax - at.value) return io_error(EFBIG, "fallocate");
     return answer("fallocate", uninterrupted([&] {
                     return ::fallocate(fd, mode, static_cast<off_t>(at.value), static_cast<off_t>(length));
                   }));
@@ -277,8 +277,8 @@ class SystemFiles final : public FileOps {
   void prefetch(int fd, FileOffset at, std::uint64_t length) override {
     // One call reads at most one request of the disk, which is rarely less than this.
     constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
-    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-    if (at.value > kMost || length > kMost - at.value) return;
+    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+    if (at.value > kMax || length > kMax - at.value) return;
     for (std::uint64_t done = 0; done < length; done += kStep) {
       const auto step = static_cast<off_t>(std::min(kStep, length - done));
       if (::posix_fadvise(fd, static_cast<off_t>(at.value + done), step, POSIX_FADV_WILLNEED) != 0) return;

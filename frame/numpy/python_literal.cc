@@ -225,8 +225,8 @@ std::optional<std::u32string> decode_utf8(std::string_view utf8) {
       if ((byte & 0xc0) != 0x80) return std::nullopt;
       c = c << 6 | (byte & 0x3fU);
     }
-    constexpr std::array<char32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};
-    if (c < kLeast[static_cast<std::size_t>(more)] || c > kLastCodePoint || is_surrogate(c)) return std::nullopt;
+    constexpr std::array<char32_t, 4> kMinByLength = {0, 0x80, 0x800, 0x10000};
+    if (c < kMinByLength[static_cast<std::size_t>(more)] || c > kLastCodePoint || is_surrogate(c)) return std::nullopt;
     decoded += c;
   }
   return decoded;

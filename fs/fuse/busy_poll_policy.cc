@@ -9,7 +9,7 @@ BusyPollPolicy::Clock::rep number(BusyPollPolicy::Time time) {
 
 }  // namespace
 
-bool BusyPollPolicy::taken(int thread, Time now, bool was_queued) {
+bool BusyPollPolicy::on_request(int thread, Time now, bool was_queued) {
   const bool on_its_own = answering_.fetch_add(1) == 0;
   if (is_leader(thread)) {
     busy_since_ = number(now);
@@ -31,7 +31,7 @@ bool BusyPollPolicy::taken(int thread, Time now, bool was_queued) {
   return true;
 }
 
-bool BusyPollPolicy::answered(int thread, Time taken_at, Time now) {
+bool BusyPollPolicy::on_reply(int thread, Time taken_at, Time now) {
   const bool took_long = now - taken_at > kSlowReply;
   if (took_long) back_to_back_ = 0;
   free_since_ = number(now);
@@ -49,7 +49,7 @@ bool BusyPollPolicy::ends_overdue(Time now) {
   return end(leader);
 }
 
-bool BusyPollPolicy::paused(int thread) {
+bool BusyPollPolicy::on_idle(int thread) {
   if (!end(thread)) return false;
   only_paused_ = true;
   return true;

@@ -40,12 +40,12 @@ class BusyPollPolicy {
   /// Notes that `thread` has taken a request. `was_queued`: the request was pending before `thread` had answered the
   /// one before; known for the leader only. Returns true if `thread` becomes the leader: the caller then interrupts the
   /// other threads in read(2).
-  bool taken(int thread, Time now, bool was_queued);
+  bool on_request(int thread, Time now, bool was_queued);
   /// Notes that `thread` has answered the request that it took at `taken_at`. Returns true if `thread` was the leader
   /// and is so no longer.
-  bool answered(int thread, Time taken_at, Time now);
+  bool on_reply(int thread, Time taken_at, Time now);
   /// Notes that `thread` has polled for kSpinTime without a request. Returns true if it was the leader.
-  bool paused(int thread);
+  bool on_idle(int thread);
 
   bool is_leader(int thread) const { return leader_.load() == thread; }
   bool is_parked(int thread) const {

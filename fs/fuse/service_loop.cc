@@ -175,7 +175,7 @@ void ServiceLoop::serve_requests(Worker& worker, int thread) {
       continue;
     }
     bool was_queued = false;
-    if (busy_poll_.is_leader(thread) && !poll_for_request(was_queued) && busy_poll_.paused(thread)) wake_all();
+    if (busy_poll_.is_leader(thread) && !poll_for_request(was_queued) && busy_poll_.on_idle(thread)) wake_all();
     worker.waits = true;
     if (busy_poll_.is_parked(thread) || fuse_session_exited(session_) != 0) {
       worker.waits = false;
@@ -202,9 +202,9 @@ bool ServiceLoop::take_and_answer(Worker& worker, int thread, bool was_queued) {
   const BusyPollPolicy::Time taken_at = BusyPollPolicy::Clock::now();
   roster_.took(thread, taken_at);
   if (sleeps_.load()) wake_supervisor();
-  if (busy_poll_.taken(thread, taken_at, was_queued)) kick_others(thread);
+  if (busy_poll_.on_request(thread, taken_at, was_queued)) kick_others(thread);
   fuse_session_process_buf(session_, worker.receiver.request());
-  if (busy_poll_.answered(thread, taken_at, BusyPollPolicy::Clock::now())) wake_all();
+  if (busy_poll_.on_reply(thread, taken_at, BusyPollPolicy::Clock::now())) wake_all();
   roster_.answered(thread);
   return true;
 }
@@ -230,7 +230,7 @@ void ServiceLoop::stand_aside(int thread) {
 
 void ServiceLoop::be_spare(Worker& worker, int thread) {
   worker.receiver.give_back();
-  if (busy_poll_.paused(thread)) wake_all();
+  if (busy_poll_.on_idle(thread)) wake_all();
   codec::MutexLock lock(mutex_);
   while (roster_.is_spare(thread) && fuse_session_exited(session_) == 0)
     changed_.wait(mutex_);

@@ -110,9 +110,9 @@ Status set_readahead(MountOptions& options, std::string_view value) {
 }
 
 Status set_workers(MountOptions& options, std::string_view value) {
-  constexpr std::uint64_t kMost = 1024;
+  constexpr std::uint64_t kMax = 1024;
   const auto count = parse_count(value);
-  if (!count || *count == 0 || *count > kMost) return invalid("must be a number between 1 and 1024");
+  if (!count || *count == 0 || *count > kMax) return invalid("must be a number between 1 and 1024");
   options.workers = static_cast<unsigned>(*count);
   return {};
 }

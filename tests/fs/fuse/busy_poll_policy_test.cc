@@ -18,9 +18,9 @@ class LoneServerTest : public testing::Test {
   bool serve(int who, microseconds pause = kQuick, microseconds length = kQuick, bool waited = false) {
     now_ += pause;
     const BusyPollPolicy::Time taken_at = now_;
-    const bool calls = lone_.taken(who, now_, waited);
+    const bool calls = policy_.on_request(who, now_, waited);
     now_ += length;
-    ended_ = lone_.answered(who, taken_at, now_);
+    ended_ = policy_.on_reply(who, taken_at, now_);
     return calls;
   }
   void begin(int who) {
@@ -28,86 +28,86 @@ class LoneServerTest : public testing::Test {
     for (unsigned i = 1; i < BusyPollPolicy::kEnterThreshold; ++i)
       ASSERT_FALSE(serve(who)) << i;
     ASSERT_TRUE(serve(who));
-    ASSERT_TRUE(lone_.is_leader(who));
+    ASSERT_TRUE(policy_.is_leader(who));
   }
 
-  BusyPollPolicy lone_{true};
+  BusyPollPolicy policy_{true};
   BusyPollPolicy::Time now_{std::chrono::hours(1)};
-  bool ended_ = false;  // what the last answered() said
+  bool ended_ = false;  // what the last on_reply() returned
 };
 
 TEST_F(LoneServerTest, RequestsThatComeCloselyOneByOneAreServedByOneThread) {
   // Whichever threads took them before.
   for (unsigned i = 0; i < BusyPollPolicy::kEnterThreshold; ++i)
     EXPECT_FALSE(serve(static_cast<int>(i % 2)));
-  EXPECT_FALSE(lone_.is_parked(0));
+  EXPECT_FALSE(policy_.is_parked(0));
   EXPECT_TRUE(serve(1));
-  EXPECT_TRUE(lone_.is_leader(1));
-  EXPECT_TRUE(lone_.is_parked(0));
-  EXPECT_FALSE(lone_.is_parked(1));
+  EXPECT_TRUE(policy_.is_leader(1));
+  EXPECT_TRUE(policy_.is_parked(0));
+  EXPECT_FALSE(policy_.is_parked(1));
   // Only once are the others called.
   for (int i = 0; i < 100; ++i)
     EXPECT_FALSE(serve(1));
-  EXPECT_TRUE(lone_.is_leader(1));
+  EXPECT_TRUE(policy_.is_leader(1));
 }
 
 TEST_F(LoneServerTest, WhereItMayNotBeginItDoesNot) {
-  BusyPollPolicy lone(false);
+  BusyPollPolicy policy(false);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_FALSE(lone.taken(0, now_, false));
-    EXPECT_FALSE(lone.answered(0, now_, now_));
+    EXPECT_FALSE(policy.on_request(0, now_, false));
+    EXPECT_FALSE(policy.on_reply(0, now_, now_));
   }
-  EXPECT_FALSE(lone.is_parked(1));
+  EXPECT_FALSE(policy.is_parked(1));
 }
 
 TEST_F(LoneServerTest, RequestsThatComeNowAndThenLetAllServe) {
   for (int i = 0; i < 100; ++i)
     EXPECT_FALSE(serve(0, BusyPollPolicy::kSpinTime + microseconds(1)));
-  EXPECT_FALSE(lone_.is_leader(0));
+  EXPECT_FALSE(policy_.is_leader(0));
 }
 
 TEST_F(LoneServerTest, AnswersThatTakeLongLetAllServe) {
   for (int i = 0; i < 100; ++i)
     EXPECT_FALSE(serve(0, kQuick, BusyPollPolicy::kSlowReply + microseconds(1)));
-  EXPECT_FALSE(lone_.is_leader(0));
+  EXPECT_FALSE(policy_.is_leader(0));
 }
 
 TEST_F(LoneServerTest, RequestsThatAreAnsweredAtOnceLetAllServe) {
   for (int i = 0; i < 100; ++i) {
     now_ += kQuick;
-    EXPECT_FALSE(lone_.taken(0, now_, false));
-    EXPECT_FALSE(lone_.taken(1, now_, false));
-    lone_.answered(0, now_, now_ + kQuick);
-    lone_.answered(1, now_, now_ + kQuick);
+    EXPECT_FALSE(policy_.on_request(0, now_, false));
+    EXPECT_FALSE(policy_.on_request(1, now_, false));
+    policy_.on_reply(0, now_, now_ + kQuick);
+    policy_.on_reply(1, now_, now_ + kQuick);
     now_ += kQuick;
   }
-  EXPECT_FALSE(lone_.is_leader(0));
-  EXPECT_FALSE(lone_.is_leader(1));
+  EXPECT_FALSE(policy_.is_leader(0));
+  EXPECT_FALSE(policy_.is_leader(1));
 }
 
 TEST_F(LoneServerTest, APauseEndsIt) {
   begin(0);
-  EXPECT_TRUE(lone_.paused(0));
-  EXPECT_FALSE(lone_.is_parked(1));
-  EXPECT_FALSE(lone_.paused(0)) << "it has ended already";
+  EXPECT_TRUE(policy_.on_idle(0));
+  EXPECT_FALSE(policy_.is_parked(1));
+  EXPECT_FALSE(policy_.on_idle(0)) << "it has ended already";
 }
 
 TEST_F(LoneServerTest, AfterAPauseItIsSoonBegunAgain) {
   begin(0);
-  EXPECT_TRUE(lone_.paused(0));
+  EXPECT_TRUE(policy_.on_idle(0));
   EXPECT_FALSE(serve(1, BusyPollPolicy::kSpinTime + microseconds(1)));
   for (unsigned i = 1; i < BusyPollPolicy::kReenterThreshold; ++i)
     EXPECT_FALSE(serve(1));
   EXPECT_TRUE(serve(1));
-  EXPECT_TRUE(lone_.is_parked(0));
+  EXPECT_TRUE(policy_.is_parked(0));
 }
 
 TEST_F(LoneServerTest, AfterTroubleItIsBegunByAsManyAsBefore) {
   begin(0);
-  EXPECT_TRUE(lone_.paused(0));
+  EXPECT_TRUE(policy_.on_idle(0));
   for (unsigned i = 0; i < BusyPollPolicy::kReenterThreshold; ++i)
     serve(1);
-  ASSERT_TRUE(lone_.is_leader(1));
+  ASSERT_TRUE(policy_.is_leader(1));
   for (unsigned i = 0; i < BusyPollPolicy::kLeaveThreshold; ++i)
     serve(1, kQuick, kQuick, true);
   EXPECT_TRUE(ended_);
@@ -127,30 +127,30 @@ TEST_F(LoneServerTest, RequestsThatWaitForEachOtherEndIt) {
   EXPECT_FALSE(ended_);
   serve(0, kQuick, kQuick, true);
   EXPECT_TRUE(ended_);
-  EXPECT_FALSE(lone_.is_parked(1));
+  EXPECT_FALSE(policy_.is_parked(1));
 }
 
 TEST_F(LoneServerTest, LongAnswersEndIt) {
   begin(0);
   for (unsigned i = 0; i < BusyPollPolicy::kLeaveThreshold; ++i) {
-    EXPECT_TRUE(lone_.is_leader(0)) << i;
+    EXPECT_TRUE(policy_.is_leader(0)) << i;
     serve(0, kQuick, BusyPollPolicy::kSlowReply + microseconds(1));
   }
   EXPECT_TRUE(ended_);
-  EXPECT_FALSE(lone_.is_parked(1));
+  EXPECT_FALSE(policy_.is_parked(1));
 }
 
 TEST_F(LoneServerTest, OneVeryLongAnswerIsNotWaitedFor) {
   begin(0);
-  EXPECT_FALSE(lone_.ends_overdue(now_ + milliseconds(50))) << "it looks for a request and answers none";
+  EXPECT_FALSE(policy_.ends_overdue(now_ + milliseconds(50))) << "it looks for a request and answers none";
   const BusyPollPolicy::Time taken_at = now_;
-  lone_.taken(0, now_, false);
-  EXPECT_FALSE(lone_.ends_overdue(now_ + BusyPollPolicy::kStallLimit));
-  EXPECT_TRUE(lone_.is_parked(1));
-  EXPECT_TRUE(lone_.ends_overdue(now_ + BusyPollPolicy::kStallLimit + microseconds(1)));
-  EXPECT_FALSE(lone_.is_parked(1));
-  EXPECT_FALSE(lone_.ends_overdue(now_ + milliseconds(50)));
-  EXPECT_FALSE(lone_.answered(0, taken_at, now_ + milliseconds(60))) << "no thread is woken twice";
+  policy_.on_request(0, now_, false);
+  EXPECT_FALSE(policy_.ends_overdue(now_ + BusyPollPolicy::kStallLimit));
+  EXPECT_TRUE(policy_.is_parked(1));
+  EXPECT_TRUE(policy_.ends_overdue(now_ + BusyPollPolicy::kStallLimit + microseconds(1)));
+  EXPECT_FALSE(policy_.is_parked(1));
+  EXPECT_FALSE(policy_.ends_overdue(now_ + milliseconds(50)));
+  EXPECT_FALSE(policy_.on_reply(0, taken_at, now_ + milliseconds(60))) << "no thread is woken twice";
 }
 
 }  // namespace
