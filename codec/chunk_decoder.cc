@@ -67,7 +67,7 @@ Result<std::shared_ptr<const Dictionary>> read_dictionary(ByteView prefix, const
   if (at + length > prefix.size()) return invalid("the prefix ends inside the dictionary");
   const ByteView bytes = prefix.subspan(at, length);
   at += length;
-  return make_dictionary(header.format, bytes);
+  return decoder_dictionary(header.format, header.compcode, bytes);
 }
 
 }  // namespace
@@ -269,8 +269,9 @@ StreamCodec ChunkDecoder::stream_codec() const {
 // `stored`: exactly the stored bytes of that block.
 Result<void> ChunkDecoder::parse_streams(std::uint32_t block, ByteView stored, BlockStreams& streams) const {
   const auto length = static_cast<std::uint32_t>(block_range(block).size());
-  if (header_.vl_blocks) return streams.parse_vl(stored, length, header_.format);
-  return streams.parse(stored, stream_count(header_, geometry_, block), length, header_.extended(), header_.format);
+  const StreamCodec codec = stream_codec();
+  if (header_.vl_blocks) return streams.parse_vl(stored, length, codec);
+  return streams.parse(stored, stream_count(header_, geometry_, block), length, header_.extended(), codec);
 }
 
 Result<void> ChunkDecoder::decode_streams(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,

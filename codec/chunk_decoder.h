@@ -29,7 +29,7 @@
 namespace cframefs::codec {
 
 class BlockStreams;
-struct Dictionary;
+class Dictionary;
 struct StreamCodec;
 
 struct ByteRange {

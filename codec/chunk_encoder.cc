@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "codec/filter/filter_encoder.h"
-#include "codec/format/block_sizes.h"
+#include "codec/stream/block_sizes.h"
+#include "codec/stream/codec_table.h"
 #include "codec/stream/stream_encoders.h"
 
 namespace cframefs::codec {
@@ -27,23 +28,6 @@ constexpr std::size_t kDictionaryPiece = 1024;   // bytes per training sample; e
 constexpr std::size_t kPlainPerDictionary = 64;  // plain bytes per dictionary byte; more bytes cost more than they save
 
 using Slot = EncodeContext::Slot;
-
-CodecFormat format_of(std::uint8_t compcode) {
-  switch (compcode) {
-    case kBlosclz:
-      return CodecFormat::blosclz;
-    case kZlib:
-      return CodecFormat::zlib;
-    case kZstd:
-      return CodecFormat::zstd;
-    default:
-      return CodecFormat::lz4;
-  }
-}
-
-bool knows_dictionaries(std::uint8_t compcode) {
-  return compcode == kLz4 || compcode == kLz4hc || compcode == kZstd;
-}
 
 // Returns true if `bytes` repeats its first `width` bytes.
 bool repeats(ByteView bytes, std::size_t width) {
@@ -115,12 +99,13 @@ class ChunkBuilder {
 
   EncodeContext& context_;
   const EncodeParameters& parameters_;
+  const CodecInfo& codec_;
   const ByteView plain_;
   const std::int32_t blocksize_;
   const FilterEncoder pipeline_;
   const std::size_t blocks_;
   const bool split_;
-  std::optional<EncodeDictionary> dictionary_;
+  std::shared_ptr<const Dictionary> dictionary_;
   StreamEncoder encoder_;
   ByteSpan first_, second_;                            // for the filters
   ByteSpan out_;                                       // longest_chunk() bytes
@@ -137,10 +122,11 @@ std::size_t longest_chunk(ByteView plain) {
   return plain.size() + kExtendedHeaderLength - 1;
 }
 
-// REQUIRES: plain is not empty.
+// REQUIRES: the codec is writable, and plain is not empty.
 ChunkBuilder::ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain)
     : context_(context),
       parameters_(parameters),
+      codec_(*codec_info(parameters.compcode)),
       plain_(plain),
       blocksize_(choose_blocksize(parameters, length_of(plain))),
       pipeline_(parameters, length_of(plain), blocksize_),
@@ -167,7 +153,7 @@ Result<std::size_t> ChunkBuilder::build(ByteSpan out) {
   if (pipeline_.buffers() > 1) second_ = context_.scratch(Slot::other, block_length);
   out_ = out;
   at_ = starts;
-  if (parameters_.use_dict && knows_dictionaries(parameters_.compcode)) {
+  if (parameters_.use_dict && codec_.encoder_dictionary != nullptr) {
     if (Result<void> made = make_dictionary(); !made) return Failure(made.error());
   }
   for (std::size_t block = 0; block < blocks_; ++block) {
@@ -179,12 +165,12 @@ Result<std::size_t> ChunkBuilder::build(ByteSpan out) {
   return at_;
 }
 
-// Makes a dictionary from pieces of all filtered blocks, or for lz4 from their beginning (chunk.md section 3). Returns
-// an empty vector if the chunk is too short for one.
+// Makes a dictionary from pieces of all filtered blocks, or from their beginning if the codec trains none (chunk.md
+// section 3). Returns an empty vector if the chunk is too short for one.
 std::vector<std::uint8_t> ChunkBuilder::train() const {
   const std::size_t most = std::min<std::size_t>(kMaxDictionaryBytes, plain_.size() / kPlainPerDictionary);
   if (most < kMinDictionary) return {};
-  const bool pieces = parameters_.compcode == kZstd;
+  const bool pieces = codec_.train_dictionary != nullptr;
   const ByteSpan samples = context_.scratch(Slot::samples, plain_.size());
   std::vector<std::size_t> sizes;
   std::size_t taken = 0;
@@ -198,17 +184,19 @@ std::vector<std::uint8_t> ChunkBuilder::train() const {
       sizes.push_back(length);
     }
   }
-  return train_dictionary(parameters_.compcode, samples.first(taken), sizes, most);
+  if (pieces) return codec_.train_dictionary(samples.first(taken), sizes, most);
+  const ByteView prefix = samples.first(std::min(most, taken));
+  return {prefix.begin(), prefix.end()};
 }
 
 // Stores a dictionary after the block starts, if one can be made.
 Result<void> ChunkBuilder::make_dictionary() {
   const std::vector<std::uint8_t> bytes = train();
   if (bytes.empty() || !fits(4 + bytes.size())) return {};
-  Result<EncodeDictionary> made = EncodeDictionary::create(parameters_.compcode, parameters_.clevel, bytes);
+  auto made = codec_.encoder_dictionary(codec_.levels[static_cast<std::size_t>(parameters_.clevel)], bytes);
   if (!made) return Failure(made.error());
   dictionary_ = *std::move(made);
-  encoder_.dictionary = &*dictionary_;
+  encoder_.dictionary = dictionary_.get();
   put_length(static_cast<std::int32_t>(bytes.size()));
   std::copy(bytes.begin(), bytes.end(), out_.begin() + static_cast<std::ptrdiff_t>(at_));
   at_ += bytes.size();
@@ -270,12 +258,12 @@ void ChunkBuilder::finish() {
   for (const auto& [at, stream] : raw_)
     std::copy(stream.begin(), stream.end(), out_.begin() + static_cast<std::ptrdiff_t>(at));
   HeaderFields fields;
-  fields.flags = static_cast<std::uint8_t>(static_cast<unsigned>(format_of(parameters_.compcode)) << 5);
+  fields.flags = static_cast<std::uint8_t>(static_cast<unsigned>(codec_.format) << 5);
   if (!split_) fields.flags |= kDontSplit;
   fields.nbytes = length_of(plain_);
   fields.blocksize = blocksize_;
   fields.cbytes = static_cast<std::int32_t>(at_);
-  fields.dictionary = dictionary_.has_value();
+  fields.dictionary = dictionary_ != nullptr;
   write_header(parameters_, pipeline_, fields, out_);
 }
 
@@ -315,17 +303,8 @@ bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
 }  // namespace
 
 Result<void> check_encodable(const EncodeParameters& parameters) {
-  switch (parameters.compcode) {
-    case kBlosclz:
-    case kLz4:
-    case kLz4hc:
-    case kZlib:
-    case kZstd:
-      break;
-    default:
-      return unsupported("codec " + std::to_string(parameters.compcode) + " cannot be written");
-  }
-  if (parameters.clevel < 0 || parameters.clevel > 9) {
+  if (const auto codec = check_writable(parameters.compcode); !codec) return Failure(codec.error());
+  if (parameters.clevel < 0 || parameters.clevel > kMaxLevel) {
     return invalid("clevel " + std::to_string(parameters.clevel) + " is not 0 to 9");
   }
   if (parameters.typesize < 1) return invalid("typesize " + std::to_string(parameters.typesize) + " is less than 1");

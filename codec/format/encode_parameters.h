@@ -8,11 +8,9 @@
 
 namespace cframefs::codec {
 
-/// Compressor codes (codecs.md section 1) of the codecs that the encoder supports.
-inline constexpr std::uint8_t kBlosclz = 0;
+/// Compressor codes (codecs.md section 1) of the codecs that are used where the user does not choose one: in indexes,
+/// metalayers, samples, and by default. codec/stream/codec_table.h has all codecs.
 inline constexpr std::uint8_t kLz4 = 1;
-inline constexpr std::uint8_t kLz4hc = 2;
-inline constexpr std::uint8_t kZlib = 4;
 inline constexpr std::uint8_t kZstd = 5;
 
 /// The parameters in a frame's header for chunks that are written later.

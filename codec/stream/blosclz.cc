@@ -199,4 +199,8 @@ Result<void> decode_blosclz(ByteView stream, ByteSpan out) {
   return {};
 }
 
+Result<void> decode_blosclz_stream(StateSlot&, const StreamCodec&, ByteView stream, ByteSpan out) {
+  return decode_blosclz(stream, out);
+}
+
 }  // namespace cframefs::codec

@@ -200,6 +200,10 @@ bool promising(BlosclzTable& table, const Level& level, ByteView plain, ByteSpan
          static_cast<double>(piece) >= level.least_last_ratio * static_cast<double>(last);
 }
 
+struct EncoderState final : CodecState {
+  BlosclzTable table;
+};
+
 }  // namespace
 
 std::uint32_t BlosclzTable::begin(std::size_t length) {
@@ -217,6 +221,10 @@ std::size_t encode_blosclz(BlosclzTable& table, int clevel, ByteView plain, Byte
   const Level& level = kLevels[static_cast<std::size_t>(clevel)];
   if (!promising(table, level, plain, out)) return 0;
   return encode(table, level, plain, out);
+}
+
+Result<std::size_t> encode_blosclz_stream(StateSlot& slot, int level, const Dictionary*, ByteView plain, ByteSpan out) {
+  return encode_blosclz(state_in<EncoderState>(slot).table, level, plain, out);
 }
 
 }  // namespace cframefs::codec

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "codec/base/bytes.h"
+#include "codec/base/error.h"
+#include "codec/stream/codec_states.h"
 
 namespace cframefs::codec {
 
@@ -35,5 +37,9 @@ class BlosclzTable {
 /// Encodes `plain` into `out` at `clevel` 1..9. Returns the stream's length; 0 if the stream does not fit or would not
 /// shrink enough.
 std::size_t encode_blosclz(BlosclzTable& table, int clevel, ByteView plain, ByteSpan out);
+
+/// As above, for the codec table.
+Result<std::size_t> encode_blosclz_stream(StateSlot& slot, int level, const Dictionary* dictionary, ByteView plain,
+                                          ByteSpan out);
 
 }  // namespace cframefs::codec

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "codec/stream/stream_decoders.h"
+
 namespace cframefs::codec {
 namespace {
 
@@ -177,6 +179,10 @@ class Decoder {
 Result<void> decode_ndlz(std::uint8_t side, ByteView stream, ByteSpan out) {
   if (side != 4 && side != 8) return unsupported("codec 32 (ndlz) with cells of " + std::to_string(side));
   return Decoder(side, stream).decode(out);
+}
+
+Result<void> decode_ndlz_stream(StateSlot&, const StreamCodec& codec, ByteView stream, ByteSpan out) {
+  return decode_ndlz(codec.meta, stream, out);
 }
 
 }  // namespace cframefs::codec

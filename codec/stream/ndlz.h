@@ -7,10 +7,16 @@
 
 #include "codec/base/bytes.h"
 #include "codec/base/error.h"
+#include "codec/stream/codec_states.h"
 
 namespace cframefs::codec {
 
+struct StreamCodec;
+
 /// Decodes `stream` into all of `out`. `side`: rows and columns of a cell, 4 or 8.
 Result<void> decode_ndlz(std::uint8_t side, ByteView stream, ByteSpan out);
+
+/// As above, for the codec table; `codec.meta` is the side.
+Result<void> decode_ndlz_stream(StateSlot& slot, const StreamCodec& codec, ByteView stream, ByteSpan out);
 
 }  // namespace cframefs::codec

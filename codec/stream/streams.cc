@@ -4,11 +4,22 @@
 #include <cstring>
 #include <string>
 
+#include "codec/stream/codec_table.h"
+
 namespace cframefs::codec {
 namespace {
 
 constexpr std::size_t kLengthField = 4;
 constexpr std::uint8_t kRunToken = 0x01;
+
+using ExpansionLimit = decltype(CodecInfo::expansion_limit);
+
+// A stream that would expand beyond the limit is corrupt, which is known before memory is touched for it. Returns
+// nullptr if there is no limit.
+ExpansionLimit expansion_limit(const StreamCodec& codec) {
+  const CodecInfo* const known = stream_codec_info(codec.format, codec.compcode);
+  return known != nullptr ? known->expansion_limit : nullptr;
+}
 
 Failure at_stream(std::uint32_t stream, const std::string& reason) {
   return corrupt("stream " + std::to_string(stream) + " " + reason);
@@ -17,12 +28,13 @@ Failure at_stream(std::uint32_t stream, const std::string& reason) {
 }  // namespace
 
 Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint32_t plain, bool runs,
-                                 CodecFormat format) {
+                                 const StreamCodec& codec) {
   count_ = count;
   length_ = plain / count;
   if (length_ == 0 || length_ * count != plain) {
     return corrupt(std::to_string(count) + " streams cannot share a block of " + std::to_string(plain) + " bytes");
   }
+  const ExpansionLimit limit = expansion_limit(codec);
   std::size_t at = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (stored.size() - at < kLengthField) return at_stream(i, "is missing");
@@ -41,7 +53,7 @@ Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint
     const auto size = static_cast<std::uint32_t>(length);
     if (stored.size() - at < size) return at_stream(i, "of " + std::to_string(size) + " bytes extends past its block");
     const Stream::Kind kind = size == length_ ? Stream::Kind::raw : Stream::Kind::coded;
-    if (kind == Stream::Kind::coded && length_ > expansion_limit(format, size)) {
+    if (kind == Stream::Kind::coded && limit != nullptr && length_ > limit(size)) {
       return at_stream(i, "of " + std::to_string(size) + " bytes cannot hold " + std::to_string(length_));
     }
     streams_[i] = {kind, 0, &stored[at], size};
@@ -50,13 +62,14 @@ Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint
   return {};
 }
 
-Result<void> BlockStreams::parse_vl(ByteView stored, std::uint32_t plain, CodecFormat format) {
+Result<void> BlockStreams::parse_vl(ByteView stored, std::uint32_t plain, const StreamCodec& codec) {
   if (stored.size() <= kLengthField) return corrupt("the block has no data");
   count_ = 1;
   length_ = plain;
   const auto size = static_cast<std::uint32_t>(stored.size() - kLengthField);
   const Stream::Kind kind = size == plain ? Stream::Kind::raw : Stream::Kind::coded;
-  if (kind == Stream::Kind::coded && plain > expansion_limit(format, size)) {
+  const ExpansionLimit limit = expansion_limit(codec);
+  if (kind == Stream::Kind::coded && limit != nullptr && plain > limit(size)) {
     return corrupt(std::to_string(size) + " bytes cannot hold " + std::to_string(plain));
   }
   streams_[0] = {kind, 0, &stored[kLengthField], size};
@@ -77,8 +90,8 @@ std::vector<std::uint8_t> BlockStreams::run_values() const {
   return values;
 }
 
-Result<void> BlockStreams::decode_coded(DecodeContext::DecoderState& states, const StreamCodec& codec,
-                                        std::uint32_t stream, ByteSpan place) const {
+Result<void> BlockStreams::decode_coded(CodecStates& states, const StreamCodec& codec, std::uint32_t stream,
+                                        ByteSpan place) const {
   Result<void> decoded = decode_stream(states, codec, {streams_[stream].payload, streams_[stream].size}, place);
   if (!decoded && count_ > 1) {
     decoded.error().reason = "stream " + std::to_string(stream) + ": " + decoded.error().reason;
@@ -86,8 +99,8 @@ Result<void> BlockStreams::decode_coded(DecodeContext::DecoderState& states, con
   return decoded;
 }
 
-Result<void> BlockStreams::decode_planes(DecodeContext::DecoderState& states, const StreamCodec& codec,
-                                         ByteSpan scratch, std::span<Plane> planes) const {
+Result<void> BlockStreams::decode_planes(CodecStates& states, const StreamCodec& codec, ByteSpan scratch,
+                                         std::span<Plane> planes) const {
   for (std::uint32_t i = 0; i < count_; ++i) {
     const Stream& stream = streams_[i];
     const ByteSpan place = scratch.subspan(std::size_t{i} * length_, length_);
@@ -107,7 +120,7 @@ Result<void> BlockStreams::decode_planes(DecodeContext::DecoderState& states, co
   return {};
 }
 
-Result<void> BlockStreams::decode(DecodeContext::DecoderState& states, const StreamCodec& codec, ByteSpan out) const {
+Result<void> BlockStreams::decode(CodecStates& states, const StreamCodec& codec, ByteSpan out) const {
   for (std::uint32_t i = 0; i < count_; ++i) {
     const Stream& stream = streams_[i];
     const ByteSpan place = out.subspan(std::size_t{i} * length_, length_);

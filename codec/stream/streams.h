@@ -23,10 +23,10 @@ class BlockStreams {
   /// Parses `count` streams. `stored`: begins with the first stream and may extend past the last one. `plain`:
   /// uncompressed length of the block, divided evenly among the streams. `runs`: stream lengths of 0 and below mean
   /// runs, as they do with a 32-byte header. REQUIRES: 1 <= count <= kMaxStreams, plain >= 1.
-  Result<void> parse(ByteView stored, std::uint32_t count, std::uint32_t plain, bool runs, CodecFormat format);
+  Result<void> parse(ByteView stored, std::uint32_t count, std::uint32_t plain, bool runs, const StreamCodec& codec);
 
   /// Parses a variable-length block: one stream of all bytes after the length field (chunk.md section 6).
-  Result<void> parse_vl(ByteView stored, std::uint32_t plain, CodecFormat format);
+  Result<void> parse_vl(ByteView stored, std::uint32_t plain, const StreamCodec& codec);
 
   /// Returns true if every stream is a run of zeros.
   bool all_zeros() const;
@@ -35,13 +35,13 @@ class BlockStreams {
   std::vector<std::uint8_t> run_values() const;
 
   /// Decodes all streams. `out`: as many bytes as the block has.
-  Result<void> decode(DecodeContext::DecoderState& states, const StreamCodec& codec, ByteSpan out) const;
+  Result<void> decode(CodecStates& states, const StreamCodec& codec, ByteSpan out) const;
 
   std::uint32_t count() const { return count_; }
 
   /// Sets `planes`, one per stream. Uncompressed streams are used in place; the others are decoded to their positions
   /// in `scratch`, which is as long as the block.
-  Result<void> decode_planes(DecodeContext::DecoderState& states, const StreamCodec& codec, ByteSpan scratch,
+  Result<void> decode_planes(CodecStates& states, const StreamCodec& codec, ByteSpan scratch,
                              std::span<Plane> planes) const;
 
  private:
@@ -53,8 +53,7 @@ class BlockStreams {
     std::uint32_t size;
   };
 
-  Result<void> decode_coded(DecodeContext::DecoderState& states, const StreamCodec& codec, std::uint32_t stream,
-                            ByteSpan place) const;
+  Result<void> decode_coded(CodecStates& states, const StreamCodec& codec, std::uint32_t stream, ByteSpan place) const;
 
   std::uint32_t count_ = 0;
   std::uint32_t length_ = 0;  // uncompressed bytes of each stream

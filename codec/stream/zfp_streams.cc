@@ -55,11 +55,11 @@ std::unique_ptr<zfp_field, CloseField> make_field(zfp_type type, std::span<const
   return std::unique_ptr<zfp_field, CloseField>(field);
 }
 
-void set_mode(zfp_stream* zfp, std::uint8_t compcode, std::uint8_t meta, zfp_type type, std::size_t ndim) {
+void set_mode(zfp_stream* zfp, ZfpMode mode, std::uint8_t meta, zfp_type type, std::size_t ndim) {
   const auto dimensions = static_cast<unsigned>(ndim);
-  if (compcode == kZfpAccuracy) {
+  if (mode == ZfpMode::accuracy) {
     zfp_stream_set_accuracy(zfp, std::pow(10.0, static_cast<std::int8_t>(meta)));
-  } else if (compcode == kZfpPrecision) {
+  } else if (mode == ZfpMode::precision) {
     zfp_stream_set_precision(zfp, std::min(meta + 3U + 2U * dimensions, unsigned{ZFP_MAX_PREC}));
   } else {
     const bool is_float = type == zfp_type_float;
@@ -91,7 +91,7 @@ Result<void> check_block(std::int32_t typesize, std::span<const std::int32_t> sh
 
 }  // namespace
 
-Result<void> decode_zfp(std::uint8_t compcode, std::uint8_t meta, std::int32_t typesize,
+Result<void> decode_zfp(ZfpMode mode, std::uint8_t meta, std::int32_t typesize,
                         std::span<const std::int32_t> blockshape, ByteView stream, ByteSpan out) {
   if (auto fine = check_block(typesize, blockshape, out.size()); !fine) return fine;
   if (stream.empty()) return corrupt("zfp: the stream is empty");
@@ -99,7 +99,7 @@ Result<void> decode_zfp(std::uint8_t compcode, std::uint8_t meta, std::int32_t t
   const auto field = make_field(type, blockshape, out);
   const std::unique_ptr<zfp_stream, CloseStream> zfp(zfp_stream_open(nullptr));
   if (!field || !zfp) return io_error(ENOMEM, "zfp");
-  set_mode(zfp.get(), compcode, meta, type, blockshape.size());
+  set_mode(zfp.get(), mode, meta, type, blockshape.size());
 
   // A crafted stream can make libzfp read more bits than an encoder writes: all values and one test of each bit plane,
   // and two more tests per value, which is less than twice the maximum size. Untouched pages of the copy cost nothing.

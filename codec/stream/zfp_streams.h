@@ -11,17 +11,22 @@
 
 #include "codec/base/bytes.h"
 #include "codec/base/error.h"
+#include "codec/stream/codec_states.h"
+#include "codec/stream/stream_decoders.h"
 
 namespace cframefs::codec {
 
-/// Compressor codes of the three modes of zfp.
-inline constexpr std::uint8_t kZfpAccuracy = 33;
-inline constexpr std::uint8_t kZfpPrecision = 34;
-inline constexpr std::uint8_t kZfpRate = 35;
+/// What a stream holds fixed. Each mode is a codec of its own.
+enum class ZfpMode : std::uint8_t { accuracy, precision, rate };
 
 /// Decodes `stream` into all of `out`, one whole block of shape `blockshape`. `meta`: parameter of the mode.
-/// REQUIRES: compcode is one of these three.
-Result<void> decode_zfp(std::uint8_t compcode, std::uint8_t meta, std::int32_t typesize,
+Result<void> decode_zfp(ZfpMode mode, std::uint8_t meta, std::int32_t typesize,
                         std::span<const std::int32_t> blockshape, ByteView stream, ByteSpan out);
+
+/// As above, for the codec table.
+template <ZfpMode mode>
+Result<void> decode_zfp_stream(StateSlot&, const StreamCodec& codec, ByteView stream, ByteSpan out) {
+  return decode_zfp(mode, codec.meta, codec.typesize, codec.blockshape, stream, out);
+}
 
 }  // namespace cframefs::codec

@@ -5,37 +5,20 @@
 #include <string>
 #include <utility>
 
+#include "codec/stream/codec_table.h"
 #include "frame/cframe/frame_layout.h"
 
 namespace cframefs::frame {
 
 namespace {
 
-using codec::CodecFormat;
 using codec::corrupt;
 using codec::Failure;
 
 std::uint8_t compressor_code(const codec::ChunkHeader& header) {
-  constexpr std::uint8_t kLz4hc = 2;
-  switch (header.format) {
-    case CodecFormat::blosclz:
-      return 0;
-    case CodecFormat::lz4:
-      // lz4 and lz4hc write the same stream format; only the 32-byte header distinguishes them.
-      return header.extended() && header.compcode == kLz4hc ? kLz4hc : 1;
-    case CodecFormat::snappy:
-      return 3;
-    case CodecFormat::zlib:
-      return 4;
-    case CodecFormat::zstd:
-      return 5;
-    case CodecFormat::reserved:
-    case CodecFormat::superchunk:
-      return layout::kCodecElsewhere;
-    case CodecFormat::registered:
-      break;
-  }
-  return header.compcode;
+  const auto* const codec = codec::stream_codec_info(header.format, header.compcode);
+  if (codec != nullptr) return codec->id;
+  return header.format == codec::CodecFormat::registered ? header.compcode : layout::kCodecElsewhere;
 }
 
 class BareChunk final : public Container {

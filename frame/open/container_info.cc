@@ -7,7 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 #include "frame/base/utf8_sanitize.h"
 
 namespace cframefs::frame {

@@ -1,6 +1,7 @@
 #include "fs/write/frame_defaults.h"
 
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 #include "frame/write/auto_params.h"
 
 namespace cframefs::fs {

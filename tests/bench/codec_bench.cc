@@ -22,7 +22,7 @@
 #include <benchmark/benchmark.h>
 
 #include "codec/chunk_decoder.h"
-#include "codec/format/codec_registry.h"
+#include "codec/stream/codec_table.h"
 #include "frame/open/container_info.h"
 #include "frame/open/open.h"
 #include "tests/bench/matrix_bench.h"

@@ -22,7 +22,8 @@
 #include <CLI/CLI.hpp>
 
 #include "codec/chunk_encoder.h"
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 #include "codec/stream/decode_context.h"
 #include "frame/cframe/cframe.h"
 #include "frame/cframe/frame_encoding.h"

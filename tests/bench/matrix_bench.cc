@@ -11,7 +11,8 @@
 
 #include "codec/chunk_decoder.h"
 #include "codec/chunk_encoder.h"
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 
 namespace cframefs {
 namespace {

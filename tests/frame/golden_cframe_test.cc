@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codec/format/codec_registry.h"
+#include "codec/stream/codec_table.h"
 #include "frame/open/container_info.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"

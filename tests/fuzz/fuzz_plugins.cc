@@ -37,7 +37,7 @@ void decode(const std::uint8_t* head, const std::vector<std::int32_t>& shape, st
       break;
     }
     default:
-      done = decode_zfp(static_cast<std::uint8_t>(kZfpAccuracy + head[0] % 3), meta, typesize, shape, stream, out);
+      done = decode_zfp(static_cast<ZfpMode>(head[0] % 3), meta, typesize, shape, stream, out);
       break;
   }
   if (!done) FUZZ_CHECK(!done.error().reason.empty());

@@ -1,4 +1,4 @@
-// Help, manual pages, README and completions name the same options and subcommands.
+// Help, manual pages, README and completions name the same options, subcommands and codecs.
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codec/stream/codec_table.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/cframe/run_cframe.h"
 #include "tools/cframefs/mount_options.h"
@@ -140,6 +141,67 @@ TEST(Documents, TheCompletionsOfCframefsNameTheMountOptions) {
   const std::string fish = part(document("tools/completions/cframefs.fish"), "set -l options", "\n\n");
   EXPECT_EQ(without_fuse(matches(fish.substr(std::string("set -l options").size()), "[ \n](\\w+)(?==|[ \n]|$)")),
             mount_options());
+}
+
+// ---- codecs, as the codec table has them ---------------------------------------------------------------------------
+
+Words writable_codecs() {
+  Words names;
+  for (const codec::CodecInfo& codec : codec::codec_table()) {
+    if (codec.encode != nullptr) names.insert(std::string(codec.name));
+  }
+  return names;
+}
+
+TEST(Documents, TheManualsAndHelpNameTheCodecsThatCanBeWritten) {
+  const std::string names = codec::writable_codec_names(" or ");
+  for (const char* manual : {"tools/man/cframe.1.scd", "tools/man/cframefs.1.scd"})
+    EXPECT_NE(document(manual).find("\n\t" + names + " (zstd).\n"), std::string::npos) << manual;
+  EXPECT_NE(tools::mount_usage().find(" " + names + ", for new files (zstd)\n"), std::string::npos);
+  for (const char* subcommand : {"pack", "convert"}) {
+    const std::string help = part(run_cframe({subcommand, "--help"}).out, "--codec", "--clevel");
+    EXPECT_EQ(matches(help, "(\\w+)(?=,| or| \\()"), writable_codecs()) << subcommand;
+  }
+}
+
+TEST(Documents, TheCompletionsNameTheCodecsThatCanBeWritten) {
+  const auto lists_of = [](const std::string& name, const std::string& pattern) {
+    std::vector<Words> lists;
+    for (const auto& list : matches(document(name), pattern))
+      lists.push_back(matches(list, "(?:codec=)?(\\w+)(?= |$)"));
+    return lists;
+  };
+  const std::vector<Words> wanted{writable_codecs()};
+  EXPECT_EQ(lists_of("tools/completions/cframe.bash", "--codec\\)\n +mapfile[^\n]*-W '([^']+)'"), wanted);
+  EXPECT_EQ(lists_of("tools/completions/_cframe", "--codec\\[compressor\\]:name:\\(([^)]+)\\)"), wanted);
+  EXPECT_EQ(lists_of("tools/completions/cframe.fish", "-l codec -a '([^']+)'"), wanted);
+  EXPECT_EQ(lists_of("tools/completions/cframefs.bash", "codec=\\*\\) choices='([^']+)'"), wanted);
+  EXPECT_EQ(lists_of("tools/completions/_cframefs", "'codec\\[of new files\\]:codec:\\(([^)]+)\\)"), wanted);
+  EXPECT_EQ(matches(document("tools/completions/cframefs.fish"), "[ \n]codec=(\\w+)"), wanted.front());
+}
+
+TEST(Documents, TheReadmeNamesTheCodecs) {
+  const std::string row = part(document("README.md"), "\n| codecs |", "\n| filters");
+  Words decoded;
+  for (const codec::CodecInfo& codec : codec::codec_table()) {
+    // zfp is three codecs.
+    if (codec.decode != nullptr) decoded.insert(std::string(codec.name.substr(0, codec.name.find('_'))));
+  }
+  EXPECT_EQ(matches(part(row, "decoded:", ";"), " (\\w+)"), decoded);
+  EXPECT_EQ(matches(part(row, "files:", "|"), " (\\w+)"), writable_codecs());
+}
+
+TEST(Documents, TheFormatOfCodecsListsEveryRow) {
+  const std::string ids = part(document("codec/doc/codecs.md"), "\n## 1.", "\n## 2.");
+  for (const codec::CodecInfo& codec : codec::codec_table()) {
+    const std::string id = std::to_string(codec.id);
+    const std::string name(codec.name);
+    const std::string format = std::to_string(static_cast<int>(codec.format));
+    const std::string pattern = codec.format == codec::CodecFormat::registered
+                                    ? "\n\\| (" + id + ") \\| " + name + "[ :]"
+                                    : "\n\\| (" + name + ")(?:, [^|]*)? \\| " + id + " \\| " + format + " \\|";
+    EXPECT_EQ(matches(ids, pattern).size(), 1U) << name;
+  }
 }
 
 TEST(Documents, TheReadmeNamesWhatThereIs) {

@@ -9,7 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 #include "frame/base/suffixes.h"
 #include "frame/numpy/npy_file.h"
 #include "frame/write/auto_params.h"

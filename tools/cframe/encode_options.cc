@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "codec/stream/codec_table.h"
 #include "tools/lib/sizes.h"
 
 namespace cframefs::tools {
@@ -49,7 +50,7 @@ codec::EncodeParameters EncodeOptions::parameters() const {
 }
 
 void add_frame_options(CLI::App& app, EncodeOptions& wishes) {
-  add_parsed<std::uint8_t>(app, "--codec", "NAME", "blosclz, lz4, lz4hc, zlib or zstd (zstd)", wishes.compcode,
+  add_parsed<std::uint8_t>(app, "--codec", "NAME", codec::writable_codec_names(" or ") + " (zstd)", wishes.compcode,
                            [](const std::string& text) { return codec::find_codec(text); });
   add_parsed<int>(app, "--clevel", "0..9", "Compression level; 0 stores (5)", wishes.clevel, parse_level);
   add_parsed<codec::FilterSlots>(app, "--filter", "NAME[+NAME...]",

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "codec/chunk_encoder.h"
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
 
 namespace CLI {
 class App;

@@ -5,7 +5,8 @@
 #include <chrono>
 #include <string_view>
 
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 #include "frame/write/auto_params.h"
 
 namespace cframefs::tools {
@@ -18,14 +19,7 @@ using Samples = std::vector<std::vector<std::uint8_t>>;
 
 constexpr double kTolerance = 1.05;
 
-struct Setting {
-  std::uint8_t compcode;
-  int clevel;
-};
-
-// Codecs that decode fast. kPipelines lacks delta, because releases of C-Blosc2 read parts of such chunks wrongly.
-constexpr std::array<Setting, 4> kSettings{
-    {{codec::kLz4, 5}, {codec::kLz4hc, 9}, {codec::kZstd, 1}, {codec::kZstd, 5}}};
+// Without delta, because releases of C-Blosc2 read parts of such chunks wrongly.
 constexpr std::array<std::string_view, 4> kPipelines{"none", "shuffle", "bitshuffle", "shuffle+bytedelta"};
 
 struct Trial {
@@ -50,13 +44,17 @@ Result<void> run(codec::EncodeContext& context, const Samples& samples, Trial& t
 std::vector<EncodeParameters> with_codecs(const EncodeOptions& wishes, const EncodeParameters& encode) {
   if (wishes.compcode && wishes.clevel) return {encode};
   std::vector<EncodeParameters> all;
-  for (const Setting& setting : kSettings) {
-    EncodeParameters one = encode;
-    if (!wishes.compcode) one.compcode = setting.compcode;
-    if (!wishes.clevel) one.clevel = setting.clevel;
-    if (!wishes.compcode || setting.compcode == *wishes.compcode) all.push_back(one);
+  for (const codec::CodecInfo& codec : codec::codec_table()) {
+    if (wishes.compcode && codec.id != *wishes.compcode) continue;
+    for (const int clevel : codec.tuned_levels) {
+      if (clevel == 0) continue;
+      EncodeParameters one = encode;
+      one.compcode = codec.id;
+      one.clevel = wishes.clevel.value_or(clevel);
+      all.push_back(one);
+    }
   }
-  // A given codec that is not in kSettings is tried at the default level.
+  // A given codec without levels to try is tried at the default level.
   if (all.empty()) all.push_back(encode);
   return all;
 }

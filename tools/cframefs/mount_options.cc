@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "codec/format/chunk_header.h"
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 #include "tools/lib/sizes.h"
 
 namespace cframefs::tools {
@@ -181,7 +182,9 @@ struct OptionSpec {
   Status (*apply)(MountOptions&, std::string_view);
 };
 
-constexpr std::array kOptions = {
+const std::string kCodecHelp = codec::writable_codec_names(" or ") + ", for new files (zstd)";
+
+const std::array kOptions = {
     OptionSpec{"ro", "", "read-only", set_ro},
     OptionSpec{"rw", "", "as mount(8); the default", set_rw},
     OptionSpec{"names", "strip|keep", "show x.b2frame as x, or under its own name (strip)", set_names},
@@ -194,7 +197,7 @@ constexpr std::array kOptions = {
     OptionSpec{"readahead", "SIZE", "bytes decoded ahead of a sequential reader, 0 = off (1M x (CPUs + 1))",
                set_readahead},
     OptionSpec{"workers", "N", "decoding threads (one per CPU)", set_workers},
-    OptionSpec{"codec", "NAME", "blosclz, lz4, lz4hc, zlib or zstd, for new files (zstd)", set_codec},
+    OptionSpec{"codec", "NAME", kCodecHelp, set_codec},
     OptionSpec{"clevel", "0..9", "compression level of new files (5)", set_clevel},
     OptionSpec{"filter", "NAME[+NAME...]", "filters of new files (shuffle)", set_filter},
     OptionSpec{"typesize", "BYTES|auto", "item size of new files (auto)", set_typesize},

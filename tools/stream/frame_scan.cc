@@ -3,36 +3,22 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "codec/stream/codec_table.h"
 #include "frame/container/chunk_reader.h"
 #include "tools/lib/recent_runs.h"
 
 namespace cframefs::tools {
 
-using codec::CodecFormat;
 using codec::SpecialValue;
 using frame::ChunkNumber;
 
 namespace {
 
+/// Returns the name of the first codec with the format of the streams.
 std::string format_name(const codec::ChunkHeader& header) {
-  switch (header.format) {
-    case CodecFormat::blosclz:
-      return "blosclz";
-    case CodecFormat::lz4:
-      return "lz4";
-    case CodecFormat::snappy:
-      return "snappy";
-    case CodecFormat::zlib:
-      return "zlib";
-    case CodecFormat::zstd:
-      return "zstd";
-    case CodecFormat::registered:
-      return "registered " + std::to_string(header.compcode);
-    case CodecFormat::reserved:
-    case CodecFormat::superchunk:
-      break;
-  }
-  return "unknown";
+  if (header.format == codec::CodecFormat::registered) return "registered " + std::to_string(header.compcode);
+  const auto* const first = codec::stream_codec_info(header.format, 0);
+  return first != nullptr ? std::string(first->name) : "unknown";
 }
 
 void count_header(FrameScan& scan, const codec::ChunkHeader& header, std::int64_t count) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codec/stream/decoder_state.h"
+#include "codec/stream/decode_context.h"
 #include "tests/codec/chunk_assembler.h"
 
 namespace cframefs {
@@ -37,7 +37,7 @@ struct Block {
 
 codec::Result<Bytes> decode(const Block& block, const Bytes& stored) {
   BlockStreams streams;
-  const auto parsed = streams.parse(stored, block.count, block.plain, block.runs, block.format);
+  const auto parsed = streams.parse(stored, block.count, block.plain, block.runs, {block.format, 200});
   if (!parsed) return codec::Failure(parsed.error());
   Bytes out(block.plain, 0xa5);
   DecodeContext context;
@@ -114,11 +114,11 @@ TEST(Streams, LengthsThatDoNotFit) {
 
 TEST(Streams, KnowsABlockOfZeros) {
   BlockStreams streams;
-  ASSERT_TRUE(streams.parse(joined({field(0), field(0)}), 2, 64, true, CodecFormat::lz4));
+  ASSERT_TRUE(streams.parse(joined({field(0), field(0)}), 2, 64, true, {CodecFormat::lz4}));
   EXPECT_TRUE(streams.all_zeros());
-  ASSERT_TRUE(streams.parse(joined({field(0), field(-1), {0x01}}), 2, 64, true, CodecFormat::lz4));
+  ASSERT_TRUE(streams.parse(joined({field(0), field(-1), {0x01}}), 2, 64, true, {CodecFormat::lz4}));
   EXPECT_FALSE(streams.all_zeros());
-  ASSERT_TRUE(streams.parse(joined({field(0), field(32), Bytes(32)}), 2, 64, true, CodecFormat::lz4));
+  ASSERT_TRUE(streams.parse(joined({field(0), field(32), Bytes(32)}), 2, 64, true, {CodecFormat::lz4}));
   EXPECT_FALSE(streams.all_zeros());
 }
 
@@ -128,24 +128,24 @@ TEST(Streams, VariableLengthBlocks) {
   DecodeContext context;
   Bytes out(50);
   const Bytes raw = joined({field(50), noise});  // must outlive the streams, which point into it
-  ASSERT_TRUE(streams.parse_vl(raw, 50, CodecFormat::zstd));
+  ASSERT_TRUE(streams.parse_vl(raw, 50, {CodecFormat::zstd}));
   ASSERT_TRUE(streams.decode(context.states(), {CodecFormat::zstd}, out));
   EXPECT_EQ(out, noise);
 
   const Bytes text(5000, 'y');
   out.resize(5000);
   const Bytes packed = joined({field(5000), compress(CodecFormat::zstd, {}, text)});
-  ASSERT_TRUE(streams.parse_vl(packed, 5000, CodecFormat::zstd));
+  ASSERT_TRUE(streams.parse_vl(packed, 5000, {CodecFormat::zstd}));
   ASSERT_TRUE(streams.decode(context.states(), {CodecFormat::zstd}, out));
   EXPECT_EQ(out, text);
 
-  EXPECT_FALSE(streams.parse_vl(field(50), 50, CodecFormat::zstd));
+  EXPECT_FALSE(streams.parse_vl(field(50), 50, {CodecFormat::zstd}));
 }
 
 TEST(Streams, AStreamTooShortForItsBlockIsRefusedBeforeDecoding) {
   const auto parses = [](CodecFormat format, std::int32_t stored, std::uint32_t plain) {
     BlockStreams streams;
-    return streams.parse(joined({field(stored), Bytes(static_cast<std::size_t>(stored))}), 1, plain, true, format)
+    return streams.parse(joined({field(stored), Bytes(static_cast<std::size_t>(stored))}), 1, plain, true, {format})
         .has_value();
   };
   constexpr std::uint32_t kHuge = 500u << 20;

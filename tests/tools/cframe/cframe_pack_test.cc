@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
+#include "codec/stream/codec_table.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
@@ -358,11 +359,11 @@ TEST(Tuner, KeepsWhatWasWishedFor) {
   const Bytes plain = measurements(50'000);
   codec::EncodeContext context;
   tools::EncodeOptions wishes;
-  wishes.compcode = codec::kZlib;
+  wishes.compcode = *codec::find_codec("zlib");
   wishes.typesize = 2;
   auto tuned = tools::tune(context, wishes, {plain});
   ASSERT_TRUE(tuned);
-  EXPECT_EQ(tuned->encode.compcode, codec::kZlib);
+  EXPECT_EQ(tuned->encode.compcode, *codec::find_codec("zlib"));
   EXPECT_EQ(tuned->encode.typesize, 2);
   wishes.clevel = 3;
   wishes.filters = codec::FilterSlots{};

@@ -1,4 +1,4 @@
-#include "codec/format/codec_registry.h"
+#include "codec/format/filter_registry.h"
 
 #include <algorithm>
 #include <vector>
@@ -9,26 +9,8 @@ namespace {
 struct Name {
   std::uint8_t id;
   std::string_view text;
-  bool writable;  // the encoder can make chunks with it, without loss
+  bool writable;  // the encoder can apply it, without loss
 };
-
-constexpr std::array<Name, 15> kCodecs{{
-    {0, "blosclz", true},
-    {1, "lz4", true},
-    {2, "lz4hc", true},
-    {3, "snappy", false},
-    {4, "zlib", true},
-    {5, "zstd", true},
-    {32, "ndlz", false},
-    {33, "zfp_acc", false},
-    {34, "zfp_prec", false},
-    {35, "zfp_rate", false},
-    {36, "openhtj2k", false},
-    {37, "grok", false},
-    {38, "openzl", false},
-    {39, "j2k", false},
-    {40, "htj2k", false},
-}};
 
 constexpr std::uint8_t id(FilterId filter) {
   return static_cast<std::uint8_t>(filter);
@@ -47,43 +29,29 @@ constexpr std::array<Name, 10> kFilters{{
     {id(FilterId::int_trunc), "int_trunc", false},
 }};
 
-template <std::size_t size>
-std::string name_in(const std::array<Name, size>& names, std::uint8_t id, std::string_view kind) {
-  const auto found = std::find_if(names.begin(), names.end(), [id](const Name& name) { return name.id == id; });
-  if (found != names.end()) return std::string(found->text);
-  return std::string(kind) + ' ' + std::to_string(id);
-}
-
-template <std::size_t size>
-Result<std::uint8_t> id_in(const std::array<Name, size>& names, std::string_view text, std::string_view more) {
+Result<std::uint8_t> find_filter(std::string_view text) {
   std::string known;
-  for (const Name& name : names) {
+  for (const Name& name : kFilters) {
     if (!name.writable) continue;
     if (name.text == text) return name.id;
     known += (known.empty() ? "" : ", ") + std::string(name.text);
   }
-  return invalid("must be one of " + known + std::string(more));
+  return invalid("must be one of " + known + ", or several joined with +");
 }
 
 }  // namespace
 
-std::string codec_name(std::uint8_t compcode) {
-  return name_in(kCodecs, compcode, "codec");
-}
-
 std::string filter_name(std::uint8_t id) {
-  return name_in(kFilters, id, "filter");
-}
-
-Result<std::uint8_t> find_codec(std::string_view name) {
-  return id_in(kCodecs, name, "");
+  const auto* const found =
+      std::find_if(kFilters.begin(), kFilters.end(), [id](const Name& name) { return name.id == id; });
+  return found != kFilters.end() ? std::string(found->text) : "filter " + std::to_string(id);
 }
 
 Result<FilterSlots> filters_named(std::string_view names) {
   std::vector<std::uint8_t> ids;
   for (std::string_view rest = names;;) {
     const std::size_t plus = std::min(rest.find('+'), rest.size());
-    const Result<std::uint8_t> filter = id_in(kFilters, rest.substr(0, plus), ", or several joined with +");
+    const Result<std::uint8_t> filter = find_filter(rest.substr(0, plus));
     if (!filter) return Failure(filter.error());
     if (*filter == id(FilterId::delta) && std::find(ids.begin(), ids.end(), *filter) != ids.end()) {
       return invalid("has delta twice, which the reference library decodes to other bytes");

@@ -1,5 +1,5 @@
-// Names of codecs and filters: id to name, and name to id.
-#include "codec/format/codec_registry.h"
+// Names of filters: id to name, and name to id.
+#include "codec/format/filter_registry.h"
 
 #include <gtest/gtest.h>
 
@@ -8,22 +8,6 @@ namespace {
 
 using codec::filters_named;
 using codec::FilterSlots;
-using codec::find_codec;
-
-TEST(Names, OfCodecs) {
-  for (const std::uint8_t compcode : {0, 1, 2, 4, 5}) {
-    const auto named = find_codec(codec::codec_name(compcode));
-    ASSERT_TRUE(named);
-    EXPECT_EQ(*named, compcode);
-  }
-  EXPECT_EQ(codec::codec_name(5), "zstd");
-  EXPECT_EQ(codec::codec_name(36), "openhtj2k");
-  EXPECT_EQ(codec::codec_name(170), "codec 170");
-  // Codecs that cannot be written are not accepted.
-  for (const char* name : {"snappy", "ndlz", "zfp_acc", "", "ZSTD", "zstd ", "codec 5"})
-    EXPECT_FALSE(find_codec(name)) << name;
-  EXPECT_EQ(find_codec("x").error().reason, "must be one of blosclz, lz4, lz4hc, zlib, zstd");
-}
 
 TEST(Names, OfPipelines) {
   EXPECT_EQ(*filters_named("none"), FilterSlots{});

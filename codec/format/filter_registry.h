@@ -1,4 +1,5 @@
-// The names of codecs and filters, as options take them and reports print them. The only table of these names.
+// The names of filters, as options take them and reports print them. The only table of these names; that of codecs is
+// codec/stream/codec_table.h.
 //
 // Thread safety: functions only. Errors: invalid; the reason says what was expected, to follow the name of the option.
 #pragma once
@@ -15,14 +16,8 @@ namespace cframefs::codec {
 
 using FilterSlots = std::array<std::uint8_t, kFilterSlots>;
 
-/// Returns the name of a compressor code: "blosclz", "lz4", "lz4hc", "zlib", "zstd", a registered name, or "codec 170".
-std::string codec_name(std::uint8_t compcode);
-
 /// Returns the name of a filter id: "shuffle", or "filter 200" for an unknown one.
 std::string filter_name(std::uint8_t id);
-
-/// Returns the compressor code of a codec that the encoder supports.
-Result<std::uint8_t> find_codec(std::string_view name);
 
 /// Parses a pipeline of lossless filters, joined with "+" in the order of application: "delta+shuffle". The filters
 /// take the last slots. "none" is the empty pipeline.

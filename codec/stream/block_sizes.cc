@@ -1,9 +1,10 @@
-#include "codec/format/block_sizes.h"
+#include "codec/stream/block_sizes.h"
 
 #include <algorithm>
 #include <array>
 
 #include "codec/format/encode_parameters.h"
+#include "codec/stream/codec_table.h"
 
 namespace cframefs::codec {
 namespace {
@@ -13,17 +14,23 @@ constexpr std::int32_t kMaxSplitTypesize = 16;    // largest typesize that the a
 constexpr std::int32_t kMinSplitItems = 32;       // fewest items of a block that the automatic rule splits
 constexpr std::int32_t kMaxHeaderTypesize = 255;  // largest typesize that a chunk header can hold
 
-// Codecs whose ratio improves with longer blocks.
-bool high_ratio(std::uint8_t compcode) {
-  return compcode == kLz4hc || compcode == kZlib || compcode == kZstd;
+bool codec_gains(const EncodeParameters& parameters) {
+  const CodecInfo* const codec = codec_info(parameters.compcode);
+  switch (codec != nullptr ? codec->split : SplitRule::never) {
+    case SplitRule::never:
+      return false;
+    case SplitRule::always:
+      return true;
+    case SplitRule::to_level_5:
+      return parameters.clevel <= 5;
+  }
+  return false;
 }
 
 bool rule_splits(const EncodeParameters& parameters, std::int32_t blocksize) {
-  const bool codec_gains = parameters.compcode == kBlosclz || parameters.compcode == kLz4 ||
-                           (parameters.compcode == kZstd && parameters.clevel <= 5);
   const bool shuffled = std::find(parameters.filters.begin(), parameters.filters.end(),
                                   static_cast<std::uint8_t>(FilterId::shuffle)) != parameters.filters.end();
-  return codec_gains && shuffled && parameters.typesize <= kMaxSplitTypesize &&
+  return codec_gains(parameters) && shuffled && parameters.typesize <= kMaxSplitTypesize &&
          blocksize / parameters.typesize >= kMinSplitItems;
 }
 
@@ -36,8 +43,9 @@ bool wants_split(const EncodeParameters& parameters, std::int32_t blocksize) {
 
 std::int32_t unsplit_blocksize(const EncodeParameters& parameters, std::int32_t nbytes) {
   if (nbytes < 32 * kKiB) return nbytes;
-  const bool high = high_ratio(parameters.compcode);
-  const std::int32_t base = (high ? 64 : 32) * kKiB;
+  const CodecInfo* const codec = codec_info(parameters.compcode);
+  const bool long_blocks = codec != nullptr && codec->long_blocks;
+  const std::int32_t base = (long_blocks ? 64 : 32) * kKiB;
   switch (parameters.clevel) {
     case 0:
       return base / 4;
@@ -51,7 +59,7 @@ std::int32_t unsplit_blocksize(const EncodeParameters& parameters, std::int32_t 
     case 5:
       return base * 4;
     case 9:
-      return base * (high ? 16 : 8);
+      return base * (long_blocks ? 16 : 8);
     default:
       return base * 8;
   }
