@@ -17,13 +17,10 @@ namespace cframefs::frame {
 /// Prefix of the error message for a file of unknown format.
 inline constexpr std::string_view kNoContainer = "neither a frame nor a Bloscpack file nor a chunk";
 
-/// The format of a file, by its first bytes, or of a directory, by its chunks.b2frame.
-enum class ContainerKind : std::uint8_t { none, cframe, sframe, legacy, bloscpack, chunk };
-
 /// What stat() needs to know, from the header alone: one open and one short read. If the header of a Bloscpack file
 /// does not record its uncompressed size, the headers of all its chunks are read.
 struct Summary {
-  ContainerKind kind = ContainerKind::none;
+  ContainerKind kind = ContainerKind::none;  // of a file, by its first bytes; of a directory, by its chunks.b2frame
   std::uint64_t nbytes = 0;
   std::int32_t chunksize = 0;
   bool has_metalayers = false;  // one of them may make the container an array
