@@ -11,6 +11,7 @@
 #include "frame/cframe/index_cache.h"
 #include "frame/container/container.h"
 #include "frame/io/read_record.h"
+#include "frame/open/open_attempts.h"
 
 namespace cframefs::frame {
 
@@ -44,6 +45,14 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                         bool old_bitshuffle = false,
                                                         const std::shared_ptr<ReadRecord>& record = nullptr);
+
+/// Makes one attempt of open_container(), for callers with a condition of their own for open_in_attempts().
+/// `index_cache` is not null.
+OpenAttempt<std::shared_ptr<const Container>> attempt_container(FileOps& files,
+                                                                const std::shared_ptr<const Descriptor>& file,
+                                                                const std::shared_ptr<IndexCache>& index_cache,
+                                                                FileOffset begin, bool old_bitshuffle,
+                                                                const std::shared_ptr<ReadRecord>& record);
 
 /// Opens the container at `path`, for programs that do not check later whether the file changed. For a sparse frame,
 /// takes a lock that keeps writers from removing chunk files. If the lock is not available, reads after a change of the
