@@ -69,7 +69,7 @@ std::optional<codec::EncodedChunk> stored_chunk(const frame::ChunkLocation& plac
 WriteBack::CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t at, std::uint64_t length,
                                   std::uint64_t most) {
   WriteBack::CopiedChunks copied;
-  const auto* frame = dynamic_cast<const frame::FrameContainer*>(&snapshot.container());
+  const frame::FrameContainer* frame = snapshot.container().as_frame();
   if (frame == nullptr || !has_common_chunks(snapshot, frame->parameters())) return copied;
   const frame::FrameParameters& parameters = frame->parameters();
   const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 
 #include "codec/base/shared_mutex.h"
+#include "frame/open/open_attempts.h"
 #include "fs/caller/acting_as.h"
 #include "fs/handles.h"
 #include "fs/kernel/notifier.h"
@@ -196,6 +197,10 @@ class Filesystem {
   double attribute_seconds(const EntryStat& probe, Node& node) const;
   codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot_of(Node& node,
                                                                   const std::shared_ptr<const frame::Descriptor>& file);
+  /// Sets `steady_version` to the version of the file if it was the same before and after the attempt, else to nullopt.
+  frame::OpenAttempt<std::shared_ptr<const FrameSnapshot>> attempt_snapshot(
+      Node& node, const std::shared_ptr<const frame::Descriptor>& file, const std::string& path,
+      std::optional<frame::FileVersion>& steady_version);
   codec::Result<std::shared_ptr<const FrameSnapshot>> open_snapshot(
       Node& node, const std::shared_ptr<const frame::Descriptor>& file);
   /// Logs metadata that cannot be read; the data may be readable.

@@ -5,18 +5,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <thread>
+#include <optional>
 #include <utility>
 
-#include "frame/base/elapsed.h"
+#include "frame/open/open.h"
 #include "fs/filesystem.h"
 
 namespace cframefs::fs {
 namespace {
 
-// Attempts to open a file that another program is changing, before it counts as damaged.
-constexpr int kOpenAttempts = 20;
-constexpr auto kOpenPause = std::chrono::milliseconds(1);
+// Attempts to find a frame's file while its writer is closed or a commit replaces it.
+constexpr int kShareAttempts = 20;
 constexpr int kReadAttempts = 5;
 // Attempts while changes come through this mount, each by another program's open, write and close.
 constexpr int kReadAttemptsBesideWriters = 1000;
@@ -32,10 +31,6 @@ bool has_page_sized_chunks(const frame::FlatView& view) {
   const std::int32_t chunksize = view.container().parameters().chunksize;
   const bool in_order = view.head().empty() && view.array_geometry() == nullptr;
   return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kKernelPage == 0;
-}
-
-bool changed_just_now(const frame::FileVersion& identity) {
-  return frame::age_ns(identity.modified) < 2'000'000'000;
 }
 
 }  // namespace
@@ -58,7 +53,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
     std::shared_ptr<OpenFrame> stale;
     if (const auto writer = frame ? frame->write_back() : nullptr) {
       if (!writer->is_stale()) return frame;
-      if (frame->write_back() != writer && attempt < kOpenAttempts) continue;  // it has been closed since
+      if (frame->write_back() != writer && attempt < kShareAttempts) continue;  // it has been closed since
       stale = frame;
     }
     // O_NOATIME: reading the header is not an access by the program.
@@ -67,7 +62,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
     if (!file) {
       // A commit may be replacing the file.
       const bool is_committed = file.error().kind == codec::ErrorKind::stale && frame;
-      if (is_committed && attempt < kOpenAttempts) continue;
+      if (is_committed && attempt < kShareAttempts) continue;
       return codec::Failure(file.error());
     }
     auto status = files_.status((*file)->fd());
@@ -186,38 +181,48 @@ bool Filesystem::is_known_damaged(Node& node, const frame::FileVersion& identity
   return node.known.damage && node.known.identity == identity;
 }
 
+frame::OpenAttempt<std::shared_ptr<const FrameSnapshot>> Filesystem::attempt_snapshot(
+    Node& node, const std::shared_ptr<const frame::Descriptor>& file, const std::string& path,
+    std::optional<frame::FileVersion>& steady_version) {
+  steady_version.reset();
+  auto before = tree_.identity(file->fd(), node.kind);
+  if (!before) return {codec::Failure(before.error())};
+  const auto record = std::make_shared<frame::ReadRecord>();
+  auto attempt =
+      frame::attempt_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle, record);
+  auto& container = attempt.opened;
+  auto view = container ? view_of(std::move(*container), path)
+                        : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
+  auto after = tree_.identity(file->fd(), node.kind);
+  if (!after) return {codec::Failure(after.error())};
+  const bool is_steady = *before == *after;
+  if (is_steady) steady_version = *after;
+  const bool is_changing = attempt.is_changing || !is_steady || (!view && frame::changed_recently(after->modified));
+  if (view && is_steady) {
+    return {std::make_shared<const FrameSnapshot>(next_snapshot_.fetch_add(1, std::memory_order_relaxed), *after,
+                                                  std::move(*view), path, read_path_.cache(), record),
+            is_changing};
+  }
+  codec::Error error = view ? codec::stale("the file kept changing while it was opened").value() : view.error();
+  if (error.path.empty()) error.path = path;
+  return {codec::Failure(std::move(error)), is_changing};
+}
+
 codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::open_snapshot(
     Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
   const std::string path = path_of(node.id);
-  for (int attempt = 1;; ++attempt) {
-    auto before = tree_.identity(file->fd(), node.kind);
-    if (!before) return codec::Failure(before.error());
-    const auto record = std::make_shared<frame::ReadRecord>();
-    auto container =
-        frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle, record);
-    auto view = container ? view_of(std::move(*container), path)
-                          : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
-    auto after = tree_.identity(file->fd(), node.kind);
-    if (!after) return codec::Failure(after.error());
-    const bool steady = *before == *after;
-    if (view && steady) {
-      note_metalayer_damage((*view)->container(), path);
-      return std::make_shared<const FrameSnapshot>(next_snapshot_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                   std::move(*view), path, read_path_.cache(), record);
-    }
-    // A frame that another process appends to cannot be opened between two of its writes.
-    const bool settled = steady && !changed_just_now(*after);
-    if (attempt == kOpenAttempts || settled) {
-      codec::Error error = view ? codec::stale("the file kept changing while it was opened").value() : view.error();
-      if (error.path.empty()) error.path = path;
-      // A file that keeps changing is not damaged; the caller retries. Between two writes of a program that appends, a
-      // frame looks damaged: log only a state that has lasted.
-      const bool lasts = steady && after->settled;
-      if (error.kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *after)) once_.error(error);
-      return codec::Failure(std::move(error));
-    }
-    std::this_thread::sleep_for(kOpenPause);
+  std::optional<frame::FileVersion> steady_version;
+  auto opened = frame::open_in_attempts([&] { return attempt_snapshot(node, file, path, steady_version); });
+  if (opened) {
+    note_metalayer_damage((*opened)->container(), path);
+    return opened;
   }
+  // A file that keeps changing is not damaged; the caller retries. Between two writes of a program that appends, a
+  // frame looks damaged: log only a state that has lasted.
+  const bool lasts = steady_version && steady_version->settled;
+  if (opened.error().kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *steady_version))
+    once_.error(opened.error());
+  return opened;
 }
 
 void Filesystem::note_metalayer_damage(const frame::Container& container, const std::string& path) {

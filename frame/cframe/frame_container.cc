@@ -392,4 +392,9 @@ Result<std::optional<std::int32_t>> FrameContainer::measure_entry(std::int64_t e
   return std::optional<std::int32_t>(header->nbytes);
 }
 
+std::shared_ptr<const FrameContainer> as_shared_frame(const std::shared_ptr<const Container>& container) {
+  const FrameContainer* frame = container->as_frame();
+  return frame == nullptr ? nullptr : std::shared_ptr<const FrameContainer>(container, frame);
+}
+
 }  // namespace cframefs::frame

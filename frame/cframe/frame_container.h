@@ -44,6 +44,7 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
 class FrameContainer : public Container {
  public:
   const FrameParameters& parameters() const override { return parts_.header.parameters; }
+  const FrameContainer* as_frame() const override { return this; }
   std::int64_t chunk_count() const override { return parts_.index ? parts_.index->count() : 0; }
   Result<ChunkLocation> place(ChunkNumber chunk) const override;
   Result<ChunkSpan> locate(FlatOffset at) const override;
@@ -103,5 +104,8 @@ class FrameContainer : public Container {
   mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
   mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why table_ cannot be built
 };
+
+/// Returns as_frame() of the container, shared with it; null for other formats.
+std::shared_ptr<const FrameContainer> as_shared_frame(const std::shared_ptr<const Container>& container);
 
 }  // namespace cframefs::frame

@@ -130,7 +130,7 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
     return corrupt("frame type " + std::to_string(header.frame_type) + ", must be 0 or 1");
   }
   FrameParameters& parameters = header.parameters;
-  parameters.kind = header.frame_type == kContiguous ? "cframe" : "sframe";
+  parameters.kind = header.frame_type == kContiguous ? ContainerKind::cframe : ContainerKind::sframe;
   parameters.frame_version = *version;
 
   const auto header_length = load_be<std::int32_t>(&bytes[kHeaderLengthAt]);

@@ -24,7 +24,7 @@ std::uint8_t compressor_code(const codec::ChunkHeader& header) {
 class BareChunk final : public Container {
  public:
   BareChunk(std::shared_ptr<const ByteSource> source, const codec::ChunkHeader& header) : source_(std::move(source)) {
-    parameters_.kind = "chunk";
+    parameters_.kind = ContainerKind::chunk;
     parameters_.frame_version = header.version;
     describe_chunk(header, parameters_);
     parameters_.chunksize = header.nbytes > 0 ? header.nbytes : -1;
@@ -35,6 +35,7 @@ class BareChunk final : public Container {
   }
 
   const FrameParameters& parameters() const override { return parameters_; }
+  bool records_level() const override { return false; }
   std::int64_t chunk_count() const override { return 1; }
 
   Result<ChunkLocation> place(ChunkNumber chunk) const override {

@@ -86,6 +86,7 @@ class Bloscpack final : public Container {
   Result<void> open();
 
   const FrameParameters& parameters() const override { return parameters_; }
+  bool records_level() const override { return false; }
   std::int64_t chunk_count() const override { return count_; }
   Result<ChunkLocation> place(ChunkNumber chunk) const override;
   Result<ChunkSpan> locate(FlatOffset at) const override;
@@ -137,7 +138,7 @@ Result<void> Bloscpack::open() {
     return corrupt("the file ends inside its section of " + std::to_string(header_.slots) + " offsets");
   chunks_at_ = offsets_at_ + slots;
 
-  parameters_.kind = "bloscpack";
+  parameters_.kind = ContainerKind::bloscpack;
   parameters_.frame_version = header_.version;
   parameters_.header_length = chunks_at_;
   parameters_.frame_length = source_->size();

@@ -138,7 +138,7 @@ Result<LegacyHeader> parse_legacy_header(ByteView bytes) {
   if (auto done = read_numbers(bytes, header); !done) return Failure(done.error());
 
   FrameParameters& parameters = header.frame.parameters;
-  parameters.kind = "legacy";
+  parameters.kind = ContainerKind::legacy;
   parameters.frame_version = bytes[layout::kGeneralFlagsAt] & layout::kVersionMask;
   parameters.compcode = bytes[layout::kCodecAt] & 0x0f;
   parameters.clevel = bytes[layout::kCodecAt] >> 4;

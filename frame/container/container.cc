@@ -6,6 +6,24 @@
 
 namespace cframefs::frame {
 
+std::string_view kind_name(ContainerKind kind) {
+  switch (kind) {
+    case ContainerKind::cframe:
+      return "cframe";
+    case ContainerKind::sframe:
+      return "sframe";
+    case ContainerKind::legacy:
+      return "legacy";
+    case ContainerKind::bloscpack:
+      return "bloscpack";
+    case ContainerKind::chunk:
+      return "chunk";
+    case ContainerKind::none:
+      break;
+  }
+  return {};
+}
+
 Result<std::vector<Metalayer>> Container::metalayers() const {
   std::vector<Metalayer> layers;
   for (const MetalayerPlace& place : metalayer_places()) {

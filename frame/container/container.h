@@ -18,6 +18,7 @@
 
 #include "codec/chunk_decoder.h"
 #include "frame/base/coordinates.h"
+#include "frame/container/container_kind.h"
 #include "frame/io/byte_source.h"
 
 namespace cframefs::frame {
@@ -25,7 +26,7 @@ namespace cframefs::frame {
 /// The parameters in the container's header. Codec and filter fields are defaults for new chunks; every stored chunk
 /// has its own. Units: bytes.
 struct FrameParameters {
-  std::string kind;  // "cframe", "sframe", "legacy", "bloscpack", "chunk"
+  ContainerKind kind = ContainerKind::none;
   int frame_version = 0;
   std::uint8_t compcode = 0;  // compressor code (codecs.md section 1)
   std::uint8_t compcode_meta = 0;
@@ -106,11 +107,17 @@ struct MetalayerPlace {
   std::optional<std::vector<std::uint8_t>> content = std::nullopt;  // set if it is short
 };
 
+class FrameContainer;
+
 class Container {
  public:
   virtual ~Container() = default;
 
   virtual const FrameParameters& parameters() const = 0;
+  /// Returns true if the format records the compression level; parameters().clevel is 0 otherwise.
+  virtual bool records_level() const { return true; }
+  /// Returns the container as a frame with an index; nullptr for other formats.
+  virtual const FrameContainer* as_frame() const { return nullptr; }
   virtual std::int64_t chunk_count() const = 0;
   virtual Result<ChunkLocation> place(ChunkNumber chunk) const = 0;
 

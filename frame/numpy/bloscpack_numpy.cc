@@ -104,7 +104,7 @@ std::optional<BloscpackNumpy> parse_numpy_metadata(ByteView text) {
 }
 
 Result<std::optional<BloscpackNumpy>> numpy_pack_of(const Container& container) {
-  if (container.parameters().kind != "bloscpack") return std::optional<BloscpackNumpy>();
+  if (container.parameters().kind != ContainerKind::bloscpack) return std::optional<BloscpackNumpy>();
   for (const std::string& name : container.vlmetalayer_names()) {
     if (const auto length = container.vlmetalayer_length(name); length && *length > kMaxPackText) continue;
     const auto text = container.vlmetalayer(name);

@@ -44,11 +44,9 @@ std::string filters_name(const FrameParameters& parameters) {
 nlohmann::json summary_json(const Container& container) {
   const FrameParameters& parameters = container.parameters();
   nlohmann::json summary;
-  summary["format"] = parameters.kind;
+  summary["format"] = kind_name(parameters.kind);
   summary["codec"] = codec::codec_name(parameters.compcode);
-  // These formats do not record the level.
-  const bool has_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
-  summary["clevel"] = has_level ? nlohmann::json(parameters.clevel) : nlohmann::json();
+  summary["clevel"] = container.records_level() ? nlohmann::json(parameters.clevel) : nlohmann::json();
   summary["filters"] = filters_name(parameters);
   summary["typesize"] = parameters.typesize;
   summary["chunksize"] = parameters.chunksize;

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "frame/base/elapsed.h"
 #include "frame/base/parse_budget.h"
 #include "frame/base/suffixes.h"
 #include "frame/cframe/cframe.h"
@@ -30,16 +29,8 @@ namespace {
 using codec::corrupt;
 using codec::Failure;
 
-/// A file that changed within this time may have a writer in the middle of a change.
-constexpr std::int64_t kRecentNs = 1'000'000'000;
-/// C-Blosc2 overwrites the index before it writes the header. Readers retry this many times until both match.
-constexpr int kTries = 20;
-constexpr std::chrono::milliseconds kPause(1);
 constexpr int kLockTries = 1000;
-
-bool changed_recently(const struct stat& status) {
-  return age_ns(status.st_mtim) < kRecentNs;
-}
+constexpr std::chrono::milliseconds kLockPause(1);
 
 struct FixedHeader {
   std::array<std::uint8_t, layout::kFixedHeaderLength> bytes{};
@@ -60,36 +51,33 @@ std::uint64_t bytes_from(const struct stat& status, FileOffset begin) {
   return begin.value < size ? size - begin.value : 0;
 }
 
-/// Calls `attempt` until header and version of `fd` are the same before and after the call, at most kTries times.
-template <class Attempt>
-Result<std::shared_ptr<const Container>> open_steady(FileOps& files, int fd, FileOffset begin, Attempt attempt) {
-  for (int tries = 1;; ++tries) {
-    const auto before = files.status(fd);
-    if (!before) return Failure(before.error());
-    const bool recent = changed_recently(*before);
-    FixedHeader header;
-    if (recent) {
-      const auto read = read_fixed_header(files, fd, begin);
-      if (!read) return Failure(read.error());
-      header = *read;
-    }
-    auto opened = attempt(*before);
-    const bool torn =
-        !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
-    if (!opened && !torn) return opened;
-    if (tries == kTries) return opened;
-    const auto after = files.status(fd);
-    if (!after) return Failure(after.error());
-    const bool same_state = FileVersion::of(*after) == FileVersion::of(*before);
-    // An old file may have been changed during the attempt.
-    if (!recent && same_state) return opened;
-    if (recent && opened) {
-      const auto again = read_fixed_header(files, fd, begin);
-      if (!again) return Failure(again.error());
-      if (same_state && *again == header) return opened;
-    }
-    std::this_thread::sleep_for(kPause);
+using ContainerAttempt = OpenAttempt<std::shared_ptr<const Container>>;
+
+/// Calls `open` once. The file `fd` is changing if its version or header differ before and after the call.
+template <class Open>
+ContainerAttempt attempt_open(FileOps& files, int fd, FileOffset begin, Open open) {
+  const auto before = files.status(fd);
+  if (!before) return {Failure(before.error())};
+  const bool recent = changed_recently(before->st_mtim);
+  FixedHeader header;
+  if (recent) {
+    const auto read = read_fixed_header(files, fd, begin);
+    if (!read) return {Failure(read.error())};
+    header = *read;
   }
+  Result<std::shared_ptr<const Container>> opened = open(*before);
+  const bool torn =
+      !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
+  if (!opened && !torn) return {std::move(opened)};
+  const auto after = files.status(fd);
+  if (!after) return {Failure(after.error())};
+  const bool same_state = FileVersion::of(*after) == FileVersion::of(*before);
+  // An old file may have been changed during the attempt.
+  if (!recent) return {std::move(opened), !same_state};
+  if (torn) return {std::move(opened), true};
+  const auto again = read_fixed_header(files, fd, begin);
+  if (!again) return {Failure(again.error())};
+  return {std::move(opened), !same_state || *again != header};
 }
 
 Result<Summary> summarise_frame(ByteView bytes, std::uint64_t available, ContainerKind kind) {
@@ -198,32 +186,31 @@ Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteS
   return corrupt(std::string(kNoContainer) + " (" + chunk.error().reason + ")");
 }
 
-Result<std::shared_ptr<const Container>> open_file(FileOps& files, std::shared_ptr<const Descriptor> file,
-                                                   std::shared_ptr<IndexCache> index_cache, FileOffset begin,
-                                                   bool old_bitshuffle, const std::shared_ptr<ReadRecord>& record) {
-  return open_steady(files, file->fd(), begin,
-                     [&](const struct stat& status) -> Result<std::shared_ptr<const Container>> {
-                       if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
-                       auto source = file_source(files, file, begin, bytes_from(status, begin));
-                       if (record) source = record->watch(std::move(source));
-                       return open_source(std::move(source), index_cache, begin, old_bitshuffle);
-                     });
+ContainerAttempt attempt_file(FileOps& files, const std::shared_ptr<const Descriptor>& file,
+                              const std::shared_ptr<IndexCache>& index_cache, FileOffset begin, bool old_bitshuffle,
+                              const std::shared_ptr<ReadRecord>& record) {
+  return attempt_open(files, file->fd(), begin,
+                      [&](const struct stat& status) -> Result<std::shared_ptr<const Container>> {
+                        if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
+                        auto source = file_source(files, file, begin, bytes_from(status, begin));
+                        if (record) source = record->watch(std::move(source));
+                        return open_source(std::move(source), index_cache, begin, old_bitshuffle);
+                      });
 }
 
-Result<std::shared_ptr<const Container>> open_index(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
-                                                    const std::shared_ptr<const Descriptor>& index_file,
-                                                    const std::shared_ptr<IndexCache>& index_cache,
-                                                    const SparseGuard& guard) {
-  return open_steady(files, index_file->fd(), FileOffset{0},
-                     [&](const struct stat&) { return open_sparse_frame(files, dir, index_file, index_cache, guard); });
+ContainerAttempt attempt_index(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+                               const std::shared_ptr<const Descriptor>& index_file,
+                               const std::shared_ptr<IndexCache>& index_cache, const SparseGuard& guard) {
+  return attempt_open(files, index_file->fd(), FileOffset{0}, [&](const struct stat&) {
+    return open_sparse_frame(files, dir, index_file, index_cache, guard);
+  });
 }
 
-Result<std::shared_ptr<const Container>> open_directory(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
-                                                        const std::shared_ptr<IndexCache>& index_cache,
-                                                        const SparseGuard& guard) {
+ContainerAttempt attempt_directory(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+                                   const std::shared_ptr<IndexCache>& index_cache, const SparseGuard& guard) {
   auto opened = open_sparse_index(files, dir->fd());
-  if (!opened) return Failure(opened.error());
-  return open_index(files, dir, std::make_shared<const Descriptor>(std::move(*opened)), index_cache, guard);
+  if (!opened) return {Failure(opened.error())};
+  return attempt_index(files, dir, std::make_shared<const Descriptor>(std::move(*opened)), index_cache, guard);
 }
 
 /// Takes a shared lock on the directory, which keeps writers from removing chunk files until the directory is closed.
@@ -233,7 +220,7 @@ bool keep_files(FileOps& files, int directory) {
     const auto held = files.try_lock(directory, LOCK_SH);
     if (!held) return false;
     if (*held) return true;
-    std::this_thread::sleep_for(kPause);  // a writer is removing some
+    std::this_thread::sleep_for(kLockPause);  // a writer is removing some
   }
   return false;
 }
@@ -265,26 +252,31 @@ bool begins_container(ByteView first, std::uint64_t size) {
   return has_frame_magic(first) || has_bloscpack_magic(first) || parse_bare_chunk(first, size, true).has_value();
 }
 
+ContainerAttempt attempt_container(FileOps& files, const std::shared_ptr<const Descriptor>& file,
+                                   const std::shared_ptr<IndexCache>& index_cache, FileOffset begin,
+                                   bool old_bitshuffle, const std::shared_ptr<ReadRecord>& record) {
+  const auto status = files.status(file->fd());
+  if (!status) return {Failure(status.error())};
+  if (S_ISREG(status->st_mode)) return attempt_file(files, file, index_cache, begin, old_bitshuffle, record);
+  if (!S_ISDIR(status->st_mode)) return {corrupt("neither a regular file nor a directory")};
+  if (begin.value != 0) return {codec::invalid("a sparse frame cannot begin at an offset")};
+  return attempt_directory(files, file, index_cache, {});
+}
+
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin,
                                                         bool old_bitshuffle,
                                                         const std::shared_ptr<ReadRecord>& record) {
-  const auto status = files.status(file->fd());
-  if (!status) return Failure(status.error());
   if (!index_cache) index_cache = std::make_shared<IndexCache>();
-  if (S_ISREG(status->st_mode)) {
-    return open_file(files, std::move(file), std::move(index_cache), begin, old_bitshuffle, record);
-  }
-  if (!S_ISDIR(status->st_mode)) return corrupt("neither a regular file nor a directory");
-  if (begin.value != 0) return codec::invalid("a sparse frame cannot begin at an offset");
-  return open_directory(files, file, index_cache, {});
+  return open_in_attempts([&] { return attempt_container(files, file, index_cache, begin, old_bitshuffle, record); });
 }
 
 Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> directory,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,
                                                            std::shared_ptr<const void> hold) {
-  return open_index(files, directory, index_file, index_cache, {std::move(hold)});
+  const SparseGuard guard{std::move(hold)};
+  return open_in_attempts([&] { return attempt_index(files, directory, index_file, index_cache, guard); });
 }
 
 Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
@@ -300,7 +292,8 @@ Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::st
     return corrupt("the file has 0 bytes and is not named like a frame");
   if (S_ISDIR(status->st_mode) && begin.value == 0) {
     if (!index_cache) index_cache = std::make_shared<IndexCache>();
-    return open_directory(files, file, index_cache, {nullptr, !keep_files(files, file->fd())});
+    const SparseGuard guard{nullptr, !keep_files(files, file->fd())};
+    return open_in_attempts([&] { return attempt_directory(files, file, index_cache, guard); });
   }
   return open_container(files, std::move(file), std::move(index_cache), begin, old_bitshuffle);
 }

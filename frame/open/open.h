@@ -11,19 +11,17 @@
 #include "frame/cframe/index_cache.h"
 #include "frame/container/container.h"
 #include "frame/io/read_record.h"
+#include "frame/open/open_attempts.h"
 
 namespace cframefs::frame {
 
 /// Prefix of the error message for a file of unknown format.
 inline constexpr std::string_view kNoContainer = "neither a frame nor a Bloscpack file nor a chunk";
 
-/// The format of a file, by its first bytes, or of a directory, by its chunks.b2frame.
-enum class ContainerKind : std::uint8_t { none, cframe, sframe, legacy, bloscpack, chunk };
-
 /// What stat() needs to know, from the header alone: one open and one short read. If the header of a Bloscpack file
 /// does not record its uncompressed size, the headers of all its chunks are read.
 struct Summary {
-  ContainerKind kind = ContainerKind::none;
+  ContainerKind kind = ContainerKind::none;  // of a file, by its first bytes; of a directory, by its chunks.b2frame
   std::uint64_t nbytes = 0;
   std::int32_t chunksize = 0;
   bool has_metalayers = false;  // one of them may make the container an array
@@ -47,6 +45,14 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                         bool old_bitshuffle = false,
                                                         const std::shared_ptr<ReadRecord>& record = nullptr);
+
+/// Makes one attempt of open_container(), for callers with a condition of their own for open_in_attempts().
+/// `index_cache` is not null.
+OpenAttempt<std::shared_ptr<const Container>> attempt_container(FileOps& files,
+                                                                const std::shared_ptr<const Descriptor>& file,
+                                                                const std::shared_ptr<IndexCache>& index_cache,
+                                                                FileOffset begin, bool old_bitshuffle,
+                                                                const std::shared_ptr<ReadRecord>& record);
 
 /// Opens the container at `path`, for programs that do not check later whether the file changed. For a sparse frame,
 /// takes a lock that keeps writers from removing chunk files. If the lock is not available, reads after a change of the

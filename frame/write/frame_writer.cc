@@ -106,7 +106,7 @@ Result<void> FrameWriter::load(int frame) {
   const auto opened = directory_ ? open_sparse_state(files_, directory_, file_, cache_, sparse_->begin_state().hold)
                                  : open_container(files_, file_, cache_);
   if (!opened) return Failure(opened.error());
-  container_ = std::dynamic_pointer_cast<const FrameContainer>(*opened);
+  container_ = as_shared_frame(*opened);
   if (!container_) return unsupported("neither a contiguous nor a sparse frame: only these can be changed");
   const auto status = files_.status(file_->fd());
   if (!status) return Failure(status.error());
@@ -334,7 +334,7 @@ Result<void> FrameWriter::open_next(Next& next) const {
   if (directory_) {
     auto opened = open_sparse_frame(files_, directory_, next.file, cache_, {next.state.hold});
     if (!opened) return Failure(opened.error());
-    next.container = std::dynamic_pointer_cast<const FrameContainer>(*opened);
+    next.container = as_shared_frame(*opened);
     return {};
   }
   auto source = std::make_shared<const OverlaySource>(next.header, file_source(files_, next.file, {}, length));

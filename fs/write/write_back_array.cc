@@ -65,7 +65,7 @@ codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, code
 
 codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
   if (auto usable = check_usable(); !usable) return usable;
-  if (!named_ || snapshot_->container().parameters().kind == "sframe") {
+  if (!named_ || snapshot_->container().parameters().kind == frame::ContainerKind::sframe) {
     return codec::invalid("cannot replace the array: it is a sparse frame or has no name");
   }
   auto made = ArrayChanges::from_head(bytes);

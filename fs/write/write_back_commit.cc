@@ -182,7 +182,7 @@ codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<
   const std::shared_ptr<const frame::Container> before = writer_->container();
   const std::uint64_t length = writer_->parameters().frame_length;
   // The chunks of a sparse frame are separate files.
-  std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending_bytes() : 0;
+  std::uint64_t written = writer_->parameters().kind == frame::ContainerKind::sframe ? writer_->pending_bytes() : 0;
   auto done = commit();
   if (!done || writer_->container() == before) return done;
   const std::uint64_t now = writer_->parameters().frame_length;

@@ -18,7 +18,7 @@ constexpr std::int64_t kMaxLookedUp = std::int64_t{1} << 16;
 
 /// Returns whether chunks [begin, end) of the committed frame are known to be zeros, without much work.
 bool WriteBack::stores_zeros(std::int64_t begin, std::int64_t end) const {
-  const auto* frame = dynamic_cast<const frame::FrameContainer*>(&snapshot_->container());
+  const frame::FrameContainer* frame = snapshot_->container().as_frame();
   if (frame == nullptr || array_ || begin >= frame->chunk_count()) return false;
   if (static_cast<std::uint64_t>(frame->parameters().chunksize) != dirty_.chunksize()) return false;
   end = std::min(end, frame->chunk_count());

@@ -60,7 +60,7 @@ codec::Result<std::string> digest_of(const frame::Container& container) {
 void expect_golden(const Row& row, const std::string& kind, bool old_bitshuffle = false) {
   const auto opened = open(row, old_bitshuffle);
   ASSERT_TRUE(opened) << describe(opened.error());
-  EXPECT_EQ((*opened)->parameters().kind, kind);
+  EXPECT_EQ(frame::kind_name((*opened)->parameters().kind), kind);
   EXPECT_EQ((*opened)->parameters().nbytes, row.number("uncompressed_length"));
   const auto digest = digest_of(**opened);
   ASSERT_TRUE(digest) << describe(digest.error());

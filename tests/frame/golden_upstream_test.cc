@@ -54,7 +54,7 @@ TEST(GoldenUpstream, ChunksOfEveryReleaseReadAsTheirManifestSays) {
     SCOPED_TRACE(row["file"]);
     const auto opened = test::open_frame(row.file("file").string());
     ASSERT_TRUE(opened) << describe(opened.error());
-    EXPECT_EQ((*opened)->parameters().kind, "chunk");
+    EXPECT_EQ((*opened)->parameters().kind, frame::ContainerKind::chunk);
     test::Sha256 digest;
     const auto done =
         test::read_all(*frame::chunk_order_view(*opened), [&digest](codec::ByteView bytes) { digest.add(bytes); });

@@ -1,5 +1,6 @@
 // What the mount shows of odd files: read through the filesystem object, without a mount.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "codec/chunk_encoder.h"
 #include "codec/stream/encode_context.h"
 #include "codec/stream/stream_encoders.h"
+#include "frame/cframe/frame_layout.h"
 #include "tests/fs/written_filesystem.h"
 #include "tests/support/frame_builder.h"
 
@@ -279,6 +281,33 @@ TEST_F(FilesystemReads, WhatLooksDamagedIsLoggedOnceItsStateHasLasted) {
   disk_.keeps_changing = false;
   let_settle("x");
   EXPECT_NE(said().find("x.b2frame"), std::string::npos);
+}
+
+/// Counts how often the beginning of a frame is read to open it. Looks at the fixed header alone do not count.
+class OpenCountingFiles final : public test::ForwardingFiles {
+ public:
+  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+    if (at.value == 0 && into.size() > frame::layout::kFixedHeaderLength) ++opens;
+    return ForwardingFiles::pread(fd, into, at);
+  }
+  std::atomic<int> opens{0};
+};
+
+TEST_F(FilesystemReads, ADamagedFileThatChangedJustNowIsOpenedAtMostTwentyTimes) {
+  OpenCountingFiles counting;
+  files_ = &counting;
+  remount();
+  const test::FrameBuilder builder = test::plain_frame(Bytes(3000, 1), 100);
+  Bytes torn = builder.build();
+  std::fill_n(torn.begin() + static_cast<std::ptrdiff_t>(97 + builder.chunk_section.size()), 100, 0);
+  directory_.write("x.b2frame", torn);
+  auto found = filesystem_->lookup(kRootNode, "x");
+  ASSERT_TRUE(found);
+  counting.opens = 0;
+  EXPECT_FALSE(filesystem_->open(found->node, O_RDONLY));
+  EXPECT_GT(counting.opens, 1);
+  EXPECT_LE(counting.opens, frame::kOpenAttempts);
+  stop();
 }
 
 class ReadsOfAFileThatIsTouched : public FilesystemReads {

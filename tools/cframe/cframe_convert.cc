@@ -81,11 +81,11 @@ class NpyInput final : public SeekableInput {
 };
 
 /// Returns the parameters of the container if they can be encoded, else the defaults of pack; options override both.
-codec::EncodeParameters encoding(const frame::FrameParameters& parameters, const EncodeOptions& wishes) {
+codec::EncodeParameters encoding(const frame::Container& container, const EncodeOptions& wishes) {
+  const frame::FrameParameters& parameters = container.parameters();
   codec::EncodeParameters encode = frame::encode_parameters(parameters);
-  // Formats that do not record a level have 0 there, which would disable compression.
-  const bool records_level = parameters.kind != "bloscpack" && parameters.kind != "chunk";
-  if (!records_level) encode.clevel = 5;
+  // Level 0 would disable compression.
+  if (!container.records_level()) encode.clevel = 5;
   encode.blocksize = 0;
   encode.use_dict = false;
   if (!codec::check_encodable(encode)) {
@@ -154,7 +154,7 @@ Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container
   // make_view() checks that the metalayer fits the frame.
   if (auto view = frame::make_view(container, frame::ArrayForm::flat, true); !view) return Failure(view.error());
   Plan plan;
-  plan.frame.encode = encoding(parameters, wishes);
+  plan.frame.encode = encoding(*container, wishes);
   const std::uint64_t typesize = static_cast<std::uint64_t>(parameters.typesize);
   plan.frame.encode.blocksize = static_cast<std::int32_t>(frame::block_items(layer) * typesize);
   plan.frame.chunksize = std::max<std::int32_t>(parameters.chunksize, parameters.typesize);
@@ -195,8 +195,9 @@ Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, c
 
 Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const EncodeOptions& wishes) {
   const frame::FrameParameters& parameters = container->parameters();
-  const auto current = std::dynamic_pointer_cast<const frame::FrameContainer>(container);
-  const bool is_current = parameters.kind == "cframe" || parameters.kind == "sframe";
+  const auto current = frame::as_shared_frame(container);
+  const bool is_current =
+      parameters.kind == frame::ContainerKind::cframe || parameters.kind == frame::ContainerKind::sframe;
   if (current && is_current && (parameters.variable_chunks || parameters.vl_blocks) &&
       !container->metalayer_places().empty()) {
     return plan_copy(current, wishes);
@@ -205,7 +206,7 @@ Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container
   codec::EncodeContext context;
   const std::uint64_t chunksize =
       wishes.chunksize != 0 ? wishes.chunksize : static_cast<std::uint64_t>(std::max(parameters.chunksize, 0));
-  plan.frame = frame::choose_frame(context, encoding(parameters, wishes), static_cast<std::int64_t>(chunksize), {});
+  plan.frame = frame::choose_frame(context, encoding(*container, wishes), static_cast<std::int64_t>(chunksize), {});
   auto layers = container->metalayers();
   if (!layers) return Failure(layers.error());
   plan.frame.metalayers = std::move(*layers);

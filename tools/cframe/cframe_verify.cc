@@ -33,7 +33,7 @@ struct VerifyOptions {
 
 /// Returns one word for a frame, by its worst error. I/O errors come first, because then the state is not known.
 const char* verdict(const CheckReport& report) {
-  bool is_none = report.kind.empty() && frame::container_suffix(report.path).empty();
+  bool is_none = report.kind == frame::ContainerKind::none && frame::container_suffix(report.path).empty();
   for (const Error& error : report.errors) {
     is_none &= error.reason.starts_with(frame::kNoContainer);
   }
@@ -96,7 +96,7 @@ class Reporter {
     json errors = json::array();
     for (const Error& error : report.errors)
       errors.push_back(error_json(error));
-    json entry = {{"path", report.path},     {"verdict", verdict(report)}, {"format", report.kind},
+    json entry = {{"path", report.path},     {"verdict", verdict(report)}, {"format", frame::kind_name(report.kind)},
                   {"chunks", report.chunks}, {"nbytes", report.nbytes},    {"errors", std::move(errors)}};
     if (report.further_errors > 0) entry["further_errors"] = report.further_errors;
     list_.push_back(std::move(entry));
@@ -112,7 +112,7 @@ class Reporter {
     }
     if (options_.quiet) return;
     std::string line = printable(checked.path) + ": " + verdict(checked);
-    if (!checked.kind.empty()) {
+    if (checked.kind != frame::ContainerKind::none) {
       line += ", " + std::to_string(checked.chunks) + " chunks, " + human_size(checked.nbytes);
     }
     status_ = std::max(status_, emit(io_, line + "\n"));

@@ -27,7 +27,7 @@ namespace cframefs::tools {
 
 struct CheckReport {
   std::string path;
-  std::string kind;  // "cframe", "sframe"; empty if the file could not be opened
+  frame::ContainerKind kind = frame::ContainerKind::none;  // none: the file could not be opened
   std::int64_t chunks = 0;
   std::uint64_t nbytes = 0;
   std::vector<codec::Error> errors;  // those of the first chunks, sorted by chunk, at most kMaxErrors

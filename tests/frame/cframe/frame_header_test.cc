@@ -37,7 +37,7 @@ TEST(FrameHeader, EveryFieldIsReadFromItsPlace) {
   const auto header = parse_fixed_header(bytes);
   ASSERT_TRUE(header) << describe(header.error());
   const frame::FrameParameters& parameters = header->parameters;
-  EXPECT_EQ(parameters.kind, "cframe");
+  EXPECT_EQ(parameters.kind, frame::ContainerKind::cframe);
   EXPECT_EQ(parameters.frame_version, 2);
   EXPECT_EQ(parameters.compcode, 1);
   EXPECT_EQ(parameters.clevel, 5);

@@ -77,7 +77,7 @@ class WrittenSparseFrame : public ::testing::Test {
     // C-Blosc2 requires that cbytes is at least the sum of the files and at least each number + 32.
     std::uint64_t sum = 0;
     std::uint64_t room = 0;
-    const auto frame = std::dynamic_pointer_cast<const frame::FrameContainer>(*opened);
+    const auto frame = frame::as_shared_frame(*opened);
     for (std::int64_t chunk = 0; chunk < frame->chunk_count(); ++chunk) {
       const std::int64_t entry = *frame->index_entry(frame::ChunkNumber{chunk});
       if (entry < 0) continue;
