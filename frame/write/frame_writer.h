@@ -8,9 +8,9 @@
 // to a new file, which is renamed over the old one. In a sparse frame, chunks become files with new numbers, and the
 // new index file replaces the old one by a rename.
 //
-// States: after a failed sync the content of the disk is unknown, so every later commit() fails until the frame is
-// opened again. After any other error the changes are still pending, the disk holds the committed state, and commit()
-// can be tried again.
+// States of the committed version (WriterState, in writer_state.h): after a failed sync the content of the disk is
+// unknown, so every later commit() fails until the frame is opened again. After any other error the changes are still
+// pending, the disk holds the committed state, and commit() can be tried again.
 //
 // Thread safety: one thread at a time. Ownership: owns its descriptor of the frame; borrows the file operations and
 // `dir`, which must outlive it. Readers share container(), which stays readable as long as they hold it.
@@ -33,6 +33,7 @@
 #include "frame/cframe/index_encoder.h"
 #include "frame/write/pending_changes.h"
 #include "frame/write/sparse_chunks.h"
+#include "frame/write/writer_state.h"
 
 namespace cframefs::frame {
 
@@ -45,8 +46,7 @@ enum class Durability : std::uint8_t {
 };
 
 struct WriterOptions {
-  /// The file is new, and neither its content nor its name was ever synced. Until the first durable commit the file
-  /// need not survive a crash, so ordered commits do not wait for the disk.
+  /// The file is new, and neither its content nor its name was ever synced: WriterState::fresh.
   bool fresh = false;
   /// The caller will store chunks: open() refuses a frame with a codec or filters that are lossy or have no encoder.
   bool stores_chunks = true;
@@ -151,8 +151,7 @@ class FrameWriter {
   void stop_staying_open();
   /// Discards pending changes.
   void abandon();
-  /// Returns true after a failed sync: every commit fails until the frame is opened again.
-  bool has_failed() const { return failed_; }
+  WriterState state() const { return state_; }
 
   /// Truncates bytes that an unfinished commit left after the frame, as the next commit would do. Returns their number.
   Result<std::uint64_t> cut_tail();
@@ -197,7 +196,11 @@ class FrameWriter {
   Result<void> write_behind(Next& next);
   Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, BufferedAppender& out) const;
   Result<void> open_next(Next& next) const;
-  Result<void> append_or_compact();
+  /// Makes a transition. REQUIRES: it is legal.
+  void enter(WriterState next);
+  /// Enters the failed state that follows the current one.
+  void fail() { enter(failed_after(state_)); }
+  Result<void> append_or_compact(bool may_replace);
   Result<void> empty_in_place();
   Result<void> append_and_switch();
   Result<void> publish_header(const Next& next);
@@ -210,7 +213,6 @@ class FrameWriter {
   std::string path_;
   const std::shared_ptr<IndexCache> cache_;
   WriterOptions options_;
-  bool has_name_ = true;
 
   std::shared_ptr<const Descriptor> directory_;  // of a sparse frame; null for a contiguous one
   std::unique_ptr<SparseChunks> sparse_;         // chunk files of a sparse frame
@@ -218,7 +220,7 @@ class FrameWriter {
   // The committed state.
   std::shared_ptr<const Descriptor> file_;
   std::vector<std::uint8_t> header_;  // as it is on disk
-  bool is_blank_ = false;             // the file has 0 bytes and represents an empty frame: no header is on disk
+  bool is_blank_ = false;             // the file has 0 bytes and represents an empty frame: header_ is not on disk yet
   std::shared_ptr<const FrameContainer> container_;
   std::vector<IndexEncoder::Block> index_blocks_;  // leading blocks of its index that this writer encoded
 
@@ -227,12 +229,12 @@ class FrameWriter {
   std::optional<std::vector<Metalayer>> vlmetalayers_;  // each content is an encoded chunk
   std::optional<std::vector<Metalayer>> metalayers_;
 
-  bool unsynced_ = false;    // the switch to the committed state may not be durable
-  bool ever_synced_ = true;  // the file has content that was synced
-  bool failed_ = false;      // a sync failed
-  bool past_frame_lock_ = false;
+  WriterState state_ = WriterState::synced;
+
+  // Facts that are independent of the state: set by the caller at any time.
+  bool has_name_ = true;
+  bool past_frame_lock_ = false;  // see wait_for_locks()
   std::function<void()> on_overwrite_ = [] {};
-  bool may_compact_ = true;         // no other program has the frame open
   std::uint64_t compact_from_ = 0;  // dead bytes from which on a failed compaction is tried again
   std::optional<std::uint64_t> dead_bytes_;
 };

@@ -74,7 +74,7 @@ Result<NewFrame> FrameWriter::with_all_metalayers(NewFrame wanted) const {
 }
 
 Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
-  if (failed_) return codec::io_error(EIO, "commit after a failed sync");
+  if (is_failed(state_)) return codec::io_error(EIO, "commit after a failed sync");
   if (parameters().nbytes != 0 || !has_name_) return codec::invalid("only an empty frame with a name can be replaced");
   abandon();
   const std::shared_ptr<const Descriptor> locked = file_;  // keeps the locked file open while `held` exists
@@ -92,16 +92,16 @@ Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
   next.header.assign(image.begin(), image.begin() + codec::load_be<std::int32_t>(&image[layout::kHeaderLengthAt]));
   if (auto put = files_.pwrite(replacement->fd(), image, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;
-  if (ever_synced_) {
+  if (!is_fresh(state_)) {
     if (auto synced = replacement->sync(); !synced) return synced;
   }
   if (auto same = check_unchanged(); !same) return same;
   if (auto published = replacement->publish(); !published) return published;
   adopt(std::move(next));
-  if (!ever_synced_) return {};
+  if (is_fresh(state_)) return {};
   // The next commit may be acknowledged as durable, so the name of the new file must be durable before.
   auto synced = sync_directory_of(files_, entry_dir(), entry_name());
-  if (!synced) failed_ = true;
+  if (!synced) fail();
   return synced;
 }
 
@@ -117,7 +117,7 @@ Result<std::unique_ptr<FrameWriter::Beside>> FrameWriter::make_beside(const NewF
   }
   auto beside = std::make_unique<Beside>(Beside{file_, std::move(*held), std::move(*file), nullptr});
   WriterOptions options = options_;
-  options.fresh = !ever_synced_;
+  options.fresh = is_fresh(state_);
   auto writer = open(files_, dir_, beside->file.temporary_name(), cache_, options);
   if (!writer) return codec::Failure(writer.error());
   beside->writer = std::move(*writer);
@@ -125,7 +125,7 @@ Result<std::unique_ptr<FrameWriter::Beside>> FrameWriter::make_beside(const NewF
 }
 
 Result<void> FrameWriter::give_place_to(Beside& next) {
-  if (ever_synced_) {
+  if (!is_fresh(state_)) {
     if (auto synced = next.file.sync(); !synced) return synced;
   }
   if (auto same = check_unchanged(); !same) return same;
@@ -133,9 +133,9 @@ Result<void> FrameWriter::give_place_to(Beside& next) {
   static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name()), false));
   if (auto published = next.file.publish(); !published) return published;
   next.writer->moved(dir_, path_);
-  if (!ever_synced_) return {};
+  if (is_fresh(state_)) return {};
   auto synced = sync_directory_of(files_, entry_dir(), entry_name());
-  if (!synced) next.writer->failed_ = true;
+  if (!synced) next.writer->fail();
   return synced;
 }
 

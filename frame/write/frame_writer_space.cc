@@ -45,21 +45,22 @@ bool FrameWriter::has_room_for_copy() {
 
 /// Rewrites the file if it has more dead bytes than live ones and can be replaced; otherwise appends. So at most one
 /// byte is copied for each byte that died, however often a program syncs.
-Result<void> FrameWriter::append_or_compact() {
+/// `may_replace`: no other program has the frame open for writing, which would go on in the old file.
+Result<void> FrameWriter::append_or_compact(bool may_replace) {
   const std::uint64_t length = parameters().frame_length;
   const std::uint64_t dead = std::min(dead_bytes(), length);
   const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
-  if (!may_compact_ || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
+  if (!may_replace || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
   auto done = rewrite_file();
   if (done) compact_from_ = 0;
-  if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
+  if (done || is_failed(state_) || done.error().kind == ErrorKind::stale) return done;
   // The cause (full disk, damaged chunk, read-only directory) may last: retry only after the dead bytes grew by half.
   compact_from_ = dead + dead / 2;
   return append_and_switch();
 }
 
 Result<std::uint64_t> FrameWriter::punch_dead_bytes() {
-  if (failed_ || directory_ || is_blank_) return std::uint64_t{0};
+  if (is_failed(state_) || directory_ || is_blank_) return std::uint64_t{0};
   const std::shared_ptr<const Descriptor> locked = file_;
   const auto held = lock();
   if (!held) return codec::Failure(held.error());
@@ -115,7 +116,7 @@ Result<void> FrameWriter::empty_in_place() {
     // As in publish_header(): the write may be partial.
     auto restored = files_.pwrite(file_->fd(), *old, FileOffset{0});
     if (restored) restored = files_.sync(file_->fd(), true);
-    if (!restored) failed_ = true;
+    if (!restored) fail();
     return written;
   }
   const std::uint64_t end = image.size();

@@ -19,14 +19,14 @@ void WriteBack::wait_for_head(std::uint64_t at) {
   if (at == 0) return;
   const auto until = std::chrono::steady_clock::now() + kHeadPatience;
   codec::MutexLock lock(mutex_);
-  while (awaits_head_ && std::chrono::steady_clock::now() < until)
+  while (head_.delays_pages() && std::chrono::steady_clock::now() < until)
     head_came_.wait_for(mutex_, kHeadPatience);
   // No header has come: the bytes are rows of the emptied array.
   stop_awaiting_head();
 }
 
 void WriteBack::stop_awaiting_head() {
-  if (std::exchange(awaits_head_, false)) head_came_.notify_all();
+  if (head_.stop_waiting()) head_came_.notify_all();
 }
 
 codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::ByteView bytes) {
@@ -44,7 +44,7 @@ codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec
     if (!array_) return codec::stale("another program replaced the array by a file that is no array");
     head = array_->check_write(at, bytes, dirty_.size());
     if (head) return write_behind_head(at, bytes, *head);
-    if (array_->is_empty(dirty_.size()) || awaits_array_) {
+    if (array_->is_empty(dirty_.size()) || head_.awaits_array()) {
       if (auto begun = begin_new_array(bytes); !begun) return codec::Failure(begun.error());
       head = array_->head_bytes();
     }
@@ -55,7 +55,7 @@ codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec
 
 /// `head`: how many of the bytes belong to the header.
 codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head) {
-  awaits_array_ = false;
+  head_.array_came();
   const std::uint64_t before = dirty_.size();
   auto done = write_locked(at + head, bytes.subspan(head));
   if (!done) return done;
@@ -65,7 +65,7 @@ codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, code
 
 codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
   if (auto usable = check_usable(); !usable) return usable;
-  if (!named_ || snapshot_->container().parameters().kind == "sframe") {
+  if (!has_name_ || snapshot_->container().parameters().kind == "sframe") {
     return codec::invalid("cannot replace the array: it is a sparse frame or has no name");
   }
   auto made = ArrayChanges::from_head(bytes);
@@ -76,19 +76,20 @@ codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
     return codec::invalid(error.reason);
   }
   array_ = std::move(*made);
-  is_new_array_ = true;
+  new_array_ = NewArray::in_dirty;
   dirty_ = DirtyLayer(ArrayChanges::kPieceBytes, array_->head_bytes());
   dirty_.resize(array_->new_size());
-  new_head_ = std::exchange(head_was_read_, false) || new_head_;
+  head_.changed();
   note_dirty();
   return {};
 }
 
 /// Undoes begin_new_array(). The caller drops the dirty layer.
 void WriteBack::forget_new_array() {
-  awaits_array_ = false;
+  head_.array_came();
   stop_awaiting_head();
-  if (!std::exchange(is_new_array_, false)) return;
+  if (new_array_ != NewArray::in_dirty) return;
+  new_array_ = NewArray::none;
   // The snapshot is an array: its version was adopted.
   auto before = ArrayChanges::of(*snapshot_);
   array_ = before ? std::move(*before) : std::nullopt;
@@ -96,18 +97,18 @@ void WriteBack::forget_new_array() {
 
 void WriteBack::note_head(std::uint64_t size_before) {
   if (!array_ || array_->head_bytes() == 0 || array_->rows_at(size_before) == array_->rows_at(dirty_.size())) return;
-  new_head_ = std::exchange(head_was_read_, false) || new_head_;
+  head_.changed();
 }
 
 bool WriteBack::take_new_head() {
   codec::MutexLock lock(mutex_);
-  return std::exchange(new_head_, false);
+  return head_.take_change();
 }
 
 codec::Result<void> WriteBack::check_whole(Changer by) {
   codec::MutexLock lock(mutex_);
   if (by != nullptr && changed_by_ != nullptr && by != changed_by_) return {};
-  if (awaits_array_) return codec::invalid("cannot truncate: the array has a fixed number of rows");
+  if (head_.awaits_array()) return codec::invalid("cannot truncate: the array has a fixed number of rows");
   if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
   return codec::invalid("the last row of the array is incomplete");
 }
@@ -117,7 +118,7 @@ Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
   const std::vector<std::uint8_t> head = array_->head_at(dirty_.size());
   Buffer copy = shared_.read_path.pool().get(length);
   std::memcpy(copy.bytes().data(), head.data() + at, length);
-  head_was_read_ = true;
+  head_.read();
   return copy;
 }
 
@@ -175,7 +176,7 @@ codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durabili
   writer_ = std::move(beside_->writer);
   watch_overwrites();
   encode_ = frame::encode_parameters(writer_->parameters());
-  choose_ = nullptr;
+  parameters_from_ = Parameters::fixed;
   partly_committed_ = !given;
   return given && durability == frame::Durability::durable ? writer_->commit(durability) : given;
 }

@@ -20,7 +20,7 @@ namespace {
 // The next chunks are encoded while the disk writes these.
 constexpr std::uint64_t kMaxPatched = std::uint64_t{48} << 20;
 // The wait for another program's lock, for requests while one request waits for lock_timeout, and for the last attempt
-// (Wait::past_lock).
+// (CommitWait::past_lock).
 constexpr std::chrono::milliseconds kShortPatience(200);
 constexpr std::chrono::milliseconds kNoPatience(0);
 
@@ -39,13 +39,13 @@ constexpr std::int64_t kFreshWriteNs = 10'000'000;
 
 }  // namespace
 
-codec::Result<bool> WriteBack::begin_commit(Extent extent) {
+codec::Result<bool> WriteBack::begin_commit(CommitExtent extent) {
   codec::MutexLock lock(mutex_);
   if (!is_dirty()) return false;
-  const std::uint64_t below = is_new_array_ ? dirty_.kept() : size_below();
+  const std::uint64_t below = new_array_ == NewArray::in_dirty ? dirty_.kept() : size_below();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   // A chunk that grows slowly is not deferred again and again.
-  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
+  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = CommitExtent::all;
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
@@ -59,28 +59,27 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
     oldest_ = committing_since_;
     throw;
   }
-  if (!is_new_array_ && !layer.differs_from(below)) return false;
-  commits_new_array_ = std::exchange(is_new_array_, false);
+  if (new_array_ == NewArray::none && !layer.differs_from(below)) return false;
+  if (new_array_ == NewArray::in_dirty) new_array_ = NewArray::in_commit;
   committing_ = std::move(layer);
-  busy_ = true;
-  changing_ = Changing::not_yet;
+  state_.enter(Progress::preparing);
   return true;
 }
 
 codec::Result<void> WriteBack::begin_change() {
   codec::MutexLock lock(mutex_);
-  if (changing_ == Changing::known_file || changing_ == Changing::foreign_file) return {};
+  if (state_.has_begun_writing()) return {};
   if (auto usable = check_usable(); !usable) return usable;
   const auto disk = identity_on_disk();
   if (!disk) return codec::Failure(disk.error());
-  changing_ = has_same_content(*disk) ? Changing::known_file : Changing::foreign_file;
+  state_.begin_writing(has_same_content(*disk));
   return {};
 }
 
 /// Moves data that are not to be committed yet into dirty_.
-void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent) {
+void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, CommitExtent extent) {
   if (array_ && array_->is_flat()) {
-    const std::uint64_t size = array_->to_commit(layer.size(), below, extent == Extent::complete);
+    const std::uint64_t size = array_->to_commit(layer.size(), below, extent == CommitExtent::complete);
     if (size == layer.size()) return;
     dirty_ = layer.split_off(size);
     oldest_ = committing_since_;
@@ -90,7 +89,7 @@ void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent
   const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
   const bool grows = last == last_touched_ && layer.size() % layer.chunksize() != 0;
   const DirtyLayer::Chunk* growing = grows ? layer.find(last) : nullptr;
-  if (extent == Extent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
+  if (extent == CommitExtent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
     dirty_ = DirtyLayer(layer.chunksize(), last_begin);
     dirty_.put(last, *growing);
     dirty_.grow(layer.size());
@@ -99,7 +98,7 @@ void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent
   }
 }
 
-codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent, Wait wait) {
+codec::Result<void> WriteBack::commit(frame::Durability durability, CommitExtent extent, CommitWait wait) {
   auto done = commit_some(durability, extent, wait);
   codec::MutexLock lock(mutex_);
   const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
@@ -107,25 +106,25 @@ codec::Result<void> WriteBack::commit(frame::Durability durability, Extent exten
   return done;
 }
 
-codec::Result<void> WriteBack::background_commit(Extent extent, bool opens_again) {
+codec::Result<void> WriteBack::background_commit(CommitExtent extent, bool opens_again) {
   const std::unique_lock commits(commit_mutex_, std::try_to_lock);
   if (!commits.owns_lock()) return codec::io_error(EAGAIN, "commit");
   if (opens_again) {
     if (auto opened = open_failed_again(); !opened) return opened;
   }
-  return waiting(Wait::none, [&] { return commit_held(frame::Durability::ordered, extent); });
+  return waiting(CommitWait::none, [&] { return commit_held(frame::Durability::ordered, extent); });
 }
 
-codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent, Wait wait) {
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, CommitExtent extent, CommitWait wait) {
   const std::lock_guard commits(commit_mutex_);
   return waiting(wait, [&] { return commit_held(durability, extent); });
 }
 
 /// REQUIRES: commit_mutex_.
-codec::Result<void> WriteBack::waiting(Wait wait, const std::function<codec::Result<void>()>& work) {
-  const bool long_one = wait == Wait::lock && !shared_.waits_for_lock.exchange(true);
-  const auto patience = long_one ? shared_.lock_timeout : wait == Wait::none ? kNoPatience : kShortPatience;
-  writer_->wait_for_locks(patience, wait == Wait::past_lock);
+codec::Result<void> WriteBack::waiting(CommitWait wait, const std::function<codec::Result<void>()>& work) {
+  const bool long_one = wait == CommitWait::lock && !shared_.waits_for_lock.exchange(true);
+  const auto patience = long_one ? shared_.lock_timeout : wait == CommitWait::none ? kNoPatience : kShortPatience;
+  writer_->wait_for_locks(patience, wait == CommitWait::past_lock);
   auto done = or_no_memory(work);
   writer_->wait_for_locks(kNoPatience);
   if (long_one) shared_.waits_for_lock = false;
@@ -133,7 +132,7 @@ codec::Result<void> WriteBack::waiting(Wait wait, const std::function<codec::Res
 }
 
 /// REQUIRES: commit_mutex_.
-codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent extent) {
+codec::Result<void> WriteBack::commit_held(frame::Durability durability, CommitExtent extent) {
   auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
@@ -148,7 +147,6 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
     }
     if (done) stamp_last_write();
     beside_.reset();
-    fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_committed_;
     done = finish_commit(std::move(done));
     if (done) give_back_room();
@@ -156,7 +154,6 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
   }
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
-  fresh_ = false;
   return shared_.files.sync(writer_->file()->fd(), false);
 }
 
@@ -170,11 +167,6 @@ void WriteBack::stamp_last_write() {
   if (auto begun = begin_change(); !begun) return;
   // Ignore errors: only the owner may set times; otherwise the commit's own time stays.
   static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
-}
-
-bool WriteBack::is_waiting() {
-  codec::MutexLock lock(mutex_);
-  return !stale_ && (committing_ || is_dirty());
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
@@ -203,9 +195,9 @@ codec::Result<void> WriteBack::write_out() {
   bool is_new = false;
   {
     codec::MutexLock lock(mutex_);
-    is_new = commits_new_array_;
+    is_new = new_array_ == NewArray::in_commit;
   }
-  if (choose_ && !is_new) {
+  if (parameters_from_ != Parameters::fixed && !is_new) {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
   Batch batch;
@@ -219,13 +211,13 @@ codec::Result<void> WriteBack::write_out() {
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
-/// Replaces the empty frame by another one. The dirty layers stay. choose_ is empty after an error that occurred once
-/// the frame was replaced.
+/// Replaces the empty frame by another one. The dirty layers stay. parameters_from_ is `fixed` after an error that
+/// occurred once the frame was replaced.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
   auto replaced = writer_->replace_empty(wanted);
   codec::MutexLock lock(mutex_);
   if (!replaced && writer_->file() == file_) return replaced;
-  choose_ = nullptr;
+  parameters_from_ = Parameters::fixed;
   encode_ = frame::encode_parameters(writer_->parameters());
   auto adopted = adopt_state(true);
   return replaced ? adopted : replaced;
@@ -242,11 +234,12 @@ codec::Result<void> WriteBack::choose_parameters() {
     const DirtyLayer::Chunk* chunk = committing_->find(0);
     if (chunk != nullptr && *chunk) first = (*chunk)->first(committing_->length_of(0));
   }
-  const frame::NewFrame wanted = choose_(first);
+  const frame::NewFrame wanted =
+      parameters_from_ == Parameters::chosen_by_host ? host_->choose_parameters(first) : defaults_;
   const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
   if (!same) {
     auto made = remake(wanted);
-    if (!made && choose_) return made;
+    if (!made && parameters_from_ != Parameters::fixed) return made;
     codec::MutexLock lock(mutex_);
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
@@ -259,7 +252,7 @@ codec::Result<void> WriteBack::choose_parameters() {
     }
     if (!made) return made;
   }
-  choose_ = nullptr;
+  parameters_from_ = Parameters::fixed;
   return {};
 }
 
@@ -349,7 +342,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
     partly_committed_ = true;
     codec::MutexLock lock(mutex_);
     done = adopt_commit();
-    if (done) changing_ = Changing::not_yet;
+    if (done) state_.enter(Progress::preparing);
     return done;
   };
   return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
@@ -392,7 +385,7 @@ codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const code
 /// The error is reported once.
 bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) {
   const std::int64_t number = unreadable_.exchange(-1);
-  if (number < 0 || stale_) return false;
+  if (number < 0 || !state_.is_usable()) return false;
   layer.drop_patches(number);
   lost_ = error;
   return true;
@@ -400,10 +393,10 @@ bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& l
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
-  const bool was_new_array = std::exchange(commits_new_array_, false);
+  const bool was_new_array = std::exchange(new_array_, NewArray::none) == NewArray::in_commit;
   if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_commit(); });
   if (!done) {
-    is_new_array_ = was_new_array && !partly_committed_;
+    if (was_new_array && !partly_committed_) new_array_ = NewArray::in_dirty;
     writer_->abandon();
     codec::Error& error = done.error();
     shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
@@ -418,17 +411,17 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     const auto disk = identity_on_disk();
     // Nothing was written before the failed read: if the file has another version now, that was the cause.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
-    stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
+    if (read_other || error.kind == codec::ErrorKind::stale) state_.lose_track();
     if (read_other) {
       error = check_usable().error();
-    } else if (!stale_) {
+    } else if (state_.is_usable()) {
       note_own_change();
     }
     DirtyLayer all = std::move(*committing_);
     const auto make = [this](std::uint64_t size) { return new_chunk(size); };
     until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { dirty_.merge_into(all, make); });
     if (drop_unreadable_patches(error, all))
-      committed_(Committed{snapshot_, file_, identity_, identity_, true, false, true});
+      host_->committed({snapshot_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
     oldest_ = committing_since_;
   }
@@ -444,19 +437,18 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
 }
 
 codec::Result<void> WriteBack::adopt_commit() {
-  return adopt_state(changing_ != Changing::foreign_file);
+  return adopt_state(!state_.writes_over_other());
 }
 
 void WriteBack::note_own_change() {
   // If the commit has not begun to change the file, or the file was not in its known version, the new version contains
   // a change by another program.
-  if (changing_ != Changing::known_file) return;
+  if (!state_.writes_known_file()) return;
   if (auto disk = identity_on_disk()) note_identity(*disk);
 }
 
 void WriteBack::end_change() {
-  busy_ = false;
-  changing_ = Changing::possibly;
+  state_.enter(Progress::idle);
 }
 
 }  // namespace cframefs::fs

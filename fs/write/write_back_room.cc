@@ -57,13 +57,13 @@ codec::Result<void> WriteBack::commit_cut() {
   {
     codec::MutexLock lock(mutex_);
     if (auto adopted = adopt_commit(); !adopted) return adopted;
-    changing_ = Changing::not_yet;
+    state_.enter(Progress::preparing);
   }
   if (auto begun = begin_change(); !begun) return begun;
   const auto punched = writer_->punch_dead_bytes();
   codec::MutexLock lock(mutex_);
   note_own_change();
-  changing_ = Changing::not_yet;
+  state_.enter(Progress::preparing);
   return punched ? codec::Result<void>() : codec::Failure(punched.error());
 }
 
@@ -84,10 +84,10 @@ void WriteBack::give_back_room() {
   bool was_right = false;
   {
     codec::MutexLock lock(mutex_);
-    if (stale_) return;
+    if (!state_.is_usable()) return;
     const auto disk = identity_on_disk();
     was_right = disk && *disk == identity_;
-    busy_ = true;
+    state_.enter(Progress::own_change);
   }
   // Ignore errors: the frame is valid with and without the holes.
   static_cast<void>(or_no_memory([this]() -> codec::Result<void> {
