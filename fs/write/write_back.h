@@ -319,7 +319,7 @@ class WriteBack {
   WriteBackShared& shared_;
   const std::unique_ptr<WriteBackHost> host_;
 
-  // Held by every thread that uses the writer. Not a codec::Mutex: Pause holds it beyond a function.
+  // Held by every thread that uses the writer. Not a codec::Mutex: CommitPause holds it beyond a function.
   std::mutex commit_mutex_;
   FrameLocation place_;                                 // commit_mutex_
   std::unique_ptr<frame::FrameWriter> writer_;          // commit_mutex_

@@ -45,7 +45,7 @@ enum class Progress : std::uint8_t {
   own_change,    // attributes, name, metalayers, holes, compaction: may be changing the file from its beginning on
   writing,       // the file was in its known version: its new version is the change's
   writing_over,  // another program has changed the file, whose header is unchanged
-  copying,       // as own_change, for store_copied(): changes by programs wait
+  copying,       // as own_change, for ChunkCopy: changes by programs wait
   copy_writing,
   copy_writing_over,
 };
