@@ -10,6 +10,7 @@
 #include "frame/io/free_name.h"
 #include "frame/open/layer_attributes.h"
 #include "frame/store/store_files.h"
+#include "frame/write/frame_metalayers.h"
 #include "fs/filesystem.h"
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
@@ -395,7 +396,7 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
   if (!without && (flags & XATTR_REPLACE) != 0) return codec::io_error(ENODATA, "setxattr");
   // Succeed if the part is gone: removing an earlier part has removed it, too.
   if (value == nullptr && !without) return {};
-  if (value == nullptr && *without == 0) return writer.remove_vlmetalayer(part.layer);
+  if (value == nullptr && *without == 0) return frame::FrameMetalayers(writer).remove_variable(part.layer);
   if (*length > frame::kMaxLayerParts * frame::kLayerPart) return codec::io_error(E2BIG, "setxattr");
   auto content = has_layer ? container->vlmetalayer(part.layer) : std::vector<std::uint8_t>();
   if (!content) return codec::Failure(content.error());
@@ -406,7 +407,7 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
     content = frame::with_layer_part(std::move(*content), part, bytes);
     if (!content) return codec::Failure(content.error());
   }
-  return writer.set_vlmetalayer(part.layer, *content);
+  return frame::FrameMetalayers(writer).set_variable(part.layer, *content);
 }
 
 }  // namespace
@@ -443,15 +444,15 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
     if (!variable && (layer == "b2nd" || layer == "caterva")) {
       return codec::invalid("metalayer '" + layer + "' cannot be set: writes to the array change its shape");
     }
-    if (value == nullptr) return writer.remove_vlmetalayer(layer);
+    if (value == nullptr) return frame::FrameMetalayers(writer).remove_variable(layer);
     const std::vector<std::uint8_t> content(value->begin(), value->end());
-    if (variable) return writer.set_vlmetalayer(layer, content);
+    if (variable) return frame::FrameMetalayers(writer).set_variable(layer, content);
     // Another length would move everything behind the metalayer.
     if (content.size() != length) {
       return codec::invalid("fixed metalayer '" + layer + "' has " + std::to_string(length) + " bytes, not " +
                             std::to_string(content.size()) + ", and its length cannot change");
     }
-    return writer.set_metalayer(layer, content);
+    return frame::FrameMetalayers(writer).set_fixed(layer, content);
   };
   return with_temporary_writer(node,
                                [&](WriteBack& file) { return MountChanges(file).commit_metadata(change, permit); });

@@ -174,15 +174,6 @@ Result<void> FrameWriter::commit(Durability durability, const BeforeChange& befo
   return commit_locked(durability, false, before_change);
 }
 
-Result<void> FrameWriter::compact() {
-  auto done = commit_locked(Durability::durable, true, nullptr);
-  if (!done || !sparse_) return done;
-  const auto held = lock();
-  if (!held) return Failure(held.error());
-  if (auto same = check_unchanged(); !same) return same;
-  return sparse_->remove_unreferenced(*container_);
-}
-
 FrameWriter::~FrameWriter() {
   stop_staying_open();
 }
@@ -216,16 +207,6 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
   }
   if (durability == Durability::durable && state_ != WriterState::synced) return sync_all();
   return {};
-}
-
-Result<std::uint64_t> FrameWriter::cut_tail() {
-  const auto held = lock();
-  if (!held) return Failure(held.error());
-  if (auto same = check_unchanged(); !same) return Failure(same.error());
-  const auto cut = cut_tail_locked();
-  if (!cut || *cut == 0) return cut;
-  if (auto synced = files_.sync(file_->fd(), false); !synced) return Failure(synced.error());
-  return cut;
 }
 
 Result<std::uint64_t> FrameWriter::cut_tail_locked() {
@@ -470,13 +451,6 @@ Result<void> FrameWriter::sync_all() {
   }
   enter(WriterState::synced);
   return {};
-}
-
-Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
-                     const WriterOptions& options) {
-  auto writer = FrameWriter::open(files, dir, path, std::move(cache), options);
-  if (!writer) return Failure(writer.error());
-  return (*writer)->compact();
 }
 
 }  // namespace cframefs::frame

@@ -38,6 +38,7 @@
 
 #include "codec/base/mutex.h"
 #include "codec/base/turns.h"
+#include "frame/write/frame_replacement.h"
 #include "frame/write/frame_writer.h"
 #include "fs/read/frame_snapshot.h"
 #include "fs/read/read_path.h"
@@ -321,12 +322,12 @@ class WriteBack {
 
   // Held by every thread that uses the writer. Not a codec::Mutex: CommitPause holds it beyond a function.
   std::mutex commit_mutex_;
-  FrameLocation place_;                                 // commit_mutex_
-  std::unique_ptr<frame::FrameWriter> writer_;          // commit_mutex_
-  std::unique_ptr<frame::FrameWriter::Beside> beside_;  // commit_mutex_; a new array that is being committed
-  codec::EncodeParameters encode_;                      // commit_mutex_
-  Parameters parameters_from_ = Parameters::fixed;      // commit_mutex_
-  frame::NewFrame defaults_;                            // commit_mutex_
+  FrameLocation place_;                             // commit_mutex_
+  std::unique_ptr<frame::FrameWriter> writer_;      // commit_mutex_
+  std::unique_ptr<frame::FrameBeside> beside_;      // commit_mutex_; a new array that is being committed
+  codec::EncodeParameters encode_;                  // commit_mutex_
+  Parameters parameters_from_ = Parameters::fixed;  // commit_mutex_
+  frame::NewFrame defaults_;                        // commit_mutex_
   // Facts that are independent of the states.
   std::atomic<bool> has_name_{true};  // changes with commit_mutex_ held
   bool has_committed_ = false;        // commit_mutex_; a dead byte may be this mount's

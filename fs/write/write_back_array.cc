@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "frame/numpy/npy_header.h"
-#include "frame/write/frame_beside.h"
+#include "frame/write/frame_metalayers.h"
+#include "frame/write/frame_replacement.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -130,15 +131,16 @@ codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChange
   }
   auto plan = array.plan(batch.layer, batch.snapshot, shared_.read_path);
   if (!plan) return codec::Failure(plan.error());
-  if (plan->kept_bytes < writer_->nbytes()) {
+  if (plan->kept_bytes < writer_->pending().nbytes()) {
     if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
   }
   store_zeros(*writer_, plan->zeros);
   if (auto done = store_in_order(*writer_, encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
-  if (writer_->nbytes() < plan->nbytes) {
+  if (writer_->pending().nbytes() < plan->nbytes) {
     if (auto grown = writer_->resize(plan->nbytes); !grown) return grown;
   }
-  return plan->layer.empty() ? codec::Result<void>() : writer_->set_metalayer(array.layer_name(), plan->layer);
+  return plan->layer.empty() ? codec::Result<void>()
+                             : frame::FrameMetalayers(*writer_).set_fixed(array.layer_name(), plan->layer);
 }
 
 /// Stores the new array in another file, so that the old one stays until the new one is complete.
@@ -152,16 +154,16 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
   for (frame::Metalayer& layer : *layers) {
     if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(std::move(layer));
   }
-  auto beside = writer_->make_beside(wanted);
+  auto beside = frame::FrameReplacement(*writer_).make_beside(wanted);
   if (!beside) return codec::Failure(beside.error());
   frame::FrameWriter& to = *(*beside)->writer;
   for (const std::string& name : before.vlmetalayer_names()) {
     const auto content = before.vlmetalayer(name);
     if (!content) return codec::Failure(content.error());
-    if (auto set = to.set_vlmetalayer(name, *content); !set) return set;
+    if (auto set = frame::FrameMetalayers(to).set_variable(name, *content); !set) return set;
   }
   if (auto done = store_in_order(to, wanted.encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
-  if (to.nbytes() < plan->nbytes) {
+  if (to.pending().nbytes() < plan->nbytes) {
     if (auto grown = to.resize(plan->nbytes); !grown) return grown;
   }
   if (auto done = to.commit(frame::Durability::ordered); !done) return done;
@@ -170,7 +172,7 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
 }
 
 codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durability) {
-  auto given = writer_->give_place_to(*beside_);
+  auto given = frame::FrameReplacement(*writer_).give_place_to(*beside_);
   if (!given && !beside_->file.temporary_name().empty()) return given;
   // The lock is on the old file, which stays open until the lock is released.
   writer_ = std::move(beside_->writer);

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "frame/write/frame_space.h"
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
 #include "fs/write/commit_pause.h"
@@ -47,15 +48,18 @@ codec::Result<void> MountChanges::commit_metadata(const std::function<codec::Res
 void MountChanges::compact_if_wasteful() {
   const std::lock_guard commits(file_.commit_mutex_);
   const std::uint64_t length = file_.writer_->parameters().frame_length;
-  const std::uint64_t dead = file_.has_committed_ ? std::min(file_.writer_->dead_bytes(), length) : 0;
-  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !file_.has_name_ || !file_.writer_->has_room_for_copy())
+  const std::uint64_t dead =
+      file_.has_committed_ ? std::min(frame::FrameSpace(*file_.writer_).dead_bytes(), length) : 0;
+  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !file_.has_name_ ||
+      !frame::FrameSpace(*file_.writer_).has_room_for_copy())
     return;
   {
     codec::MutexLock lock(file_.mutex_);
     if (!file_.state_.is_usable() || file_.committing_) return;
     file_.state_.enter(Progress::own_change);
   }
-  auto done = or_no_memory([this] { return file_.commit_counted([this] { return file_.writer_->compact(); }); });
+  auto done = or_no_memory(
+      [this] { return file_.commit_counted([this] { return frame::FrameSpace(*file_.writer_).compact(); }); });
   codec::MutexLock lock(file_.mutex_);
   if (done) done = file_.adopt_state(true);
   if (!done) {

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 
 #include "frame/base/elapsed.h"
-#include "frame/write/frame_beside.h"
+#include "frame/write/frame_replacement.h"
+#include "frame/write/frame_space.h"
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
 #include "fs/write/write_back.h"
@@ -174,14 +175,14 @@ codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<
   const std::shared_ptr<const frame::Container> before = writer_->container();
   const std::uint64_t length = writer_->parameters().frame_length;
   // The chunks of a sparse frame are separate files.
-  std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending_bytes() : 0;
+  std::uint64_t written = writer_->parameters().kind == "sframe" ? writer_->pending().bytes() : 0;
   auto done = commit();
   if (!done || writer_->container() == before) return done;
   const std::uint64_t now = writer_->parameters().frame_length;
   written += writer_->file() == file ? now - std::min(length, now) : now;
   shared_.statistics.commits.fetch_add(1, std::memory_order_relaxed);
   shared_.statistics.bytes_written.fetch_add(written, std::memory_order_relaxed);
-  count_dead_bytes(writer_->dead_bytes());
+  count_dead_bytes(frame::FrameSpace(*writer_).dead_bytes());
   return done;
 }
 
@@ -214,7 +215,7 @@ codec::Result<void> WriteBack::write_out() {
 /// Replaces the empty frame by another one. The dirty layers stay. parameters_from_ is `fixed` after an error that
 /// occurred once the frame was replaced.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
-  auto replaced = writer_->replace_empty(wanted);
+  auto replaced = frame::FrameReplacement(*writer_).replace_empty(wanted);
   codec::MutexLock lock(mutex_);
   if (!replaced && writer_->file() == file_) return replaced;
   parameters_from_ = Parameters::fixed;
@@ -229,14 +230,14 @@ codec::Result<void> WriteBack::choose_parameters() {
   std::uint64_t chunksize = 0;
   {
     codec::MutexLock lock(mutex_);
-    if (committing_->size() == 0 || writer_->chunk_count() != 0 || !has_name_) return {};
+    if (committing_->size() == 0 || writer_->pending().chunk_count() != 0 || !has_name_) return {};
     chunksize = committing_->chunksize();
     const DirtyLayer::Chunk* chunk = committing_->find(0);
     if (chunk != nullptr && *chunk) first = (*chunk)->first(committing_->length_of(0));
   }
   const frame::NewFrame wanted =
       parameters_from_ == Parameters::chosen_by_host ? host_->choose_parameters(first) : defaults_;
-  const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
+  const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->pending().chunksize();
   if (!same) {
     auto made = remake(wanted);
     if (!made && parameters_from_ != Parameters::fixed) return made;
@@ -324,7 +325,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   const std::uint64_t bytes = std::min(kMaxPatched, shared_.dirty_limit / 4);
   const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(bytes / layer.chunksize(), 1));
   // Only chunks whose length stays, so that the size of the frame does not change.
-  const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->nbytes()});
+  const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->pending().nbytes()});
   const auto is_inner = [&](const ChunkToEncode& chunk) {
     return chunk.make && (static_cast<std::uint64_t>(chunk.number) + 1) * layer.chunksize() <= same;
   };
@@ -354,12 +355,12 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (auto done = commit_patches_first(batch, chunks); !done) return done;
   // Truncate first, to whole chunks; the chunk with the new end is among those that are stored again.
   const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
-  if (left < writer_->nbytes()) {
+  if (left < writer_->pending().nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
   store_zeros(*writer_, layer.zeros());
   if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
-  if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
+  if (writer_->pending().nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
 }
 
@@ -372,7 +373,7 @@ void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals&
 codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                               std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
-    if (number > to.chunk_count()) {
+    if (number > to.pending().chunk_count()) {
       const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
       if (auto grown = to.resize(gap); !grown) return grown;
     }

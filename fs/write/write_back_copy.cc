@@ -37,7 +37,8 @@ void WriteBack::wait_until_copied() {
 
 /// Returns true if the first chunks decide about the parameters of the frame.
 bool ChunkCopy::has_open_parameters() const {
-  return file_.parameters_from_ != WriteBack::Parameters::fixed && file_.writer_->chunk_count() == 0 && file_.has_name_;
+  return file_.parameters_from_ != WriteBack::Parameters::fixed && file_.writer_->pending().chunk_count() == 0 &&
+         file_.has_name_;
 }
 
 /// Returns whether the chunks can be stored at `at` of a file of `size` bytes.
@@ -46,7 +47,7 @@ bool ChunkCopy::fits(std::uint64_t at, std::uint64_t size, const CopiedChunks& c
   if (at % chunksize != 0) return false;
   // A short chunk can only be the last one.
   if (copied.nbytes % chunksize != 0 && at + copied.nbytes < size) return false;
-  const bool is_like = file_.writer_->chunksize() == copied.like.chunksize &&
+  const bool is_like = file_.writer_->pending().chunksize() == copied.like.chunksize &&
                        file_.writer_->parameters().typesize == copied.like.encode.typesize;
   const bool is_open = has_open_parameters();
   if (is_open) return may_remake;
@@ -127,7 +128,7 @@ void ChunkCopy::finish(codec::Result<void>& done, std::uint64_t end) {
     if (error.sys != EINTR) file_.shared_.once.error(error);
   }
   // No program has written since the copy began.
-  const std::int32_t chunksize = file_.writer_->chunksize();
+  const std::int32_t chunksize = file_.writer_->pending().chunksize();
   file_.dirty_ =
       DirtyLayer(chunksize > 0 ? static_cast<std::uint64_t>(chunksize) : file_.dirty_.chunksize(), file_.size_below());
   if (done) file_.last_touched_ = static_cast<std::int64_t>((end - 1) / file_.dirty_.chunksize());

@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "frame/write/frame_beside.h"
+#include "frame/write/frame_replacement.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -38,7 +38,7 @@ codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& share
 
 std::uint64_t WriteBack::layer_unit() const {
   if (array_ && array_->is_flat()) return ArrayChanges::kPieceBytes;
-  return writer_->chunksize() > 0 ? static_cast<std::uint64_t>(writer_->chunksize()) : kChunkSize;
+  return writer_->pending().chunksize() > 0 ? static_cast<std::uint64_t>(writer_->pending().chunksize()) : kChunkSize;
 }
 
 codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh) {
@@ -67,7 +67,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
     return codec::Failure(std::move(error));
   }
   const frame::FrameParameters& parameters = (*writer)->parameters();
-  if ((*writer)->chunksize() <= 0 && parameters_from_ == Parameters::fixed) {
+  if ((*writer)->pending().chunksize() <= 0 && parameters_from_ == Parameters::fixed) {
     auto array = frame::GrowableArray::of(*(*writer)->container());
     if (!array) return codec::Failure(array.error());
     const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
