@@ -46,7 +46,8 @@ codec::Result<EntryStat> Filesystem::probe_node(Node& node) {
     if (again) {
       // Only programs that have the file open see a stale writer's data. A closed writer is stale, too; another may
       // have replaced it.
-      if (writer->is_stale()) {
+      static_cast<void>(writer->refresh());
+      if (writer->status().is_stale) {
         const std::shared_ptr<WriteBack> now = write_back_of(node);
         writer = now != writer ? now : nullptr;
       }
@@ -55,7 +56,7 @@ codec::Result<EntryStat> Filesystem::probe_node(Node& node) {
     const bool is_root = node.id == kRootNode;
     const bool same_file =
         probe->status.st_dev == node.device && probe->entry_inode == node.inode && probe->kind == node.kind;
-    if (!is_root && !same_file && !(writer && writer->is_committing())) {
+    if (!is_root && !same_file && !(writer && writer->status().is_committing)) {
       return codec::stale("another file has replaced it");
     }
     if (probe->kind == EntryKind::symlink) probe->size = shown_link_size(node, probe->size);
@@ -73,13 +74,13 @@ codec::Result<EntryStat> Filesystem::apply_stat(Node& node, const EntryStat& kno
     current = node.current.lock();
   }
   const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
-  const bool unsettled = writer && writer->is_committing();
+  const bool unsettled = writer && writer->status().is_committing;
   // Containers only: creating and removing entries changes a directory, too.
   if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
     statistics_.backing_changes.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
     // Uncommitted data counts. The write-back notifies the kernel of changes behind the mount.
-    probe.size = writer->size();
+    probe.size = writer->status().size;
     probe.damage.reset();
     if (const auto written = writer->dirty_since_write()) {
       probe.status.st_mtim = *written;
@@ -213,7 +214,7 @@ codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handl
   if (node->kind != EntryKind::sparse_frame) open.status = *status;
   open.kind = node->kind;
   if (!is_container(node->kind)) open.size = static_cast<std::uint64_t>(status->st_size);
-  if (const auto writer = open_frame ? open_frame->write_back() : nullptr) open.size = writer->size();
+  if (const auto writer = open_frame ? open_frame->write_back() : nullptr) open.size = writer->status().size;
   return describe(*node, open);
 }
 

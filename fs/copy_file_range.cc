@@ -13,6 +13,7 @@
 #include "frame/cframe/frame_container.h"
 #include "frame/write/auto_params.h"
 #include "fs/filesystem.h"
+#include "fs/write/chunk_copy.h"
 
 namespace cframefs::fs {
 namespace {
@@ -66,9 +67,8 @@ std::optional<codec::EncodedChunk> stored_chunk(const frame::ChunkLocation& plac
 
 /// Returns the chunks from byte `at` on that are complete in the next `length` bytes, until they hold `most` stored
 /// bytes; none if they cannot be copied as stored.
-WriteBack::CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t at, std::uint64_t length,
-                                  std::uint64_t most) {
-  WriteBack::CopiedChunks copied;
+CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t at, std::uint64_t length, std::uint64_t most) {
+  CopiedChunks copied;
   const frame::FrameContainer* frame = snapshot.container().as_frame();
   if (frame == nullptr || !has_common_chunks(snapshot, frame->parameters())) return copied;
   const frame::FrameParameters& parameters = frame->parameters();
@@ -94,7 +94,7 @@ WriteBack::CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t a
   return copied;
 }
 
-std::uint64_t held_by(const WriteBack::CopiedChunks& copied) {
+std::uint64_t held_by(const CopiedChunks& copied) {
   return std::accumulate(copied.chunks.begin(), copied.chunks.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const auto& chunk) { return sum + chunk.bytes.size(); });
 }
@@ -129,7 +129,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     const std::uint64_t size = (*before)->view().size();
     const std::uint64_t wanted = std::min({kMaxHeld, length, size - std::min(size, from_at)});
     CopyMemory::Reservation share(write_back_.copy_memory, write_back_.dirty_limit / kHeldShare, wanted);
-    WriteBack::CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
+    CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
     if (copied.chunks.empty()) return by_pages();
     share.settle(held_by(copied));
     // If the source changed during the copy, discard the chunks and retry.
@@ -139,7 +139,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     const std::uint64_t count = copied.chunks.size();
     const std::uint64_t nbytes = copied.nbytes;
     const bool may_remake = may_be_made_like(copied.like);
-    auto stored = writer->store_copied(to_at, std::move(copied), may_remake, permit);
+    auto stored = ChunkCopy(*writer).store(to_at, std::move(copied), may_remake, permit);
     if (!stored) return codec::Failure(stored.error());
     if (!*stored) return by_pages();
     statistics_.chunks_copied.fetch_add(count, std::memory_order_relaxed);

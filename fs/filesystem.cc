@@ -46,7 +46,6 @@ Filesystem::Filesystem(frame::FileOps& files, const MountOptions& options)
   const auto milliseconds = [](double seconds) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   };
-  write_back_.became_dirty = [this] { flusher_.note_dirty(); };
   write_back_.interval = milliseconds(options.commit_interval);
   write_back_.lock_timeout = milliseconds(options.lock_timeout);
   write_back_.dirty_limit = options.dirty_limit.value_or(default_dirty_limit(memory_));
@@ -236,7 +235,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open(NodeId id, int flags
     return handle;
   }
   if (!is_container(node.kind)) return open_plain(std::move(handle), flags);
-  return open_frame(std::move(handle), flags, {});
+  return open_frame(std::move(handle), flags, false);
 }
 
 codec::Result<void> Filesystem::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,

@@ -219,12 +219,8 @@ class Filesystem {
   /// Keeps the kernel's pages after a rename, which leaves the content unchanged.
   void carry_versions(const std::vector<VersionedNode>& before);
 
-  /// `fresh`: the file was just created.
-  struct NewFile {
-    bool fresh = false;
-    WriteBack::Choose choose;
-  };
-
+  /// What a write-back needs from the mount.
+  class FrameHost;
   static std::shared_ptr<OpenFrame> open_frame_of(Node& node);
   static std::shared_ptr<WriteBack> write_back_of(Node& node);
   /// Returns the node at a place if its write-back is committing, else nullptr.
@@ -233,15 +229,12 @@ class Filesystem {
   /// Returns the write-back of a frame that is being committed or synced. Returns nullptr if there is none.
   std::shared_ptr<WriteBack> committing_entry(NodeId parent, const std::string& name) const;
   codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
-  codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags,
-                                                        const NewFile& made);
-  /// Returns a function that chooses the parameters of a new frame from its first data.
-  WriteBack::Choose chooser() const;
-  /// Adds a writer to the frame. EROFS: the frame cannot be written.
+  codec::Result<std::unique_ptr<FileHandle>> open_frame(std::unique_ptr<FileHandle> handle, int flags, bool fresh);
+  /// Adds a writer to the frame. EROFS: the frame cannot be written. `fresh`: FrameToWrite::fresh.
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                          const NewFile& made) EXCLUDES(changes_);
-  codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                        const NewFile& made, FrameLocation place);
+                                                          bool fresh) EXCLUDES(changes_);
+  codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame, bool fresh,
+                                                        FrameLocation place);
   /// Registers the first writer of the frame, which may have been renamed since `opened_at`, its path when it was
   /// opened.
   codec::Result<void> begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
@@ -261,10 +254,10 @@ class Filesystem {
   /// Calls start_writing(), `work`, a commit and stop_writing().
   using Work = std::function<codec::Result<void>(WriteBack&)>;
   codec::Result<void> with_temporary_writer(Node& node, const Work& work);
-  WriteBack::Changer changer(const FileHandle& handle) const;
+  Changer changer(const FileHandle& handle) const;
   /// Converts a place to the type that a write-back takes.
   FrameLocation frame_place(const HeldDirectory& directory, const DirEntry& place) const;
-  void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
+  void committed(Node& node, OpenFrame& frame, const CommittedVersion& what);
   /// Drops the kernel's pages of an array's header if a change of the number of rows has changed the header.
   /// `may_wait`: may wait for the drop, because the kernel holds no page of this request locked.
   void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
@@ -439,20 +432,7 @@ class Filesystem {
   std::atomic<bool> keeps_names_{false};  // the kernel may cache names of files
   Watcher watcher_;
   ChunkEncoders encoders_;
-  WriteBackShared write_back_{files_,
-                              read_path_,
-                              encoders_,
-                              statistics_,
-                              once_,
-                              index_cache_,
-                              [this] { return next_snapshot_.fetch_add(1, std::memory_order_relaxed); },
-                              0,
-                              {0},
-                              [this] { flusher_.wake(); },
-                              [this](std::uint64_t most) { flusher_.commit_largest(most); },
-                              [this](std::shared_ptr<const frame::Container> container, const std::string& path) {
-                                return view_of(std::move(container), path);
-                              }};
+  WriteBackShared write_back_{files_, read_path_, encoders_, statistics_, once_, index_cache_};
   Flusher flusher_{write_back_};
 };
 

@@ -52,7 +52,8 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
     std::shared_ptr<OpenFrame> frame = open_frame_of(node);
     std::shared_ptr<OpenFrame> stale;
     if (const auto writer = frame ? frame->write_back() : nullptr) {
-      if (!writer->is_stale()) return frame;
+      static_cast<void>(writer->refresh());
+      if (!writer->status().is_stale) return frame;
       if (frame->write_back() != writer && attempt < kShareAttempts) continue;  // it has been closed since
       stale = frame;
     }
@@ -82,7 +83,7 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
 }
 
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_ptr<FileHandle> handle, int flags,
-                                                                  const NewFile& made) {
+                                                                  bool fresh) {
   Node& node = *handle->node;
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
@@ -91,7 +92,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   handle->leaves_access_time = options_.no_access_times || (flags & O_NOATIME) != 0;
   std::shared_ptr<WriteBack> writer;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) {
-    auto started = start_writing(node, handle->frame, made);
+    auto started = start_writing(node, handle->frame, fresh);
     if (!started) return codec::Failure(started.error());
     writer = std::move(*started);
     handle->writable = true;
@@ -332,7 +333,7 @@ codec::Result<std::uint64_t> Filesystem::seek_frame(FileHandle& handle, std::uin
     // The holes of committed data are known. Data that cannot be committed counts as data without holes.
     auto done = writer->commit(frame::Durability::ordered);
     if (!done || writer->dirty_since_write()) {
-      const std::uint64_t size = writer->size();
+      const std::uint64_t size = writer->status().size;
       if (from >= size) return codec::io_error(ENXIO, "lseek");
       return hole ? size : from;
     }

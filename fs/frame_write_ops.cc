@@ -10,10 +10,13 @@
 #include "frame/io/free_name.h"
 #include "frame/open/layer_attributes.h"
 #include "frame/store/store_files.h"
+#include "frame/write/frame_metalayers.h"
 #include "fs/filesystem.h"
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
+#include "fs/write/commit_pause.h"
 #include "fs/write/frame_defaults.h"
+#include "fs/write/mount_changes.h"
 
 namespace cframefs::fs {
 namespace {
@@ -28,7 +31,7 @@ constexpr int kWriterAttempts = 5;
 std::shared_ptr<Node> Filesystem::committing_at(const DirEntry& place) const {
   for (const auto& node : nodes_.at_place(place.directory, place.name)) {
     const auto writer = write_back_of(*node);
-    if (writer && writer->is_committing()) return node;
+    if (writer && writer->status().is_committing) return node;
   }
   return nullptr;
 }
@@ -50,19 +53,15 @@ std::shared_ptr<WriteBack> Filesystem::committing_entry(NodeId parent, const std
   };
   const auto stored = tree_.rules().resolve_shown(name, kind_of);
   auto writer = stored ? write_back_at({parent, stored->name}) : nullptr;
-  return writer && writer->has_commit_under_way() ? writer : nullptr;
+  return writer && CommitPause::would_wait(*writer) ? writer : nullptr;
 }
 
 FrameLocation Filesystem::frame_place(const HeldDirectory& directory, const DirEntry& place) const {
   return {directory, place.name, path_in(place.directory, place.name)};
 }
 
-WriteBack::Choose Filesystem::chooser() const {
-  return [this](codec::ByteView first) { return auto_params(options_, first); };
-}
-
 codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                                    const NewFile& made) {
+                                                                    bool fresh) {
   if (read_only_) return codec::io_error(EROFS, "open");
   // Opening reads the frame and may wait for its lock: only writers of the same frame wait for that.
   codec::MutexLock opening(frame->opening);
@@ -75,7 +74,7 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
     auto place = place_of_frame(node);
     if (!place) return codec::Failure(place.error());
     const std::string opened_at = place->path;
-    auto writer = open_writer(node, frame, made, std::move(*place));
+    auto writer = open_writer(node, frame, fresh, std::move(*place));
     if (!writer) {
       // The frame may have been renamed before it was opened by its name.
       const auto now = place_of_frame(node);
@@ -91,19 +90,41 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
   }
 }
 
+/// Forwards to the filesystem. Does nothing after a commit for a node or an open frame that is gone.
+class Filesystem::FrameHost final : public WriteBackHost {
+ public:
+  FrameHost(Filesystem& filesystem, const Node& node, const std::shared_ptr<OpenFrame>& frame)
+      : filesystem_(filesystem), node_(filesystem.nodes_.find(node.id)), frame_(frame) {}
+
+  std::uint64_t next_snapshot() override { return filesystem_.next_snapshot_.fetch_add(1, std::memory_order_relaxed); }
+  codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
+                                                                const std::string& path) override {
+    return filesystem_.view_of(std::move(container), path);
+  }
+  frame::NewFrame choose_parameters(codec::ByteView first_chunk) override {
+    return auto_params(filesystem_.options_, first_chunk);
+  }
+  void committed(const CommittedVersion& version) override {
+    const auto node = node_.lock();
+    const auto frame = frame_.lock();
+    if (node && frame) filesystem_.committed(*node, *frame, version);
+  }
+  void became_dirty() override { filesystem_.flusher_.note_dirty(); }
+  void much_is_dirty() override { filesystem_.flusher_.wake(); }
+  void make_room(std::uint64_t most) override { filesystem_.flusher_.commit_largest(most); }
+
+ private:
+  Filesystem& filesystem_;
+  const std::weak_ptr<Node> node_;
+  const std::weak_ptr<OpenFrame> frame_;
+};
+
 codec::Result<std::shared_ptr<WriteBack>> Filesystem::open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                                  const NewFile& made, FrameLocation place) {
-  const auto on_committed = [this, weak_node = std::weak_ptr<Node>(nodes_.find(node.id)),
-                             weak_frame = std::weak_ptr<OpenFrame>(frame)](const WriteBack::Committed& what) {
-    const auto of_node = weak_node.lock();
-    const auto of_frame = weak_frame.lock();
-    if (of_node && of_frame) committed(*of_node, *of_frame, what);
-  };
-  WriteBack::Choose choose = made.choose;
+                                                                  bool fresh, FrameLocation place) {
   const auto status = files_.status(frame->file()->fd());
-  if (!choose && status && S_ISREG(status->st_mode) && status->st_size == 0) choose = chooser();
-  auto opened =
-      WriteBack::open(write_back_, std::move(place), frame->file(), made.fresh, std::move(choose), on_committed);
+  const bool is_blank = status && S_ISREG(status->st_mode) && status->st_size == 0;
+  auto opened = WriteBack::open(write_back_, std::make_unique<FrameHost>(*this, node, frame),
+                                {std::move(place), frame->file(), fresh, fresh || is_blank});
   if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;
   once_.error(opened.error());
   return codec::io_error(EROFS, "open");
@@ -114,7 +135,7 @@ codec::Result<void> Filesystem::begin_writing(Node& node, OpenFrame& frame, cons
   codec::MutexLock lock(changes_);  // no rename until the frame has the writer
   auto place = place_of_frame(node);
   if (!place) return codec::Failure(place.error());
-  if (place->path != opened_at) WriteBack::Pause(writer).moved(std::move(*place));
+  if (place->path != opened_at) CommitPause(writer).moved(std::move(*place));
   // Pin the node: the kernel may forget it while data waits for a commit, and the next look-up must find it.
   const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
   const auto pinned = nodes_.enter_again(node.id);
@@ -127,7 +148,7 @@ void Filesystem::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& fra
   if (!writer) return;
   // flush() has reported the error to close(2), unless a program wrote later through a map.
   const auto done = writer->commit(frame::Durability::ordered);
-  if (done && frame->is_last_writer()) try_in_memory([&] { writer->compact_if_wasteful(); });
+  if (done && frame->is_last_writer()) try_in_memory([&] { MountChanges(*writer).compact_if_wasteful(); });
   codec::MutexLock lock(frame->leaving);
   frame->remove_writer();
   if (frame->has_writers() || !waits_or_ends(node, *frame, *writer, done)) return;
@@ -154,7 +175,7 @@ void Filesystem::waited(NodeId node, OpenFrame& frame, bool was_logged, const co
 bool Filesystem::waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer, const codec::Result<void>& done) {
   const auto whole = done ? writer.check_whole() : codec::Result<void>();
   const bool is_missed = done || writer.uncommitted().has_name;
-  if (whole && is_missed && writer.is_waiting()) return true;
+  if (whole && is_missed && writer.status().is_waiting) return true;
   if (!done || !whole) {
     // Not if a new writer has come: its close decides about its data.
     const auto is_left = [&frame] { return !frame.has_writers(); };
@@ -180,11 +201,11 @@ bool Filesystem::drop_rest(WriteBack& writer, const codec::Error& reason, const 
 codec::Result<void> Filesystem::with_temporary_writer(Node& node, const Work& work) {
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
-  auto writer = start_writing(node, *frame, {});
+  auto writer = start_writing(node, *frame, false);
   if (!writer) return codec::Failure(writer.error());
-  const bool was_clean = !(*writer)->is_waiting();
+  const bool was_clean = !(*writer)->status().is_waiting;
   auto done = work(**writer);
-  if (done) done = (*writer)->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
+  if (done) done = (*writer)->commit(frame::Durability::ordered, CommitExtent::all, CommitWait::lock);
   // No later write completes an incomplete row.
   if (done && (*frame)->is_last_writer()) done = (*writer)->check_whole(&work);
   // A change that fails must not be committed later.
@@ -193,7 +214,7 @@ codec::Result<void> Filesystem::with_temporary_writer(Node& node, const Work& wo
   return done;
 }
 
-void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what) {
+void Filesystem::committed(Node& node, OpenFrame& frame, const CommittedVersion& what) {
   const bool was_known = what.before != frame::FileVersion{};
   // The identity of a sparse frame is its directory, which stays when a commit replaces the index.
   const bool known_by_file = node.kind != EntryKind::sparse_frame;
@@ -293,7 +314,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_created(const NewEnt
   // Open only the created file: the kernel does not check the caller's rights to a file that has replaced it.
   if (!handle->node || !handle->node->is_at(entry.status)) return codec::stale("another file has replaced it");
   if (!entry.is_frame) return open(entry.attributes.node, flags);
-  return open_frame(std::move(handle), flags, {true, chooser()});
+  return open_frame(std::move(handle), flags, true);
 }
 
 void Filesystem::take_back(const NewEntry& entry) {
@@ -304,7 +325,7 @@ void Filesystem::take_back(const NewEntry& entry) {
 
 /// Returns the handle as the author of a change; nullptr with writeback=on, because the kernel then writes pages
 /// through any handle.
-WriteBack::Changer Filesystem::changer(const FileHandle& handle) const {
+Changer Filesystem::changer(const FileHandle& handle) const {
   return options_.writeback ? nullptr : &handle;
 }
 
@@ -340,7 +361,7 @@ codec::Result<void> Filesystem::flush(FileHandle& handle) {
   if (!handle.writable) return {};
   if (!handle.frame) return handle.file ? files_.flush(handle.file->fd()) : codec::Result<void>();
   const auto writer = handle.frame->write_back();
-  auto done = writer->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
+  auto done = writer->commit(frame::Durability::ordered, CommitExtent::all, CommitWait::lock);
   if (done) done = writer->check_whole(changer(handle));
   return done ? files_.flush(handle.frame->file()->fd()) : done;
 }
@@ -354,7 +375,7 @@ codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
   if (handle.file) return files_.sync(handle.file->fd(), data_only);
   if (!handle.frame) return {};
   if (const auto writer = handle.frame->write_back()) {
-    auto done = writer->commit(frame::Durability::durable, WriteBack::Extent::all, WriteBack::Wait::lock);
+    auto done = writer->commit(frame::Durability::durable, CommitExtent::all, CommitWait::lock);
     return done ? writer->check_whole(changer(handle)) : done;
   }
   return files_.sync(handle.frame->file()->fd(), data_only);
@@ -375,7 +396,7 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
   if (!without && (flags & XATTR_REPLACE) != 0) return codec::io_error(ENODATA, "setxattr");
   // Succeed if the part is gone: removing an earlier part has removed it, too.
   if (value == nullptr && !without) return {};
-  if (value == nullptr && *without == 0) return writer.remove_vlmetalayer(part.layer);
+  if (value == nullptr && *without == 0) return frame::FrameMetalayers(writer).remove_variable(part.layer);
   if (*length > frame::kMaxLayerParts * frame::kLayerPart) return codec::io_error(E2BIG, "setxattr");
   auto content = has_layer ? container->vlmetalayer(part.layer) : std::vector<std::uint8_t>();
   if (!content) return codec::Failure(content.error());
@@ -386,7 +407,7 @@ codec::Result<void> change_part(frame::FrameWriter& writer, const frame::LayerPa
     content = frame::with_layer_part(std::move(*content), part, bytes);
     if (!content) return codec::Failure(content.error());
   }
-  return writer.set_vlmetalayer(part.layer, *content);
+  return frame::FrameMetalayers(writer).set_variable(part.layer, *content);
 }
 
 }  // namespace
@@ -395,7 +416,8 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
                                              ChangePermit& permit) {
   if (const auto part = frame::layer_part_of(name)) {
     const auto change = [&](frame::FrameWriter& writer) { return change_part(writer, *part, value, flags); };
-    return with_temporary_writer(node, [&](WriteBack& file) { return file.commit_metadata(change, permit); });
+    return with_temporary_writer(node,
+                                 [&](WriteBack& file) { return MountChanges(file).commit_metadata(change, permit); });
   }
   const bool variable = name.starts_with(frame::kVlmetaAttribute);
   if (!variable && (!name.starts_with(frame::kMetaAttribute) || value == nullptr))
@@ -422,17 +444,18 @@ codec::Result<void> Filesystem::change_layer(Node& node, const std::string& name
     if (!variable && (layer == "b2nd" || layer == "caterva")) {
       return codec::invalid("metalayer '" + layer + "' cannot be set: writes to the array change its shape");
     }
-    if (value == nullptr) return writer.remove_vlmetalayer(layer);
+    if (value == nullptr) return frame::FrameMetalayers(writer).remove_variable(layer);
     const std::vector<std::uint8_t> content(value->begin(), value->end());
-    if (variable) return writer.set_vlmetalayer(layer, content);
+    if (variable) return frame::FrameMetalayers(writer).set_variable(layer, content);
     // Another length would move everything behind the metalayer.
     if (content.size() != length) {
       return codec::invalid("fixed metalayer '" + layer + "' has " + std::to_string(length) + " bytes, not " +
                             std::to_string(content.size()) + ", and its length cannot change");
     }
-    return writer.set_metalayer(layer, content);
+    return frame::FrameMetalayers(writer).set_fixed(layer, content);
   };
-  return with_temporary_writer(node, [&](WriteBack& file) { return file.commit_metadata(change, permit); });
+  return with_temporary_writer(node,
+                               [&](WriteBack& file) { return MountChanges(file).commit_metadata(change, permit); });
 }
 
 }  // namespace cframefs::fs

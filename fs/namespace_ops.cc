@@ -16,6 +16,7 @@
 #include "frame/io/free_name.h"
 #include "frame/io/replacement_file.h"
 #include "fs/filesystem.h"
+#include "fs/write/commit_pause.h"
 
 namespace cframefs::fs {
 namespace {
@@ -149,7 +150,7 @@ codec::Result<Attributes> Filesystem::link(NodeId id, NodeId parent, const std::
 
 codec::Result<void> Filesystem::remove(NodeId parent, const std::string& name, bool directory, ChangePermit& permit) {
   for (int attempt = 1;; ++attempt) {
-    if (const auto writer = committing_entry(parent, name)) writer->wait_for_commit();
+    if (const auto writer = committing_entry(parent, name)) CommitPause::wait(*writer);
     codec::MutexLock lock(changes_);
     if (attempt < kCommitsWaitedFor && committing_entry(parent, name)) continue;
     if (auto begun = permit.begin(); !begun) return begun;
@@ -199,7 +200,7 @@ codec::Result<void> Filesystem::remove_file(const Entry& entry) {
   if (entry.kind == EntryKind::sparse_frame) return remove_sparse_frame(entry);
   // Programs that have it open keep using the file, which has no name then.
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
-  const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+  const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
   {
     codec::ExclusiveLock names(names_);
     if (auto done = files_.remove_at(entry.fd(), entry.name(), false); !done) return done;
@@ -216,7 +217,7 @@ codec::Result<void> Filesystem::remove_file(const Entry& entry) {
 /// under a hidden name.
 codec::Result<void> Filesystem::remove_sparse_frame(const Entry& entry) {
   const std::shared_ptr<WriteBack> writer = write_back_at(entry.place);
-  const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
+  const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
   auto directory = tree_.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return codec::Failure(directory.error());
   std::shared_ptr<const void> guard;  // declared before the lock, so that it is released without it
@@ -259,8 +260,8 @@ codec::Result<void> Filesystem::rename(NodeId from_parent, const std::string& fr
                                        const std::string& to_name, unsigned flags, ChangePermit& permit) {
   if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return refused(EINVAL, "rename");
   for (int attempt = 1;; ++attempt) {
-    if (const auto writer = committing_entry(from_parent, from_name)) writer->wait_for_commit();
-    if (const auto writer = committing_entry(to_parent, to_name)) writer->wait_for_commit();
+    if (const auto writer = committing_entry(from_parent, from_name)) CommitPause::wait(*writer);
+    if (const auto writer = committing_entry(to_parent, to_name)) CommitPause::wait(*writer);
     codec::MutexLock lock(changes_);
     const bool is_committing = committing_entry(from_parent, from_name) || committing_entry(to_parent, to_name);
     if (attempt < kCommitsWaitedFor && is_committing) continue;
@@ -354,8 +355,8 @@ codec::Result<void> Filesystem::move_entry(const Entry& from, const std::optiona
   {
     const std::shared_ptr<WriteBack> writer = write_back_at(from.place);
     const std::shared_ptr<WriteBack> old_writer = replaced && !in_two_steps ? write_back_at(replaced->place) : nullptr;
-    const auto pause = writer ? std::make_unique<WriteBack::Pause>(writer) : nullptr;
-    const auto old_pause = old_writer ? std::make_unique<WriteBack::Pause>(old_writer) : nullptr;
+    const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
+    const auto old_pause = old_writer ? std::make_unique<CommitPause>(old_writer) : nullptr;
     codec::ExclusiveLock names(names_);
     const std::vector<VersionedNode> same = capture_versions({from});
     auto renamed = is_free ? frame::rename_to_free_name(files_, from.fd(), from.name(), to.fd(), to.name())
@@ -390,8 +391,8 @@ codec::Result<void> Filesystem::exchange(const Entry& one, const Entry& other) {
   {
     const std::shared_ptr<WriteBack> one_writer = write_back_at(one.place);
     const std::shared_ptr<WriteBack> other_writer = write_back_at(other.place);
-    const auto one_pause = one_writer ? std::make_unique<WriteBack::Pause>(one_writer) : nullptr;
-    const auto other_pause = other_writer ? std::make_unique<WriteBack::Pause>(other_writer) : nullptr;
+    const auto one_pause = one_writer ? std::make_unique<CommitPause>(one_writer) : nullptr;
+    const auto other_pause = other_writer ? std::make_unique<CommitPause>(other_writer) : nullptr;
     codec::ExclusiveLock names(names_);
     const std::vector<VersionedNode> same = capture_versions({one, other});
     auto done = files_.rename_at(one.fd(), one.name(), other.fd(), other.name(), RENAME_EXCHANGE);

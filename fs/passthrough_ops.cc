@@ -13,6 +13,7 @@
 
 #include "frame/io/posix_acl.h"
 #include "fs/filesystem.h"
+#include "fs/write/mount_changes.h"
 
 namespace cframefs::fs {
 namespace {
@@ -78,7 +79,7 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
     if (const auto writer = write_back_of(node)) {
       bool is_closed = false;
       // Find the file between two commits, because each may replace it.
-      auto done = writer->change_file([&] {
+      auto done = MountChanges(*writer).change_file([&] {
         // A closed writer does not tell the next writer that the change is the mount's own. A writer that comes later
         // waits for the change, and takes over the state after it: start_writing().
         codec::MutexLock own(node.change_mutex);

@@ -18,6 +18,7 @@
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/posix_acl.h"
 #include "fs/filesystem.h"
+#include "fs/write/mount_changes.h"
 
 namespace cframefs::fs {
 namespace {
@@ -155,7 +156,7 @@ codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges
     }
     if (!done || !changes.times) return done;
     done = files_.set_times(fd, *changes.times);
-    if (const auto writer = done ? write_back_of(node) : nullptr) writer->note_times((*changes.times)[1]);
+    if (const auto writer = done ? write_back_of(node) : nullptr) MountChanges(*writer).note_times((*changes.times)[1]);
     return done;
   };
   return change_file(

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -60,7 +61,7 @@ FrameWriter::FrameWriter(FileOps& files, int dir, std::string path, std::shared_
       path_(std::move(path)),
       cache_(cache ? std::move(cache) : std::make_shared<IndexCache>()),
       options_(options),
-      ever_synced_(!options.fresh) {}
+      state_(options.fresh ? WriterState::fresh : WriterState::synced) {}
 
 Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, const std::string& path,
                                                        std::shared_ptr<IndexCache> cache,
@@ -92,7 +93,7 @@ Result<void> FrameWriter::open_files(int frame) {
     auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, directory_)
                                            : std::make_shared<SparseStates>(files_, directory_);
     sparse_ = std::make_unique<SparseChunks>(files_, directory_->fd(), std::move(states));
-    ever_synced_ = true;  // chunk files are synced as they are written
+    state_ = WriterState::synced;  // chunk files are synced as they are written
     fd = files_.open_at(*directory, kSparseIndexName, flags);
   }
   if (!fd) return Failure(fd.error());
@@ -143,6 +144,11 @@ Result<void> FrameWriter::resize(std::uint64_t nbytes) {
   return pending_.resize(nbytes);
 }
 
+void FrameWriter::enter(WriterState next) {
+  assert(is_legal(state_, next));
+  state_ = next;
+}
+
 void FrameWriter::abandon() {
   pending_ = PendingChanges(*container_);
   vlmetalayers_.reset();
@@ -168,15 +174,6 @@ Result<void> FrameWriter::commit(Durability durability, const BeforeChange& befo
   return commit_locked(durability, false, before_change);
 }
 
-Result<void> FrameWriter::compact() {
-  auto done = commit_locked(Durability::durable, true, nullptr);
-  if (!done || !sparse_) return done;
-  const auto held = lock();
-  if (!held) return Failure(held.error());
-  if (auto same = check_unchanged(); !same) return same;
-  return sparse_->remove_unreferenced(*container_);
-}
-
 FrameWriter::~FrameWriter() {
   stop_staying_open();
 }
@@ -187,7 +184,7 @@ void FrameWriter::stop_staying_open() {
 }
 
 Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change) {
-  if (failed_) return codec::io_error(EIO, "commit after a failed sync");
+  if (is_failed(state_)) return codec::io_error(EIO, "commit after a failed sync");
   if (has_changes() || force_rewrite) {
     if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
     if (auto fine = pending_.check(*container_); !fine) return fine;
@@ -200,28 +197,16 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
     if (before_change) {
       if (auto allowed = before_change(); !allowed) return allowed;
     }
-    // Programs that have the frame open for writing would go on in the old file if a new one replaced it.
-    may_compact_ = held->is_exclusive();
-    auto done = force_rewrite || needs_new_file() ? rewrite_file() : append_or_compact();
-    if (!done && done.error().sys == ENOSPC && can_be_emptied() && may_compact_) done = empty_in_place();
+    auto done = force_rewrite || needs_new_file() ? rewrite_file() : append_or_compact(held->is_exclusive());
+    if (!done && done.error().sys == ENOSPC && can_be_emptied() && held->is_exclusive()) done = empty_in_place();
     if (!done) return done;
     // Another program may have renamed a new file over the frame after check_unchanged(). This commit is lost then.
     if (!held->is_exclusive()) {
       if (auto named = check_named(); !named) return named;
     }
   }
-  if (durability == Durability::durable && (unsynced_ || !ever_synced_)) return sync_all();
+  if (durability == Durability::durable && state_ != WriterState::synced) return sync_all();
   return {};
-}
-
-Result<std::uint64_t> FrameWriter::cut_tail() {
-  const auto held = lock();
-  if (!held) return Failure(held.error());
-  if (auto same = check_unchanged(); !same) return Failure(same.error());
-  const auto cut = cut_tail_locked();
-  if (!cut || *cut == 0) return cut;
-  if (auto synced = files_.sync(file_->fd(), false); !synced) return Failure(synced.error());
-  return cut;
 }
 
 Result<std::uint64_t> FrameWriter::cut_tail_locked() {
@@ -248,7 +233,7 @@ bool FrameWriter::needs_new_file() const {
 
 /// Returns true if empty_in_place() can commit the next state.
 bool FrameWriter::can_be_emptied() const {
-  return !failed_ && !directory_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
+  return !is_failed(state_) && !directory_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
 }
 
 /// Appends all entries of the next state's index. Reuses encoded blocks without changes.
@@ -360,9 +345,9 @@ Result<void> FrameWriter::append_and_switch() {
     static_cast<void>(files_.truncate(file_->fd(), end));  // if this fails, the next commit truncates
     return written;
   }
-  if (ever_synced_) {
+  if (!is_fresh(state_)) {
     if (auto synced = files_.sync(file_->fd(), true); !synced) {
-      failed_ = true;
+      fail();
       return synced;
     }
   }
@@ -385,12 +370,12 @@ Result<void> FrameWriter::publish_header(const Next& next) {
   if (now && *now == header_) return written;
   auto restored = files_.pwrite(file_->fd(), old, FileOffset{kSwitchBegin});
   if (restored) restored = files_.sync(file_->fd(), true);
-  if (!restored) failed_ = true;
+  if (!restored) fail();
   return written;
 }
 
 Result<void> FrameWriter::rewrite_file() {
-  const bool durable = ever_synced_;
+  const bool durable = !is_fresh(state_);
   auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
   if (!replacement) return Failure(replacement.error());
   Next next;
@@ -404,7 +389,7 @@ Result<void> FrameWriter::rewrite_file() {
     next.state = sparse_->begin_state();
     const auto cbytes = sparse_->write(*container_, pending_, next.entries, next.state.number);
     if (!cbytes) {
-      failed_ = failed_ || sparse_->sync_failed();
+      if (sparse_->sync_failed()) fail();
       return Failure(cbytes.error());
     }
     if (auto done = encode_index(next, index); !done) return done;
@@ -418,14 +403,14 @@ Result<void> FrameWriter::rewrite_file() {
   if (auto kept = replacement->keep_times(!has_changes()); !kept) return kept;
   if (durable) {
     if (auto synced = replacement->sync(); !synced) {
-      failed_ = true;
+      fail();
       return synced;
     }
   }
   if (directory_ && durable) {
     // The names of the new chunk files must be durable before an index that refers to them.
     if (auto synced = sync_directory(files_, directory_->fd()); !synced) {
-      failed_ = true;
+      fail();
       return synced;
     }
   }
@@ -435,10 +420,13 @@ Result<void> FrameWriter::rewrite_file() {
   if (sparse_) sparse_->keep();
   adopt(std::move(next));
   if (!durable || !has_name_) return {};
-  unsynced_ = false;
   auto synced = sync_directory_of(files_, entry_dir(), entry_name());
-  if (!synced) failed_ = true;
-  if (synced && sparse_) sparse_->delete_obsolete();
+  if (!synced) {
+    fail();
+    return synced;
+  }
+  enter(WriterState::synced);
+  if (sparse_) sparse_->delete_obsolete();
   return synced;
 }
 
@@ -450,27 +438,19 @@ void FrameWriter::adopt(Next next) {
   container_ = std::move(next.container);
   index_blocks_ = std::move(next.index_blocks);
   dead_bytes_ = next.dead_bytes;
-  unsynced_ = true;
+  if (!is_fresh(state_)) enter(WriterState::unsynced);
   abandon();
 }
 
 Result<void> FrameWriter::sync_all() {
   auto synced = files_.sync(file_->fd(), false);
-  if (synced && !ever_synced_ && has_name_) synced = sync_directory_of(files_, entry_dir(), entry_name());
+  if (synced && is_fresh(state_) && has_name_) synced = sync_directory_of(files_, entry_dir(), entry_name());
   if (!synced) {
-    failed_ = true;
+    fail();
     return synced;
   }
-  unsynced_ = false;
-  ever_synced_ = true;
+  enter(WriterState::synced);
   return {};
-}
-
-Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
-                     const WriterOptions& options) {
-  auto writer = FrameWriter::open(files, dir, path, std::move(cache), options);
-  if (!writer) return Failure(writer.error());
-  return (*writer)->compact();
 }
 
 }  // namespace cframefs::frame

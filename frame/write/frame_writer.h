@@ -1,16 +1,19 @@
 // Changes a frame: replaces, appends and removes chunks and sets metalayers. commit() applies all pending changes
 // atomically.
 //
-// store(), resize() and the metalayer calls keep their changes in memory (pending_bytes() tells how much). commit()
+// Its metalayers are changed by FrameMetalayers, its dead bytes by FrameSpace, and it is replaced by another frame by
+// FrameReplacement, each in a header of its own.
+//
+// store(), resize() and the metalayer calls keep their changes in memory (pending()). commit()
 // writes them after the frame's end, where no reader looks, then switches to the new state with one write of header
 // fields (frame/doc/commit-protocol.md section 1). Before the switch, nothing that the header refers to is overwritten.
 // A state that such a write cannot switch to (the last chunk is removed, the length of the header changes) is written
 // to a new file, which is renamed over the old one. In a sparse frame, chunks become files with new numbers, and the
 // new index file replaces the old one by a rename.
 //
-// States: after a failed sync the content of the disk is unknown, so every later commit() fails until the frame is
-// opened again. After any other error the changes are still pending, the disk holds the committed state, and commit()
-// can be tried again.
+// States of the committed version (WriterState, in writer_state.h): after a failed sync the content of the disk is
+// unknown, so every later commit() fails until the frame is opened again. After any other error the changes are still
+// pending, the disk holds the committed state, and commit() can be tried again.
 //
 // Thread safety: one thread at a time. Ownership: owns its descriptor of the frame; borrows the file operations and
 // `dir`, which must outlive it. Readers share container(), which stays readable as long as they hold it.
@@ -33,6 +36,7 @@
 #include "frame/cframe/index_encoder.h"
 #include "frame/write/pending_changes.h"
 #include "frame/write/sparse_chunks.h"
+#include "frame/write/writer_state.h"
 
 namespace cframefs::frame {
 
@@ -45,8 +49,7 @@ enum class Durability : std::uint8_t {
 };
 
 struct WriterOptions {
-  /// The file is new, and neither its content nor its name was ever synced. Until the first durable commit the file
-  /// need not survive a crash, so ordered commits do not wait for the disk.
+  /// The file is new, and neither its content nor its name was ever synced: WriterState::fresh.
   bool fresh = false;
   /// The caller will store chunks: open() refuses a frame with a codec or filters that are lossy or have no encoder.
   bool stores_chunks = true;
@@ -61,6 +64,10 @@ struct WriterOptions {
   /// through an earlier writer. Null: the writer does not know these states.
   std::shared_ptr<SparseRegistry> sparse_registry = nullptr;
 };
+
+/// Called by FrameWriter::commit() with the locks held, after the check for foreign changes and before any change. An
+/// error ends the commit.
+using BeforeChange = std::function<Result<void>()>;
 
 class FrameWriter {
  public:
@@ -88,13 +95,8 @@ class FrameWriter {
   /// Returns what the frame's name refers to: the file, or the directory of a sparse frame.
   std::shared_ptr<const Descriptor> entry() const { return directory_ ? directory_ : file_; }
 
-  // These include pending changes:
-  std::uint64_t nbytes() const { return pending_.nbytes(); }
-  std::int64_t chunk_count() const { return pending_.chunk_count(); }
-  std::int32_t chunksize() const { return pending_.chunksize(); }
-
-  /// Returns the bytes of encoded chunks that are not committed yet.
-  std::uint64_t pending_bytes() const { return pending_.bytes(); }
+  /// Returns the changes that are not committed yet, and sizes that include them.
+  const PendingChanges& pending() const { return pending_; }
   bool has_changes() const;
 
   /// Replaces a chunk, or appends it if `chunk` is chunk_count(). All chunks but the last have chunksize() bytes. A
@@ -107,43 +109,9 @@ class FrameWriter {
   /// (the old or the new last one), the chunk must be stored again before the commit.
   Result<void> resize(std::uint64_t nbytes);
 
-  /// Sets a metalayer. Names have 1 to 31 bytes; a frame has at most 16 metalayers of each kind.
-  Result<void> set_vlmetalayer(const std::string& name, ByteView content);
-  /// Sets a variable-length metalayer whose content is already encoded. The caller has checked `chunk`.
-  Result<void> set_stored_vlmetalayer(const std::string& name, std::vector<std::uint8_t> chunk);
-  Result<void> remove_vlmetalayer(const std::string& name);
-  Result<void> set_metalayer(const std::string& name, ByteView content);
-
-  /// Replaces this empty frame atomically by another empty frame with the same metalayers. Discards pending changes.
-  /// invalid: the frame is not empty or has no name. stale: as for commit(), for example if another program stored
-  /// data.
-  Result<void> replace_empty(const NewFrame& wanted);
-
-  /// A frame that is written to a temporary file and then replaces this one. It holds the lock of this frame, so no
-  /// other program commits. The destructor removes the temporary file unless give_place_to() succeeded. Must not
-  /// outlive the writer that made it.
-  struct Beside;
-  Result<std::unique_ptr<Beside>> make_beside(const NewFrame& wanted);
-  /// Renames the frame of `next` over this one. Afterwards next.writer is the writer of the frame, and this writer must
-  /// not be used. REQUIRES: this frame has a name and is contiguous.
-  Result<void> give_place_to(Beside& next);
-
-  /// Called by commit() with the locks held, after the check for foreign changes and before any change. An error ends
-  /// the commit.
-  using BeforeChange = std::function<Result<void>()>;
   /// Commits the pending changes; to a new file if the old one has more dead bytes than live ones. `durable` also makes
   /// earlier ordered commits durable.
   Result<void> commit(Durability durability, const BeforeChange& before_change = nullptr);
-  /// Returns true if the filesystem has room for a copy of the live bytes, or does not tell.
-  bool has_room_for_copy();
-  /// Sets the callback that runs before the writer destroys bytes of an older state that may still be read, or of the
-  /// committed state if the next state has no chunks.
-  void on_overwrite(std::function<void()> callback) { on_overwrite_ = std::move(callback); }
-  /// Makes the committed state durable, then punches holes where its dead bytes are. Returns the number of punched
-  /// bytes: 0 if another program holds a lock on the frame, which may be a reader of an older state. Programs that read
-  /// an older state without a lock find zeros instead of its chunks, so callers use this only on full disks. Pending
-  /// changes stay.
-  Result<std::uint64_t> punch_dead_bytes();
   /// Sets how long to wait for a lock that another program holds. `past_frame`: after that time go on without the
   /// frame's own lock, as at the end of a mount; the lock of the side-car is still required.
   void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
@@ -151,16 +119,7 @@ class FrameWriter {
   void stop_staying_open();
   /// Discards pending changes.
   void abandon();
-  /// Returns true after a failed sync: every commit fails until the frame is opened again.
-  bool has_failed() const { return failed_; }
-
-  /// Truncates bytes that an unfinished commit left after the frame, as the next commit would do. Returns their number.
-  Result<std::uint64_t> cut_tail();
-  /// Writes the live and the pending chunks to a new file and renames it over the frame. For a sparse frame, commits
-  /// and removes the chunk files that a crash left.
-  Result<void> compact();
-  /// Returns the number of dead bytes. The first call measures them (measure_dead_bytes()); commits then count them.
-  std::uint64_t dead_bytes();
+  WriterState state() const { return state_; }
 
   /// The caller reports that the frame was renamed to `path` in `dir`.
   void moved(int dir, std::string path);
@@ -169,6 +128,9 @@ class FrameWriter {
   void unlinked() { has_name_ = false; }
 
  private:
+  friend class FrameMetalayers;
+  friend class FrameReplacement;
+  friend class FrameSpace;
   struct Next;
 
   FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache, WriterOptions options);
@@ -183,12 +145,12 @@ class FrameWriter {
   Result<void> check_header() const;
   Result<void> check_named() const;
   Result<std::uint64_t> cut_tail_locked();
+  std::uint64_t dead_bytes();
+  bool has_room_for_copy();
   bool needs_new_file() const;
   bool can_be_emptied() const;
   bool metalayers_need_new_file() const;
   Result<std::vector<Metalayer>> stored_vlmetalayers() const;
-  Result<void> change_vlmetalayers(const std::function<Result<void>(std::vector<Metalayer>&)>& change);
-  Result<NewFrame> with_all_metalayers(NewFrame wanted) const;
   Result<std::vector<std::uint8_t>> next_trailer() const;
   std::vector<std::uint8_t> next_header() const;
   bool next_has_vlmetalayers() const;
@@ -197,7 +159,11 @@ class FrameWriter {
   Result<void> write_behind(Next& next);
   Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, BufferedAppender& out) const;
   Result<void> open_next(Next& next) const;
-  Result<void> append_or_compact();
+  /// Makes a transition. REQUIRES: it is legal.
+  void enter(WriterState next);
+  /// Enters the failed state that follows the current one.
+  void fail() { enter(failed_after(state_)); }
+  Result<void> append_or_compact(bool may_replace);
   Result<void> empty_in_place();
   Result<void> append_and_switch();
   Result<void> publish_header(const Next& next);
@@ -210,7 +176,6 @@ class FrameWriter {
   std::string path_;
   const std::shared_ptr<IndexCache> cache_;
   WriterOptions options_;
-  bool has_name_ = true;
 
   std::shared_ptr<const Descriptor> directory_;  // of a sparse frame; null for a contiguous one
   std::unique_ptr<SparseChunks> sparse_;         // chunk files of a sparse frame
@@ -218,7 +183,7 @@ class FrameWriter {
   // The committed state.
   std::shared_ptr<const Descriptor> file_;
   std::vector<std::uint8_t> header_;  // as it is on disk
-  bool is_blank_ = false;             // the file has 0 bytes and represents an empty frame: no header is on disk
+  bool is_blank_ = false;             // the file has 0 bytes and represents an empty frame: header_ is not on disk yet
   std::shared_ptr<const FrameContainer> container_;
   std::vector<IndexEncoder::Block> index_blocks_;  // leading blocks of its index that this writer encoded
 
@@ -227,18 +192,14 @@ class FrameWriter {
   std::optional<std::vector<Metalayer>> vlmetalayers_;  // each content is an encoded chunk
   std::optional<std::vector<Metalayer>> metalayers_;
 
-  bool unsynced_ = false;    // the switch to the committed state may not be durable
-  bool ever_synced_ = true;  // the file has content that was synced
-  bool failed_ = false;      // a sync failed
-  bool past_frame_lock_ = false;
+  WriterState state_ = WriterState::synced;
+
+  // Facts that are independent of the state: set by the caller at any time.
+  bool has_name_ = true;
+  bool past_frame_lock_ = false;  // see wait_for_locks()
   std::function<void()> on_overwrite_ = [] {};
-  bool may_compact_ = true;         // no other program has the frame open
   std::uint64_t compact_from_ = 0;  // dead bytes from which on a failed compaction is tried again
   std::optional<std::uint64_t> dead_bytes_;
 };
-
-/// Opens the frame at `path` in `dir` and calls FrameWriter::compact().
-Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
-                     const WriterOptions& options = {});
 
 }  // namespace cframefs::frame

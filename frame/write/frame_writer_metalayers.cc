@@ -1,9 +1,10 @@
-// FrameWriter: metalayers of both kinds, and the header and the trailer that hold them.
+// FrameMetalayers, and of FrameWriter the header and the trailer that hold them.
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "frame/cframe/trailer.h"
+#include "frame/write/frame_metalayers.h"
 #include "frame/write/frame_writer-inl.h"
 
 namespace cframefs::frame {
@@ -76,14 +77,14 @@ Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
   return layers;
 }
 
-Result<void> FrameWriter::set_vlmetalayer(const std::string& name, ByteView content) {
+Result<void> FrameMetalayers::set_variable(const std::string& name, ByteView content) {
   if (content.size() > kMaxVlmetalayer) return too_long(content.size());
-  return set_stored_vlmetalayer(name, metalayer_chunk(content));
+  return set_stored(name, metalayer_chunk(content));
 }
 
-Result<void> FrameWriter::set_stored_vlmetalayer(const std::string& name, Bytes chunk) {
+Result<void> FrameMetalayers::set_stored(const std::string& name, Bytes chunk) {
   if (auto fine = check_name(name); !fine) return fine;
-  return change_vlmetalayers([&](std::vector<Metalayer>& layers) -> Result<void> {
+  return change_variable([&](std::vector<Metalayer>& layers) -> Result<void> {
     std::vector<std::uint64_t> lengths = {chunk.size()};
     for (const Metalayer& layer : layers) {
       if (layer.name != name) lengths.push_back(layer.content.size());
@@ -95,17 +96,17 @@ Result<void> FrameWriter::set_stored_vlmetalayer(const std::string& name, Bytes 
 
 /// Applies `change` to the pending metalayers, in place. REQUIRES: `change` leaves the metalayers as they are if it
 /// fails.
-Result<void> FrameWriter::change_vlmetalayers(const std::function<Result<void>(std::vector<Metalayer>&)>& change) {
-  if (vlmetalayers_) return change(*vlmetalayers_);
-  auto layers = stored_vlmetalayers();
+Result<void> FrameMetalayers::change_variable(const std::function<Result<void>(std::vector<Metalayer>&)>& change) {
+  if (writer_.vlmetalayers_) return change(*writer_.vlmetalayers_);
+  auto layers = writer_.stored_vlmetalayers();
   if (!layers) return Failure(layers.error());
   if (auto changed = change(*layers); !changed) return changed;
-  vlmetalayers_ = std::move(*layers);
+  writer_.vlmetalayers_ = std::move(*layers);
   return {};
 }
 
-Result<void> FrameWriter::remove_vlmetalayer(const std::string& name) {
-  return change_vlmetalayers([&name](std::vector<Metalayer>& layers) -> Result<void> {
+Result<void> FrameMetalayers::remove_variable(const std::string& name) {
+  return change_variable([&name](std::vector<Metalayer>& layers) -> Result<void> {
     const auto found = find_layer(layers, name);
     if (found == layers.end()) return codec::invalid("variable-length metalayer '" + name + "' does not exist");
     layers.erase(found);
@@ -113,14 +114,15 @@ Result<void> FrameWriter::remove_vlmetalayer(const std::string& name) {
   });
 }
 
-Result<void> FrameWriter::set_metalayer(const std::string& name, ByteView content) {
+Result<void> FrameMetalayers::set_fixed(const std::string& name, ByteView content) {
   if (auto fine = check_name(name); !fine) return fine;
-  if (container_->metalayer_damage()) return Failure(*container_->metalayer_damage());
-  auto layers = metalayers_ ? Result<std::vector<Metalayer>>(*metalayers_) : container_->metalayers();
+  if (writer_.container_->metalayer_damage()) return Failure(*writer_.container_->metalayer_damage());
+  auto layers =
+      writer_.metalayers_ ? Result<std::vector<Metalayer>>(*writer_.metalayers_) : writer_.container_->metalayers();
   if (!layers) return Failure(layers.error());
   if (auto put = put_layer(*layers, name, {content.begin(), content.end()}); !put) return put;
   if (auto fits = check_metalayer_room(*layers); !fits) return fits;
-  metalayers_ = std::move(*layers);
+  writer_.metalayers_ = std::move(*layers);
   return {};
 }
 

@@ -1,9 +1,8 @@
-// FrameWriter: locks, checks for foreign changes, and the replacement of the frame by another one: of an empty frame,
-// whose parameters are chosen when its first data is known, and by a frame that is written beside it.
+// FrameWriter: locks and checks for foreign changes; and FrameReplacement.
 #include <cerrno>
 #include <utility>
 
-#include "frame/write/frame_beside.h"
+#include "frame/write/frame_replacement.h"
 #include "frame/write/frame_writer-inl.h"
 
 namespace cframefs::frame {
@@ -62,80 +61,83 @@ Result<void> FrameWriter::check_named() const {
 }
 
 /// Returns `wanted` with the frame's metalayers of both kinds.
-Result<NewFrame> FrameWriter::with_all_metalayers(NewFrame wanted) const {
-  if (const auto& damage = container_->metalayer_damage()) return Failure(*damage);
-  auto fixed = container_->metalayers();
+Result<NewFrame> FrameReplacement::with_all_metalayers(NewFrame wanted) const {
+  if (const auto& damage = writer_.container_->metalayer_damage()) return Failure(*damage);
+  auto fixed = writer_.container_->metalayers();
   if (!fixed) return Failure(fixed.error());
-  auto variable = stored_vlmetalayers();
+  auto variable = writer_.stored_vlmetalayers();
   if (!variable) return Failure(variable.error());
   wanted.metalayers = std::move(*fixed);
   wanted.vlmetalayers = std::move(*variable);
   return wanted;
 }
 
-Result<void> FrameWriter::replace_empty(const NewFrame& wanted) {
-  if (failed_) return codec::io_error(EIO, "commit after a failed sync");
-  if (parameters().nbytes != 0 || !has_name_) return codec::invalid("only an empty frame with a name can be replaced");
-  abandon();
-  const std::shared_ptr<const Descriptor> locked = file_;  // keeps the locked file open while `held` exists
-  const auto held = lock();
+Result<void> FrameReplacement::replace_empty(const NewFrame& wanted) {
+  if (is_failed(writer_.state_)) return codec::io_error(EIO, "commit after a failed sync");
+  if (writer_.parameters().nbytes != 0 || !writer_.has_name_)
+    return codec::invalid("only an empty frame with a name can be replaced");
+  writer_.abandon();
+  const std::shared_ptr<const Descriptor> locked = writer_.file_;  // keeps the locked file open while `held` exists
+  const auto held = writer_.lock();
   if (!held) return codec::Failure(held.error());
-  if (auto same = check_unchanged(); !same) return same;
-  auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
+  if (auto same = writer_.check_unchanged(); !same) return same;
+  auto replacement =
+      ReplacementFile::create(writer_.files_, writer_.entry_dir(), writer_.entry_name(), writer_.file_->fd());
   if (!replacement) return codec::Failure(replacement.error());
   const auto with_layers = with_all_metalayers(wanted);
   if (!with_layers) return codec::Failure(with_layers.error());
   std::vector<std::uint8_t> image = empty_frame(*with_layers);
-  if (directory_) image[layout::kFrameTypeAt] = header_[layout::kFrameTypeAt];
-  Next next;
+  if (writer_.directory_) image[layout::kFrameTypeAt] = writer_.header_[layout::kFrameTypeAt];
+  FrameWriter::Next next;
   next.file = replacement->file();
   next.header.assign(image.begin(), image.begin() + codec::load_be<std::int32_t>(&image[layout::kHeaderLengthAt]));
-  if (auto put = files_.pwrite(replacement->fd(), image, FileOffset{0}); !put) return put;
-  if (auto opened = open_next(next); !opened) return opened;
-  if (ever_synced_) {
+  if (auto put = writer_.files_.pwrite(replacement->fd(), image, FileOffset{0}); !put) return put;
+  if (auto opened = writer_.open_next(next); !opened) return opened;
+  if (!is_fresh(writer_.state_)) {
     if (auto synced = replacement->sync(); !synced) return synced;
   }
-  if (auto same = check_unchanged(); !same) return same;
+  if (auto same = writer_.check_unchanged(); !same) return same;
   if (auto published = replacement->publish(); !published) return published;
-  adopt(std::move(next));
-  if (!ever_synced_) return {};
+  writer_.adopt(std::move(next));
+  if (is_fresh(writer_.state_)) return {};
   // The next commit may be acknowledged as durable, so the name of the new file must be durable before.
-  auto synced = sync_directory_of(files_, entry_dir(), entry_name());
-  if (!synced) failed_ = true;
+  auto synced = sync_directory_of(writer_.files_, writer_.entry_dir(), writer_.entry_name());
+  if (!synced) writer_.fail();
   return synced;
 }
 
-Result<std::unique_ptr<FrameWriter::Beside>> FrameWriter::make_beside(const NewFrame& wanted) {
-  if (directory_ || !has_name_) return codec::unsupported("only a contiguous frame with a name can be replaced");
-  auto held = lock();
+Result<std::unique_ptr<FrameBeside>> FrameReplacement::make_beside(const NewFrame& wanted) {
+  if (writer_.directory_ || !writer_.has_name_)
+    return codec::unsupported("only a contiguous frame with a name can be replaced");
+  auto held = writer_.lock();
   if (!held) return codec::Failure(held.error());
-  if (auto same = check_unchanged(); !same) return codec::Failure(same.error());
-  auto file = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
+  if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
+  auto file = ReplacementFile::create(writer_.files_, writer_.entry_dir(), writer_.entry_name(), writer_.file_->fd());
   if (!file) return codec::Failure(file.error());
-  if (auto put = files_.pwrite(file->fd(), empty_frame(wanted), FileOffset{0}); !put) {
+  if (auto put = writer_.files_.pwrite(file->fd(), empty_frame(wanted), FileOffset{0}); !put) {
     return codec::Failure(put.error());
   }
-  auto beside = std::make_unique<Beside>(Beside{file_, std::move(*held), std::move(*file), nullptr});
-  WriterOptions options = options_;
-  options.fresh = !ever_synced_;
-  auto writer = open(files_, dir_, beside->file.temporary_name(), cache_, options);
+  auto beside = std::make_unique<FrameBeside>(FrameBeside{writer_.file_, std::move(*held), std::move(*file), nullptr});
+  WriterOptions options = writer_.options_;
+  options.fresh = is_fresh(writer_.state_);
+  auto writer = FrameWriter::open(writer_.files_, writer_.dir_, beside->file.temporary_name(), writer_.cache_, options);
   if (!writer) return codec::Failure(writer.error());
   beside->writer = std::move(*writer);
   return beside;
 }
 
-Result<void> FrameWriter::give_place_to(Beside& next) {
-  if (ever_synced_) {
+Result<void> FrameReplacement::give_place_to(FrameBeside& next) {
+  if (!is_fresh(writer_.state_)) {
     if (auto synced = next.file.sync(); !synced) return synced;
   }
-  if (auto same = check_unchanged(); !same) return same;
+  if (auto same = writer_.check_unchanged(); !same) return same;
   // The temporary frame has a side-car if the environment asks for locking.
-  static_cast<void>(files_.remove_at(dir_, side_car_path(next.file.temporary_name()), false));
+  static_cast<void>(writer_.files_.remove_at(writer_.dir_, side_car_path(next.file.temporary_name()), false));
   if (auto published = next.file.publish(); !published) return published;
-  next.writer->moved(dir_, path_);
-  if (!ever_synced_) return {};
-  auto synced = sync_directory_of(files_, entry_dir(), entry_name());
-  if (!synced) next.writer->failed_ = true;
+  next.writer->moved(writer_.dir_, writer_.path_);
+  if (is_fresh(writer_.state_)) return {};
+  auto synced = sync_directory_of(writer_.files_, writer_.entry_dir(), writer_.entry_name());
+  if (!synced) next.writer->fail();
   return synced;
 }
 

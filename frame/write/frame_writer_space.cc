@@ -1,4 +1,4 @@
-// FrameWriter: dead bytes, and when the file is rewritten because of them.
+// FrameSpace; and of FrameWriter: dead bytes, when the file is rewritten because of them.
 //
 // On a full disk, truncating the shown file must free space without a new file. After a durable commit, dead bytes are
 // replaced by holes (punch_dead_bytes()). If the next state has no chunks and the disk has no room for a new file,
@@ -15,6 +15,7 @@
 #include "frame/cframe/frame_encoding.h"
 #include "frame/io/advisory_lock.h"
 #include "frame/write/dead_space.h"
+#include "frame/write/frame_space.h"
 #include "frame/write/frame_writer-inl.h"
 
 namespace cframefs::frame {
@@ -45,46 +46,67 @@ bool FrameWriter::has_room_for_copy() {
 
 /// Rewrites the file if it has more dead bytes than live ones and can be replaced; otherwise appends. So at most one
 /// byte is copied for each byte that died, however often a program syncs.
-Result<void> FrameWriter::append_or_compact() {
+/// `may_replace`: no other program has the frame open for writing, which would go on in the old file.
+Result<void> FrameWriter::append_or_compact(bool may_replace) {
   const std::uint64_t length = parameters().frame_length;
   const std::uint64_t dead = std::min(dead_bytes(), length);
   const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
-  if (!may_compact_ || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
+  if (!may_replace || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
   auto done = rewrite_file();
   if (done) compact_from_ = 0;
-  if (done || failed_ || done.error().kind == ErrorKind::stale) return done;
+  if (done || is_failed(state_) || done.error().kind == ErrorKind::stale) return done;
   // The cause (full disk, damaged chunk, read-only directory) may last: retry only after the dead bytes grew by half.
   compact_from_ = dead + dead / 2;
   return append_and_switch();
 }
 
-Result<std::uint64_t> FrameWriter::punch_dead_bytes() {
-  if (failed_ || directory_ || is_blank_) return std::uint64_t{0};
-  const std::shared_ptr<const Descriptor> locked = file_;
-  const auto held = lock();
+Result<std::uint64_t> FrameSpace::punch_dead_bytes() {
+  if (is_failed(writer_.state_) || writer_.directory_ || writer_.is_blank_) return std::uint64_t{0};
+  const std::shared_ptr<const Descriptor> locked = writer_.file_;
+  const auto held = writer_.lock();
   if (!held) return codec::Failure(held.error());
   if (!held->is_exclusive()) return std::uint64_t{0};
-  if (auto same = check_unchanged(); !same) return codec::Failure(same.error());
-  const auto dead = find_dead_ranges(*container_);
+  if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
+  const auto dead = find_dead_ranges(*writer_.container_);
   if (!dead) return codec::Failure(dead.error());
-  const auto before = files_.status(file_->fd());
+  const auto before = writer_.files_.status(writer_.file_->fd());
   if (!before) return codec::Failure(before.error());
   // Without this sync a power cut could bring back the previous state, whose bytes are punched.
-  if (auto synced = sync_all(); !synced) return codec::Failure(synced.error());
+  if (auto synced = writer_.sync_all(); !synced) return codec::Failure(synced.error());
   std::uint64_t punched = 0;
   for (const DeadRange& range : *dead) {
     const std::uint64_t begin = (range.begin.value + kHoleUnit - 1) / kHoleUnit * kHoleUnit;
     const std::uint64_t end = (range.begin.value + range.length) / kHoleUnit * kHoleUnit;
     if (begin >= end) continue;
-    if (punched == 0) on_overwrite_();
-    auto done =
-        files_.allocate(file_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FileOffset{begin}, end - begin);
+    if (punched == 0) writer_.on_overwrite_();
+    auto done = writer_.files_.allocate(writer_.file_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                        FileOffset{begin}, end - begin);
     if (!done) return codec::Failure(done.error());
     punched += end - begin;
   }
   // Punching did not change the content of the frame, so mtime is restored.
-  if (punched > 0) static_cast<void>(files_.set_times(file_->fd(), {{{0, UTIME_OMIT}, before->st_mtim}}));
+  if (punched > 0)
+    static_cast<void>(writer_.files_.set_times(writer_.file_->fd(), {{{0, UTIME_OMIT}, before->st_mtim}}));
   return punched;
+}
+
+Result<void> FrameSpace::compact() {
+  auto done = writer_.commit_locked(Durability::durable, true, nullptr);
+  if (!done || !writer_.sparse_) return done;
+  const auto held = writer_.lock();
+  if (!held) return codec::Failure(held.error());
+  if (auto same = writer_.check_unchanged(); !same) return same;
+  return writer_.sparse_->remove_unreferenced(*writer_.container_);
+}
+
+Result<std::uint64_t> FrameSpace::cut_tail() {
+  const auto held = writer_.lock();
+  if (!held) return codec::Failure(held.error());
+  if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
+  const auto cut = writer_.cut_tail_locked();
+  if (!cut || *cut == 0) return cut;
+  if (auto synced = writer_.files_.sync(writer_.file_->fd(), false); !synced) return codec::Failure(synced.error());
+  return cut;
 }
 
 /// Commits the pending state, which has no chunks, with one write inside one sector. REQUIRES: the locks are held and
@@ -115,7 +137,7 @@ Result<void> FrameWriter::empty_in_place() {
     // As in publish_header(): the write may be partial.
     auto restored = files_.pwrite(file_->fd(), *old, FileOffset{0});
     if (restored) restored = files_.sync(file_->fd(), true);
-    if (!restored) failed_ = true;
+    if (!restored) fail();
     return written;
   }
   const std::uint64_t end = image.size();
@@ -124,6 +146,13 @@ Result<void> FrameWriter::empty_in_place() {
   auto synced = sync_all();
   if (synced) static_cast<void>(files_.truncate(file_->fd(), end));  // if this fails, the next commit truncates
   return synced;
+}
+
+Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
+                     const WriterOptions& options) {
+  auto writer = FrameWriter::open(files, dir, path, std::move(cache), options);
+  if (!writer) return codec::Failure(writer.error());
+  return FrameSpace(**writer).compact();
 }
 
 }  // namespace cframefs::frame

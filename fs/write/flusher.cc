@@ -93,7 +93,7 @@ std::vector<Flusher::Work> Flusher::due_files() {
   const Time now = shared_.clock();
   std::vector<Work> due = files(now);
   std::erase_if(due, [&](const Work& work) {
-    const auto oldest = work.file->oldest_dirty();
+    const auto oldest = work.file->status().oldest_dirty;
     return !work.attempt && (!oldest || now - *oldest < shared_.interval);
   });
   return due;
@@ -117,7 +117,7 @@ void Flusher::note(const Work& work, const codec::Result<void>& done) {
 
 void Flusher::commit_due() {
   for (const Work& work : due_files()) {
-    const auto done = work.file->background_commit(WriteBack::Extent::all, work.attempt != nullptr);
+    const auto done = work.file->background_commit(CommitExtent::all, work.attempt != nullptr);
     note(work, done);
     if (work.attempt) work.attempt(done);
   }
@@ -129,15 +129,16 @@ void Flusher::commit_largest(std::uint64_t most) {
   const auto is_enough = [&] { return shared_.dirty_bytes.load(std::memory_order_relaxed) <= capped_sum(most, going); };
   std::vector<std::pair<std::uint64_t, Work>> sizes;
   for (Work& work : files(shared_.clock())) {
-    if (const std::uint64_t bytes = work.file->dirty_bytes(); bytes > 0) sizes.emplace_back(bytes, std::move(work));
+    if (const std::uint64_t bytes = work.file->uncommitted().memory; bytes > 0)
+      sizes.emplace_back(bytes, std::move(work));
   }
   std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [bytes, work] : sizes) {
     const auto before = work.file->snapshot();
-    auto done = work.file->background_commit(WriteBack::Extent::complete);
+    auto done = work.file->background_commit(CommitExtent::complete);
     // The growing chunk of a stream stays, unless room is needed and nothing else can be committed.
     if (done && !is_enough() && work.file->snapshot() == before) {
-      done = work.file->background_commit(WriteBack::Extent::all);
+      done = work.file->background_commit(CommitExtent::all);
     }
     if (!done && done.error().sys == EAGAIN) going += bytes;
     note(work, done);
@@ -155,7 +156,7 @@ bool Flusher::is_any_dirty() {
       if (auto file = entry.file.lock()) open.push_back(std::move(file));
     }
   }
-  return !std::all_of(open.begin(), open.end(), [](const auto& file) { return file->is_clean(); });
+  return !std::all_of(open.begin(), open.end(), [](const auto& file) { return file->status().is_clean; });
 }
 
 bool Flusher::pause(bool& much) {
@@ -192,12 +193,12 @@ void Flusher::run() {
 void Flusher::commit_all(const Lost& lost) {
   std::vector<Work> all;
   until_there_is_memory([&] { all = files(Time::max()); });
-  const auto commit = [&](const Work& work, WriteBack::Wait wait) {
+  const auto commit = [&](const Work& work, CommitWait wait) {
     auto done = or_no_memory([&] {
-      auto committed = work.file->commit(frame::Durability::durable, WriteBack::Extent::all, wait);
+      auto committed = work.file->commit(frame::Durability::durable, CommitExtent::all, wait);
       return committed ? work.file->check_whole() : committed;
     });
-    if (!done && (wait != WriteBack::Wait::none || done.error().sys != EBUSY)) lost(*work.file, done.error());
+    if (!done && (wait != CommitWait::none || done.error().sys != EBUSY)) lost(*work.file, done.error());
     return done.has_value() || done.error().sys != EBUSY;
   };
   for (const Work& work : all)
@@ -207,13 +208,13 @@ void Flusher::commit_all(const Lost& lost) {
   until_there_is_memory([&] { left = all; });
   const auto until = std::chrono::steady_clock::now() + shared_.lock_timeout;
   while (true) {
-    std::erase_if(left, [&](const Work& work) { return commit(work, WriteBack::Wait::none); });
+    std::erase_if(left, [&](const Work& work) { return commit(work, CommitWait::none); });
     if (left.empty() || std::chrono::steady_clock::now() >= until) break;
     // Pause, because each attempt encodes its chunks.
     std::this_thread::sleep_for(std::min(shared_.lock_timeout / 4, kTick));
   }
   for (const Work& work : left)
-    commit(work, WriteBack::Wait::past_lock);
+    commit(work, CommitWait::past_lock);
   for (const Work& work : all)
     let_go(work.file);
 }

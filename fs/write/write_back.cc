@@ -9,6 +9,8 @@
 
 #include <sys/stat.h>
 
+#include "fs/write/mount_changes.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -30,9 +32,11 @@ constexpr std::uint64_t kReserveShare = 8;
 
 }  // namespace
 
-std::uint64_t WriteBack::size() {
+WriteBackStatus WriteBack::status() {
   codec::MutexLock lock(mutex_);
-  return dirty_.size();
+  const bool is_stale = !state_.is_usable();
+  return {dirty_.size(),    oldest_, !oldest_ && !committing_, !is_stale && (committing_ || is_dirty()),
+          state_.is_busy(), is_stale};
 }
 
 std::optional<struct timespec> WriteBack::dirty_since_write() {
@@ -42,24 +46,14 @@ std::optional<struct timespec> WriteBack::dirty_since_write() {
   return last_write_;
 }
 
-std::optional<std::chrono::steady_clock::time_point> WriteBack::oldest_dirty() {
-  codec::MutexLock lock(mutex_);
-  return oldest_;
-}
-
-bool WriteBack::is_clean() {
-  codec::MutexLock lock(mutex_);
-  return !oldest_ && !committing_;
-}
-
 std::uint64_t WriteBack::dirty_bytes() {
   codec::MutexLock lock(mutex_);
   return dirty_.footprint();
 }
 
-WriteBack::Uncommitted WriteBack::uncommitted() {
+Uncommitted WriteBack::uncommitted() {
   codec::MutexLock lock(mutex_);
-  Uncommitted held{0, named_};
+  Uncommitted held{0, dirty_.footprint(), has_name_};
   const auto add = [&held](const DirtyLayer& layer) {
     for (const auto& [number, chunk] : layer.chunks())
       held.bytes += layer.length_of(number);
@@ -80,19 +74,15 @@ std::shared_ptr<const FrameSnapshot> WriteBack::snapshot() {
   return snapshot_;
 }
 
-void WriteBack::inspect(const Look& at) {
+void WriteBack::inspect(
+    const std::function<void(const std::shared_ptr<const FrameSnapshot>&, const frame::FileVersion& file)>& at) {
   codec::MutexLock lock(mutex_);
   at(snapshot_, identity_);
 }
 
 bool WriteBack::owns(const frame::FileVersion& identity) {
   codec::MutexLock lock(mutex_);
-  return busy_ || identity == identity_;
-}
-
-bool WriteBack::is_committing() {
-  codec::MutexLock lock(mutex_);
-  return busy_;
+  return state_.is_busy() || identity == identity_;
 }
 
 std::uint64_t WriteBack::size_below() const {
@@ -100,12 +90,12 @@ std::uint64_t WriteBack::size_below() const {
 }
 
 codec::Result<void> WriteBack::check_usable() {
-  if (stale_) return codec::stale("another program changed the frame, which has uncommitted writes");
+  if (!state_.is_usable()) return codec::stale("another program changed the frame, which has uncommitted writes");
   return {};
 }
 
 codec::Result<void> WriteBack::check_readable() {
-  if (!stale_) return {};
+  if (state_.is_usable()) return {};
   const auto disk = identity_on_disk();
   return disk && has_same_content(*disk) ? codec::Result<void>() : check_usable();
 }
@@ -115,7 +105,7 @@ void WriteBack::note_dirty() {
   clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);  // the clock of file timestamps
   if (oldest_) return;
   oldest_ = shared_.clock();
-  shared_.became_dirty();
+  host_->became_dirty();
 }
 
 bool WriteBack::has_same_content(const frame::FileVersion& disk) const {
@@ -128,7 +118,7 @@ bool WriteBack::has_same_content(const frame::FileVersion& disk) const {
 codec::Result<void> WriteBack::refresh() {
   {
     codec::MutexLock lock(mutex_);
-    if (stale_ || may_change_file()) return check_usable();
+    if (!state_.is_usable() || state_.may_change_file()) return check_usable();
     auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
     if (*disk == identity_) return {};
@@ -136,26 +126,20 @@ codec::Result<void> WriteBack::refresh() {
       note_identity(*disk);
       return {};
     }
-    if (busy_) {
+    if (state_.is_busy()) {
       // The layer being committed lies over a version that is gone.
-      stale_ = true;
+      state_.lose_track();
       return check_usable();
     }
   }
   return reload();
 }
 
-bool WriteBack::is_stale() {
-  static_cast<void>(refresh());
-  codec::MutexLock lock(mutex_);
-  return stale_;
-}
-
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   const auto used = [this] { return shared_.dirty_bytes.load(std::memory_order_relaxed); };
   // Encoded chunks of a commit may take as much again.
   const std::uint64_t bound = shared_.dirty_limit / 2;
-  if (used() + bytes > bound / 2) shared_.wake();
+  if (used() + bytes > bound / 2) host_->much_is_dirty();
   if (used() + bytes <= bound) return {};
   // The reserve is for files with little dirty, so that their programs do not wait for the commit of another file.
   const std::uint64_t reserve = shared_.dirty_limit / kReserveShare;
@@ -163,7 +147,7 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   if (used() + bytes <= bound + reserve && dirty_bytes() + bytes <= little) return {};
   const auto before = snapshot();
   const auto is_enough = [&] { return used() + bytes <= bound || snapshot() != before; };
-  shared_.make_room(bound - std::min(bytes, bound));
+  host_->make_room(bound - std::min(bytes, bound));
   if (is_enough()) return {};
   {
     // Wait for a commit of another thread: it leaves little, which would be stored twice.
@@ -171,8 +155,9 @@ codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
   }
   if (is_enough()) return {};
   // Data that cannot be committed are kept; so the write fails if there is no room for more.
-  auto done = commit(frame::Durability::ordered, Extent::complete, Wait::lock);
-  if (done && used() + bytes > shared_.dirty_limit) done = commit(frame::Durability::ordered, Extent::all, Wait::lock);
+  auto done = commit(frame::Durability::ordered, CommitExtent::complete, CommitWait::lock);
+  if (done && used() + bytes > shared_.dirty_limit)
+    done = commit(frame::Durability::ordered, CommitExtent::all, CommitWait::lock);
   return done;
 }
 
@@ -228,7 +213,7 @@ void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
   if (early_parameters_ && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
   // The first commit chooses the parameters, so it should come soon.
   const std::uint64_t most = early_parameters_ ? kStreamCommit : kFirstCommit;
-  if (filled_bytes_ >= std::min(most, shared_.dirty_limit / 2 / kStreamShare)) shared_.wake();
+  if (filled_bytes_ >= std::min(most, shared_.dirty_limit / 2 / kStreamShare)) host_->much_is_dirty();
 }
 
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
@@ -344,20 +329,9 @@ void WriteBack::touch() {
     file = file_;
   }
   // Ignore errors: times of another user's file cannot be set.
-  static_cast<void>(change_file([&] {
+  static_cast<void>(MountChanges(*this).change_file([&] {
     return shared_.files.set_times(file->fd(), {{{0, UTIME_OMIT}, {0, UTIME_NOW}}});
   }));
-}
-
-void WriteBack::note_times(const struct timespec& modified) {
-  if (modified.tv_nsec == UTIME_OMIT) return;
-  codec::MutexLock lock(mutex_);
-  write_time_shown_ = true;
-  if (modified.tv_nsec == UTIME_NOW) {
-    clock_gettime(CLOCK_REALTIME_COARSE, &last_write_);
-  } else {
-    last_write_ = modified;
-  }
 }
 
 codec::Result<void> WriteBack::resize(std::uint64_t size, Changer by) {
@@ -376,10 +350,10 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
   if (array_) {
     const auto allowed = array_->check_resize(size, before);
     changed_by_ = by;
-    awaits_head_ = size == 0 && array_->head_bytes() > 0;
+    head_.truncated(size == 0 && array_->head_bytes() > 0);
     if (!allowed && size == 0 && array_->head_bytes() > 0) {
       // A header that makes another array of the file may follow.
-      awaits_array_ = true;
+      head_.require_array();
       return {};
     }
     if (!allowed) return codec::Failure(allowed.error());

@@ -16,8 +16,12 @@
 // reloaded. A dirty one becomes stale: writes, commits and reads of bytes that are gone fail with ESTALE, and the frame
 // is not touched any more. A program that opens the frame afterwards gets a new WriteBack.
 //
+// States: Standing and Progress (write_back_state.h), NewArray and Parameters below, ArrayHead (array_head.h); whether
+// the frame has failed or is fresh is the state of its writer (frame/write/writer_state.h). Changes by the mount that
+// contain no written data are in mount_changes.h, copies of chunks in chunk_copy.h.
+//
 // Lock order: Filesystem::changes_, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
-// then what the committed() callback takes (the open frame's, the node's, the node table's). mutex_ is held while a
+// then what WriteBackHost::committed() takes (the open frame's, the node's, the node table's). mutex_ is held while a
 // chunk is read to be changed in part, but never during encoding or disk writes. Thread safety: all members may be
 // called concurrently. Ownership: shared by the open frame and the flusher; must not outlive the mount's caches.
 // Errors: those of frame; stale; EFBIG.
@@ -34,14 +38,18 @@
 
 #include "codec/base/mutex.h"
 #include "codec/base/turns.h"
+#include "frame/write/frame_replacement.h"
 #include "frame/write/frame_writer.h"
 #include "fs/read/frame_snapshot.h"
 #include "fs/read/read_path.h"
 #include "fs/write/array_changes.h"
+#include "fs/write/array_head.h"
 #include "fs/write/change_permit.h"
 #include "fs/write/chunk_encoders.h"
 #include "fs/write/copy_memory.h"
 #include "fs/write/dirty_layer.h"
+#include "fs/write/write_back_host.h"
+#include "fs/write/write_back_state.h"
 
 namespace cframefs::fs {
 
@@ -53,21 +61,12 @@ struct WriteBackShared {
   Statistics& statistics;
   DedupLogger& once;
   std::shared_ptr<frame::IndexCache> index_cache;
-  std::function<std::uint64_t()> next_snapshot;
   std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // memory of chunks and patches that are not committed
-  std::function<void()> wake;                 // wakes the flusher
-  /// Commits the largest files until at most `most` bytes are dirty. Skips files that cannot be committed.
-  std::function<void(std::uint64_t most)> make_room;
-  /// Returns what programs see of a frame at `path`.
-  std::function<codec::Result<std::shared_ptr<const frame::FlatView>>(std::shared_ptr<const frame::Container>,
-                                                                      const std::string&)>
-      view_of;
-  std::chrono::milliseconds interval{5000};  // bound on the age of uncommitted data
+  std::chrono::milliseconds interval{5000};   // bound on the age of uncommitted data
   std::chrono::milliseconds lock_timeout{5000};
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
-  std::function<void()> became_dirty = [] {};  // called when a clean file becomes dirty, under its lock
-  std::atomic<bool> waits_for_lock{false};     // a request is waiting for a lock for up to lock_timeout
+  std::atomic<bool> waits_for_lock{false};  // a request is waiting for a lock for up to lock_timeout
   codec::Turns copy_turns{std::max(1U, std::thread::hardware_concurrency())};  // limits writers of copied chunks
   CopyMemory copy_memory{};                                                    // memory of chunks that copies hold
   const std::shared_ptr<frame::SparseRegistry> sparse_registry = std::make_shared<frame::SparseRegistry>();
@@ -80,73 +79,70 @@ struct FrameLocation {
   std::string path;  // relative to the source, for messages
 };
 
+/// A frame to be opened for writing.
+struct FrameToWrite {
+  FrameLocation place;
+  std::shared_ptr<const frame::Descriptor> frame;  // the file at `place`, or the directory of a sparse frame
+  /// Neither its content nor its name was ever synced: frame::WriterState::fresh.
+  bool fresh = false;
+  /// Its parameters are placeholders: the host chooses them when the first data are known.
+  bool has_placeholders = false;
+};
+
+/// How a commit waits for locks that other programs hold.
+enum class CommitWait : std::uint8_t {
+  none,
+  lock,      // for lock_timeout, but briefly if another request is waiting: not all service threads may wait
+  past_lock  // briefly, and then commits without the frame's own lock: there will be no other attempt
+};
+
+enum class CommitExtent : std::uint8_t {
+  all,
+  complete,  // without the last chunk if it is growing: a stream would encode it twice
+};
+
+/// Identifies the handle that makes a change; null: unknown.
+using Changer = const void*;
+
+/// What is known of a write-back at one instant without much work.
+struct WriteBackStatus {
+  std::uint64_t size = 0;
+  std::optional<std::chrono::steady_clock::time_point> oldest_dirty;  // time of the oldest uncommitted write
+  bool is_clean = true;        // nothing waits for a commit, and no commit is in progress, which could fail
+  bool is_waiting = false;     // data wait for a commit that is still possible
+  bool is_committing = false;  // a commit, or another change by the mount, is in progress
+  bool is_stale = false;       // another program has changed the frame while there were uncommitted data
+};
+
+/// Uncommitted data.
+struct Uncommitted {
+  std::uint64_t bytes = 0;   // uncompressed, at most
+  std::uint64_t memory = 0;  // of what no commit has taken yet
+  bool has_name = true;      // false: the frame was removed, so that no program would miss the data
+};
+
 class WriteBack {
  public:
-  /// Describes a new version, or a new file that holds the same version.
-  struct Committed {
-    std::shared_ptr<const FrameSnapshot> snapshot;
-    std::shared_ptr<const frame::Descriptor> file;
-    frame::FileVersion before;  // empty: the frame was only opened
-    frame::FileVersion after;
-    bool own = false;               // the version contains no change by another program
-    bool preamble_changed = false;  // the bytes in front of the chunks' bytes have changed
-    bool gave_up = false;           // the version is the same, but bytes that programs wrote are lost
-  };
-  using OnCommitted = std::function<void(const Committed&)>;
-
-  /// Returns the parameters of a new frame, given the bytes of its first chunk.
-  using Choose = std::function<frame::NewFrame(codec::ByteView first_chunk)>;
-
-  /// How a commit waits for locks that other programs hold.
-  enum class Wait : std::uint8_t {
-    none,
-    lock,      // for lock_timeout, but briefly if another request is waiting: not all service threads may wait
-    past_lock  // briefly, and then commits without the frame's own lock: there will be no other attempt
-  };
-
-  enum class Extent : std::uint8_t {
-    all,
-    complete,  // without the last chunk if it is growing: a stream would encode it twice
-  };
-
-  /// Error unsupported: the frame cannot be written. `frame`: the file at `place`, or the directory of a sparse frame.
-  /// `fresh`: just created. `choose`: chooses the parameters of an empty frame that has placeholders; may be empty.
-  static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, FrameLocation place,
-                                                        const std::shared_ptr<const frame::Descriptor>& frame,
-                                                        bool fresh, Choose choose, OnCommitted committed);
+  /// Error unsupported: the frame cannot be written.
+  static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host,
+                                                        FrameToWrite frame);
   ~WriteBack();
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
 
-  std::uint64_t size();
+  WriteBackStatus status();
   /// Returns the time of the last write if there are uncommitted data.
   std::optional<struct timespec> dirty_since_write();
-  /// Returns the time of the oldest uncommitted write.
-  std::optional<std::chrono::steady_clock::time_point> oldest_dirty();
-  std::uint64_t dirty_bytes();
-  /// Returns whether nothing waits for a commit and no commit is in progress, which could fail.
-  bool is_clean();
   /// Returns the committed version.
   std::shared_ptr<const FrameSnapshot> snapshot();
   /// Calls `at` with the committed snapshot and the file version of the last committed(). Neither changes until `at`
   /// returns; `at` may take the locks that committed() takes.
-  using Look =
-      std::function<void(const std::shared_ptr<const FrameSnapshot>& snapshot, const frame::FileVersion& file)>;
-  void inspect(const Look& at);
+  void inspect(
+      const std::function<void(const std::shared_ptr<const FrameSnapshot>&, const frame::FileVersion& file)>& at);
   /// Returns whether the last commit has left this file version, or a change by the mount is in progress.
   bool owns(const frame::FileVersion& identity);
-  bool is_committing();
-  /// Returns whether a commit, or a sync of committed data, is in progress.
-  bool has_commit_under_way() { return !std::unique_lock(commit_mutex_, std::try_to_lock).owns_lock(); }
-  /// Waits until no commit is in progress.
-  void wait_for_commit() { const std::lock_guard commits(commit_mutex_); }
   /// Reloads a clean file that another program has changed. Error stale: the file is dirty.
   codec::Result<void> refresh();
-  /// Returns whether another program has changed the frame while there were uncommitted data.
-  bool is_stale();
-
-  /// Identifies the handle that makes a change; null: unknown.
-  using Changer = const void*;
   /// Writes `bytes` at `place`; none: at the end. Returns the offset. `by`: the handle, for check_whole().
   codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes,
                                      ChangePermit& permit = free_permit(), Changer by = nullptr);
@@ -155,10 +151,6 @@ class WriteBack {
   void wait_for_head(std::uint64_t at);
   /// `by`: the handle, for check_whole().
   codec::Result<void> resize(std::uint64_t size, Changer by = nullptr);
-  /// Updates the times of a file whose size a program has set to the size that it already has.
-  void touch();
-  /// Records a modification time that a program has set, as utimensat(2): a later commit of earlier writes keeps it.
-  void note_times(const struct timespec& modified);
   /// Returns an error if written data cannot be committed. invalid: the last row of an array is incomplete. With `by`,
   /// only if that handle, or an unknown one, made it so: a row that another handle is writing is no failure of `by`.
   codec::Result<void> check_whole(Changer by = nullptr);
@@ -170,37 +162,15 @@ class WriteBack {
   codec::Result<void> read(std::uint64_t at, std::uint64_t length, Reply& reply,
                            const std::function<void(const std::shared_ptr<const FrameSnapshot>&)>& note);
 
-  codec::Result<void> commit(frame::Durability durability, Extent extent = Extent::all, Wait wait = Wait::none);
+  codec::Result<void> commit(frame::Durability durability, CommitExtent extent = CommitExtent::all,
+                             CommitWait wait = CommitWait::none);
   /// Commits without a program that gets the result: the next commit() reports lost data. EAGAIN: another thread
   /// commits. `opens_again`: calls open_again() first.
-  codec::Result<void> background_commit(Extent extent, bool opens_again = false);
+  codec::Result<void> background_commit(CommitExtent extent, bool opens_again = false);
   /// Reopens the frame after a failed sync, after which no commit is possible. EAGAIN: another thread commits.
   /// REQUIRES: no program that has seen the failure has the frame open for writing.
   codec::Result<void> open_again();
-  /// Returns whether data wait for a commit that is still possible.
-  bool is_waiting();
-  /// Uncommitted data.
-  struct Uncommitted {
-    std::uint64_t bytes = 0;  // uncompressed, at most
-    bool has_name = true;     // false: the frame was removed, so that no program would miss them
-  };
   Uncommitted uncommitted();
-  /// Chunks in compressed form from another frame; all but the last one are whole.
-  struct CopiedChunks {
-    frame::NewFrame like;  // parameters of that frame
-    std::vector<codec::EncodedChunk> chunks;
-    std::uint64_t nbytes = 0;
-  };
-  /// Stores the chunks in place of the bytes from `at` on, and commits. An empty frame with placeholder parameters gets
-  /// those of the chunks if `may_remake`. Returns false, with nothing done, if the chunks do not fit there.
-  codec::Result<bool> store_copied(std::uint64_t at, CopiedChunks copied, bool may_remake, ChangePermit& permit);
-  /// Commits a change of metalayers, which `change` makes.
-  codec::Result<void> commit_metadata(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
-                                      ChangePermit& permit);
-  /// Removes dead bytes of the frame if there are many. Called after the last writer has closed it.
-  void compact_if_wasteful();
-  /// Performs a change by the mount itself that leaves the content alone (mode, owner, times).
-  codec::Result<void> change_file(const std::function<codec::Result<void>()>& change);
   /// Discards uncommitted data and returns whether there were any. Returns nullopt if `may` returns false. `may` is
   /// called when no program can change the file, so that data written in between stay.
   std::optional<bool> discard(const std::function<bool()>& may);
@@ -208,41 +178,33 @@ class WriteBack {
   /// is stale from then on, and follows no change.
   void close();
 
-  /// Blocks commits while the frame is renamed or removed.
-  class Pause {
-   public:
-    explicit Pause(std::shared_ptr<WriteBack> file);
-    ~Pause();
-    Pause(const Pause&) = delete;
-    Pause& operator=(const Pause&) = delete;
-    /// Sets the frame's new name.
-    void moved(FrameLocation place);
-    /// Records that the frame has no name any more.
-    void unlinked();
-
-   private:
-    std::shared_ptr<WriteBack> file_;
-    std::unique_lock<std::mutex> commits_;
-    bool was_right_ = false;
-  };
-
  private:
+  friend class ChunkCopy;
+  friend class CommitPause;
+  friend class MountChanges;
+
   struct Segment {
     enum class Source : std::uint8_t { zeros, held, stored } source = Source::zeros;
     std::uint64_t begin = 0;
     std::uint64_t length = 0;
     const std::uint8_t* bytes = nullptr;  // of `held`
   };
-  /// Whether the change in progress (while busy_) has begun to change the file.
+  /// Where the parameters of the frame's chunks come from. The first data make them `fixed`; so does a copy of chunks,
+  /// or a new array in place of the frame.
+  enum class Parameters : std::uint8_t {
+    fixed,           // the frame has them
+    chosen_by_host,  // the host chooses them
+    defaults,        // defaults_: the frame has no chunk size, because it was always empty
+  };
+  /// Whether a layer is another array than what lies below it.
   ///
-  ///   possibly --begin_commit()--> not_yet --begin_change()--> known_file or foreign_file --end_change()--> possibly
-  ///                                   ^                                      |
-  ///                                   +------ a part of it is adopted -------+
-  enum class Changing : std::uint8_t {
-    possibly,      // unknown: the change did not begin with begin_commit()
-    not_yet,       // encoding, or waiting for a lock: a change of the file is another program's
-    known_file,    // the file was in its known version: its new version is the commit's
-    foreign_file,  // another program has changed the file, whose header is unchanged
+  ///   none --begin_new_array()--> in_dirty --begin_commit()--> in_commit --finish_commit()--> none
+  ///    ^                           |    ^                          |
+  ///    +---- forget_new_array() ---+    +---- the commit failed ---+
+  enum class NewArray : std::uint8_t {
+    none,
+    in_dirty,   // dirty_ is another array than the layer below
+    in_commit,  // committing_ is another array than snapshot_
   };
   /// The input of a commit: copied under mutex_, then used without a lock.
   struct Batch {
@@ -250,7 +212,7 @@ class WriteBack {
     std::shared_ptr<const FrameSnapshot> snapshot;
   };
 
-  WriteBack(WriteBackShared& shared, FrameLocation place, Choose choose, OnCommitted committed);
+  WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, FrameLocation place, bool has_placeholders);
 
   codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh);
   codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
@@ -263,11 +225,12 @@ class WriteBack {
   codec::Result<bool> change_size(std::uint64_t size, Changer by);
   void chunk_filled(const DirtyLayer::Chunk& chunk) REQUIRES(mutex_);
   codec::Result<void> check_usable() REQUIRES(mutex_);
-  /// Returns whether a change in progress here may be changing the version of the file.
-  bool may_change_file() const REQUIRES(mutex_) { return busy_ && changing_ != Changing::not_yet; }
   /// Returns an error if another program's change has removed the bytes of the committed version.
   codec::Result<void> check_readable() REQUIRES(mutex_);
   std::uint64_t size_below() const REQUIRES(mutex_);
+  std::uint64_t dirty_bytes();
+  /// Updates the times of a file whose size a program has set to the size that it already has.
+  void touch();
   void note_dirty() REQUIRES(mutex_);
   std::uint64_t most_at_once();
   codec::Result<std::uint64_t> write_part_of(std::optional<std::uint64_t> place, codec::ByteView bytes,
@@ -276,7 +239,9 @@ class WriteBack {
   codec::Result<std::uint64_t> write_locked(std::uint64_t place, codec::ByteView bytes,
                                             ChangePermit& permit = free_permit()) REQUIRES(mutex_);
   /// Returns whether there are data to commit besides those that are being committed.
-  bool is_dirty() const REQUIRES(mutex_) { return is_new_array_ || dirty_.differs_from(size_below()); }
+  bool is_dirty() const REQUIRES(mutex_) {
+    return new_array_ == NewArray::in_dirty || dirty_.differs_from(size_below());
+  }
   /// Turns the file into the array of a .npy file that begins with `bytes`.
   codec::Result<void> begin_new_array(codec::ByteView bytes) REQUIRES(mutex_);
   void forget_new_array() REQUIRES(mutex_);
@@ -302,7 +267,7 @@ class WriteBack {
   codec::Result<void> copy_view(std::uint64_t at, codec::ByteSpan out) REQUIRES(mutex_);
   DirtyLayer::Chunk new_chunk(std::uint64_t size) const;
 
-  codec::Result<bool> begin_commit(Extent extent);
+  codec::Result<bool> begin_commit(CommitExtent extent);
   /// Called before the file or its times change. Does nothing if the change has already begun.
   codec::Result<void> begin_change();
   /// Commits the writer; on a full disk punches dead bytes of the frame and tries once more.
@@ -316,11 +281,6 @@ class WriteBack {
   codec::Result<void> choose_parameters();
   codec::Result<void> remake(const frame::NewFrame& wanted);
   void wait_until_copied() REQUIRES(mutex_);
-  bool takes_copied(std::uint64_t at, std::uint64_t size, const CopiedChunks& copied, bool may_remake) const;
-  enum class CopyStart : std::uint8_t { begun, unfit, dirty, behind };
-  codec::Result<CopyStart> begin_copy(std::uint64_t at, const CopiedChunks& copied, bool may_remake);
-  codec::Result<void> commit_copied(std::uint64_t at, CopiedChunks copied, ChangePermit& permit);
-  void end_copy(codec::Result<void>& done, std::uint64_t end) REQUIRES(mutex_);
   codec::Result<void> store_chunks(const Batch& batch);
   codec::Result<void> store_array(const Batch& batch, const ArrayChanges& array);
   codec::Result<void> store_new_array(const Batch& batch, const ArrayChanges& array);
@@ -330,13 +290,13 @@ class WriteBack {
                                      std::vector<ChunkToEncode> chunks, std::uint64_t chunksize);
   /// Returns the chunk size of a dirty layer in bytes.
   std::uint64_t layer_unit() const REQUIRES(mutex_);
-  void defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent) REQUIRES(mutex_);
+  void defer_tail(DirtyLayer& layer, std::uint64_t below, CommitExtent extent) REQUIRES(mutex_);
   void note_head(std::uint64_t size_before) REQUIRES(mutex_);
   codec::Result<void> commit_patches_first(const Batch& batch, std::vector<ChunkToEncode>& chunks);
-  codec::Result<void> commit_some(frame::Durability durability, Extent extent, Wait wait);
+  codec::Result<void> commit_some(frame::Durability durability, CommitExtent extent, CommitWait wait);
   /// Runs `work` with the wait for locks set to `wait`.
-  codec::Result<void> waiting(Wait wait, const std::function<codec::Result<void>()>& work);
-  codec::Result<void> commit_held(frame::Durability durability, Extent extent);
+  codec::Result<void> waiting(CommitWait wait, const std::function<codec::Result<void>()>& work);
+  codec::Result<void> commit_held(frame::Durability durability, CommitExtent extent);
   codec::Result<void> open_failed_again();
   /// Sets the modification time of the backing file to that of the last write in the commit.
   void stamp_last_write();
@@ -358,47 +318,41 @@ class WriteBack {
   void refresh_identity(bool was_right) REQUIRES(mutex_);
 
   WriteBackShared& shared_;
-  const OnCommitted committed_;
+  const std::unique_ptr<WriteBackHost> host_;
 
-  // Held by every thread that uses the writer. Not a codec::Mutex: Pause holds it beyond a function.
+  // Held by every thread that uses the writer. Not a codec::Mutex: CommitPause holds it beyond a function.
   std::mutex commit_mutex_;
-  FrameLocation place_;                                 // commit_mutex_
-  std::unique_ptr<frame::FrameWriter> writer_;          // commit_mutex_
-  std::unique_ptr<frame::FrameWriter::Beside> beside_;  // commit_mutex_; a new array that is being committed
-  codec::EncodeParameters encode_;                      // commit_mutex_
-  Choose choose_;                                       // commit_mutex_; empty once the frame has its parameters
-  bool has_name_ = true;                                // commit_mutex_
-  bool has_committed_ = false;                          // commit_mutex_
-  bool partly_committed_ = false;                       // commit_mutex_; a part of the current commit is done
-  struct timespec batch_write_ {};                      // commit_mutex_; time of the last write in the current commit
-  bool batch_time_shown_ = false;                       // commit_mutex_; a program has seen that time
-  std::uint64_t searched_dead_ = 0;                     // commit_mutex_; dead bytes at the last search for them
-  std::uint64_t counted_dead_ = 0;                      // commit_mutex_; this frame's part of the mount's counter
-  std::atomic<std::int64_t> unreadable_{-1};            // chunk that the current commit needs and cannot read
-  bool fresh_ = false;                                  // commit_mutex_; nothing of the file need survive a crash yet
-  std::atomic<bool> named_{true};                       // copy of has_name_ for threads without commit_mutex_
+  FrameLocation place_;                             // commit_mutex_
+  std::unique_ptr<frame::FrameWriter> writer_;      // commit_mutex_
+  std::unique_ptr<frame::FrameBeside> beside_;      // commit_mutex_; a new array that is being committed
+  codec::EncodeParameters encode_;                  // commit_mutex_
+  Parameters parameters_from_ = Parameters::fixed;  // commit_mutex_
+  frame::NewFrame defaults_;                        // commit_mutex_
+  // Facts that are independent of the states.
+  std::atomic<bool> has_name_{true};  // changes with commit_mutex_ held
+  bool has_committed_ = false;        // commit_mutex_; a dead byte may be this mount's
+  // Of the current commit.
+  bool partly_committed_ = false;             // commit_mutex_; a part of it is in the frame
+  struct timespec batch_write_ {};            // commit_mutex_; time of the last write in the current commit
+  bool batch_time_shown_ = false;             // commit_mutex_; a program has seen that time
+  std::uint64_t searched_dead_ = 0;           // commit_mutex_; dead bytes at the last search for them
+  std::uint64_t counted_dead_ = 0;            // commit_mutex_; this frame's part of the mount's counter
+  std::atomic<std::int64_t> unreadable_{-1};  // chunk that the current commit needs and cannot read
 
   mutable codec::Mutex mutex_;
   DirtyLayer dirty_ GUARDED_BY(mutex_);
   std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
-  bool busy_ GUARDED_BY(mutex_) = false;  // a commit, or another change by the mount, is in progress
-  Changing changing_ GUARDED_BY(mutex_) = Changing::possibly;
-  bool copying_ GUARDED_BY(mutex_) = false;  // store_copied() is in progress: writes must wait
-  codec::CondVar copied_;
+  WriteBackState state_ GUARDED_BY(mutex_);
+  codec::CondVar copied_;  // a copy or a commit has ended
   std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);
   std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // set if the file is an array, or becomes one
-  bool is_new_array_ GUARDED_BY(mutex_) = false;          // dirty_ is another array than the layer below
-  bool commits_new_array_ GUARDED_BY(mutex_) = false;     // committing_ is another array than snapshot_
-  bool awaits_array_ GUARDED_BY(mutex_) = false;  // truncated to 0 with a fixed number of rows: a new array must follow
-  bool awaits_head_ GUARDED_BY(mutex_) = false;   // truncated to 0, and not written since
+  NewArray new_array_ GUARDED_BY(mutex_) = NewArray::none;
+  ArrayHead head_ GUARDED_BY(mutex_);
   codec::CondVar head_came_;
   Changer changed_by_ GUARDED_BY(mutex_) = nullptr;  // handle that last changed the array's size or last row
-  bool head_was_read_ GUARDED_BY(mutex_) = true;     // since new_head_ was last set
-  bool new_head_ GUARDED_BY(mutex_) = false;         // for take_new_head()
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::FileVersion identity_ GUARDED_BY(mutex_);
   std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // counts reloads, and overwritten committed bytes
-  bool stale_ GUARDED_BY(mutex_) = false;
   std::optional<codec::Error> lost_ GUARDED_BY(mutex_);  // why data were lost; not reported yet
   std::int64_t last_touched_ GUARDED_BY(mutex_) = -1;    // chunk
   std::uint64_t filled_bytes_ GUARDED_BY(mutex_) = 0;    // of dirty chunks that were filled in order

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "frame/numpy/npy_header.h"
-#include "frame/write/frame_beside.h"
+#include "frame/write/frame_metalayers.h"
+#include "frame/write/frame_replacement.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -19,14 +20,14 @@ void WriteBack::wait_for_head(std::uint64_t at) {
   if (at == 0) return;
   const auto until = std::chrono::steady_clock::now() + kHeadPatience;
   codec::MutexLock lock(mutex_);
-  while (awaits_head_ && std::chrono::steady_clock::now() < until)
+  while (head_.delays_pages() && std::chrono::steady_clock::now() < until)
     head_came_.wait_for(mutex_, kHeadPatience);
   // No header has come: the bytes are rows of the emptied array.
   stop_awaiting_head();
 }
 
 void WriteBack::stop_awaiting_head() {
-  if (std::exchange(awaits_head_, false)) head_came_.notify_all();
+  if (head_.stop_waiting()) head_came_.notify_all();
 }
 
 codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::ByteView bytes) {
@@ -44,7 +45,7 @@ codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec
     if (!array_) return codec::stale("another program replaced the array by a file that is no array");
     head = array_->check_write(at, bytes, dirty_.size());
     if (head) return write_behind_head(at, bytes, *head);
-    if (array_->is_empty(dirty_.size()) || awaits_array_) {
+    if (array_->is_empty(dirty_.size()) || head_.awaits_array()) {
       if (auto begun = begin_new_array(bytes); !begun) return codec::Failure(begun.error());
       head = array_->head_bytes();
     }
@@ -55,7 +56,7 @@ codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec
 
 /// `head`: how many of the bytes belong to the header.
 codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head) {
-  awaits_array_ = false;
+  head_.array_came();
   const std::uint64_t before = dirty_.size();
   auto done = write_locked(at + head, bytes.subspan(head));
   if (!done) return done;
@@ -65,7 +66,7 @@ codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, code
 
 codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
   if (auto usable = check_usable(); !usable) return usable;
-  if (!named_ || snapshot_->container().parameters().kind == frame::ContainerKind::sframe) {
+  if (!has_name_ || snapshot_->container().parameters().kind == frame::ContainerKind::sframe) {
     return codec::invalid("cannot replace the array: it is a sparse frame or has no name");
   }
   auto made = ArrayChanges::from_head(bytes);
@@ -76,19 +77,20 @@ codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
     return codec::invalid(error.reason);
   }
   array_ = std::move(*made);
-  is_new_array_ = true;
+  new_array_ = NewArray::in_dirty;
   dirty_ = DirtyLayer(ArrayChanges::kPieceBytes, array_->head_bytes());
   dirty_.resize(array_->new_size());
-  new_head_ = std::exchange(head_was_read_, false) || new_head_;
+  head_.changed();
   note_dirty();
   return {};
 }
 
 /// Undoes begin_new_array(). The caller drops the dirty layer.
 void WriteBack::forget_new_array() {
-  awaits_array_ = false;
+  head_.array_came();
   stop_awaiting_head();
-  if (!std::exchange(is_new_array_, false)) return;
+  if (new_array_ != NewArray::in_dirty) return;
+  new_array_ = NewArray::none;
   // The snapshot is an array: its version was adopted.
   auto before = ArrayChanges::of(*snapshot_);
   array_ = before ? std::move(*before) : std::nullopt;
@@ -96,18 +98,18 @@ void WriteBack::forget_new_array() {
 
 void WriteBack::note_head(std::uint64_t size_before) {
   if (!array_ || array_->head_bytes() == 0 || array_->rows_at(size_before) == array_->rows_at(dirty_.size())) return;
-  new_head_ = std::exchange(head_was_read_, false) || new_head_;
+  head_.changed();
 }
 
 bool WriteBack::take_new_head() {
   codec::MutexLock lock(mutex_);
-  return std::exchange(new_head_, false);
+  return head_.take_change();
 }
 
 codec::Result<void> WriteBack::check_whole(Changer by) {
   codec::MutexLock lock(mutex_);
   if (by != nullptr && changed_by_ != nullptr && by != changed_by_) return {};
-  if (awaits_array_) return codec::invalid("cannot truncate: the array has a fixed number of rows");
+  if (head_.awaits_array()) return codec::invalid("cannot truncate: the array has a fixed number of rows");
   if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
   return codec::invalid("the last row of the array is incomplete");
 }
@@ -117,7 +119,7 @@ Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
   const std::vector<std::uint8_t> head = array_->head_at(dirty_.size());
   Buffer copy = shared_.read_path.pool().get(length);
   std::memcpy(copy.bytes().data(), head.data() + at, length);
-  head_was_read_ = true;
+  head_.read();
   return copy;
 }
 
@@ -129,15 +131,16 @@ codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChange
   }
   auto plan = array.plan(batch.layer, batch.snapshot, shared_.read_path);
   if (!plan) return codec::Failure(plan.error());
-  if (plan->kept_bytes < writer_->nbytes()) {
+  if (plan->kept_bytes < writer_->pending().nbytes()) {
     if (auto cut = writer_->resize(plan->kept_bytes); !cut) return cut;
   }
   store_zeros(*writer_, plan->zeros);
   if (auto done = store_in_order(*writer_, encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
-  if (writer_->nbytes() < plan->nbytes) {
+  if (writer_->pending().nbytes() < plan->nbytes) {
     if (auto grown = writer_->resize(plan->nbytes); !grown) return grown;
   }
-  return plan->layer.empty() ? codec::Result<void>() : writer_->set_metalayer(array.layer_name(), plan->layer);
+  return plan->layer.empty() ? codec::Result<void>()
+                             : frame::FrameMetalayers(*writer_).set_fixed(array.layer_name(), plan->layer);
 }
 
 /// Stores the new array in another file, so that the old one stays until the new one is complete.
@@ -151,16 +154,16 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
   for (frame::Metalayer& layer : *layers) {
     if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(std::move(layer));
   }
-  auto beside = writer_->make_beside(wanted);
+  auto beside = frame::FrameReplacement(*writer_).make_beside(wanted);
   if (!beside) return codec::Failure(beside.error());
   frame::FrameWriter& to = *(*beside)->writer;
   for (const std::string& name : before.vlmetalayer_names()) {
     const auto content = before.vlmetalayer(name);
     if (!content) return codec::Failure(content.error());
-    if (auto set = to.set_vlmetalayer(name, *content); !set) return set;
+    if (auto set = frame::FrameMetalayers(to).set_variable(name, *content); !set) return set;
   }
   if (auto done = store_in_order(to, wanted.encode, std::move(plan->chunks), array.chunk_bytes()); !done) return done;
-  if (to.nbytes() < plan->nbytes) {
+  if (to.pending().nbytes() < plan->nbytes) {
     if (auto grown = to.resize(plan->nbytes); !grown) return grown;
   }
   if (auto done = to.commit(frame::Durability::ordered); !done) return done;
@@ -169,13 +172,13 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
 }
 
 codec::Result<void> WriteBack::put_new_array_in_place(frame::Durability durability) {
-  auto given = writer_->give_place_to(*beside_);
+  auto given = frame::FrameReplacement(*writer_).give_place_to(*beside_);
   if (!given && !beside_->file.temporary_name().empty()) return given;
   // The lock is on the old file, which stays open until the lock is released.
   writer_ = std::move(beside_->writer);
   watch_overwrites();
   encode_ = frame::encode_parameters(writer_->parameters());
-  choose_ = nullptr;
+  parameters_from_ = Parameters::fixed;
   partly_committed_ = !given;
   return given && durability == frame::Durability::durable ? writer_->commit(durability) : given;
 }

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <sys/stat.h>
+
+#include "frame/write/frame_space.h"
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
-#include "fs/write/write_back.h"
+#include "fs/write/commit_pause.h"
+#include "fs/write/mount_changes.h"
 
 namespace cframefs::fs {
 namespace {
@@ -15,74 +19,90 @@ constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
 
 }  // namespace
 
-codec::Result<void> WriteBack::commit_metadata(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
-                                               ChangePermit& permit) {
-  const std::lock_guard commits(commit_mutex_);
+codec::Result<void> MountChanges::commit_metadata(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
+                                                  ChangePermit& permit) {
+  const std::lock_guard commits(file_.commit_mutex_);
   {
-    codec::MutexLock lock(mutex_);
-    if (auto usable = check_usable(); !usable) return usable;
-    busy_ = true;
+    codec::MutexLock lock(file_.mutex_);
+    if (auto usable = file_.check_usable(); !usable) return usable;
+    file_.state_.enter(Progress::own_change);
   }
-  writer_->abandon();
-  auto done = change(*writer_);
+  file_.writer_->abandon();
+  auto done = change(*file_.writer_);
   if (done) {
-    done = waiting(Wait::lock,
-                   [&] { return commit_counted([&] { return commit_writer(frame::Durability::ordered, permit); }); });
+    done = file_.waiting(CommitWait::lock, [&] {
+      return file_.commit_counted([&] { return file_.commit_writer(frame::Durability::ordered, permit); });
+    });
   }
-  codec::MutexLock lock(mutex_);
-  if (done) done = adopt_commit();
+  codec::MutexLock lock(file_.mutex_);
+  if (done) done = file_.adopt_commit();
   if (!done) {
-    writer_->abandon();
-    stale_ = stale_ || done.error().kind == codec::ErrorKind::stale;
-    if (!stale_) note_own_change();
+    file_.writer_->abandon();
+    if (done.error().kind == codec::ErrorKind::stale) file_.state_.lose_track();
+    if (file_.state_.is_usable()) file_.note_own_change();
   }
-  end_change();
+  file_.end_change();
   return done;
 }
 
-void WriteBack::compact_if_wasteful() {
-  const std::lock_guard commits(commit_mutex_);
-  const std::uint64_t length = writer_->parameters().frame_length;
-  const std::uint64_t dead = has_committed_ ? std::min(writer_->dead_bytes(), length) : 0;
-  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !has_name_ || !writer_->has_room_for_copy()) return;
+void MountChanges::compact_if_wasteful() {
+  const std::lock_guard commits(file_.commit_mutex_);
+  const std::uint64_t length = file_.writer_->parameters().frame_length;
+  const std::uint64_t dead =
+      file_.has_committed_ ? std::min(frame::FrameSpace(*file_.writer_).dead_bytes(), length) : 0;
+  if (dead < kFewDeadBytes || dead < (length - dead) / 2 || !file_.has_name_ ||
+      !frame::FrameSpace(*file_.writer_).has_room_for_copy())
+    return;
   {
-    codec::MutexLock lock(mutex_);
-    if (stale_ || committing_) return;
-    busy_ = true;
+    codec::MutexLock lock(file_.mutex_);
+    if (!file_.state_.is_usable() || file_.committing_) return;
+    file_.state_.enter(Progress::own_change);
   }
-  auto done = or_no_memory([this] { return commit_counted([this] { return writer_->compact(); }); });
-  codec::MutexLock lock(mutex_);
-  if (done) done = adopt_state(true);
+  auto done = or_no_memory(
+      [this] { return file_.commit_counted([this] { return frame::FrameSpace(*file_.writer_).compact(); }); });
+  codec::MutexLock lock(file_.mutex_);
+  if (done) done = file_.adopt_state(true);
   if (!done) {
     codec::Error error = done.error();
-    if (error.path.empty()) error.path = place_.path;
-    if (error.sys != EBUSY) shared_.once.error(error);
+    if (error.path.empty()) error.path = file_.place_.path;
+    if (error.sys != EBUSY) file_.shared_.once.error(error);
   }
-  end_change();
+  file_.end_change();
 }
 
-codec::Result<void> WriteBack::change_file(const std::function<codec::Result<void>()>& change) {
-  const std::lock_guard commits(commit_mutex_);
+codec::Result<void> MountChanges::change_file(const std::function<codec::Result<void>()>& change) {
+  const std::lock_guard commits(file_.commit_mutex_);
   // What has changed the file since it was looked at last would be hidden by this change: follow() does not look while
   // a change is under way, and could not tell the two apart after it.
-  static_cast<void>(reload_held());
+  static_cast<void>(file_.reload_held());
   bool was_right = false;
   {
-    codec::MutexLock lock(mutex_);
-    auto disk = identity_on_disk();
-    was_right = disk && *disk == identity_;
-    busy_ = true;
+    codec::MutexLock lock(file_.mutex_);
+    auto disk = file_.identity_on_disk();
+    was_right = disk && *disk == file_.identity_;
+    file_.state_.enter(Progress::own_change);
   }
   auto done = change();
-  codec::MutexLock lock(mutex_);
-  refresh_identity(was_right);
-  end_change();
+  codec::MutexLock lock(file_.mutex_);
+  file_.refresh_identity(was_right);
+  file_.end_change();
   return done;
+}
+
+void MountChanges::note_times(const struct timespec& modified) {
+  if (modified.tv_nsec == UTIME_OMIT) return;
+  codec::MutexLock lock(file_.mutex_);
+  file_.write_time_shown_ = true;
+  if (modified.tv_nsec == UTIME_NOW) {
+    clock_gettime(CLOCK_REALTIME_COARSE, &file_.last_write_);
+  } else {
+    file_.last_write_ = modified;
+  }
 }
 
 void WriteBack::note_identity(const frame::FileVersion& disk) {
   const frame::FileVersion before = std::exchange(identity_, disk);
-  committed_(Committed{snapshot_, file_, before, identity_, true});
+  host_->committed({snapshot_, file_, before, identity_, true});
 }
 
 void WriteBack::refresh_identity(bool was_right) {
@@ -90,28 +110,35 @@ void WriteBack::refresh_identity(bool was_right) {
   if (was_right && disk) note_identity(*disk);
 }
 
-WriteBack::Pause::Pause(std::shared_ptr<WriteBack> file) : file_(std::move(file)), commits_(file_->commit_mutex_) {
+CommitPause::CommitPause(std::shared_ptr<WriteBack> file) : file_(std::move(file)), commits_(file_->commit_mutex_) {
   codec::MutexLock lock(file_->mutex_);
   auto disk = file_->identity_on_disk();
   was_right_ = disk && *disk == file_->identity_;
-  file_->busy_ = true;
+  file_->state_.enter(Progress::own_change);
 }
 
-WriteBack::Pause::~Pause() {
+CommitPause::~CommitPause() {
   codec::MutexLock lock(file_->mutex_);
   file_->refresh_identity(was_right_);
   file_->end_change();
 }
 
-void WriteBack::Pause::moved(FrameLocation place) {
+bool CommitPause::would_wait(WriteBack& file) {
+  return !std::unique_lock(file.commit_mutex_, std::try_to_lock).owns_lock();
+}
+
+void CommitPause::wait(WriteBack& file) {
+  const std::lock_guard commits(file.commit_mutex_);
+}
+
+void CommitPause::moved(FrameLocation place) {
   file_->place_ = std::move(place);
   file_->writer_->moved(file_->place_.directory->fd(), file_->place_.name);
 }
 
-void WriteBack::Pause::unlinked() {
+void CommitPause::unlinked() {
   file_->writer_->unlinked();
   file_->has_name_ = false;
-  file_->named_ = false;
 }
 
 }  // namespace cframefs::fs

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 
 #include "frame/base/elapsed.h"
-#include "frame/write/frame_beside.h"
+#include "frame/write/frame_replacement.h"
+#include "frame/write/frame_space.h"
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
 #include "fs/write/write_back.h"
@@ -20,7 +21,7 @@ namespace {
 // The next chunks are encoded while the disk writes these.
 constexpr std::uint64_t kMaxPatched = std::uint64_t{48} << 20;
 // The wait for another program's lock, for requests while one request waits for lock_timeout, and for the last attempt
-// (Wait::past_lock).
+// (CommitWait::past_lock).
 constexpr std::chrono::milliseconds kShortPatience(200);
 constexpr std::chrono::milliseconds kNoPatience(0);
 
@@ -39,13 +40,13 @@ constexpr std::int64_t kFreshWriteNs = 10'000'000;
 
 }  // namespace
 
-codec::Result<bool> WriteBack::begin_commit(Extent extent) {
+codec::Result<bool> WriteBack::begin_commit(CommitExtent extent) {
   codec::MutexLock lock(mutex_);
   if (!is_dirty()) return false;
-  const std::uint64_t below = is_new_array_ ? dirty_.kept() : size_below();
+  const std::uint64_t below = new_array_ == NewArray::in_dirty ? dirty_.kept() : size_below();
   if (auto usable = check_usable(); !usable) return codec::Failure(usable.error());
   // A chunk that grows slowly is not deferred again and again.
-  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = Extent::all;
+  if (oldest_ && shared_.clock() - *oldest_ >= shared_.interval) extent = CommitExtent::all;
   DirtyLayer layer = std::move(dirty_);
   dirty_ = DirtyLayer(layer.chunksize(), layer.size());
   filled_bytes_ = 0;
@@ -59,28 +60,27 @@ codec::Result<bool> WriteBack::begin_commit(Extent extent) {
     oldest_ = committing_since_;
     throw;
   }
-  if (!is_new_array_ && !layer.differs_from(below)) return false;
-  commits_new_array_ = std::exchange(is_new_array_, false);
+  if (new_array_ == NewArray::none && !layer.differs_from(below)) return false;
+  if (new_array_ == NewArray::in_dirty) new_array_ = NewArray::in_commit;
   committing_ = std::move(layer);
-  busy_ = true;
-  changing_ = Changing::not_yet;
+  state_.enter(Progress::preparing);
   return true;
 }
 
 codec::Result<void> WriteBack::begin_change() {
   codec::MutexLock lock(mutex_);
-  if (changing_ == Changing::known_file || changing_ == Changing::foreign_file) return {};
+  if (state_.has_begun_writing()) return {};
   if (auto usable = check_usable(); !usable) return usable;
   const auto disk = identity_on_disk();
   if (!disk) return codec::Failure(disk.error());
-  changing_ = has_same_content(*disk) ? Changing::known_file : Changing::foreign_file;
+  state_.begin_writing(has_same_content(*disk));
   return {};
 }
 
 /// Moves data that are not to be committed yet into dirty_.
-void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent) {
+void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, CommitExtent extent) {
   if (array_ && array_->is_flat()) {
-    const std::uint64_t size = array_->to_commit(layer.size(), below, extent == Extent::complete);
+    const std::uint64_t size = array_->to_commit(layer.size(), below, extent == CommitExtent::complete);
     if (size == layer.size()) return;
     dirty_ = layer.split_off(size);
     oldest_ = committing_since_;
@@ -90,7 +90,7 @@ void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent
   const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
   const bool grows = last == last_touched_ && layer.size() % layer.chunksize() != 0;
   const DirtyLayer::Chunk* growing = grows ? layer.find(last) : nullptr;
-  if (extent == Extent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
+  if (extent == CommitExtent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
     dirty_ = DirtyLayer(layer.chunksize(), last_begin);
     dirty_.put(last, *growing);
     dirty_.grow(layer.size());
@@ -99,7 +99,7 @@ void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, Extent extent
   }
 }
 
-codec::Result<void> WriteBack::commit(frame::Durability durability, Extent extent, Wait wait) {
+codec::Result<void> WriteBack::commit(frame::Durability durability, CommitExtent extent, CommitWait wait) {
   auto done = commit_some(durability, extent, wait);
   codec::MutexLock lock(mutex_);
   const std::optional<codec::Error> lost = std::exchange(lost_, std::nullopt);
@@ -107,25 +107,25 @@ codec::Result<void> WriteBack::commit(frame::Durability durability, Extent exten
   return done;
 }
 
-codec::Result<void> WriteBack::background_commit(Extent extent, bool opens_again) {
+codec::Result<void> WriteBack::background_commit(CommitExtent extent, bool opens_again) {
   const std::unique_lock commits(commit_mutex_, std::try_to_lock);
   if (!commits.owns_lock()) return codec::io_error(EAGAIN, "commit");
   if (opens_again) {
     if (auto opened = open_failed_again(); !opened) return opened;
   }
-  return waiting(Wait::none, [&] { return commit_held(frame::Durability::ordered, extent); });
+  return waiting(CommitWait::none, [&] { return commit_held(frame::Durability::ordered, extent); });
 }
 
-codec::Result<void> WriteBack::commit_some(frame::Durability durability, Extent extent, Wait wait) {
+codec::Result<void> WriteBack::commit_some(frame::Durability durability, CommitExtent extent, CommitWait wait) {
   const std::lock_guard commits(commit_mutex_);
   return waiting(wait, [&] { return commit_held(durability, extent); });
 }
 
 /// REQUIRES: commit_mutex_.
-codec::Result<void> WriteBack::waiting(Wait wait, const std::function<codec::Result<void>()>& work) {
-  const bool long_one = wait == Wait::lock && !shared_.waits_for_lock.exchange(true);
-  const auto patience = long_one ? shared_.lock_timeout : wait == Wait::none ? kNoPatience : kShortPatience;
-  writer_->wait_for_locks(patience, wait == Wait::past_lock);
+codec::Result<void> WriteBack::waiting(CommitWait wait, const std::function<codec::Result<void>()>& work) {
+  const bool long_one = wait == CommitWait::lock && !shared_.waits_for_lock.exchange(true);
+  const auto patience = long_one ? shared_.lock_timeout : wait == CommitWait::none ? kNoPatience : kShortPatience;
+  writer_->wait_for_locks(patience, wait == CommitWait::past_lock);
   auto done = or_no_memory(work);
   writer_->wait_for_locks(kNoPatience);
   if (long_one) shared_.waits_for_lock = false;
@@ -133,7 +133,7 @@ codec::Result<void> WriteBack::waiting(Wait wait, const std::function<codec::Res
 }
 
 /// REQUIRES: commit_mutex_.
-codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent extent) {
+codec::Result<void> WriteBack::commit_held(frame::Durability durability, CommitExtent extent) {
   auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
@@ -148,7 +148,6 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
     }
     if (done) stamp_last_write();
     beside_.reset();
-    fresh_ = fresh_ && durability == frame::Durability::ordered;
     has_committed_ = has_committed_ || done || partly_committed_;
     done = finish_commit(std::move(done));
     if (done) give_back_room();
@@ -156,7 +155,6 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, Extent 
   }
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
-  fresh_ = false;
   return shared_.files.sync(writer_->file()->fd(), false);
 }
 
@@ -172,24 +170,19 @@ void WriteBack::stamp_last_write() {
   static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
 }
 
-bool WriteBack::is_waiting() {
-  codec::MutexLock lock(mutex_);
-  return !stale_ && (committing_ || is_dirty());
-}
-
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {
   const std::shared_ptr<const frame::Descriptor> file = writer_->file();
   const std::shared_ptr<const frame::Container> before = writer_->container();
   const std::uint64_t length = writer_->parameters().frame_length;
   // The chunks of a sparse frame are separate files.
-  std::uint64_t written = writer_->parameters().kind == frame::ContainerKind::sframe ? writer_->pending_bytes() : 0;
+  std::uint64_t written = writer_->parameters().kind == frame::ContainerKind::sframe ? writer_->pending().bytes() : 0;
   auto done = commit();
   if (!done || writer_->container() == before) return done;
   const std::uint64_t now = writer_->parameters().frame_length;
   written += writer_->file() == file ? now - std::min(length, now) : now;
   shared_.statistics.commits.fetch_add(1, std::memory_order_relaxed);
   shared_.statistics.bytes_written.fetch_add(written, std::memory_order_relaxed);
-  count_dead_bytes(writer_->dead_bytes());
+  count_dead_bytes(frame::FrameSpace(*writer_).dead_bytes());
   return done;
 }
 
@@ -203,9 +196,9 @@ codec::Result<void> WriteBack::write_out() {
   bool is_new = false;
   {
     codec::MutexLock lock(mutex_);
-    is_new = commits_new_array_;
+    is_new = new_array_ == NewArray::in_commit;
   }
-  if (choose_ && !is_new) {
+  if (parameters_from_ != Parameters::fixed && !is_new) {
     if (auto chosen = choose_parameters(); !chosen) return chosen;
   }
   Batch batch;
@@ -219,13 +212,13 @@ codec::Result<void> WriteBack::write_out() {
   return array ? store_array(batch, *array) : store_chunks(batch);
 }
 
-/// Replaces the empty frame by another one. The dirty layers stay. choose_ is empty after an error that occurred once
-/// the frame was replaced.
+/// Replaces the empty frame by another one. The dirty layers stay. parameters_from_ is `fixed` after an error that
+/// occurred once the frame was replaced.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
-  auto replaced = writer_->replace_empty(wanted);
+  auto replaced = frame::FrameReplacement(*writer_).replace_empty(wanted);
   codec::MutexLock lock(mutex_);
   if (!replaced && writer_->file() == file_) return replaced;
-  choose_ = nullptr;
+  parameters_from_ = Parameters::fixed;
   encode_ = frame::encode_parameters(writer_->parameters());
   auto adopted = adopt_state(true);
   return replaced ? adopted : replaced;
@@ -237,16 +230,17 @@ codec::Result<void> WriteBack::choose_parameters() {
   std::uint64_t chunksize = 0;
   {
     codec::MutexLock lock(mutex_);
-    if (committing_->size() == 0 || writer_->chunk_count() != 0 || !has_name_) return {};
+    if (committing_->size() == 0 || writer_->pending().chunk_count() != 0 || !has_name_) return {};
     chunksize = committing_->chunksize();
     const DirtyLayer::Chunk* chunk = committing_->find(0);
     if (chunk != nullptr && *chunk) first = (*chunk)->first(committing_->length_of(0));
   }
-  const frame::NewFrame wanted = choose_(first);
-  const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->chunksize();
+  const frame::NewFrame wanted =
+      parameters_from_ == Parameters::chosen_by_host ? host_->choose_parameters(first) : defaults_;
+  const bool same = same_parameters(wanted.encode, encode_) && wanted.chunksize == writer_->pending().chunksize();
   if (!same) {
     auto made = remake(wanted);
-    if (!made && choose_) return made;
+    if (!made && parameters_from_ != Parameters::fixed) return made;
     codec::MutexLock lock(mutex_);
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
@@ -259,7 +253,7 @@ codec::Result<void> WriteBack::choose_parameters() {
     }
     if (!made) return made;
   }
-  choose_ = nullptr;
+  parameters_from_ = Parameters::fixed;
   return {};
 }
 
@@ -331,7 +325,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   const std::uint64_t bytes = std::min(kMaxPatched, shared_.dirty_limit / 4);
   const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(bytes / layer.chunksize(), 1));
   // Only chunks whose length stays, so that the size of the frame does not change.
-  const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->nbytes()});
+  const std::uint64_t same = std::min({layer.kept(), layer.size(), writer_->pending().nbytes()});
   const auto is_inner = [&](const ChunkToEncode& chunk) {
     return chunk.make && (static_cast<std::uint64_t>(chunk.number) + 1) * layer.chunksize() <= same;
   };
@@ -349,7 +343,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
     partly_committed_ = true;
     codec::MutexLock lock(mutex_);
     done = adopt_commit();
-    if (done) changing_ = Changing::not_yet;
+    if (done) state_.enter(Progress::preparing);
     return done;
   };
   return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
@@ -361,12 +355,12 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (auto done = commit_patches_first(batch, chunks); !done) return done;
   // Truncate first, to whole chunks; the chunk with the new end is among those that are stored again.
   const std::uint64_t left = std::min(rounded_up(layer.kept(), layer.chunksize()), layer.size());
-  if (left < writer_->nbytes()) {
+  if (left < writer_->pending().nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
   store_zeros(*writer_, layer.zeros());
   if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
-  if (writer_->nbytes() < layer.size()) return writer_->resize(layer.size());
+  if (writer_->pending().nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
 }
 
@@ -379,7 +373,7 @@ void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals&
 codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                               std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
   const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
-    if (number > to.chunk_count()) {
+    if (number > to.pending().chunk_count()) {
       const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
       if (auto grown = to.resize(gap); !grown) return grown;
     }
@@ -392,7 +386,7 @@ codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const code
 /// The error is reported once.
 bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) {
   const std::int64_t number = unreadable_.exchange(-1);
-  if (number < 0 || stale_) return false;
+  if (number < 0 || !state_.is_usable()) return false;
   layer.drop_patches(number);
   lost_ = error;
   return true;
@@ -400,10 +394,10 @@ bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& l
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
-  const bool was_new_array = std::exchange(commits_new_array_, false);
+  const bool was_new_array = std::exchange(new_array_, NewArray::none) == NewArray::in_commit;
   if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_commit(); });
   if (!done) {
-    is_new_array_ = was_new_array && !partly_committed_;
+    if (was_new_array && !partly_committed_) new_array_ = NewArray::in_dirty;
     writer_->abandon();
     codec::Error& error = done.error();
     shared_.statistics.failed_commits.fetch_add(1, std::memory_order_relaxed);
@@ -418,17 +412,17 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     const auto disk = identity_on_disk();
     // Nothing was written before the failed read: if the file has another version now, that was the cause.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
-    stale_ = stale_ || read_other || error.kind == codec::ErrorKind::stale;
+    if (read_other || error.kind == codec::ErrorKind::stale) state_.lose_track();
     if (read_other) {
       error = check_usable().error();
-    } else if (!stale_) {
+    } else if (state_.is_usable()) {
       note_own_change();
     }
     DirtyLayer all = std::move(*committing_);
     const auto make = [this](std::uint64_t size) { return new_chunk(size); };
     until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { dirty_.merge_into(all, make); });
     if (drop_unreadable_patches(error, all))
-      committed_(Committed{snapshot_, file_, identity_, identity_, true, false, true});
+      host_->committed({snapshot_, file_, identity_, identity_, true, false, true});
     dirty_ = std::move(all);
     oldest_ = committing_since_;
   }
@@ -444,19 +438,18 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
 }
 
 codec::Result<void> WriteBack::adopt_commit() {
-  return adopt_state(changing_ != Changing::foreign_file);
+  return adopt_state(!state_.writes_over_other());
 }
 
 void WriteBack::note_own_change() {
   // If the commit has not begun to change the file, or the file was not in its known version, the new version contains
   // a change by another program.
-  if (changing_ != Changing::known_file) return;
+  if (!state_.writes_known_file()) return;
   if (auto disk = identity_on_disk()) note_identity(*disk);
 }
 
 void WriteBack::end_change() {
-  busy_ = false;
-  changing_ = Changing::possibly;
+  state_.enter(Progress::idle);
 }
 
 }  // namespace cframefs::fs

@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "frame/write/frame_beside.h"
+#include "frame/write/frame_replacement.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -13,21 +13,23 @@ constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
 }  // namespace
 
-WriteBack::WriteBack(WriteBackShared& shared, FrameLocation place, Choose choose, OnCommitted committed)
-    : shared_(shared), committed_(std::move(committed)), place_(std::move(place)), choose_(std::move(choose)) {}
+WriteBack::WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, FrameLocation place,
+                     bool has_placeholders)
+    : shared_(shared),
+      host_(std::move(host)),
+      place_(std::move(place)),
+      parameters_from_(has_placeholders ? Parameters::chosen_by_host : Parameters::fixed) {}
 
 WriteBack::~WriteBack() {
   count_dead_bytes(0);
 }
 
-codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, FrameLocation place,
-                                                          const std::shared_ptr<const frame::Descriptor>& frame,
-                                                          bool fresh, Choose choose, OnCommitted committed) {
+codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host,
+                                                          FrameToWrite frame) {
   const std::shared_ptr<WriteBack> file(
-      new WriteBack(shared, std::move(place), std::move(choose), std::move(committed)));
+      new WriteBack(shared, std::move(host), std::move(frame.place), frame.has_placeholders));
   const std::lock_guard commits(file->commit_mutex_);
-  file->fresh_ = fresh;
-  if (auto opened = file->open_writer(frame, fresh); !opened) return codec::Failure(opened.error());
+  if (auto opened = file->open_writer(frame.frame, frame.fresh); !opened) return codec::Failure(opened.error());
   codec::MutexLock lock(file->mutex_);
   if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
   file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
@@ -36,7 +38,7 @@ codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& share
 
 std::uint64_t WriteBack::layer_unit() const {
   if (array_ && array_->is_flat()) return ArrayChanges::kPieceBytes;
-  return writer_->chunksize() > 0 ? static_cast<std::uint64_t>(writer_->chunksize()) : kChunkSize;
+  return writer_->pending().chunksize() > 0 ? static_cast<std::uint64_t>(writer_->pending().chunksize()) : kChunkSize;
 }
 
 codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh) {
@@ -65,13 +67,12 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
     return codec::Failure(std::move(error));
   }
   const frame::FrameParameters& parameters = (*writer)->parameters();
-  if ((*writer)->chunksize() <= 0 && !choose_) {
+  if ((*writer)->pending().chunksize() <= 0 && parameters_from_ == Parameters::fixed) {
     auto array = frame::GrowableArray::of(*(*writer)->container());
     if (!array) return codec::Failure(array.error());
     const std::uint64_t chunksize = *array && (*array)->can_change() ? (*array)->chunk_bytes() : kChunkSize;
-    choose_ = [encode = frame::encode_parameters(parameters), chunksize](codec::ByteView) {
-      return frame::NewFrame{encode, static_cast<std::int32_t>(chunksize), {}};
-    };
+    defaults_ = {frame::encode_parameters(parameters), static_cast<std::int32_t>(chunksize), {}};
+    parameters_from_ = Parameters::defaults;
   }
   writer_ = std::move(*writer);
   watch_overwrites();
@@ -84,7 +85,7 @@ void WriteBack::close() {
   {
     // From here on this object would take the next writer's commits for another program's changes.
     codec::MutexLock lock(mutex_);
-    stale_ = true;
+    state_.enter(Standing::closed);
   }
   writer_->stop_staying_open();
 }
@@ -102,23 +103,23 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   auto identity = identity_on_disk();
   if (!identity) return codec::Failure(identity.error());
   identity_ = *identity;
-  auto view = shared_.view_of(writer_->container(), place_.path);
+  auto view = host_->view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
-  auto snapshot = std::make_shared<const FrameSnapshot>(shared_.next_snapshot(), identity_, std::move(*view),
+  auto snapshot = std::make_shared<const FrameSnapshot>(host_->next_snapshot(), identity_, std::move(*view),
                                                         place_.path, shared_.read_path.cache());
   auto array = ArrayChanges::of(*snapshot);
   if (!array) return codec::Failure(array.error());
-  if (!is_new_array_) array_ = std::move(*array);
+  if (new_array_ != NewArray::in_dirty) array_ = std::move(*array);
   if (array_) {
     early_parameters_.reset();
-  } else if (!choose_) {
+  } else if (parameters_from_ == Parameters::fixed) {
     early_parameters_ = encode_;
   }
   const codec::ByteView head = snapshot->view().head();
   const codec::ByteView old_head = snapshot_ ? snapshot_->view().head() : head;
   const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
   snapshot_ = std::move(snapshot);
-  committed_(Committed{snapshot_, file_, before, identity_, own, !same_head});
+  host_->committed({snapshot_, file_, before, identity_, own, !same_head});
   return {};
 }
 
@@ -132,7 +133,7 @@ codec::Result<void> WriteBack::reload_held() {
     codec::MutexLock lock(mutex_);
     auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
-    if (*disk == identity_ || stale_) return check_usable();
+    if (*disk == identity_ || !state_.is_usable()) return check_usable();
     if (has_same_content(*disk)) {
       note_identity(*disk);
       return {};
@@ -141,14 +142,14 @@ codec::Result<void> WriteBack::reload_held() {
                            : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
     const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
     if (!same_file || is_dirty()) {
-      stale_ = true;
+      state_.lose_track();
       return check_usable();
     }
   }
   if (auto opened = open_writer(writer_->entry(), false); !opened) return opened;
   codec::MutexLock lock(mutex_);
   if (is_dirty()) {
-    stale_ = true;
+    state_.lose_track();
     return check_usable();
   }
   if (auto adopted = adopt_state(false); !adopted) return adopted;
@@ -163,17 +164,17 @@ codec::Result<void> WriteBack::open_again() {
 
 /// REQUIRES: commit_mutex_.
 codec::Result<void> WriteBack::open_failed_again() {
-  if (!writer_->has_failed() || !has_name_) return {};
+  if (!is_failed(writer_->state()) || !has_name_) return {};
   {
     // The frame must be in the version of the last commit.
     codec::MutexLock lock(mutex_);
     if (auto usable = check_usable(); !usable) return usable;
     const auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
-    stale_ = stale_ || !has_same_content(*disk);
+    if (!has_same_content(*disk)) state_.lose_track();
     if (auto usable = check_usable(); !usable) return usable;
   }
-  if (auto opened = open_writer(writer_->entry(), fresh_); !opened) return opened;
+  if (auto opened = open_writer(writer_->entry(), is_fresh(writer_->state())); !opened) return opened;
   codec::MutexLock lock(mutex_);
   return adopt_state(true);
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "frame/write/frame_space.h"
 #include "fs/util/no_memory.h"
 #include "fs/write/write_back.h"
 
@@ -35,7 +36,7 @@ codec::Result<void> WriteBack::commit_writer(frame::Durability durability, Chang
   if (done || done.error().sys != ENOSPC) return done;
   // Needed also if the commit has failed before its first write, because punching changes the version of the file.
   if (auto begun = begin(); !begun) return begun;
-  const auto punched = writer_->punch_dead_bytes();
+  const auto punched = frame::FrameSpace(*writer_).punch_dead_bytes();
   return punched && *punched > 0 ? commit() : done;
 }
 
@@ -47,7 +48,7 @@ codec::Result<void> WriteBack::commit_cut() {
   {
     codec::MutexLock lock(mutex_);
     kept = committing_->kept();
-    if (array_ || kept % committing_->chunksize() != 0 || kept >= writer_->nbytes())
+    if (array_ || kept % committing_->chunksize() != 0 || kept >= writer_->pending().nbytes())
       return codec::io_error(EINVAL, "commit of a cut");
   }
   writer_->abandon();
@@ -57,18 +58,18 @@ codec::Result<void> WriteBack::commit_cut() {
   {
     codec::MutexLock lock(mutex_);
     if (auto adopted = adopt_commit(); !adopted) return adopted;
-    changing_ = Changing::not_yet;
+    state_.enter(Progress::preparing);
   }
   if (auto begun = begin_change(); !begun) return begun;
-  const auto punched = writer_->punch_dead_bytes();
+  const auto punched = frame::FrameSpace(*writer_).punch_dead_bytes();
   codec::MutexLock lock(mutex_);
   note_own_change();
-  changing_ = Changing::not_yet;
+  state_.enter(Progress::preparing);
   return punched ? codec::Result<void>() : codec::Failure(punched.error());
 }
 
 void WriteBack::watch_overwrites() {
-  writer_->on_overwrite([this] {
+  frame::FrameSpace(*writer_).on_overwrite([this] {
     codec::MutexLock lock(mutex_);
     ++foreign_states_;
   });
@@ -76,7 +77,7 @@ void WriteBack::watch_overwrites() {
 
 /// REQUIRES: commit_mutex_; no commit is in progress.
 void WriteBack::give_back_room() {
-  const std::uint64_t dead = writer_->dead_bytes();
+  const std::uint64_t dead = frame::FrameSpace(*writer_).dead_bytes();
   if (dead < kFewToGiveBack || dead == searched_dead_) return;
   const auto free = free_bytes(shared_.files, writer_->file()->fd());
   if (!free || *free > writer_->parameters().frame_length) return;
@@ -84,14 +85,14 @@ void WriteBack::give_back_room() {
   bool was_right = false;
   {
     codec::MutexLock lock(mutex_);
-    if (stale_) return;
+    if (!state_.is_usable()) return;
     const auto disk = identity_on_disk();
     was_right = disk && *disk == identity_;
-    busy_ = true;
+    state_.enter(Progress::own_change);
   }
   // Ignore errors: the frame is valid with and without the holes.
   static_cast<void>(or_no_memory([this]() -> codec::Result<void> {
-    const auto punched = writer_->punch_dead_bytes();
+    const auto punched = frame::FrameSpace(*writer_).punch_dead_bytes();
     return punched ? codec::Result<void>() : codec::Failure(punched.error());
   }));
   codec::MutexLock lock(mutex_);

@@ -151,11 +151,11 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       // Versions that this write-back has replaced still exist; only another program can have overwritten bytes.
       codec::MutexLock lock(mutex_);
       if (foreign_states_ == foreign_states) {
-        if (may_change_file() || snapshot_ != snapshot) return done;
+        if (state_.may_change_file() || snapshot_ != snapshot) return done;
         auto disk = identity_on_disk();
         if (!disk || has_same_content(*disk)) return done;
       }
-      if (stale_ || attempt == kViewAttempts)
+      if (!state_.is_usable() || attempt == kViewAttempts)
         return codec::stale("another program changed the frame while it was read");
     }
     reply.clear();

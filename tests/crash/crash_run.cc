@@ -6,6 +6,7 @@
 
 #include "frame/cframe/sparse_frame.h"
 #include "frame/open/open.h"
+#include "frame/write/frame_space.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 
@@ -162,7 +163,7 @@ Result<void> CrashRun::step(Step step) {
     case Step::set_metalayer:
       return model_.set_metalayer(*writer_, "units", pattern(24, ++seed_));
     case Step::compact:
-      return commit_as([this] { return writer_->compact(); }, true);
+      return commit_as([this] { return frame::FrameSpace(*writer_).compact(); }, true);
   }
   return codec::invalid("no such step");
 }
@@ -178,7 +179,7 @@ Result<void> CrashRun::commit_as(const std::function<Result<void>()>& commit, bo
   if (done && durable) durable_ = states_.size() - 1;
   check_readers();
   if (!done || !punches_) return done;
-  const auto punched = writer_->punch_dead_bytes();
+  const auto punched = frame::FrameSpace(*writer_).punch_dead_bytes();
   if (!punched) return codec::Failure(punched.error());
   punched_bytes_ += *punched;
   if (*punched > 0) durable_ = states_.size() - 1;

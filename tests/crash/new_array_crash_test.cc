@@ -10,6 +10,7 @@
 #include "tests/crash/simulated_disk.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/failing_files.h"
+#include "tests/support/fake_write_back_host.h"
 #include "tests/support/reading.h"
 
 namespace cframefs {
@@ -50,7 +51,8 @@ class NewArrayRun {
         kArray};
     const auto frame =
         std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(SimulatedDisk::kDirectory, kArray, 0));
-    auto opened = fs::WriteBack::open(shared_, std::move(place), frame, false, nullptr, [](const auto&) {});
+    auto opened =
+        fs::WriteBack::open(shared_, std::make_unique<test::FakeWriteBackHost>(npy), {std::move(place), frame});
     EXPECT_TRUE(opened) << codec::describe(opened.error());
     if (opened) file_ = *opened;
   }
@@ -90,20 +92,7 @@ class NewArrayRun {
   fs::ReadPath read_path_{1U << 20, statistics_, once_, 2};
   fs::WorkerPool workers_;
   fs::ChunkEncoders encoders_{workers_, 0, statistics_};
-  std::uint64_t generations_ = 0;
-  fs::WriteBackShared shared_{
-      files_,
-      read_path_,
-      encoders_,
-      statistics_,
-      once_,
-      nullptr,
-      [this] { return ++generations_; },
-      1U << 24,
-      {0},
-      [] {},
-      [](std::uint64_t) {},
-      [](std::shared_ptr<const frame::Container> container, const std::string&) { return npy(std::move(container)); }};
+  fs::WriteBackShared shared_{files_, read_path_, encoders_, statistics_, once_, nullptr, 1U << 24};
   std::shared_ptr<fs::WriteBack> file_;
 };
 

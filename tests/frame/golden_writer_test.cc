@@ -8,6 +8,8 @@
 
 #include "codec/chunk_encoder.h"
 #include "frame/repair/salvage.h"
+#include "frame/write/frame_metalayers.h"
+#include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
 #include "tests/support/frame_model.h"
 #include "tests/support/golden.h"
@@ -73,7 +75,7 @@ TEST_F(GoldenWriterTest, EveryFrameIsCompacted) {
       return;
     }
     const std::uint64_t before = (*writer)->parameters().frame_length;
-    const auto done = (*writer)->compact();
+    const auto done = frame::FrameSpace(**writer).compact();
     ASSERT_TRUE(done) << codec::describe(done.error());
     EXPECT_LE((*writer)->parameters().frame_length, before + 64);
     check(model);
@@ -93,7 +95,7 @@ TEST_F(GoldenWriterTest, EveryFrameThatCanBeEncodedIsChanged) {
     }
     FrameWriter& writer = **opened;
     FrameModel model = before;
-    const std::int32_t given = writer.chunksize();
+    const std::int32_t given = writer.pending().chunksize();
     const auto size = static_cast<std::size_t>(given > 0 ? given : writer.parameters().typesize * 100);
     const auto parameters = frame::encode_parameters(writer.parameters());
     const auto store = [&](std::size_t chunk) {
@@ -113,7 +115,7 @@ TEST_F(GoldenWriterTest, EveryFrameThatCanBeEncodedIsChanged) {
     }
     model.vlmetalayers["ours"] = {1, 2, 3};
     const bool room = before.vlmetalayers.size() < frame::layout::kMaxMetalayers;
-    const auto set = writer.set_vlmetalayer("ours", model.vlmetalayers["ours"]);
+    const auto set = frame::FrameMetalayers(writer).set_variable("ours", model.vlmetalayers["ours"]);
     ASSERT_EQ(set.has_value(), room);
     if (!room) model.vlmetalayers.erase("ours");
     const auto done = writer.commit(Durability::ordered);

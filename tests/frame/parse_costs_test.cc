@@ -16,6 +16,7 @@
 #include "frame/store/msgpack.h"
 #include "frame/store/store.h"
 #include "frame/store/store_files.h"
+#include "frame/write/frame_metalayers.h"
 #include "frame/write/frame_writer.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/forwarding_files.h"
@@ -339,7 +340,7 @@ TEST(ParseCosts, AChangeDoesNotCopyASharedContentForEachMetalayer) {
   ASSERT_TRUE(writer) << describe(writer.error());
   ASSERT_EQ((*writer)->container()->vlmetalayer_names().size(), 8192U);
   const std::size_t before = test::reset_peak();
-  const auto changed = (*writer)->set_vlmetalayer("10007", Bytes{1});
+  const auto changed = frame::FrameMetalayers(**writer).set_variable("10007", Bytes{1});
   ASSERT_FALSE(changed);
   EXPECT_EQ(changed.error().kind, ErrorKind::corruption);
   EXPECT_LT(test::peak_bytes() - before, 16 * kMebi);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frame/write/frame_metalayers.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 
@@ -62,7 +63,7 @@ Result<void> FrameModel::resize(frame::FrameWriter& writer, std::size_t new_size
 }
 
 void FrameModel::zero(frame::FrameWriter& writer, std::size_t begin, std::size_t end) {
-  const auto count = static_cast<std::size_t>(writer.chunk_count());
+  const auto count = static_cast<std::size_t>(writer.pending().chunk_count());
   end = std::min(end, count);
   begin = std::min(begin, end);
   const auto size = static_cast<std::size_t>(chunksize);
@@ -75,19 +76,19 @@ void FrameModel::zero(frame::FrameWriter& writer, std::size_t begin, std::size_t
 }
 
 Result<void> FrameModel::set_vlmetalayer(frame::FrameWriter& writer, const std::string& name, ByteView content) {
-  auto done = writer.set_vlmetalayer(name, content);
+  auto done = frame::FrameMetalayers(writer).set_variable(name, content);
   if (done) vlmetalayers[name] = {content.begin(), content.end()};
   return done;
 }
 
 Result<void> FrameModel::remove_vlmetalayer(frame::FrameWriter& writer, const std::string& name) {
   vlmetalayers.erase(name);
-  return writer.remove_vlmetalayer(name);
+  return frame::FrameMetalayers(writer).remove_variable(name);
 }
 
 Result<void> FrameModel::set_metalayer(frame::FrameWriter& writer, const std::string& name, ByteView content) {
   metalayers[name] = {content.begin(), content.end()};
-  return writer.set_metalayer(name, content);
+  return frame::FrameMetalayers(writer).set_fixed(name, content);
 }
 
 Result<FrameModel> read_model(const frame::Container& container) {

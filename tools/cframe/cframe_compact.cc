@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "frame/write/frame_space.h"
 #include "tools/cframe/cframe.h"
 #include "tools/cframe/open_writer.h"
 #include "tools/lib/sizes.h"
@@ -23,7 +24,7 @@ codec::Result<std::string> compact_one(const std::string& file, double wait) {
   if (!opened) return tl::unexpected(opened.error());
   frame::FrameWriter& writer = *opened->writer;
   const std::uint64_t before = writer.parameters().frame_length;
-  if (auto done = writer.compact(); !done) {
+  if (auto done = frame::FrameSpace(writer).compact(); !done) {
     return tl::unexpected(with_path(done.error(), file));
   }
   return printable(file) + ": " + human_size(before) + " became " + human_size(writer.parameters().frame_length) + "\n";

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 
+#include "frame/write/frame_metalayers.h"
 #include "tools/cframe/cframe.h"
 #include "tools/cframe/open_writer.h"
 #include "tools/lib/metalayers.h"
@@ -125,8 +126,9 @@ codec::Result<std::vector<std::uint8_t>> new_content(const SetOptions& options, 
 
 codec::Result<void> change(const SetOptions& options, const std::vector<std::uint8_t>& content,
                            frame::FrameWriter& writer) {
-  if (options.remove) return writer.remove_vlmetalayer(options.name);
-  return options.fixed ? writer.set_metalayer(options.name, content) : writer.set_vlmetalayer(options.name, content);
+  if (options.remove) return frame::FrameMetalayers(writer).remove_variable(options.name);
+  return options.fixed ? frame::FrameMetalayers(writer).set_fixed(options.name, content)
+                       : frame::FrameMetalayers(writer).set_variable(options.name, content);
 }
 
 int run_set(const SetOptions& options, Io& io) {

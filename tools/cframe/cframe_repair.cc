@@ -9,6 +9,7 @@
 #include "frame/base/suffixes.h"
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/repair/salvage.h"
+#include "frame/write/frame_space.h"
 #include "frame/write/new_frame_file.h"
 #include "tools/cframe/cframe.h"
 #include "tools/cframe/frame_saver.h"
@@ -38,7 +39,7 @@ int cut_tail(const RepairOptions& options, Io& io) {
     if (status == kDataError) io.err.print("cframe: 'cframe repair FILE OUT' saves the readable chunks\n");
     return status;
   }
-  const auto cut = opened->writer->cut_tail();
+  const auto cut = frame::FrameSpace(*opened->writer).cut_tail();
   if (!cut) return report(io, with_path(cut.error(), options.file));
   if (options.quiet) return done;
   if (*cut == 0) return emit(io, printable(options.file) + ": nothing to repair\n");

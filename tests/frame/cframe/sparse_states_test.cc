@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/open/open.h"
+#include "frame/write/frame_space.h"
 #include "tests/frame/write/written_sparse_frame.h"
 #include "tests/support/failing_files.h"
 #include "tests/support/forwarding_files.h"
@@ -243,10 +244,10 @@ TEST_F(SparseStatesTest, CompactingKeepsTheFilesOfHeldStates) {
   const auto writer = open();
   Held old = hold(*writer);
   rewrite(*writer, 1);
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   expect_readable(old, "after compact");
   old.state.reset();
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   EXPECT_EQ(file_count(), kFiles);
   check();
 }

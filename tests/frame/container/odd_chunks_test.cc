@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "frame/write/frame_space.h"
 #include "tests/frame/write/written_sparse_frame.h"
 
 namespace cframefs {
@@ -85,7 +86,7 @@ TEST_P(OddChunksTest, ZerosAfterTheEndAreReadableByTheReferenceLibrary) {
     expect_ok(writer->commit(Durability::durable));
     check();
   }
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   check();
 }
 

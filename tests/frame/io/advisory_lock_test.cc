@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 
+#include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"
@@ -73,7 +74,7 @@ class AdvisoryLockTest : public ::testing::Test {
   codec::Result<void> compact_alone() {
     frame::WriterOptions options;
     options.alone = true;
-    return open(options)->compact();
+    return frame::FrameSpace(*open(options)).compact();
   }
   static codec::Result<void> commit(FrameWriter& writer, unsigned seed) {
     if (auto stored = writer.store(ChunkNumber{0}, test::encoded(pattern(kChunk, seed))); !stored) return stored;
@@ -116,7 +117,7 @@ TEST_F(AdvisoryLockTest, ReplacingTheFileIsRefusedWhileAMountHasTheFrameOpenForW
   EXPECT_NE(refused.error().reason.find("open for writing in a mount"), std::string::npos);
   ASSERT_TRUE(commit(*mount, 2));
   EXPECT_FALSE(compact_alone()) << "a commit ended the lock";
-  ASSERT_TRUE(mount->compact());
+  ASSERT_TRUE(frame::FrameSpace(*mount).compact());
   EXPECT_FALSE(compact_alone()) << "the new file has no lock";
   mount.reset();
   EXPECT_TRUE(compact_alone());

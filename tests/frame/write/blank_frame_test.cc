@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "frame/open/open.h"
+#include "frame/write/frame_metalayers.h"
+#include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/frame_model.h"
@@ -81,7 +83,7 @@ TEST_F(BlankFrameTest, BecomesAFrameWithItsFirstCommit) {
 TEST_F(BlankFrameTest, AcceptsMetalayersAndAnEmptyCommit) {
   const auto writer = open();
   expect_ok(writer->commit(Durability::durable));
-  expect_ok(writer->set_vlmetalayer("notes", Bytes(10, 1)));
+  expect_ok(frame::FrameMetalayers(*writer).set_variable("notes", Bytes(10, 1)));
   expect_ok(writer->commit(Durability::durable));
   const auto opened = test::open_frame(path());
   ASSERT_TRUE(opened);
@@ -89,7 +91,7 @@ TEST_F(BlankFrameTest, AcceptsMetalayersAndAnEmptyCommit) {
 }
 
 TEST_F(BlankFrameTest, IsCompactedToAFrame) {
-  expect_ok(open()->compact());
+  expect_ok(frame::FrameSpace(*open()).compact());
   EXPECT_EQ(test::file_bytes(path()).size(), 132U);
   EXPECT_TRUE(test::open_frame(path()));
 }

@@ -13,6 +13,7 @@
 
 #include "codec/chunk_encoder.h"
 #include "frame/write/compaction.h"
+#include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"
@@ -194,7 +195,7 @@ TEST_F(DeadSpaceTest, TheMemoryOfARunOfZerosDoesNotDependOnItsLength) {
   }
   writer->store_zeros(ChunkNumber{1}, ChunkNumber{kMany - 1});
   expect_ok(writer->commit(Durability::ordered));
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   EXPECT_LT(test::peak_bytes() - before, std::size_t{96} << 20);
   EXPECT_EQ(test::read_chunk(*writer->container(), kMany - 1).value(), plain(2));
   EXPECT_EQ(test::read_chunk(*writer->container(), kMany / 2).value(), Bytes(kSmallChunk));

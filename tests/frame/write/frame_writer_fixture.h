@@ -75,7 +75,7 @@ class FrameWriterTest : public ::testing::Test {
     const auto own = test::read_model(*writer->container());
     ASSERT_TRUE(own) << codec::describe(own.error());
     EXPECT_TRUE(own->plain == model_.plain);
-    EXPECT_EQ(writer->nbytes(), model_.plain.size());
+    EXPECT_EQ(writer->pending().nbytes(), model_.plain.size());
   }
 
   static void expect_ok(const codec::Result<void>& result) { EXPECT_TRUE(result) << codec::describe(result.error()); }

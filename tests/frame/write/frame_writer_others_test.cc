@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
 #include "tests/frame/write/frame_writer_fixture.h"
 #include "tests/support/forwarding_files.h"
@@ -127,7 +128,7 @@ TEST_F(FrameWriterTest, AReaderKeepsReadingItsState) {
     expect_ok(model_.write(*writer, 0, pattern(600, i)));
     expect_ok(writer->commit(Durability::durable));
   }
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   const auto read = test::read_model(*old_state);
   ASSERT_TRUE(read) << codec::describe(read.error());
   EXPECT_TRUE(read->plain == old_model.plain);

@@ -14,6 +14,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "frame/write/frame_metalayers.h"
+#include "frame/write/frame_space.h"
 #include "tests/frame/write/frame_writer_fixture.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/memory_meter.h"
@@ -55,7 +57,7 @@ TEST_F(FrameWriterTest, ChunksAreReplaced) {
   expect_ok(model_.write(*writer, 120, pattern(200, 9)));
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
-  EXPECT_GT(writer->dead_bytes(), 3 * 132U);
+  EXPECT_GT(frame::FrameSpace(*writer).dead_bytes(), 3 * 132U);
 }
 
 TEST_F(FrameWriterTest, ZerosAreNotStored) {
@@ -143,7 +145,7 @@ TEST_F(FrameWriterTest, AnIndexOfVeryManyChunksTakesLittleMemory) {
   const auto writer = open();
   expect_ok(writer->store(ChunkNumber{kMany / 2}, test::encoded(pattern(kWrittenChunk, 1))));
   expect_ok(writer->commit(Durability::durable));
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   EXPECT_LT(test::peak_bytes() - before, std::size_t{96} << 20);
   EXPECT_EQ(writer->container()->chunk_count(), kMany);
   EXPECT_EQ(test::read_chunk(*writer->container(), kMany / 2).value(), pattern(kWrittenChunk, 1));
@@ -160,9 +162,9 @@ TEST_F(FrameWriterTest, DeadBytesOfEarlierWritersAreCounted) {
   }
   const auto writer = open();
   const std::uint64_t length = test::file_bytes(path()).size();
-  EXPECT_EQ(writer->dead_bytes(), length - packed);
-  expect_ok(writer->compact());
-  EXPECT_EQ(writer->dead_bytes(), 0U);
+  EXPECT_EQ(frame::FrameSpace(*writer).dead_bytes(), length - packed);
+  expect_ok(frame::FrameSpace(*writer).compact());
+  EXPECT_EQ(frame::FrameSpace(*writer).dead_bytes(), 0U);
   EXPECT_EQ(test::file_bytes(path()).size(), packed);
 }
 
@@ -206,10 +208,10 @@ TEST_F(FrameWriterTest, RefusesChangesThatNoFrameCanHold) {
   const auto writer = open();
   for (int i = 0; i < 16; ++i)
     expect_ok(model_.set_vlmetalayer(*writer, "layer" + std::to_string(i), pattern(9, 3)));
-  EXPECT_EQ(writer->set_vlmetalayer("one too many", {}).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(writer->set_vlmetalayer("", {}).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(writer->set_vlmetalayer(std::string(32, 'n'), {}).error().kind, ErrorKind::invalid);
-  EXPECT_EQ(writer->remove_vlmetalayer("not there").error().kind, ErrorKind::invalid);
+  EXPECT_EQ(frame::FrameMetalayers(*writer).set_variable("one too many", {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(frame::FrameMetalayers(*writer).set_variable("", {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(frame::FrameMetalayers(*writer).set_variable(std::string(32, 'n'), {}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(frame::FrameMetalayers(*writer).remove_variable("not there").error().kind, ErrorKind::invalid);
   EXPECT_EQ(writer->store(ChunkNumber{4}, test::encoded(pattern(kWrittenChunk, 1))).error().kind, ErrorKind::invalid);
   EXPECT_EQ(writer->store(ChunkNumber{1}, test::encoded(pattern(kWrittenChunk - 1, 1))).error().kind,
             ErrorKind::invalid);
@@ -281,9 +283,9 @@ TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {
     expect_ok(writer->commit(Durability::durable));
   }
   const auto before = *files_.status_at(dir_.fd(), name_);
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   check(writer.get());
-  EXPECT_EQ(writer->dead_bytes(), 0U);
+  EXPECT_EQ(frame::FrameSpace(*writer).dead_bytes(), 0U);
   const auto after = *files_.status_at(dir_.fd(), name_);
   EXPECT_LT(after.st_size, before.st_size / 3);
   EXPECT_EQ(after.st_mode, before.st_mode);
@@ -367,7 +369,7 @@ TEST_F(FrameWriterTest, RandomChangesAreReadBack) {
           break;
         default:
           if (below(3) == 0) {
-            expect_ok(writer->compact());
+            expect_ok(frame::FrameSpace(*writer).compact());
           } else {
             expect_ok(writer->commit(below(2) == 0 ? Durability::durable : Durability::ordered));
           }

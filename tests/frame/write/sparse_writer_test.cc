@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/container/chunk_reader.h"
+#include "frame/write/frame_space.h"
 #include "tests/frame/write/written_sparse_frame.h"
 #include "tests/support/forwarding_files.h"
 
@@ -81,7 +82,7 @@ TEST_F(SparseWriterTest, FilesOfACrashAreNotOverwrittenAndCompactRemovesThem) {
   expect_ok(writer->commit(Durability::durable));
   check();
   EXPECT_EQ(test::file_bytes(directory() / "00000006.chunk"), Bytes(10, 1));
-  expect_ok(writer->compact());
+  expect_ok(frame::FrameSpace(*writer).compact());
   check();
   EXPECT_FALSE(std::filesystem::exists(directory() / "00000006.chunk"));
   EXPECT_FALSE(std::filesystem::exists(directory() / "000000FF.chunk"));
@@ -216,7 +217,7 @@ TEST_F(SparseWriterTest, RandomChangesAreReadBack) {
           break;
         default:
           if (below(4) == 0) {
-            expect_ok(writer->compact());
+            expect_ok(frame::FrameSpace(*writer).compact());
           } else {
             expect_ok(writer->commit(Durability::durable));
           }

@@ -118,7 +118,7 @@ TEST_F(EarlyEncodingTest, SmallWritesTakeNoMoreMemoryThanTheyHaveBytes) {
   auto handle = open("x");
   for (std::uint64_t chunk = 0; chunk < 40; ++chunk)
     ASSERT_TRUE(write(*handle, chunk * kAheadChunk + 5, "few"));
-  EXPECT_LT(handle->frame->write_back()->dirty_bytes(), 40 * 512);
+  EXPECT_LT(handle->frame->write_back()->uncommitted().memory, 40 * 512);
   EXPECT_TRUE(close(std::move(handle)));
 }
 
@@ -269,7 +269,7 @@ TEST_F(EarlyEncodingTest, RandomChangesWithCommitsThatFailAgreeWithAString) {
           story.text.replace(at, length, bytes);
         }
       }
-      ASSERT_EQ(handle->frame->write_back()->size(), story.text.size());
+      ASSERT_EQ(handle->frame->write_back()->status().size, story.text.size());
     }
     ASSERT_EQ(read(*handle), story.text);
     ASSERT_TRUE(close(std::move(handle)));

@@ -13,6 +13,7 @@
 
 #include "fs/util/worker_pool.h"
 #include "tests/fs/written_filesystem.h"
+#include "tests/support/fake_write_back_host.h"
 #include "tests/support/frame_model.h"
 #include "tests/support/reading.h"
 
@@ -23,6 +24,20 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFlushedChunk = 4096;
 constexpr auto kInterval = 5s;
+
+class Host final : public test::FakeWriteBackHost {
+ public:
+  explicit Host(Flusher& flusher) : FakeWriteBackHost(chunks_of), flusher_(flusher) {}
+  void much_is_dirty() override { flusher_.wake(); }
+  void make_room(std::uint64_t most) override { flusher_.commit_largest(most); }
+
+ private:
+  static codec::Result<std::shared_ptr<const frame::FlatView>> chunks_of(
+      std::shared_ptr<const frame::Container> container) {
+    return frame::make_view(std::move(container), frame::ArrayForm::chunks, false);
+  }
+  Flusher& flusher_;
+};
 
 class FlusherTest : public ::testing::Test {
  protected:
@@ -45,8 +60,7 @@ class FlusherTest : public ::testing::Test {
     like.chunksize = kFlushedChunk;
     directory_.write(name, frame::empty_frame(like));
     const auto frame = std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(dir_->fd(), name, O_PATH));
-    auto opened =
-        WriteBack::open(shared_, {dir_, name, name}, frame, true, nullptr, [](const WriteBack::Committed&) {});
+    auto opened = WriteBack::open(shared_, std::make_unique<Host>(flusher_), {{dir_, name, name}, frame, true});
     EXPECT_TRUE(opened) << opened.error().reason;
     files_[name] = *opened;
     flusher_.add(*opened);
@@ -71,21 +85,7 @@ class FlusherTest : public ::testing::Test {
   ReadPath read_path_{1 << 20, statistics_, once_, 2};
   WorkerPool workers_;
   ChunkEncoders encoders_{workers_, 2, statistics_};
-  std::uint64_t generations_ = 0;
-  WriteBackShared shared_{disk_,
-                          read_path_,
-                          encoders_,
-                          statistics_,
-                          once_,
-                          std::make_shared<frame::IndexCache>(),
-                          [this] { return ++generations_; },
-                          0,
-                          {0},
-                          [this] { flusher_.wake(); },
-                          [this](std::uint64_t most) { flusher_.commit_largest(most); },
-                          [](std::shared_ptr<const frame::Container> container, const std::string&) {
-                            return frame::make_view(std::move(container), frame::ArrayForm::chunks, false);
-                          }};
+  WriteBackShared shared_{disk_, read_path_, encoders_, statistics_, once_, std::make_shared<frame::IndexCache>()};
   Flusher flusher_{shared_};
   Flusher::Time now_{1000s};
   std::map<std::string, std::shared_ptr<WriteBack>> files_;
@@ -129,10 +129,10 @@ TEST_F(FlusherTest, AChunkThatIsHeldBackKeepsItsAge) {
   WriteBack& file = make("x");
   append("x", 10);
   now_ += 2500ms;
-  ASSERT_TRUE(file.commit(frame::Durability::ordered, WriteBack::Extent::complete));
+  ASSERT_TRUE(file.commit(frame::Durability::ordered, CommitExtent::complete));
   EXPECT_EQ(on_disk("x"), 0U);
   now_ += 2500ms;
-  ASSERT_TRUE(file.commit(frame::Durability::ordered, WriteBack::Extent::complete));
+  ASSERT_TRUE(file.commit(frame::Durability::ordered, CommitExtent::complete));
   EXPECT_EQ(on_disk("x"), 10U);
 }
 

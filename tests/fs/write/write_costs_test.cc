@@ -29,7 +29,7 @@ class WriteCostsTest : public WrittenFilesystem {
     return open(name);
   }
   /// Returns the memory of uncommitted data.
-  static std::uint64_t dirty(const FileHandle& handle) { return handle.frame->write_back()->dirty_bytes(); }
+  static std::uint64_t dirty(const FileHandle& handle) { return handle.frame->write_back()->uncommitted().memory; }
 };
 
 TEST_F(WriteCostsTest, AHoleCostsAsMuchAsOneChunkHoweverLongItIs) {
@@ -68,7 +68,7 @@ TEST_F(WriteCostsTest, AHoleInAHoleIsNotWritten) {
   ASSERT_TRUE(filesystem_->sync(*handle, false));
   const int syncs = disk_.syncs;
   ASSERT_TRUE(filesystem_->allocate(*handle, kPunch, 12'345, std::uint64_t{60} << 40));
-  EXPECT_FALSE(handle->frame->write_back()->oldest_dirty());
+  EXPECT_FALSE(handle->frame->write_back()->status().oldest_dirty);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(disk_.syncs, syncs);
 }
