@@ -474,9 +474,10 @@ class Failing(Directory):
 
     def test_without_proc(self):
         """Files are reopened by /proc/self/fd; a mount in which every call fails must not come about."""
-        alone = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", "--map-root-user")
-        done = mounting.run(*alone, "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"', mounting.CFRAMEFS,
-                            self.source, self.mountpoint)
+        # Only /proc becomes private, because the root of a chroot is no mount point.
+        alone = ["unshare", "--mount", "--propagation", "unchanged"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+        done = mounting.run(*alone, "sh", "-c", 'mount --make-private /proc && mount -t tmpfs none /proc && exec "$0" "$@"',
+                            mounting.CFRAMEFS, self.source, self.mountpoint)
         self.assertEqual(done.returncode, 1, done.stderr)
         # A sanitizer has its own to say of that.
         said = [line for line in done.stderr.decode().splitlines() if not line.startswith("==")]
