@@ -134,6 +134,22 @@ class CheckWords(Directory):
             self.assertNotEqual(self.offences('fs/a.cc', f'// {text}\n'), '', text)
 
 
+class CheckCitations(Directory):
+    def offences(self, walk):
+        self.write('README.md', '# A tree\n')
+        self.write('meson.build', '')
+        self.write('fs/a.cc', 'int read_frame(int at) {}\n')
+        self.write('fs/walk.md', walk)
+        ran = run([sys.executable, TOOLS / 'dev/check_citations.py'], cwd=self.directory)
+        self.assertEqual(ran.returncode != 0, bool(ran.stdout))
+        return ran.stdout
+
+    def test_a_walk_names_functions_of_files(self):
+        self.assertEqual(self.offences('1. `fs/a.cc`, `read_frame`: reads.\n'), '')
+        self.assertEqual(self.offences('1. `fs/b.cc`, `read_frame`: reads.\n'), 'fs/walk.md: there is no file fs/b.cc\n')
+        self.assertEqual(self.offences('12. `fs/a.cc`, `read`: reads.\n'), 'fs/walk.md: fs/a.cc has no function read\n')
+
+
 class CheckInRoot(Directory):
     def test_other_arguments_are_refused(self):
         for arguments in ((), ('sid',), ('--fast', 'trixie'), ('trixie', 'a', 'b'), ('--with', 'trixie'), ('trixie', '--check', 'a'),

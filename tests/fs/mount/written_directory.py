@@ -1,4 +1,5 @@
-"""The base of tests that write through a mount and compare with a plain directory."""
+"""The base of tests that write: each thing is done in a mount and to a plain file, and both are compared, also after the
+source has been mounted again."""
 
 import ctypes
 import os
