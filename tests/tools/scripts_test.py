@@ -139,15 +139,15 @@ class CheckCitations(Directory):
         self.write('README.md', '# A tree\n')
         self.write('meson.build', '')
         self.write('fs/a.cc', 'int read_frame(int at) {}\n')
-        self.write('fs/walk.md', walk)
+        self.write('fs/README.md', walk)
         ran = run([sys.executable, TOOLS / 'dev/check_citations.py'], cwd=self.directory)
         self.assertEqual(ran.returncode != 0, bool(ran.stdout))
         return ran.stdout
 
     def test_a_walk_names_functions_of_files(self):
         self.assertEqual(self.offences('1. `fs/a.cc`, `read_frame`: reads.\n'), '')
-        self.assertEqual(self.offences('1. `fs/b.cc`, `read_frame`: reads.\n'), 'fs/walk.md: there is no file fs/b.cc\n')
-        self.assertEqual(self.offences('12. `fs/a.cc`, `read`: reads.\n'), 'fs/walk.md: fs/a.cc has no function read\n')
+        self.assertEqual(self.offences('1. `fs/b.cc`, `read_frame`: reads.\n'), 'fs/README.md: there is no file fs/b.cc\n')
+        self.assertEqual(self.offences('12. `fs/a.cc`, `read`: reads.\n'), 'fs/README.md: fs/a.cc has no function read\n')
 
 
 class CheckInRoot(Directory):
