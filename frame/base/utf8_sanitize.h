@@ -11,7 +11,7 @@
 namespace cframefs::frame {
 
 /// Returns the length of the UTF-8 character at the start of `text`; 0 if there is none. REQUIRES: text is not empty.
-std::size_t utf8_length(codec::ByteView text);
+std::size_t utf8_length(codec::ByteView bytes);
 
 /// Returns true if `bytes` is valid UTF-8 without control characters other than tab and line ends.
 bool is_plain_text(codec::ByteView bytes);
