@@ -17,8 +17,7 @@
 // stay in the L1 cache.
 
 HWY_BEFORE_NAMESPACE();
-namespace cframefs::codec {
-namespace HWY_NAMESPACE {
+namespace cframefs::codec::HWY_NAMESPACE {
 
 // The vector_ functions return how many rows of eight items they processed, counted from the first.
 #if HWY_TARGET == HWY_SCALAR
@@ -154,8 +153,7 @@ std::size_t vector_bitshuffle(std::size_t width, const std::uint8_t* in, std::si
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cframefs::codec
+}  // namespace cframefs::codec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -25,8 +25,7 @@
 #if HWY_TARGET != HWY_SCALAR
 
 HWY_BEFORE_NAMESPACE();
-namespace cframefs::codec {
-namespace HWY_NAMESPACE {
+namespace cframefs::codec::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -252,8 +251,7 @@ HWY_INLINE std::size_t wide_rows_to_planes(std::size_t width, const std::uint8_t
   return whole;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cframefs::codec
+}  // namespace cframefs::codec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // HWY_TARGET != HWY_SCALAR

@@ -8,8 +8,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace cframefs::codec {
-namespace HWY_NAMESPACE {
+namespace cframefs::codec::HWY_NAMESPACE {
 
 // Replaces the bytes from `data` by their running sums, as many as fill whole vectors; returns how many.
 #if HWY_TARGET == HWY_SCALAR
@@ -61,8 +60,7 @@ std::size_t vector_running_sum(std::uint8_t* data, std::size_t count) {
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cframefs::codec
+}  // namespace cframefs::codec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

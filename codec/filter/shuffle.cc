@@ -14,8 +14,7 @@
 #include "codec/filter/byte_transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace cframefs::codec {
-namespace HWY_NAMESPACE {
+namespace cframefs::codec::HWY_NAMESPACE {
 
 // The vector_ functions return how many rows they processed, counted from the first.
 #if HWY_TARGET == HWY_SCALAR
@@ -77,8 +76,7 @@ std::size_t vector_shuffle(std::size_t width, const std::uint8_t* in, std::size_
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cframefs::codec
+}  // namespace cframefs::codec::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

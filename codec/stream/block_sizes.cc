@@ -70,7 +70,7 @@ std::int32_t split_blocksize(const EncodeParameters& parameters) {
   constexpr std::array<std::int32_t, 10> kStream{32, 32, 32, 32, 64, 64, 64, 128, 256, 512};
   const std::int64_t block =
       std::int64_t{kStream[static_cast<std::size_t>(parameters.clevel)]} * kKiB * parameters.typesize;
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(block, 32 * kKiB, 4 * kKiB * kKiB));
+  return static_cast<std::int32_t>(std::clamp(block, std::int64_t{32} * kKiB, std::int64_t{4} * kKiB * kKiB));
 }
 
 std::int32_t whole_items(std::int32_t blocksize, std::int32_t typesize) {

@@ -50,8 +50,8 @@ RowMatch rows_of_4(std::uint8_t token) {
   } else if (token == 128) {
     return run_of_rows(2, 2);
   } else if (token > 128 && token <= 191) {
-    const std::uint8_t first = static_cast<std::uint8_t>((token - 128) >> 5);
-    const std::uint8_t second = static_cast<std::uint8_t>(((token - 128) >> 3) - 4 * first);
+    const auto first = static_cast<std::uint8_t>((token - 128) >> 5);
+    const auto second = static_cast<std::uint8_t>(((token - 128) >> 3) - 4 * first);
     if (second <= first) return {};
     match.count = 2;
     match.rows = {first, second};
@@ -99,7 +99,7 @@ class Decoder {
  private:
   /// Returns the bytes of the next cell, row by row.
   Result<ByteView> read_cell(std::size_t rows, std::size_t columns) {
-    const Result<ByteView> first = take(1);
+    Result<ByteView> first = take(1);
     if (!first) return first;
     token_at_ = at_ - 1;
     const std::uint8_t token = first->front();
@@ -110,7 +110,7 @@ class Decoder {
       case kWholeCell:
         return take_back(size);
       case kOneValue: {
-        const Result<ByteView> value = take(1);
+        Result<ByteView> value = take(1);
         if (!value) return value;
         cell_.fill(value->front());
         return ByteView(cell_).first(size);
@@ -127,10 +127,10 @@ class Decoder {
   Result<ByteView> join_rows(const RowMatch& match) {
     const std::size_t size = match.count * side_;
     // Both distances count from the token. The literals, if any, follow the first distance.
-    const Result<ByteView> copied = take_back(size);
+    Result<ByteView> copied = take_back(size);
     if (!copied) return copied;
     const std::size_t others = side_ * side_ - size;
-    const Result<ByteView> rest = match.two_places ? take_back(others) : take(others);
+    Result<ByteView> rest = match.two_places ? take_back(others) : take(others);
     if (!rest) return rest;
     std::array<bool, kMaxSide> is_copied{};
     for (std::size_t i = 0; i < match.count; ++i) {
@@ -157,7 +157,7 @@ class Decoder {
 
   /// Reads a distance and returns the `size` bytes of the stream that lie that far before the token.
   Result<ByteView> take_back(std::size_t size) {
-    const Result<ByteView> field = take(2);
+    Result<ByteView> field = take(2);
     if (!field) return field;
     const std::size_t distance = load_le<std::uint16_t>(field->data());
     if (distance > token_at_ - kHeader || distance < size) {

@@ -24,7 +24,7 @@ struct CloseBits {
   void operator()(bitstream* bits) const { stream_close(bits); }
 };
 struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }
+  void operator()(void* memory) const { std::free(memory); }  // NOLINT(cppcoreguidelines-no-malloc): memory of calloc
 };
 
 constexpr std::size_t kMaxDimensions = 4;
@@ -80,7 +80,7 @@ Result<void> check_block(std::int32_t typesize, std::span<const std::int32_t> sh
   if (shape.empty() || shape.size() > kMaxDimensions) {
     return unsupported("zfp: blocks of " + std::to_string(shape.size()) + " dimensions, allowed are 1 to 4");
   }
-  std::uint64_t bytes = static_cast<std::uint64_t>(typesize);
+  auto bytes = static_cast<std::uint64_t>(typesize);
   for (const std::int32_t extent : shape) {
     if (extent <= 0 || bytes > size) return wrong_size(size);
     bytes *= static_cast<std::uint64_t>(extent);
@@ -105,6 +105,7 @@ Result<void> decode_zfp(ZfpMode mode, std::uint8_t meta, std::int32_t typesize,
   // and two more tests per value, which is less than twice the maximum size. Untouched pages of the copy cost nothing.
   const std::size_t most = 2 * zfp_stream_maximum_size(zfp.get(), field.get()) + kWordSlack;
   const std::size_t size = std::max(most, stream.size() + kWordSlack);
+  // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): a vector would touch every page to clear it
   const std::unique_ptr<void, FreeMemory> memory(std::calloc(1, size));
   if (!memory) return io_error(ENOMEM, "zfp");
   std::memcpy(memory.get(), stream.data(), stream.size());

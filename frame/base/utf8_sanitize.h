@@ -10,8 +10,8 @@
 
 namespace cframefs::frame {
 
-/// Returns the length of the UTF-8 character at the start of `text`; 0 if there is none. REQUIRES: text is not empty.
-std::size_t utf8_length(codec::ByteView text);
+/// Returns the length of the UTF-8 character at the start of `bytes`; 0 if there is none. REQUIRES: bytes is not empty.
+std::size_t utf8_length(codec::ByteView bytes);
 
 /// Returns true if `bytes` is valid UTF-8 without control characters other than tab and line ends.
 bool is_plain_text(codec::ByteView bytes);

@@ -56,7 +56,8 @@ const std::vector<std::uint8_t>& content_of(const std::filesystem::path& base) {
 
 bool is_base(const std::vector<std::uint8_t>& bytes, const Row& row, const GoldenRange& range) {
   if (!range.sha256.empty()) return test::sha256(bytes) == range.sha256;
-  const std::vector<std::uint8_t>& content = content_of(base_of(row));
+  const auto base = base_of(row);
+  const std::vector<std::uint8_t>& content = content_of(base);
   if (range.offset + range.length > content.size()) return false;
   return std::equal(bytes.begin(), bytes.end(), content.begin() + static_cast<std::ptrdiff_t>(range.offset));
 }

@@ -87,6 +87,9 @@ class CheckLayout(Directory):
 
     def test_long_files(self):
         self.assertIn('501 lines', self.offences('frame/io/a.h', '// x\n' * 501))
+        for script in ('tests/fs/a_mount.py', 'tools/dev/a.sh', 'tools/a'):
+            self.assertIn(f'{script}: 501 lines', self.offences(script, '#!/bin/sh\n' * 501))
+            self.assertNotIn('501', self.offences(script, '#!/bin/sh\n' * 500))
 
     def test_layers(self):
         self.assertIn('comes after it', self.offences('codec/a.cc', '#include "frame/container/container.h"\n'))
@@ -129,6 +132,42 @@ class CheckWords(Directory):
         for text in ('whoever', 'Somebody else', 'made anew', 'as ever', 'so many', 'is at fault', 'put up with',
                      'the folder', 'folders', 'he reads', 'him', 'his'):
             self.assertNotEqual(self.offences('fs/a.cc', f'// {text}\n'), '', text)
+
+
+class CheckCitations(Directory):
+    def offences(self, walk):
+        self.write('README.md', '# A tree\n')
+        self.write('meson.build', '')
+        self.write('fs/a.cc', 'int read_frame(int at) {}\n')
+        self.write('fs/README.md', walk)
+        ran = run([sys.executable, TOOLS / 'dev/check_citations.py'], cwd=self.directory)
+        self.assertEqual(ran.returncode != 0, bool(ran.stdout))
+        return ran.stdout
+
+    def test_a_walk_names_functions_of_files(self):
+        self.assertEqual(self.offences('1. `fs/a.cc`, `read_frame`: reads.\n'), '')
+        self.assertEqual(self.offences('1. `fs/b.cc`, `read_frame`: reads.\n'), 'fs/README.md: there is no file fs/b.cc\n')
+        self.assertEqual(self.offences('12. `fs/a.cc`, `read`: reads.\n'), 'fs/README.md: fs/a.cc has no function read\n')
+
+
+class CheckInRoot(Directory):
+    def test_other_arguments_are_refused(self):
+        for arguments in ((), ('sid',), ('--fast', 'trixie'), ('trixie', 'a', 'b'), ('--with', 'trixie'), ('trixie', '--check', 'a'),
+                          ('--with', 'g++-13; true', 'trixie'), ('--with',), ('--check',)):
+            with self.subTest(arguments):
+                ran = run([TOOLS / 'dev/check-in-root', *arguments])
+                self.assertEqual((ran.returncode, ran.stdout), (2, ''))
+                self.assertRegex(ran.stderr, r'\AUsage: tools/dev/check-in-root .*\n\Z')
+
+    def test_needs_root(self):
+        self.directory.chmod(0o755)
+        for name in ('check-in-root', 'packages.sh'):
+            shutil.copy(TOOLS / 'dev' / name, self.directory)
+        ran = run([self.directory / 'check-in-root', '--check', '--with', 'clang++-18', 'trixie', self.directory / 'root'], cwd='/',
+                  **({'user': 65534} if os.geteuid() == 0 else {}))
+        self.assertEqual((ran.returncode, ran.stdout), (3, ''))
+        self.assertIn('check-in-root: needs root', ran.stderr)
+        self.assertFalse((self.directory / 'root').exists())
 
 
 class MountHelper(Directory):

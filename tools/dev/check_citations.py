@@ -3,7 +3,8 @@
 
 A citation names a document and optionally a section after it: "chunk.md section 4.1", "codecs.md §6, §7". The document
 is a path from the top of the tree or from the citing file's directory, or a file name that is unique in the tree.
-A section is the number of a heading ("### 4.1 Reading"). Markdown links are checked, too, with their anchors.
+A section is the number of a heading ("### 4.1 Reading"). Markdown links are checked, too, with their anchors, and the
+functions of a walk through the code ("1. `fs/file.cc`, `function`: …").
 
 Prints one line for each citation without a target; exit status 1 if there is one.
 """
@@ -19,6 +20,7 @@ DOCUMENT = re.compile(r'(?<![\w/.-])((?:[\w.-]+/)*[\w-]+\.md)\b')
 SECTIONS = re.compile(r"(?:'s)?,?\s+(?:\(?sections?\s+|§+\s*)(\d+(?:\.\d+)*(?:(?:,| and| to|,? §|–)\s*§?\s*\d+(?:\.\d+)*)*)")
 NUMBER = re.compile(r'\d+(?:\.\d+)*')
 LINK = re.compile(r'\]\(([^)\s:]+)\)')
+STEP = re.compile(r'^\d+\. `([^`]+)`, `(\w+)`:', re.MULTILINE)
 HEADING = re.compile(r'^#+\s+(.*)$', re.MULTILINE)
 HEADING_NUMBER = re.compile(r'(\d+(?:\.\d+)*)\.?\s')
 # Joins the lines of a comment.
@@ -76,6 +78,15 @@ def offences(citing, documents):
                 yield f'{citing}: {linked} has no heading for #{wanted}'
 
 
+def steps_without_function(citing):
+    for name, function in STEP.findall(citing.read_text(encoding='utf-8')):
+        path = pathlib.Path(name)
+        if not path.exists():
+            yield f'{citing}: there is no file {name}'
+        elif not re.search(rf'\b{function}\(', path.read_text(encoding='utf-8')):
+            yield f'{citing}: {name} has no function {function}'
+
+
 def main():
     files = [pathlib.Path('README.md'), pathlib.Path('meson.build')]
     for directory in DIRECTORIES:
@@ -84,6 +95,7 @@ def main():
                   and '__pycache__' not in path.parts]
     documents = Documents([path for path in files if path.suffix == '.md'])
     found = [offence for path in sorted(files) for offence in offences(path, documents)]
+    found += [offence for path in documents.headings for offence in steps_without_function(path)]
     print(*found, sep='\n', end='\n' if found else '')
     sys.exit(1 if found or not documents.headings else 0)
 

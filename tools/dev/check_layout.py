@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks rules of the source tree that a compiler does not check. Run by tools/check from the top of the tree.
 
-- A file has at most 500 lines, a function at most 60 (80 if it contains a switch).
+- A source file or script has at most 500 lines, a function of C++ at most 60 (80 if it contains a switch).
 - Layers: tools -> fs -> frame -> codec; a layer includes only itself and the layers to its right. The directories of
   a layer have an order, too: DIRECTORIES. Only fs/fuse includes FUSE headers (and tests/bench, which has its own server to
   compare with).
@@ -17,6 +17,8 @@ import sys
 MOST_LINES = 500
 MOST_FUNCTION_LINES = 60
 MOST_SWITCH_LINES = 80
+
+SOURCE_SUFFIXES = ('.cc', '.h', '.cpp', '.hpp')
 
 LAYERS = ['codec', 'frame', 'fs', 'tools']
 # A directory includes only itself and the directories before it.
@@ -79,10 +81,11 @@ def functions(source):
 
 def offences(path):
     text = path.read_text(encoding='utf-8')
-    lines = text.splitlines()
     name = path.as_posix()
-    if len(lines) > MOST_LINES:
-        yield f'{name}: {len(lines)} lines, at most {MOST_LINES}'
+    yield from length_offences(name, text)
+    if path.suffix not in SOURCE_SUFFIXES:
+        return
+    lines = text.splitlines()
     outermost_end = 0
     for first, last, has_switch in sorted(functions(text)):
         most = MOST_SWITCH_LINES if has_switch else MOST_FUNCTION_LINES
@@ -93,6 +96,19 @@ def offences(path):
     layer = path.parts[0]
     for number, line in enumerate(lines, 1):
         yield from (f'{name}:{number}: {reason}' for reason in line_offences(name, layer, line))
+
+
+def length_offences(name, text):
+    lines = len(text.splitlines())
+    if lines > MOST_LINES:
+        yield f'{name}: {lines} lines, at most {MOST_LINES}'
+
+
+def is_script(path):
+    if path.suffix or not path.is_file():
+        return path.suffix in ('.py', '.sh')
+    with path.open('rb') as file:
+        return file.read(2) == b'#!'
 
 
 def line_offences(name, layer, line):
@@ -121,7 +137,7 @@ def line_offences(name, layer, line):
 
 def main():
     files = sorted(path for directory in LAYERS + ['tests'] for path in pathlib.Path(directory).rglob('*')
-                   if path.suffix in ('.cc', '.h', '.cpp', '.hpp'))
+                   if path.suffix in SOURCE_SUFFIXES or is_script(path))
     found = [offence for path in files for offence in offences(path)]
     for offence in found:
         print(offence)

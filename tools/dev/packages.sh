@@ -14,7 +14,7 @@ build_packages=(
 # Further packages to build and run the tests. clang provides the sanitizers and fuzzers.
 test_packages=(
   libgtest-dev librapidcheck-dev
-  clang clang-format libclang-rt-14-dev llvm
+  clang clang-format libclang-rt-dev llvm
   acl attr bash-completion man-db python3 python3-numpy rsync shellcheck
   bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs
 )

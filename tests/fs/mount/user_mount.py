@@ -19,6 +19,8 @@ from mounting import Mount, background, is_mounted, unmount
 UNPRIVILEGED = 65534
 FUSE_DEVICE = os.makedev(10, 229)
 CLONE_NEWNS = 0x00020000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
 FRAME = "matrix/000-blosclz-c1-none-t3.b2frame"
 
 
@@ -73,12 +75,22 @@ class OrdinaryUser(unittest.TestCase):
         self.assertIn("no write access", lines[0])
 
 
+def keep_mounts_private(libc):
+    """Later mounts of this namespace do not appear in others. Recursive from the root, or, where the root is no mount point (in a
+    chroot), for each mount point below it."""
+    if libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) == 0:
+        return
+    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+        for line in table:
+            libc.mount(None, mounting.unescape(line.split()[4]).encode(), None, MS_PRIVATE, None)
+
+
 def become_nobody(tools, cframefs):
     """In a new mount namespace: /dev/fuse for everybody, the program where everybody may read it, and no rights."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    keep_mounts_private(libc)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", tools], check=True)
     os.umask(0)
     os.mknod(tools + "/fuse", 0o666 | stat.S_IFCHR, FUSE_DEVICE)
@@ -112,6 +124,9 @@ def as_unprivileged(work):
         sys.argv[1:3] = become_nobody(tools, os.path.abspath(sys.argv[1]))
         work()
     status = os.waitpid(child, 0)[1]
+    # A chroot's root that is no mount point stays shared, and the mount appears here, too.
+    if os.path.ismount(tools):
+        subprocess.run(["umount", tools], check=True)
     os.rmdir(tools)
     return os.waitstatus_to_exitcode(status)
 
