@@ -67,4 +67,10 @@ class Dictionary {
   virtual ~Dictionary() = default;
 };
 
+/// Returns the codec's own type. REQUIRES: the codec made the dictionary, for the same direction.
+template <class Own>
+const Own& dictionary_as(const Dictionary& dictionary) {
+  return static_cast<const Own&>(dictionary);
+}
+
 }  // namespace cframefs::codec

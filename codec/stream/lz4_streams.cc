@@ -64,7 +64,7 @@ Result<void> decode_lz4(StateSlot&, const StreamCodec& codec, ByteView stream, B
   const int plain = size_of(out);
   int got = 0;
   if (codec.dictionary != nullptr) {
-    const ByteView window = static_cast<const DecoderWindow&>(*codec.dictionary).bytes;
+    const ByteView window = dictionary_as<DecoderWindow>(*codec.dictionary).bytes;
     got = LZ4_decompress_safe_usingDict(chars(stream), chars(out), size_of(stream), plain, chars(window),
                                         size_of(window));
   } else {
@@ -87,7 +87,7 @@ Result<std::size_t> encode_lz4(StateSlot& slot, int level, const Dictionary* dic
         LZ4_compress_fast_extState(stream, chars(plain), chars(out), size_of(plain), size_of(out), level));
   }
   // Start from a copy of the stream that has loaded the dictionary: each block may refer to the dictionary only.
-  *stream = *static_cast<const Lz4Dictionary&>(*dictionary).stream;
+  *stream = *dictionary_as<Lz4Dictionary>(*dictionary).stream;
   return length_or_none(
       LZ4_compress_fast_continue(stream, chars(plain), chars(out), size_of(plain), size_of(out), level));
 }
@@ -107,7 +107,7 @@ Result<std::size_t> encode_lz4hc(StateSlot& slot, int level, const Dictionary* d
     return length_or_none(
         LZ4_compress_HC_extStateHC(stream, chars(plain), chars(out), size_of(plain), size_of(out), level));
   }
-  *stream = *static_cast<const Lz4hcDictionary&>(*dictionary).stream;
+  *stream = *dictionary_as<Lz4hcDictionary>(*dictionary).stream;
   return length_or_none(LZ4_compress_HC_continue(stream, chars(plain), chars(out), size_of(plain), size_of(out)));
 }
 

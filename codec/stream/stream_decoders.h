@@ -21,7 +21,7 @@ namespace cframefs::codec {
 
 struct StreamCodec {
   CodecFormat format = CodecFormat::blosclz;
-  std::uint8_t compcode = 0;               // the codec, if format is registered
+  std::uint8_t compcode = 0;               // selects among the codecs of the format
   const Dictionary* dictionary = nullptr;  // made by decoder_dictionary() for the same codec
   // For registered codecs:
   std::uint8_t meta = 0;  // parameter of the codec

@@ -46,7 +46,7 @@ Result<void> decode_zlib(StateSlot& slot, const StreamCodec&, ByteView stream, B
 }
 
 Result<std::size_t> encode_zlib(StateSlot& slot, int level, const Dictionary*, ByteView plain, ByteSpan out) {
-  EncoderState& state = state_in<EncoderState>(slot);
+  auto& state = state_in<EncoderState>(slot);
   if (!state.deflater || state.level != level) {
     state.deflater.reset(libdeflate_alloc_compressor(level));
     state.level = level;

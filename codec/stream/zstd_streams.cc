@@ -52,7 +52,7 @@ Result<void> decode_zstd(StateSlot& slot, const StreamCodec& codec, ByteView str
   ZSTD_DCtx* const context = state_in<DecoderState>(slot).context.get();
   if (context == nullptr) return out_of_memory(slot, "zstd");
   const ZSTD_DDict* const digest =
-      codec.dictionary != nullptr ? static_cast<const DecoderDictionary&>(*codec.dictionary).digest.get() : nullptr;
+      codec.dictionary != nullptr ? dictionary_as<DecoderDictionary>(*codec.dictionary).digest.get() : nullptr;
   // In one-shot decoding `out` serves as the window, whatever window size the frame claims.
   const std::size_t got =
       ZSTD_decompress_usingDDict(context, out.data(), out.size(), stream.data(), stream.size(), digest);
@@ -76,7 +76,7 @@ Result<std::size_t> encode_zstd(StateSlot& slot, int level, const Dictionary* di
   std::size_t got = 0;
   if (dictionary != nullptr) {
     got = ZSTD_compress_usingCDict(context, out.data(), out.size(), plain.data(), plain.size(),
-                                   static_cast<const EncoderDictionary&>(*dictionary).digest.get());
+                                   dictionary_as<EncoderDictionary>(*dictionary).digest.get());
   } else {
     got = ZSTD_compressCCtx(context, out.data(), out.size(), plain.data(), plain.size(), level);
   }
