@@ -64,7 +64,7 @@ Attributes control_attributes(const Node& node, std::uint64_t size) {
 }  // namespace
 
 std::string Filesystem::control_content(const std::string& name) {
-  const std::vector<Metric> metrics = metrics_of(statistics_, read_path_.cache(), read_path_.pool(),
+  const std::vector<Metric> metrics = metrics_of(mount_.statistics, mount_.read_path.cache(), mount_.read_path.pool(),
                                                  write_back_.dirty_bytes.load(std::memory_order_relaxed));
   if (name == "stats.json") {
     std::string json;
@@ -84,7 +84,7 @@ std::string Filesystem::control_content(const std::string& name) {
 
 codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::string& name) {
   constexpr std::array<const char*, 3> kNames = {".cframefs", "stats.json", "metrics"};
-  const std::shared_ptr<Node> directory = nodes_.find(parent);
+  const std::shared_ptr<Node> directory = mount_.nodes.find(parent);
   const bool in_root = parent == kRootNode;
   for (std::size_t i = in_root ? 0 : 1; i < (in_root ? 1 : kNames.size()); ++i) {
     if (name != kNames[i]) continue;
@@ -92,7 +92,7 @@ codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::s
     probe.kind = in_root ? EntryKind::directory : EntryKind::plain;
     probe.entry_inode = i + 1;  // device 0: no file on disk has it
     const NodeRole role = in_root ? NodeRole::control_directory : NodeRole::control_file;
-    const std::shared_ptr<Node> node = nodes_.enter(parent, name, role, probe);
+    const std::shared_ptr<Node> node = mount_.nodes.enter(parent, name, role, probe);
     const Attributes attributes = control_attributes(*node, in_root ? 0 : control_content(name).size());
     codec::MutexLock lock(node->mutex);
     node->known.status = attributes.status;

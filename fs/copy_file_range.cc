@@ -112,8 +112,8 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::state_to_copy(Fi
 
 bool Filesystem::may_be_made_like(const frame::NewFrame& frame) const {
   const std::int32_t typesize = frame.encode.typesize;
-  if (options_.typesize != 0 && options_.typesize != static_cast<std::uint32_t>(typesize)) return false;
-  const auto wanted = static_cast<std::int64_t>(options_.chunksize);
+  if (mount_.options.typesize != 0 && mount_.options.typesize != static_cast<std::uint32_t>(typesize)) return false;
+  const auto wanted = static_cast<std::int64_t>(mount_.options.chunksize);
   if (wanted != 0 && frame::choose_chunksize(typesize, wanted) != frame.chunksize) return false;
   return codec::check_encodable(frame.encode).has_value();
 }
@@ -142,7 +142,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     auto stored = writer->store_copied(to_at, std::move(copied), may_remake, permit);
     if (!stored) return codec::Failure(stored.error());
     if (!*stored) return by_pages();
-    statistics_.chunks_copied.fetch_add(count, std::memory_order_relaxed);
+    mount_.statistics.chunks_copied.fetch_add(count, std::memory_order_relaxed);
     return nbytes;
   }
   return by_pages();

@@ -8,22 +8,22 @@ namespace cframefs::fs {
 
 codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeId id) {
   auto handle = std::make_unique<DirectoryHandle>();
-  handle->node = nodes_.find(id);
+  handle->node = mount_.nodes.find(id);
   if (!handle->node) return no_such_node();
   if (handle->node->role == NodeRole::control_directory) {
     return handle;
   }
-  auto directory = open_with_room([&] { return directories_.open(id); });
+  auto directory = node_files_.open_with_room([&] { return mount_.directories.open(id); });
   if (!directory) return codec::Failure(directory.error());
-  if (reserve_.is_kept_back_from_listings((*directory)->fd())) return codec::io_error(EMFILE, "opendir");
+  if (mount_.reserve.is_kept_back_from_listings((*directory)->fd())) return codec::io_error(EMFILE, "opendir");
   handle->directory = std::move(*directory);
-  watch(*handle->node);
+  node_files_.watch(*handle->node);
   return handle;
 }
 
 codec::Result<void> Filesystem::list(DirectoryHandle& handle) {
   if (handle.directory) {
-    auto entries = tree_.list(handle.directory->fd());
+    auto entries = mount_.tree.list(handle.directory->fd());
     if (!entries) return codec::Failure(entries.error());
     handle.entries = std::move(*entries);
   } else {
@@ -39,16 +39,16 @@ bool Filesystem::is_large(const DirectoryHandle& handle) {
   constexpr std::size_t kManyEntries = 1000;
   constexpr off_t kManyBytes = off_t{20} * kManyEntries;  // tmpfs counts 20 bytes an entry; others count more
   if (handle.is_listed || !handle.directory) return handle.entries.size() >= kManyEntries;
-  const auto status = files_.status(handle.directory->fd());
+  const auto status = mount_.files.status(handle.directory->fd());
   return status && status->st_size >= kManyBytes;
 }
 
 std::uint64_t Filesystem::shown_inode(const DirectoryHandle& handle, const StoredEntry& entry) {
   // Prefer the node's number: a commit may have changed the inode of the backing file.
-  for (const auto& node : nodes_.at_place(handle.node->id, entry.name)) {
+  for (const auto& node : mount_.nodes.at_place(handle.node->id, entry.name)) {
     if (node->kind == entry.kind) return shown_inode(*node);
   }
-  const std::uint64_t inode = nodes_.number_for(handle.node->device, entry.inode);
+  const std::uint64_t inode = mount_.nodes.number_for(handle.node->device, entry.inode);
   return is_container(entry.kind) ? inode | InodeNumbers::kView : inode;
 }
 
@@ -57,7 +57,7 @@ std::uint64_t Filesystem::shown_inode(const Node& node) {
 }
 
 std::uint64_t Filesystem::parent_inode(const DirectoryHandle& handle) {
-  const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(handle.node->id));
+  const std::shared_ptr<Node> parent = mount_.nodes.find(mount_.nodes.parent_of(handle.node->id));
   return shown_inode(parent ? *parent : *handle.node);
 }
 

@@ -34,18 +34,18 @@ std::string to_string(const std::vector<std::uint8_t>& bytes) {
 
 codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_for_attributes(Node& node) {
   if (const auto writer = write_back_of(node)) return writer->snapshot();
-  auto file = open_file(node, O_RDONLY);
+  auto file = node_files_.open_file(node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
   return snapshot_of(node, *file);
 }
 
 codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
-  const std::shared_ptr<Node> node = nodes_.find(id);
-  if (!node || node->role != NodeRole::stored || is_made_up_root(*node)) return std::vector<std::string>{};
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return std::vector<std::string>{};
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
   auto file = attribute_file(*node);
   if (!file) return codec::Failure(file.error());
-  auto names = files_.list_attributes((*file)->fd());
+  auto names = mount_.files.list_attributes((*file)->fd());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
   if (!is_container(node->kind)) return names;
   // Hide attributes of the backing file whose names begin with user.blosc2.
@@ -58,13 +58,13 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
 }
 
 codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::string& name) {
-  const std::shared_ptr<Node> node = nodes_.find(id);
-  if (!node || node->role != NodeRole::stored || is_made_up_root(*node)) return no_attribute();
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return no_attribute();
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
   if (!is_container(node->kind) || !name.starts_with(kOurs)) {
     auto file = file_with_attribute(*node, name);
     if (!file) return codec::Failure(file.error());
-    return files_.get_attribute((*file)->fd(), name);
+    return mount_.files.get_attribute((*file)->fd(), name);
   }
   auto snapshot = snapshot_for_attributes(*node);
   if (!snapshot) return codec::Failure(snapshot.error());

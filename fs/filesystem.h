@@ -17,22 +17,10 @@
 
 #include <fcntl.h>
 
-#include "codec/base/shared_mutex.h"
 #include "fs/caller/acting_as.h"
-#include "fs/handles.h"
-#include "fs/kernel/notifier.h"
-#include "fs/kernel_invalidator.h"
-#include "fs/read/read_ahead.h"
-#include "fs/read/read_path.h"
-#include "fs/tree/descriptor_reserve.h"
-#include "fs/tree/held_directories.h"
-#include "fs/tree/node_table.h"
-#include "fs/tree/open_frame.h"
-#include "fs/tree/source_tree.h"
-#include "fs/tree/watcher.h"
-#include "fs/util/options.h"
-#include "fs/util/statistics.h"
-#include "fs/util/worker_pool.h"
+#include "fs/coherence/source_changes.h"
+#include "fs/mount/handles.h"
+#include "fs/mount/node_files.h"
 #include "fs/write/change_permit.h"
 #include "fs/write/flusher.h"
 #include "fs/write/write_back.h"
@@ -51,7 +39,7 @@ class Filesystem {
   void stop();
 
   codec::Result<Attributes> lookup(NodeId parent, const std::string& name);
-  void forget(NodeId node, std::uint64_t lookups);
+  void forget(NodeId node, std::uint64_t lookups) { node_files_.forget(node, lookups); }
   /// Returns what stat(2) shows. `handle`: an open handle of the node, or nullptr. Fails for a container that cannot be
   /// opened, with the reason, because its size is not known.
   codec::Result<Attributes> attributes(NodeId node, FileHandle* handle);
@@ -128,21 +116,15 @@ class Filesystem {
   codec::Result<std::vector<std::string>> list_attributes(NodeId node);
   codec::Result<std::string> get_attribute(NodeId node, const std::string& name);
 
-  const MountOptions& options() const { return options_; }
-  Statistics& statistics() { return statistics_; }
-  NodeTable& nodes() { return nodes_; }
-  SourceTree& tree() { return tree_; }
-  ReadPath& read_path() { return read_path_; }
+  const MountOptions& options() const { return mount_.options; }
+  Statistics& statistics() { return mount_.statistics; }
+  NodeTable& nodes() { return mount_.nodes; }
+  SourceTree& tree() { return mount_.tree; }
+  ReadPath& read_path() { return mount_.read_path; }
   /// Returns true if the option `ro` is given, or the source or `offset` permits reading only. REQUIRES: open_source().
-  bool is_read_only() const { return read_only_; }
+  bool is_read_only() const { return mount_.read_only; }
 
  private:
-  /// A name on disk in a directory that is held open; "." for the directory itself.
-  struct HeldName {
-    HeldDirectory directory;
-    std::string name;
-    int fd() const { return directory->fd(); }
-  };
   /// The entry on disk to which a name of the mount leads.
   struct Entry {
     DirEntry place;
@@ -157,39 +139,9 @@ class Filesystem {
   /// Returns the length in bytes of the longest name that a new entry can have.
   std::size_t longest_name() const;
   codec::Result<EntryStat> probe_node(Node& node);
-  /// Returns the path for messages; empty if the node has no name any more.
-  std::string path_of(NodeId node) const;
-  /// Returns the path for messages.
-  std::string path_in(NodeId directory, const std::string& name) const;
-  /// Returns the node's place: "." in itself for a directory, else its name in its parent. stale: it has none any more.
-  /// The caller holds names_.
-  codec::Result<HeldName> held_name_of(const Node& node);
   /// Returns the limit of held directories.
   static std::size_t most_directories();
-  void watch(Node& directory);
-  /// Called by the watcher: posts the notifications that follow from a change.
-  void changed(const Watcher::Change& change);
-  /// Called after the watcher has missed changes.
-  void lost_track();
-  /// Makes the kernel forget a name whose entry has changed, unless the mount has changed it itself.
-  void forget_moved(const DirEntry& place) EXCLUDES(changes_);
-  /// Returns true if the node is on disk at `place`, or the table has it at another place.
-  bool lies_at(Node& node, const DirEntry& place) EXCLUDES(changes_);
-  /// Posts a task to the notifier; waits for memory if needed, because a lost notification lets programs read old
-  /// bytes.
-  void notify(Notifier::Lane lane, NodeId id, const std::string& what, const Notifier::Task& task);
-  void forget_directory(NodeId directory);
-  /// Makes the kernel drop attributes and pages of a file. Does not wait for pages of reads in progress that check the
-  /// file once more.
-  void drop_pages(const std::shared_ptr<Node>& node);
-  /// Carries out drop_pages(), on a thread of the notifier.
-  void drop_around_reads(const std::shared_ptr<Node>& node);
-  /// Delays an answer that shows a state of the file until no page of an older state is left, at most 250 ms.
-  void wait_for_drop(const Node& node);
   Attributes describe(const Node& node, const EntryStat& probe);
-  /// Returns true for the root of a single-file mount on a directory: a directory that exists in the mount only. The
-  /// directory that holds the file is neither shown nor changed.
-  bool is_made_up_root(const Node& node) const;
   /// Fills in the rights and times of the one file, as those of a directory.
   void show_made_up_root(struct stat& status);
   /// Returns how long the kernel may cache the attributes of a file that it knows.
@@ -220,8 +172,6 @@ class Filesystem {
     WriteBack::Choose choose;
   };
 
-  static std::shared_ptr<OpenFrame> open_frame_of(Node& node);
-  static std::shared_ptr<WriteBack> write_back_of(Node& node);
   /// Returns the node at a place if its write-back is committing, else nullptr.
   std::shared_ptr<Node> committing_at(const DirEntry& place) const;
   std::shared_ptr<WriteBack> write_back_at(const DirEntry& place) const;
@@ -234,13 +184,13 @@ class Filesystem {
   WriteBack::Choose chooser() const;
   /// Adds a writer to the frame. EROFS: the frame cannot be written.
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                          const NewFile& made) EXCLUDES(changes_);
+                                                          const NewFile& made) EXCLUDES(mount_.changes);
   codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                         const NewFile& made, FrameLocation place);
   /// Registers the first writer of the frame, which may have been renamed since `opened_at`, its path when it was
   /// opened.
   codec::Result<void> begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
-                                    const std::string& opened_at) EXCLUDES(changes_);
+                                    const std::string& opened_at) EXCLUDES(mount_.changes);
   /// Removes a writer; commits. After the last writer, data that cannot be committed yet waits in the flusher, and
   /// programs still see it.
   void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame);
@@ -260,12 +210,6 @@ class Filesystem {
   /// Converts a place to the type that a write-back takes.
   FrameLocation frame_place(const HeldDirectory& directory, const DirEntry& place) const;
   void committed(Node& node, OpenFrame& frame, const WriteBack::Committed& what);
-  /// Drops the kernel's pages of an array's header if a change of the number of rows has changed the header.
-  /// `may_wait`: may wait for the drop, because the kernel holds no page of this request locked.
-  void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
-  void drop_head(const Node& node, const frame::FlatView& view);
-  /// Waits until the kernel has dropped an old header. Returns false if it has not within `patience`.
-  bool is_head_dropped(const Node& node, std::chrono::milliseconds patience);
   codec::Result<std::shared_ptr<const frame::FlatView>> view_of(std::shared_ptr<const frame::Container> container,
                                                                 const std::string& path) const;
   /// Returns the state from which copy_range() takes chunks, with everything that programs have written.
@@ -284,13 +228,13 @@ class Filesystem {
     Attributes attributes;
   };
   codec::Result<NewEntry> create_entry(NodeId parent, const std::string& name, int flags, mode_t mode,
-                                       const Caller& caller, ChangePermit& permit) EXCLUDES(changes_);
+                                       const Caller& caller, ChangePermit& permit) EXCLUDES(mount_.changes);
   /// Opens a created file. stale: another file has replaced it.
   codec::Result<std::unique_ptr<FileHandle>> open_created(const NewEntry& entry, int flags);
   /// Removes a created file after the call has failed.
-  void take_back(const NewEntry& entry) REQUIRES(changes_);
+  void take_back(const NewEntry& entry) REQUIRES(mount_.changes);
   codec::Result<struct stat> create_frame(const HeldDirectory& directory, const std::string& name, mode_t mode)
-      REQUIRES(changes_);
+      REQUIRES(mount_.changes);
   codec::Result<void> change_layer(Node& node, const std::string& name, const std::string* value, int flags,
                                    ChangePermit& permit);
   codec::Result<EntryStat> apply_stat(Node& node, const EntryStat& known, EntryStat probe,
@@ -301,7 +245,7 @@ class Filesystem {
   /// Returns the target that a link in `directory` shows. `target`: the stored target.
   std::string shown_target(NodeId directory, const std::string& target);
   /// Returns the length of the target that a link shows. `stored`: the length of its stored target.
-  std::uint64_t shown_link_size(Node& node, std::uint64_t stored) EXCLUDES(names_);
+  std::uint64_t shown_link_size(Node& node, std::uint64_t stored) EXCLUDES(mount_.names);
   /// Walks a path from `directory`, one name after the other, and returns the directory. EXDEV: it leaves the source.
   codec::Result<HeldDirectory> walk(NodeId directory, std::string path);
   bool is_damaged_small(const FrameSnapshot& snapshot);
@@ -315,19 +259,14 @@ class Filesystem {
   codec::Result<void> read_plain(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot_for_attributes(Node& node);
   codec::Result<std::unique_ptr<FileHandle>> open_plain(std::unique_ptr<FileHandle> handle, int flags);
-  using SharedFile = std::shared_ptr<const frame::Descriptor>;
-  /// Calls `open` for a descriptor that a program will hold. If descriptors are short, closes directories held for
-  /// look-ups and calls it once more.
-  codec::Result<SharedFile> open_with_room(const std::function<codec::Result<SharedFile>()>& open);
-  /// Opens the node's file. stale: another file has its name now.
-  codec::Result<SharedFile> open_file(const Node& node, int flags) EXCLUDES(names_);
+  using SharedFile = NodeFiles::SharedFile;
   /// Returns a descriptor for the node's attributes, which may be O_PATH. Finds an open file that has lost its name,
   /// too.
-  codec::Result<SharedFile> attribute_file(Node& node) EXCLUDES(names_);
+  codec::Result<SharedFile> attribute_file(Node& node) EXCLUDES(mount_.names);
   /// Returns the file whose mode, owner and times are the node's: the index of a sparse frame, else the file itself.
-  codec::Result<SharedFile> file_with_rights(Node& node) EXCLUDES(names_);
+  codec::Result<SharedFile> file_with_rights(Node& node) EXCLUDES(mount_.names);
   /// Returns the file that has the node's extended attribute `name`.
-  codec::Result<SharedFile> file_with_attribute(Node& node, const std::string& name) EXCLUDES(names_);
+  codec::Result<SharedFile> file_with_attribute(Node& node, const std::string& name) EXCLUDES(mount_.names);
 
   /// Returns the directory. EROFS: read-only mount; EPERM: a directory in which nothing can be changed.
   codec::Result<HeldDirectory> directory_to_change(NodeId parent);
@@ -336,18 +275,18 @@ class Filesystem {
   codec::Result<Entry> find_entry(NodeId parent, const HeldDirectory& directory, const std::string& name) const;
   /// Returns the mode of a new entry in the directory: applies the caller's umask unless there is a default ACL.
   mode_t mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller);
-  codec::Result<void> remove_entry(NodeId parent, const std::string& name, bool is_directory) REQUIRES(changes_);
+  codec::Result<void> remove_entry(NodeId parent, const std::string& name, bool is_directory) REQUIRES(mount_.changes);
   codec::Result<void> rename_entry(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
-                                   unsigned flags) REQUIRES(changes_);
-  codec::Result<void> remove_directory(const Entry& entry) REQUIRES(changes_);
-  codec::Result<void> remove_file(const Entry& entry) REQUIRES(changes_);
-  codec::Result<void> remove_sparse_frame(const Entry& entry) REQUIRES(changes_);
+                                   unsigned flags) REQUIRES(mount_.changes);
+  codec::Result<void> remove_directory(const Entry& entry) REQUIRES(mount_.changes);
+  codec::Result<void> remove_file(const Entry& entry) REQUIRES(mount_.changes);
+  codec::Result<void> remove_sparse_frame(const Entry& entry) REQUIRES(mount_.changes);
   /// Removes a directory with a hidden name, and the files in it.
   void remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& directory);
-  codec::Result<void> remove_leftovers(const Entry& entry) REQUIRES(changes_);
-  codec::Result<void> exchange(const Entry& one, const Entry& other) REQUIRES(changes_);
+  codec::Result<void> remove_leftovers(const Entry& entry) REQUIRES(mount_.changes);
+  codec::Result<void> exchange(const Entry& one, const Entry& other) REQUIRES(mount_.changes);
   codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
-      REQUIRES(changes_);
+      REQUIRES(mount_.changes);
   void move_lock(const Entry& from, const Entry& to);
   /// Returns a new hidden name. `suffix`: that of the final name, because a source that is a mount goes by it.
   std::string temporary_name(std::string_view suffix = {});
@@ -384,62 +323,25 @@ class Filesystem {
   codec::Result<void> truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit);
   codec::Result<void> write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append);
   codec::Result<void> allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length);
-  /// Makes a change by the mount itself to the file of `node`, so that valid pages in the kernel stay valid. `status`:
-  /// stats the file; `change`: makes the change.
-  codec::Result<void> with_self_change(Node& node, const std::function<codec::Result<struct stat>()>& status,
-                                       const std::function<codec::Result<void>()>& change);
-  /// Checks a file of which the watcher has reported a change. Returns true if the kernel must drop its pages.
-  bool is_changed_behind(Node& node);
-  /// Makes the kernel drop pages, without waiting for it.
-  void carry_out(PageCacheState::Drop drop, NodeId node);
-  /// Posts a check of a file of which the watcher has reported a change.
-  void look_into_change(const std::shared_ptr<Node>& node);
-  /// Registers a handle that is opened on the state `opening.file`, and decides whether open(2) keeps pages.
-  static void enter_page_cache(FileHandle& handle, const PageCacheState::Opening& opening);
-  /// Called at a request of the handle, which proves that the kernel has carried out the answer to its open.
-  static void confirm_open(FileHandle& handle);
-  void leave_page_cache(FileHandle& handle);
-  /// Called after a write whose bytes the kernel has put into the pages at `at` and the daemon at `place`. Drops its
-  /// pages if they may be older than the write.
-  void note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length);
 
   codec::Result<Attributes> lookup_control(NodeId parent, const std::string& name);
   std::string control_content(const std::string& name);
 
-  frame::FileOps& files_;
-  const MountOptions options_;
-  const std::uint64_t memory_;  // bytes that the process may use, determined when the mount begins
-  const DescriptorReserve reserve_;
-  Statistics statistics_;
-  DedupLogger once_;
-  ReadPath read_path_;  // declared before the members that may hold a snapshot
-  SourceTree tree_;
-  NodeTable nodes_;
-  HeldDirectories directories_{files_, nodes_};
-  std::shared_ptr<frame::IndexCache> index_cache_;
-  WorkerPool workers_;
-  Notifier notifier_;
+  MountContext mount_;
+  NodeFiles node_files_{mount_};
+  KernelNotices notices_;
+  KernelPages pages_{mount_.nodes, notices_};
+  SourceChanges source_changes_{mount_, node_files_, notices_, pages_};
   ReadAhead::Shared ahead_;
-  bool root_is_file_ = false;
-  bool read_only_ = true;
-  /// Held while an entry is created, renamed or removed; taken before any node's mutexes.
-  codec::Mutex changes_;
-  /// Keeps names on disk and the places of nodes consistent: held exclusive while an entry is renamed or removed in
-  /// both, shared while a place from the table is used on disk or the reverse. Taken after changes_, the mutexes of
-  /// commits and Node::change_mutex, before the other mutexes of nodes and layers.
-  mutable codec::SharedMutex names_;
   std::atomic<std::uint64_t> next_temporary_{1};
   std::atomic<std::uint64_t> next_snapshot_{1};
-  KernelInvalidator* kernel_ = nullptr;
-  std::atomic<bool> keeps_names_{false};  // the kernel may cache names of files
-  Watcher watcher_;
   ChunkEncoders encoders_;
-  WriteBackShared write_back_{files_,
-                              read_path_,
+  WriteBackShared write_back_{mount_.files,
+                              mount_.read_path,
                               encoders_,
-                              statistics_,
-                              once_,
-                              index_cache_,
+                              mount_.statistics,
+                              mount_.once,
+                              mount_.index_cache,
                               [this] { return next_snapshot_.fetch_add(1, std::memory_order_relaxed); },
                               0,
                               {0},

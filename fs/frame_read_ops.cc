@@ -40,16 +40,6 @@ bool changed_just_now(const frame::FileVersion& identity) {
 
 }  // namespace
 
-std::shared_ptr<OpenFrame> Filesystem::open_frame_of(Node& node) {
-  codec::MutexLock lock(node.mutex);
-  return node.open_frame.lock();
-}
-
-std::shared_ptr<WriteBack> Filesystem::write_back_of(Node& node) {
-  const std::shared_ptr<OpenFrame> frame = open_frame_of(node);
-  return frame ? frame->write_back() : nullptr;
-}
-
 codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
   for (int attempt = 1;; ++attempt) {
     // A writer knows the file, also while a commit replaces it, and after it has lost its name. A stale writer stays
@@ -62,22 +52,22 @@ codec::Result<std::shared_ptr<OpenFrame>> Filesystem::share_frame(Node& node) {
       stale = frame;
     }
     // O_NOATIME: reading the header is not an access by the program.
-    auto file = open_with_room([&] { return open_file(node, O_RDONLY | O_NOATIME); });
-    if (!file && file.error().sys == EPERM) file = open_file(node, O_RDONLY);
+    auto file = node_files_.open_with_room([&] { return node_files_.open_file(node, O_RDONLY | O_NOATIME); });
+    if (!file && file.error().sys == EPERM) file = node_files_.open_file(node, O_RDONLY);
     if (!file) {
       // A commit may be replacing the file.
       const bool is_committed = file.error().kind == codec::ErrorKind::stale && frame;
       if (is_committed && attempt < kOpenAttempts) continue;
       return codec::Failure(file.error());
     }
-    auto status = files_.status((*file)->fd());
+    auto status = mount_.files.status((*file)->fd());
     if (!status) return codec::Failure(status.error());
     codec::MutexLock lock(node.mutex);
     frame = node.open_frame.lock();
     if (frame == stale) frame.reset();
     if (frame && frame->write_back()) return frame;
     if (frame) {
-      auto shared = files_.status(frame->file()->fd());
+      auto shared = mount_.files.status(frame->file()->fd());
       if (shared && shared->st_ino == status->st_ino && shared->st_dev == status->st_dev) return frame;
     }
     frame = std::make_shared<OpenFrame>(std::move(*file));
@@ -91,9 +81,9 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
   Node& node = *handle->node;
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
-  if (reserve_.is_kept_back((*frame)->file()->fd())) return codec::io_error(EMFILE, "open");
+  if (mount_.reserve.is_kept_back((*frame)->file()->fd())) return codec::io_error(EMFILE, "open");
   handle->frame = std::move(*frame);
-  handle->leaves_access_time = options_.no_access_times || (flags & O_NOATIME) != 0;
+  handle->leaves_access_time = mount_.options.no_access_times || (flags & O_NOATIME) != 0;
   std::shared_ptr<WriteBack> writer;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) {
     auto started = start_writing(node, handle->frame, made);
@@ -102,7 +92,7 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     handle->writable = true;
     handle->append = (flags & O_APPEND) != 0;
     // The writer may use another descriptor than the one opened above.
-    if (reserve_.is_kept_back(handle->frame->file()->fd())) {
+    if (mount_.reserve.is_kept_back(handle->frame->file()->fd())) {
       release(std::move(handle));
       return codec::io_error(EMFILE, "open");
     }
@@ -121,11 +111,11 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_frame(std::unique_pt
     return codec::Failure(snapshot.error());
   }
   const bool damaged = is_damaged_small(**snapshot);
-  const bool has_old_head = !is_head_dropped(node, kHeadPatience);
+  const bool has_old_head = !pages_.is_head_dropped(node, kHeadPatience);
   const auto look = [&](const std::shared_ptr<const FrameSnapshot>& state, const frame::FileVersion& identity) {
     // If a page contains bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
     const bool shares_pages = !has_page_sized_chunks(state->view());
-    enter_page_cache(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
+    pages_.enter(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
   };
   if (writer) {
     writer->inspect(look);
@@ -142,12 +132,12 @@ bool Filesystem::is_damaged_small(const FrameSnapshot& snapshot) {
   const std::uint64_t size = snapshot.view().size();
   if (size > kSmallFile || has_page_sized_chunks(snapshot.view())) return false;
   Reply reply;
-  return !read_path_.read(snapshot, frame::FlatOffset{0}, size, reply);
+  return !mount_.read_path.read(snapshot, frame::FlatOffset{0}, size, reply);
 }
 
 codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_of(
     Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
-  auto identity = tree_.identity(file->fd(), node.kind);
+  auto identity = mount_.tree.identity(file->fd(), node.kind);
   if (!identity) return codec::Failure(identity.error());
   std::shared_ptr<const FrameSnapshot> last;
   {
@@ -157,7 +147,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_of(
   }
   // If only timestamps differ, keep the decoded blocks, whose decoding may have taken long.
   if (last && last->has_same_content(*identity)) {
-    const auto after = tree_.identity(file->fd(), node.kind);
+    const auto after = mount_.tree.identity(file->fd(), node.kind);
     if (after && *after == *identity) {
       auto same = last->with_identity(*identity);
       codec::MutexLock lock(node.mutex);
@@ -178,7 +168,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_of(
 
 codec::Result<std::shared_ptr<const frame::FlatView>> Filesystem::view_of(
     std::shared_ptr<const frame::Container> container, const std::string& path) const {
-  return frame::make_view(std::move(container), options_.b2nd, NameMapper::has_array_suffix(path));
+  return frame::make_view(std::move(container), mount_.options.b2nd, NameMapper::has_array_suffix(path));
 }
 
 bool Filesystem::is_known_damaged(Node& node, const frame::FileVersion& identity) {
@@ -188,22 +178,22 @@ bool Filesystem::is_known_damaged(Node& node, const frame::FileVersion& identity
 
 codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::open_snapshot(
     Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
-  const std::string path = path_of(node.id);
+  const std::string path = node_files_.path_of(node.id);
   for (int attempt = 1;; ++attempt) {
-    auto before = tree_.identity(file->fd(), node.kind);
+    auto before = mount_.tree.identity(file->fd(), node.kind);
     if (!before) return codec::Failure(before.error());
     const auto record = std::make_shared<frame::ReadRecord>();
-    auto container =
-        frame::open_container(files_, file, index_cache_, tree_.frame_begin(), options_.old_bitshuffle, record);
+    auto container = frame::open_container(mount_.files, file, mount_.index_cache, mount_.tree.frame_begin(),
+                                           mount_.options.old_bitshuffle, record);
     auto view = container ? view_of(std::move(*container), path)
                           : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
-    auto after = tree_.identity(file->fd(), node.kind);
+    auto after = mount_.tree.identity(file->fd(), node.kind);
     if (!after) return codec::Failure(after.error());
     const bool steady = *before == *after;
     if (view && steady) {
       note_metalayer_damage((*view)->container(), path);
       return std::make_shared<const FrameSnapshot>(next_snapshot_.fetch_add(1, std::memory_order_relaxed), *after,
-                                                   std::move(*view), path, read_path_.cache(), record);
+                                                   std::move(*view), path, mount_.read_path.cache(), record);
     }
     // A frame that another process appends to cannot be opened between two of its writes.
     const bool settled = steady && !changed_just_now(*after);
@@ -213,7 +203,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::open_snapshot(
       // A file that keeps changing is not damaged; the caller retries. Between two writes of a program that appends, a
       // frame looks damaged: log only a state that has lasted.
       const bool lasts = steady && after->settled;
-      if (error.kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *after)) once_.error(error);
+      if (error.kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *after)) mount_.once.error(error);
       return codec::Failure(std::move(error));
     }
     std::this_thread::sleep_for(kOpenPause);
@@ -225,7 +215,7 @@ void Filesystem::note_metalayer_damage(const frame::Container& container, const 
     if (!*damage) continue;
     codec::Error error = **damage;
     error.path = path;
-    once_.error(error);
+    mount_.once.error(error);
   }
 }
 
@@ -237,7 +227,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::current_snapshot
   }
   const auto file = handle.frame->file();
   const PageCacheState::Look look = handle.node->pages.begin_look();
-  auto identity = tree_.identity(file->fd(), handle.node->kind);
+  auto identity = mount_.tree.identity(file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
   // Timestamps that have not settled may hide a change: each read reopens the file, but the check after it does not.
   const bool is_same = kind == Look::after_read && snapshot->identity() == *identity && !identity->settled;
@@ -246,10 +236,10 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::current_snapshot
   if (!fresh) return fresh;
   // A state with unsettled timestamps is reopened even if it is unchanged: count changes only.
   if (snapshot->identity() != *identity && !handle.node->pages.is_own(*identity))
-    statistics_.backing_changes.fetch_add(1, std::memory_order_relaxed);
+    mount_.statistics.backing_changes.fetch_add(1, std::memory_order_relaxed);
   // The kernel's pages are of the older state. This thread must not wait for the drop, because the pages of its own
   // request are locked until it answers.
-  carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);
+  pages_.carry_out(handle.node->pages.seen_by_read(look, *identity), handle.node->id);
   codec::MutexLock lock(handle.mutex);
   handle.snapshot = *fresh;
   return fresh;
@@ -266,7 +256,8 @@ codec::Result<void> Filesystem::read_written(FileHandle& handle, WriteBack& writ
 
 codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
   ReadsUnderWay::Mark& mark = reply.mark();
-  if (!handle.leaves_access_time && !handle.was_read.exchange(true)) files_.note_access(handle.frame->file()->fd());
+  if (!handle.leaves_access_time && !handle.was_read.exchange(true))
+    mount_.files.note_access(handle.frame->file()->fd());
   codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot = nullptr;
   int foreign_states = 0;
   for (int attempt = 1;; ++attempt) {
@@ -292,7 +283,7 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
       continue;
     }
     const ReadPath::AccessPattern pattern = handle.ahead->note(*snapshot, at, length);
-    auto done = read_path_.read(**snapshot, frame::FlatOffset{at}, length, reply, pattern);
+    auto done = mount_.read_path.read(**snapshot, frame::FlatOffset{at}, length, reply, pattern);
     if (!done && ReadPermit::is_refusal(done.error())) return done;
     // If the file changed during the read, discard bytes and errors, and retry from the new state.
     mark.close();
@@ -310,14 +301,14 @@ codec::Result<void> Filesystem::read_frame(FileHandle& handle, std::uint64_t at,
 }
 
 bool Filesystem::was_changed_here(const FileHandle& handle) const {
-  const auto identity = tree_.identity(handle.frame->file()->fd(), handle.node->kind);
+  const auto identity = mount_.tree.identity(handle.frame->file()->fd(), handle.node->kind);
   return identity && handle.node->pages.is_own(*identity);
 }
 
 codec::Failure Filesystem::kept_changing(const FrameSnapshot& snapshot) {
   codec::Failure failure = codec::stale("the file kept changing while it was read");
   failure.value().path = snapshot.path();
-  once_.error(failure.value());
+  mount_.once.error(failure.value());
   return failure;
 }
 

@@ -26,7 +26,7 @@ constexpr int kWriterAttempts = 5;
 }  // namespace
 
 std::shared_ptr<Node> Filesystem::committing_at(const DirEntry& place) const {
-  for (const auto& node : nodes_.at_place(place.directory, place.name)) {
+  for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
     const auto writer = write_back_of(*node);
     if (writer && writer->is_committing()) return node;
   }
@@ -34,7 +34,7 @@ std::shared_ptr<Node> Filesystem::committing_at(const DirEntry& place) const {
 }
 
 std::shared_ptr<WriteBack> Filesystem::write_back_at(const DirEntry& place) const {
-  for (const auto& node : nodes_.at_place(place.directory, place.name)) {
+  for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
     if (auto writer = write_back_of(*node)) return writer;
   }
   return nullptr;
@@ -43,27 +43,27 @@ std::shared_ptr<WriteBack> Filesystem::write_back_at(const DirEntry& place) cons
 std::shared_ptr<WriteBack> Filesystem::committing_entry(NodeId parent, const std::string& name) const {
   // Resolve the name by nodes that have a writer only, without disk access.
   const auto kind_of = [&](const std::string& stored) -> codec::Result<EntryKind> {
-    const auto nodes = nodes_.at_place(parent, stored);
+    const auto nodes = mount_.nodes.at_place(parent, stored);
     const auto written =
         std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return write_back_of(*node); });
     return written == nodes.end() ? EntryKind::none : (*written)->kind;
   };
-  const auto stored = tree_.rules().resolve_shown(name, kind_of);
+  const auto stored = mount_.tree.rules().resolve_shown(name, kind_of);
   auto writer = stored ? write_back_at({parent, stored->name}) : nullptr;
   return writer && writer->has_commit_under_way() ? writer : nullptr;
 }
 
 FrameLocation Filesystem::frame_place(const HeldDirectory& directory, const DirEntry& place) const {
-  return {directory, place.name, path_in(place.directory, place.name)};
+  return {directory, place.name, node_files_.path_in(place.directory, place.name)};
 }
 
 WriteBack::Choose Filesystem::chooser() const {
-  return [this](codec::ByteView first) { return auto_params(options_, first); };
+  return [this](codec::ByteView first) { return auto_params(mount_.options, first); };
 }
 
 codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                                     const NewFile& made) {
-  if (read_only_) return codec::io_error(EROFS, "open");
+  if (mount_.read_only) return codec::io_error(EROFS, "open");
   // Opening reads the frame and may wait for its lock: only writers of the same frame wait for that.
   codec::MutexLock opening(frame->opening);
   if (std::shared_ptr<WriteBack> writer = frame->add_writer()) {
@@ -93,31 +93,31 @@ codec::Result<std::shared_ptr<WriteBack>> Filesystem::start_writing(Node& node, 
 
 codec::Result<std::shared_ptr<WriteBack>> Filesystem::open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                                   const NewFile& made, FrameLocation place) {
-  const auto on_committed = [this, weak_node = std::weak_ptr<Node>(nodes_.find(node.id)),
+  const auto on_committed = [this, weak_node = std::weak_ptr<Node>(mount_.nodes.find(node.id)),
                              weak_frame = std::weak_ptr<OpenFrame>(frame)](const WriteBack::Committed& what) {
     const auto of_node = weak_node.lock();
     const auto of_frame = weak_frame.lock();
     if (of_node && of_frame) committed(*of_node, *of_frame, what);
   };
   WriteBack::Choose choose = made.choose;
-  const auto status = files_.status(frame->file()->fd());
+  const auto status = mount_.files.status(frame->file()->fd());
   if (!choose && status && S_ISREG(status->st_mode) && status->st_size == 0) choose = chooser();
   auto opened =
       WriteBack::open(write_back_, std::move(place), frame->file(), made.fresh, std::move(choose), on_committed);
   if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;
-  once_.error(opened.error());
+  mount_.once.error(opened.error());
   return codec::io_error(EROFS, "open");
 }
 
 codec::Result<void> Filesystem::begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,
                                               const std::string& opened_at) {
-  codec::MutexLock lock(changes_);  // no rename until the frame has the writer
+  codec::MutexLock lock(mount_.changes);  // no rename until the frame has the writer
   auto place = place_of_frame(node);
   if (!place) return codec::Failure(place.error());
   if (place->path != opened_at) WriteBack::Pause(writer).moved(std::move(*place));
   // Pin the node: the kernel may forget it while data waits for a commit, and the next look-up must find it.
-  const auto unpin = [this, id = node.id](const Node* /*pinned*/) { forget(id, 1); };
-  const auto pinned = nodes_.enter_again(node.id);
+  const auto unpin = [this, id = node.id](const Node* /*pinned*/) { node_files_.forget(id, 1); };
+  const auto pinned = mount_.nodes.enter_again(node.id);
   frame.first_writer(writer, pinned ? std::shared_ptr<const Node>(pinned.get(), unpin) : nullptr);
   return {};
 }
@@ -160,7 +160,7 @@ bool Filesystem::waits_or_ends(NodeId node, OpenFrame& frame, WriteBack& writer,
     const auto is_left = [&frame] { return !frame.has_writers(); };
     if (!drop_rest(writer, done ? whole.error() : done.error(), is_left)) return false;
     // Programs now see the state on disk, but the kernel has pages of the dropped data.
-    if (const auto known = nodes_.find(node)) carry_out(known->pages.discarded(), node);
+    if (const auto known = mount_.nodes.find(node)) pages_.carry_out(known->pages.discarded(), node);
   }
   if (frame.end_writing()) writer.close();
   return false;
@@ -171,7 +171,7 @@ bool Filesystem::drop_rest(WriteBack& writer, const codec::Error& reason, const 
   const auto dropped = writer.discard(may);
   if (!dropped) return false;
   if (!*dropped || !rest.has_name) return true;
-  statistics_.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
+  mount_.statistics.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
   log_error(writer.snapshot()->path() + ": " + std::to_string(rest.bytes) +
             " uncommitted bytes are lost: " + reason.reason);
   return true;
@@ -197,7 +197,8 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
   const bool was_known = what.before != frame::FileVersion{};
   // The identity of a sparse frame is its directory, which stays when a commit replaces the index.
   const bool known_by_file = node.kind != EntryKind::sparse_frame;
-  if (was_known && known_by_file && what.before.inode != what.after.inode) nodes_.change_inode(node, what.after.inode);
+  if (was_known && known_by_file && what.before.inode != what.after.inode)
+    mount_.nodes.change_inode(node, what.after.inode);
   frame.committed(known_by_file ? what.file : frame.file(), what.snapshot);
   {
     codec::MutexLock lock(node.mutex);
@@ -206,15 +207,16 @@ void Filesystem::committed(Node& node, OpenFrame& frame, const WriteBack::Commit
   if (!was_known) return;
   const PageCacheState::Drop drop =
       what.gave_up ? node.pages.discarded() : node.pages.committed(what.before, what.after, what.own);
-  carry_out(drop, node.id);
-  if (drop == PageCacheState::Drop::nothing && what.preamble_changed) drop_head(node, what.snapshot->view());
+  pages_.carry_out(drop, node.id);
+  if (drop == PageCacheState::Drop::nothing && what.preamble_changed) pages_.drop_head(node, what.snapshot->view());
 }
 
 codec::Result<FrameLocation> Filesystem::place_of_frame(const Node& node) {
-  if (node.id == kRootNode) return FrameLocation{tree_.root(), tree_.single_name(), tree_.single_name()};
-  auto place = nodes_.place_of(node.id);
+  if (node.id == kRootNode)
+    return FrameLocation{mount_.tree.root(), mount_.tree.single_name(), mount_.tree.single_name()};
+  auto place = mount_.nodes.place_of(node.id);
   if (!place) return codec::Failure(place.error());
-  auto directory = directories_.open(place->parent);
+  auto directory = mount_.directories.open(place->parent);
   if (!directory) return codec::Failure(directory.error());
   return frame_place(*directory, {place->parent, std::move(place->name)});
 }
@@ -223,20 +225,21 @@ codec::Result<struct stat> Filesystem::create_frame(const HeldDirectory& directo
                                                     mode_t mode) {
   const std::string temporary = temporary_name(NameMapper::suffix_of(name));
   constexpr mode_t kRights = 0777;
-  auto fd = files_.create_at(directory->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
+  auto fd = mount_.files.create_at(directory->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
-  const frame::Descriptor file(files_, *fd);
-  auto done = files_.pwrite(file.fd(), frame::empty_frame(placeholder_params(options_)), frame::FileOffset{0});
+  const frame::Descriptor file(mount_.files, *fd);
+  auto done =
+      mount_.files.pwrite(file.fd(), frame::empty_frame(placeholder_params(mount_.options)), frame::FileOffset{0});
   if (done && (mode & ~kRights) != 0) {
     // Set these bits after the write, which would have cleared them.
-    const auto made = files_.status(file.fd());
-    done = made ? files_.change_mode(file.fd(), (made->st_mode & kRights) | (mode & ~kRights))
+    const auto made = mount_.files.status(file.fd());
+    done = made ? mount_.files.change_mode(file.fd(), (made->st_mode & kRights) | (mode & ~kRights))
                 : codec::Failure(made.error());
   }
   // The frame gets its name once it is complete.
-  if (done) done = frame::give_free_name(files_, directory->fd(), temporary, name);
-  if (done) return files_.status(file.fd());
-  static_cast<void>(files_.remove_at(directory->fd(), temporary, false));
+  if (done) done = frame::give_free_name(mount_.files, directory->fd(), temporary, name);
+  if (done) return mount_.files.status(file.fd());
+  static_cast<void>(mount_.files.remove_at(directory->fd(), temporary, false));
   return codec::Failure(done.error());
 }
 
@@ -249,14 +252,14 @@ codec::Failure Filesystem::not_created(const codec::Error& error, int flags) {
 
 codec::Result<Filesystem::NewEntry> Filesystem::create_entry(NodeId parent, const std::string& name, int flags,
                                                              mode_t mode, const Caller& caller, ChangePermit& permit) {
-  codec::MutexLock lock(changes_);
+  codec::MutexLock lock(mount_.changes);
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   auto directory = directory_for_new(parent, name);
   if (!directory) return not_created(directory.error(), flags);
   NewEntry entry;
   entry.directory = std::move(*directory);
-  entry.name = tree_.rules().new_name(name);
-  entry.is_frame = tree_.rules().has_container_suffix(entry.name);
+  entry.name = mount_.tree.rules().new_name(name);
+  entry.is_frame = mount_.tree.rules().has_container_suffix(entry.name);
   // With names=keep, the suffix of an array or of another container format.
   if (entry.is_frame && !NameMapper::names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
   mode = mode_for_new(entry.directory, mode & 07777U, caller);
@@ -281,15 +284,15 @@ codec::Result<CreatedFile> Filesystem::create(NodeId parent, const std::string& 
   if (!entry) return codec::Failure(entry.error());
   auto opened = open_created(*entry, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
   if (opened) return CreatedFile{entry->attributes, std::move(*opened)};
-  forget(entry->attributes.node, 1);
-  codec::MutexLock lock(changes_);
+  node_files_.forget(entry->attributes.node, 1);
+  codec::MutexLock lock(mount_.changes);
   take_back(*entry);
   return codec::Failure(opened.error());
 }
 
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_created(const NewEntry& entry, int flags) {
   auto handle = std::make_unique<FileHandle>();
-  handle->node = nodes_.find(entry.attributes.node);
+  handle->node = mount_.nodes.find(entry.attributes.node);
   // Open only the created file: the kernel does not check the caller's rights to a file that has replaced it.
   if (!handle->node || !handle->node->is_at(entry.status)) return codec::stale("another file has replaced it");
   if (!entry.is_frame) return open(entry.attributes.node, flags);
@@ -297,21 +300,21 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_created(const NewEnt
 }
 
 void Filesystem::take_back(const NewEntry& entry) {
-  const auto there = files_.status_at(entry.directory->fd(), entry.name);
+  const auto there = mount_.files.status_at(entry.directory->fd(), entry.name);
   if (!there || there->st_ino != entry.status.st_ino || there->st_dev != entry.status.st_dev) return;
-  static_cast<void>(files_.remove_at(entry.directory->fd(), entry.name, false));
+  static_cast<void>(mount_.files.remove_at(entry.directory->fd(), entry.name, false));
 }
 
 /// Returns the handle as the author of a change; nullptr with writeback=on, because the kernel then writes pages
 /// through any handle.
 WriteBack::Changer Filesystem::changer(const FileHandle& handle) const {
-  return options_.writeback ? nullptr : &handle;
+  return mount_.options.writeback ? nullptr : &handle;
 }
 
 codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
                                       ChangePermit& permit) {
   if (!handle.writable) return codec::io_error(EBADF, "write");
-  const bool append = handle.append && !from_page_cache && !options_.writeback;
+  const bool append = handle.append && !from_page_cache && !mount_.options.writeback;
   if (!handle.frame) {
     if (auto begun = permit.begin(); !begun) return begun;
     return write_plain(handle, at, bytes, append);
@@ -320,10 +323,10 @@ codec::Result<void> Filesystem::write(FileHandle& handle, std::uint64_t at, code
   if (from_page_cache) writer->wait_for_head(at);
   auto place = writer->write(append ? std::nullopt : std::optional(at), bytes, permit, changer(handle));
   if (!place) return codec::Failure(place.error());
-  note_written(handle, at, *place, bytes.size());
+  pages_.note_written(handle, at, *place, bytes.size());
   // The kernel keeps a page that is written in part locked until the reply; the header may share it with the first
   // rows.
-  note_new_head(*handle.node, *writer, at >= kFarFromHead);
+  pages_.note_new_head(*handle.node, *writer, at >= kFarFromHead);
   return {};
 }
 
@@ -332,32 +335,32 @@ codec::Result<void> Filesystem::allocate(FileHandle& handle, int mode, std::uint
   if (!handle.frame) return allocate_plain(handle, mode, at, length);
   const auto writer = handle.frame->write_back();
   auto done = writer->allocate(mode, at, length);
-  if (done) note_new_head(*handle.node, *writer, true);
+  if (done) pages_.note_new_head(*handle.node, *writer, true);
   return done;
 }
 
 codec::Result<void> Filesystem::flush(FileHandle& handle) {
   if (!handle.writable) return {};
-  if (!handle.frame) return handle.file ? files_.flush(handle.file->fd()) : codec::Result<void>();
+  if (!handle.frame) return handle.file ? mount_.files.flush(handle.file->fd()) : codec::Result<void>();
   const auto writer = handle.frame->write_back();
   auto done = writer->commit(frame::Durability::ordered, WriteBack::Extent::all, WriteBack::Wait::lock);
   if (done) done = writer->check_whole(changer(handle));
-  return done ? files_.flush(handle.frame->file()->fd()) : done;
+  return done ? mount_.files.flush(handle.frame->file()->fd()) : done;
 }
 
 void Filesystem::release(std::unique_ptr<FileHandle> handle) {
   if (handle->frame && handle->writable) stop_writing(handle->node->id, handle->frame);
-  leave_page_cache(*handle);
+  pages_.leave(*handle);
 }
 
 codec::Result<void> Filesystem::sync(FileHandle& handle, bool data_only) {
-  if (handle.file) return files_.sync(handle.file->fd(), data_only);
+  if (handle.file) return mount_.files.sync(handle.file->fd(), data_only);
   if (!handle.frame) return {};
   if (const auto writer = handle.frame->write_back()) {
     auto done = writer->commit(frame::Durability::durable, WriteBack::Extent::all, WriteBack::Wait::lock);
     return done ? writer->check_whole(changer(handle)) : done;
   }
-  return files_.sync(handle.frame->file()->fd(), data_only);
+  return mount_.files.sync(handle.frame->file()->fd(), data_only);
 }
 
 namespace {

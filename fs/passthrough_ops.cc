@@ -22,43 +22,12 @@ constexpr int kChangeAttempts = 5;
 
 }  // namespace
 
-codec::Result<void> Filesystem::with_self_change(Node& node, const std::function<codec::Result<struct stat>()>& status,
-                                                 const std::function<codec::Result<void>()>& change) {
-  const auto identity_of = [](const codec::Result<struct stat>& file) {
-    return file ? std::optional(frame::FileVersion::of(*file)) : std::nullopt;
-  };
-  codec::MutexLock own(node.change_mutex);
-  auto before = status();
-  if (!before) return codec::Failure(before.error());
-  const auto state_before = identity_of(before);
-  node.pages.begin_change();
-  auto done = change();
-  carry_out(node.pages.end_change(state_before, identity_of(status())), node.id);
-  return done;
-}
-
-bool Filesystem::is_changed_behind(Node& node) {
-  if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
-    // The write-back notifies the kernel itself of changes that it has not made.
-    static_cast<void>(writer->refresh());
-    return false;
-  }
-  // Not during a change by the mount itself.
-  codec::MutexLock own(node.change_mutex);
-  codec::SharedLock names(names_);
-  const auto at = held_name_of(node);
-  if (!at) return true;
-  auto probe = tree_.probe_entry(at->fd(), at->name);
-  if (!probe) return true;
-  return node.pages.reported(probe->identity) == PageCacheState::Drop::pages;
-}
-
 codec::Result<Attributes> Filesystem::change_attributes(NodeId id, FileHandle* handle, const AttributeChanges& changes,
                                                         const Caller& caller, ChangePermit& permit) {
-  if (read_only_) return codec::io_error(EROFS, "setattr");
-  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (mount_.read_only) return codec::io_error(EROFS, "setattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
-  if (node->role != NodeRole::stored || is_made_up_root(*node)) return codec::io_error(EPERM, "setattr");
+  if (node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return codec::io_error(EPERM, "setattr");
   if (changes.size) {
     if (auto done = truncate(*node, handle, *changes.size, permit); !done) return codec::Failure(done.error());
   }
@@ -94,8 +63,8 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
     if (!file) return codec::Failure(file.error());
     const int fd = (*file)->fd();
     bool has_writer = false;
-    auto done = with_self_change(
-        node, [&] { return files_.status(fd); },
+    auto done = pages_.with_self_change(
+        node, [&] { return mount_.files.status(fd); },
         [&]() -> codec::Result<void> {
           // A new writer has taken over the state before the change: retry through that writer. See start_writing().
           has_writer = write_back_of(node) != nullptr;
@@ -104,45 +73,18 @@ codec::Result<void> Filesystem::change_file(Node& node, const FindFile& find, co
     if (has_writer) continue;
     if (!done || attempt == kChangeAttempts) return done;
     // A new writer may have replaced the file, with or without the change: retry on the new file.
-    const auto changed = files_.status(fd);
+    const auto changed = mount_.files.status(fd);
     const auto now = find();
-    const auto current = now ? files_.status((*now)->fd()) : codec::Failure(now.error());
+    const auto current = now ? mount_.files.status((*now)->fd()) : codec::Failure(now.error());
     if (!changed || !current || (changed->st_ino == current->st_ino && changed->st_dev == current->st_dev)) return done;
   }
 }
 
-codec::Result<Filesystem::SharedFile> Filesystem::open_with_room(
-    const std::function<codec::Result<SharedFile>()>& open) {
-  auto file = open();
-  const bool is_short =
-      file ? reserve_.is_kept_back((*file)->fd()) : file.error().sys == EMFILE || file.error().sys == ENFILE;
-  if (!is_short) return file;
-  if (file) file->reset();  // its descriptor is from the reserve
-  directories_.release_unused();
-  return open();
-}
-
-codec::Result<Filesystem::SharedFile> Filesystem::open_file(const Node& node, int flags) {
-  codec::SharedLock names(names_);
-  const auto at = held_name_of(node);
-  if (!at) return codec::Failure(at.error());
-  auto file = tree_.open_entry(at->fd(), at->name, flags | O_NOFOLLOW);
-  // stale makes the kernel look the path up again.
-  if (!file && leads_elsewhere(file.error())) return codec::stale("its name leads to another entry");
-  if (!file) return file;
-  // The kernel cannot look the root up again, so the file that the source is now is opened without comparison.
-  if (node.id == kRootNode) return file;
-  const auto status = files_.status((*file)->fd());
-  if (!status) return codec::Failure(status.error());
-  if (!node.is_at(*status)) return codec::stale("another file has replaced it");
-  return file;
-}
-
-codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
+codec::Result<NodeFiles::SharedFile> Filesystem::attribute_file(Node& node) {
   // Prefer a descriptor that a program has open, which needs no name.
   if (const auto frame = open_frame_of(node)) {
     auto file = frame->file();
-    const auto status = files_.status(file->fd());
+    const auto status = mount_.files.status(file->fd());
     if (status && node.is_at(*status)) return file;
   }
   {
@@ -152,8 +94,8 @@ codec::Result<Filesystem::SharedFile> Filesystem::attribute_file(Node& node) {
     }
   }
   // A held directory needs no second descriptor.
-  if (node.kind == EntryKind::directory) return directories_.open(node.id);
-  return open_file(node, O_PATH);
+  if (node.kind == EntryKind::directory) return mount_.directories.open(node.id);
+  return node_files_.open_file(node, O_PATH);
 }
 
 codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit) {
@@ -162,7 +104,7 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::ui
     if (writer) {
       if (auto begun = permit.begin(); !begun) return begun;
       auto done = writer->resize(size, changer(*handle));
-      if (done) note_new_head(node, *writer, true);
+      if (done) pages_.note_new_head(node, *writer, true);
       return done;
     }
     const Work work = [size, &work, &permit](WriteBack& file) {
@@ -178,42 +120,43 @@ codec::Result<void> Filesystem::truncate(Node& node, FileHandle* handle, std::ui
   if (handle != nullptr && handle->writable) {
     file = handle->file;
   } else {
-    auto opened = open_file(node, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+    auto opened = node_files_.open_file(node, O_WRONLY | O_NONBLOCK | O_NOCTTY);
     if (!opened) return codec::Failure(opened.error());
     file = std::move(*opened);
   }
-  return with_self_change(
-      node, [&] { return files_.status(file->fd()); },
+  return pages_.with_self_change(
+      node, [&] { return mount_.files.status(file->fd()); },
       [&] {
         const auto begun = permit.begin();
-        return begun ? files_.truncate(file->fd(), size) : begun;
+        return begun ? mount_.files.truncate(file->fd(), size) : begun;
       });
 }
 
 codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_ptr<FileHandle> handle, int flags) {
   Node& node = *handle->node;
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  const bool leaves_access_time = options_.no_access_times || (flags & O_NOATIME) != 0;
+  const bool leaves_access_time = mount_.options.no_access_times || (flags & O_NOATIME) != 0;
   const auto open_leaving = [&](int mode) {
-    auto file = open_file(node, mode | O_NOCTTY | (leaves_access_time ? O_NOATIME : 0));
-    return !file && leaves_access_time && file.error().sys == EPERM ? open_file(node, mode | O_NOCTTY) : file;
+    auto file = node_files_.open_file(node, mode | O_NOCTTY | (leaves_access_time ? O_NOATIME : 0));
+    return !file && leaves_access_time && file.error().sys == EPERM ? node_files_.open_file(node, mode | O_NOCTTY)
+                                                                    : file;
   };
   // O_RDWR for writers: the kernel reads a page before a program changes a part of it.
-  auto file = open_with_room([&] { return open_leaving(writes ? O_RDWR : O_RDONLY); });
+  auto file = node_files_.open_with_room([&] { return open_leaving(writes ? O_RDWR : O_RDONLY); });
   if (!file && writes && file.error().sys == EACCES) file = open_leaving(O_WRONLY);
   if (!file) return codec::Failure(file.error());
-  if (reserve_.is_kept_back((*file)->fd())) return codec::io_error(EMFILE, "open");
+  if (mount_.reserve.is_kept_back((*file)->fd())) return codec::io_error(EMFILE, "open");
   handle->file = std::move(*file);
   handle->writable = writes;
   handle->append = (flags & O_APPEND) != 0;
   {
     // Not during a change by the mount itself: its intermediate state would look like a change behind the mount.
     codec::MutexLock own(node.change_mutex);
-    auto status = files_.status(handle->file->fd());
+    auto status = mount_.files.status(handle->file->fd());
     if (!status) return codec::Failure(status.error());
     // A pipe that has replaced the file may have the same inode number.
     if (!S_ISREG(status->st_mode)) return codec::stale("another file has replaced it");
-    enter_page_cache(*handle, {frame::FileVersion::of(*status), writes});
+    pages_.enter(*handle, {frame::FileVersion::of(*status), writes});
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
     node.opened.push_back(handle->file);
@@ -229,70 +172,71 @@ codec::Result<std::unique_ptr<FileHandle>> Filesystem::open_plain(std::unique_pt
 
 codec::Result<struct stat> Filesystem::create_plain(const HeldDirectory& directory, const std::string& name,
                                                     mode_t mode) {
-  auto fd = files_.create_at(directory->fd(), name, O_WRONLY | O_EXCL, mode);
+  auto fd = mount_.files.create_at(directory->fd(), name, O_WRONLY | O_EXCL, mode);
   if (!fd) return codec::Failure(fd.error());
-  const frame::Descriptor file(files_, *fd);
-  return files_.status(file.fd());
+  const frame::Descriptor file(mount_.files, *fd);
+  return mount_.files.status(file.fd());
 }
 
 codec::Result<void> Filesystem::write_plain(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append) {
   const int fd = handle.file->fd();
   std::uint64_t place = at;
-  auto done = with_self_change(
-      *handle.node, [&] { return files_.status(fd); },
+  auto done = pages_.with_self_change(
+      *handle.node, [&] { return mount_.files.status(fd); },
       [&]() -> codec::Result<void> {
         if (append) {
-          auto status = files_.status(fd);
+          auto status = mount_.files.status(fd);
           if (!status) return codec::Failure(status.error());
           place = static_cast<std::uint64_t>(status->st_size);
         }
-        return files_.pwrite(fd, bytes, frame::FileOffset{place});
+        return mount_.files.pwrite(fd, bytes, frame::FileOffset{place});
       });
-  note_written(handle, at, place, bytes.size());
+  pages_.note_written(handle, at, place, bytes.size());
   return done;
 }
 
 codec::Result<void> Filesystem::allocate_plain(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
   const int fd = handle.file->fd();
-  return with_self_change(
-      *handle.node, [&] { return files_.status(fd); },
-      [&] { return files_.allocate(fd, mode, frame::FileOffset{at}, length); });
+  return pages_.with_self_change(
+      *handle.node, [&] { return mount_.files.status(fd); },
+      [&] { return mount_.files.allocate(fd, mode, frame::FileOffset{at}, length); });
 }
 
 codec::Result<void> Filesystem::sync_directory(NodeId id) {
-  auto directory = directories_.open(id);
+  auto directory = mount_.directories.open(id);
   if (!directory) return codec::Failure(directory.error());
-  auto readable = files_.reopen((*directory)->fd(), O_RDONLY | O_DIRECTORY);
+  auto readable = mount_.files.reopen((*directory)->fd(), O_RDONLY | O_DIRECTORY);
   if (!readable) return codec::Failure(readable.error());
-  const frame::Descriptor opened(files_, *readable);
-  return files_.sync(opened.fd(), false);
+  const frame::Descriptor opened(mount_.files, *readable);
+  return mount_.files.sync(opened.fd(), false);
 }
 
 codec::Result<void> Filesystem::set_attribute(NodeId id, const std::string& name, const std::string& value, int flags,
                                               const Caller& caller, ChangePermit& permit) {
-  if (read_only_) return codec::io_error(EROFS, "setxattr");
-  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (mount_.read_only) return codec::io_error(EROFS, "setxattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
-  if (node->role != NodeRole::stored || !has_file || is_made_up_root(*node)) return codec::io_error(EPERM, "setxattr");
+  if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
+    return codec::io_error(EPERM, "setxattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2."))
     return change_layer(*node, name, &value, flags, permit);
   return change_file(
       *node, [&] { return file_with_attribute(*node, name); },
       [&](int fd) {
         return name.starts_with(frame::kAclPrefix) ? change_acl(*node, fd, name, &value, caller)
-                                                   : files_.set_attribute(fd, name, value, flags);
+                                                   : mount_.files.set_attribute(fd, name, value, flags);
       },
       permit);
 }
 
 codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& name, const Caller& caller,
                                                  ChangePermit& permit) {
-  if (read_only_) return codec::io_error(EROFS, "removexattr");
-  const std::shared_ptr<Node> node = nodes_.find(id);
+  if (mount_.read_only) return codec::io_error(EROFS, "removexattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
-  if (node->role != NodeRole::stored || !has_file || is_made_up_root(*node))
+  if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
     return codec::io_error(EPERM, "removexattr");
   if (is_container(node->kind) && name.starts_with("user.blosc2."))
     return change_layer(*node, name, nullptr, 0, permit);
@@ -300,7 +244,7 @@ codec::Result<void> Filesystem::remove_attribute(NodeId id, const std::string& n
       *node, [&] { return file_with_attribute(*node, name); },
       [&](int fd) {
         return name.starts_with(frame::kAclPrefix) ? change_acl(*node, fd, name, nullptr, caller)
-                                                   : files_.remove_attribute(fd, name);
+                                                   : mount_.files.remove_attribute(fd, name);
       },
       permit);
 }

@@ -41,18 +41,18 @@ constexpr mode_t with_entering(mode_t rights) {
 codec::Result<void> Filesystem::change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller) {
   codec::Result<void> done;
   if (changes.user || changes.group) {
-    done = files_.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
-                               changes.group.value_or(static_cast<gid_t>(-1)));
+    done = mount_.files.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
+                                     changes.group.value_or(static_cast<gid_t>(-1)));
   }
   if (!done || !changes.mode) return done;
   // The kernel has checked the caller against the group that the node showed, which may have changed since.
   const mode_t mode = *changes.mode & 07777U;
-  if ((mode & S_ISGID) == 0) return files_.change_mode(fd, mode);
-  return as_caller(caller, mode, [&] { return files_.change_mode(fd, mode); });
+  if ((mode & S_ISGID) == 0) return mount_.files.change_mode(fd, mode);
+  return as_caller(caller, mode, [&] { return mount_.files.change_mode(fd, mode); });
 }
 
 codec::Result<struct stat> Filesystem::check_index(Node& node, int index) {
-  auto status = files_.status(index);
+  auto status = mount_.files.status(index);
   if (!status) return status;
   codec::MutexLock lock(node.mutex);
   const bool is_same = S_ISREG(status->st_mode) && status->st_uid == node.known.status.st_uid;
@@ -61,7 +61,7 @@ codec::Result<struct stat> Filesystem::check_index(Node& node, int index) {
 
 codec::Result<void> Filesystem::change_sparse(const SparseFiles& frame, const struct stat& index,
                                               const SparseChange& change) {
-  const auto directory = files_.status(frame.directory);
+  const auto directory = mount_.files.status(frame.directory);
   if (!directory) return codec::Failure(directory.error());
   const bool is_owners = directory->st_uid == index.st_uid;
   if (is_owners || directory->st_uid == 0) {
@@ -76,12 +76,12 @@ codec::Result<void> Filesystem::change_sparse(const SparseFiles& frame, const st
 /// Changes the files of chunks, because other programs read them. Skips files that may not be the frame's own: a file
 /// of another user, and a file with a second name.
 codec::Result<void> Filesystem::change_chunk_files(int directory, const struct stat& index, const ChangeFile& change) {
-  const auto entries = files_.list(directory);
+  const auto entries = mount_.files.list(directory);
   if (!entries) return codec::Failure(entries.error());
   for (const frame::DirectoryEntry& entry : *entries) {
-    const auto file = tree_.open_entry(directory, entry.name, O_PATH | O_NOFOLLOW);
+    const auto file = mount_.tree.open_entry(directory, entry.name, O_PATH | O_NOFOLLOW);
     if (!file) continue;  // a commit has removed it
-    const auto status = files_.status((*file)->fd());
+    const auto status = mount_.files.status((*file)->fd());
     if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
     if (status->st_ino == index.st_ino && status->st_dev == index.st_dev) continue;
     if (auto done = change((*file)->fd()); !done) return done;
@@ -96,7 +96,7 @@ codec::Result<void> Filesystem::change_sparse_rights(Node& node, const SparseFil
   if (!acts_for_owner(caller, *index)) {
     // A writer that does not own the file may only clear set-ID bits, which the kernel does in its name.
     if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr");
-    return files_.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
+    return mount_.files.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
   }
   AttributeChanges of_chunks = changes;
   AttributeChanges of_directory = changes;
@@ -115,9 +115,9 @@ codec::Result<void> Filesystem::change_acl(Node& node, int fd, const std::string
                                            const Caller& caller) {
   const auto set = [&](int file, const std::string& acl) {
     // As the caller: whether a new ACL clears the set-group-id bit depends on the caller's groups.
-    return as_caller(caller, S_ISGID, [&] { return files_.set_attribute(file, name, acl, 0); });
+    return as_caller(caller, S_ISGID, [&] { return mount_.files.set_attribute(file, name, acl, 0); });
   };
-  const auto change = [&](int file) { return value ? set(file, *value) : files_.remove_attribute(file, name); };
+  const auto change = [&](int file) { return value ? set(file, *value) : mount_.files.remove_attribute(file, name); };
   if (node.kind != EntryKind::sparse_frame) return change(fd);
   const auto index = check_index(node, fd);
   if (!index) return codec::Failure(index.error());
@@ -126,7 +126,7 @@ codec::Result<void> Filesystem::change_acl(Node& node, int fd, const std::string
   if (!directory) return codec::Failure(directory.error());
   const auto change_or_none = [&](int file, const std::string& acl) {
     if (value) return set(file, acl);
-    auto removed = files_.remove_attribute(file, name);
+    auto removed = mount_.files.remove_attribute(file, name);
     return !removed && removed.error().sys == ENODATA ? codec::Result<void>() : removed;
   };
   const std::string of_directory = value ? frame::with_permissions(*value, with_entering) : std::string();
@@ -154,7 +154,7 @@ codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges
       done = change_rights_of(fd, changes, {});
     }
     if (!done || !changes.times) return done;
-    done = files_.set_times(fd, *changes.times);
+    done = mount_.files.set_times(fd, *changes.times);
     if (const auto writer = done ? write_back_of(node) : nullptr) writer->note_times((*changes.times)[1]);
     return done;
   };
@@ -162,30 +162,31 @@ codec::Result<void> Filesystem::change_rights(Node& node, const AttributeChanges
       node, [&] { return file_with_rights(node); }, change, permit);
 }
 
-codec::Result<Filesystem::SharedFile> Filesystem::file_with_attribute(Node& node, const std::string& name) {
+codec::Result<NodeFiles::SharedFile> Filesystem::file_with_attribute(Node& node, const std::string& name) {
   return name.starts_with(frame::kAclPrefix) ? file_with_rights(node) : attribute_file(node);
 }
 
-codec::Result<Filesystem::SharedFile> Filesystem::file_with_rights(Node& node) {
+codec::Result<NodeFiles::SharedFile> Filesystem::file_with_rights(Node& node) {
   auto file = attribute_file(node);
   if (!file || node.kind != EntryKind::sparse_frame) return file;
-  return tree_.open_entry((*file)->fd(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
+  return mount_.tree.open_entry((*file)->fd(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
 }
 
 codec::Result<void> Filesystem::check_caller(NodeId id, const Caller& caller, int rights) {
   if (caller.user == 0) return {};
-  const std::shared_ptr<Node> node = nodes_.find(id);
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node || node->kind != EntryKind::sparse_frame || !ActingAs::is_possible()) return {};
   const auto directory = attribute_file(*node);
   if (!directory) return codec::Failure(directory.error());
   const auto index = file_with_rights(*node);
   if (!index) return codec::Failure(index.error());
   const std::string acl(frame::kAccessAcl);
-  if (!files_.get_attribute((*directory)->fd(), acl) && !files_.get_attribute((*index)->fd(), acl)) return {};
+  if (!mount_.files.get_attribute((*directory)->fd(), acl) && !mount_.files.get_attribute((*index)->fd(), acl))
+    return {};
   const ActingAs acting(caller, ActingAs::Groups::all, ActingAs::Rights::callers);
   // Writing a sparse frame creates files in its directory.
-  if (auto enters = files_.check_rights((*directory)->fd(), X_OK | (rights & W_OK)); !enters) return enters;
-  return files_.check_rights((*index)->fd(), rights);
+  if (auto enters = mount_.files.check_rights((*directory)->fd(), X_OK | (rights & W_OK)); !enters) return enters;
+  return mount_.files.check_rights((*index)->fd(), rights);
 }
 
 }  // namespace cframefs::fs

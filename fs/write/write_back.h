@@ -16,7 +16,7 @@
 // reloaded. A dirty one becomes stale: writes, commits and reads of bytes that are gone fail with ESTALE, and the frame
 // is not touched any more. A program that opens the frame afterwards gets a new WriteBack.
 //
-// Lock order: Filesystem::changes_, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
+// Lock order: MountContext::changes, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
 // then what the committed() callback takes (the open frame's, the node's, the node table's). mutex_ is held while a
 // chunk is read to be changed in part, but never during encoding or disk writes. Thread safety: all members may be
 // called concurrently. Ownership: shared by the open frame and the flusher; must not outlive the mount's caches.
