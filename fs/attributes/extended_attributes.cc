@@ -1,20 +1,15 @@
-// The extended attributes of the mount: metadata of a frame under user.blosc2., and the backing file's own attributes.
-//
-//   user.blosc2.info          JSON, the first members of `cframe info --json`
-//   user.blosc2.meta.NAME     fixed metalayer, its raw content
-//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; for groups of stores from
-//                             frame/store/store_files.h; long ones in parts: frame/open/layer_attributes.h
-//
-// Of these only variable-length metalayers are listed. Programs that copy attributes (cp, rsync, tar) set each listed
-// attribute on the copy: attributes that describe how this file is stored would be refused there, or be wrong.
+#include "fs/attributes/extended_attributes.h"
+
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include <linux/limits.h>
 
+#include "frame/io/posix_acl.h"
 #include "frame/open/container_info.h"
 #include "frame/open/layer_attributes.h"
-#include "fs/filesystem.h"
+#include "fs/frames/layer_changes.h"
 
 namespace cframefs::fs {
 namespace {
@@ -32,18 +27,18 @@ std::string to_string(const std::vector<std::uint8_t>& bytes) {
 
 }  // namespace
 
-codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::snapshot_for_attributes(Node& node) {
+codec::Result<std::shared_ptr<const FrameSnapshot>> ExtendedAttributes::snapshot_for_attributes(Node& node) {
   if (const auto writer = write_back_of(node)) return writer->snapshot();
   auto file = node_files_.open_file(node, O_RDONLY);
   if (!file) return codec::Failure(file.error());
-  return snapshot_of(node, *file);
+  return states_.snapshot_of(node, *file);
 }
 
-codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
+codec::Result<std::vector<std::string>> ExtendedAttributes::list(NodeId id) {
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return std::vector<std::string>{};
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
-  auto file = attribute_file(*node);
+  auto file = attribute_files_.attribute_file(*node);
   if (!file) return codec::Failure(file.error());
   auto names = mount_.files.list_attributes((*file)->fd());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
@@ -57,12 +52,12 @@ codec::Result<std::vector<std::string>> Filesystem::list_attributes(NodeId id) {
   return names;
 }
 
-codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::string& name) {
+codec::Result<std::string> ExtendedAttributes::get(NodeId id, const std::string& name) {
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return no_attribute();
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
   if (!is_container(node->kind) || !name.starts_with(kOurs)) {
-    auto file = file_with_attribute(*node, name);
+    auto file = attribute_files_.file_with_attribute(*node, name);
     if (!file) return codec::Failure(file.error());
     return mount_.files.get_attribute((*file)->fd(), name);
   }
@@ -82,6 +77,44 @@ codec::Result<std::string> Filesystem::get_attribute(NodeId id, const std::strin
     return frame::vlmetalayer_attribute(container, name);
   }
   return no_attribute();
+}
+
+codec::Result<void> ExtendedAttributes::set(NodeId id, const std::string& name, const std::string& value, int flags,
+                                            const Caller& caller, ChangePermit& permit) {
+  if (mount_.read_only) return codec::io_error(EROFS, "setxattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node) return no_such_node();
+  const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
+  if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
+    return codec::io_error(EPERM, "setxattr");
+  if (is_container(node->kind) && name.starts_with("user.blosc2."))
+    return change_layer(writers_, *node, name, &value, flags, permit);
+  return attribute_files_.change_file(
+      *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
+      [&](int fd) {
+        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, &value, caller)
+                                                   : mount_.files.set_attribute(fd, name, value, flags);
+      },
+      permit);
+}
+
+codec::Result<void> ExtendedAttributes::remove(NodeId id, const std::string& name, const Caller& caller,
+                                               ChangePermit& permit) {
+  if (mount_.read_only) return codec::io_error(EROFS, "removexattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node) return no_such_node();
+  const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
+  if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
+    return codec::io_error(EPERM, "removexattr");
+  if (is_container(node->kind) && name.starts_with("user.blosc2."))
+    return change_layer(writers_, *node, name, nullptr, 0, permit);
+  return attribute_files_.change_file(
+      *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
+      [&](int fd) {
+        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, nullptr, caller)
+                                                   : mount_.files.remove_attribute(fd, name);
+      },
+      permit);
 }
 
 }  // namespace cframefs::fs

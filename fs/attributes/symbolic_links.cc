@@ -1,4 +1,5 @@
-// Symbolic links: the mount shows a target under the name that it gives to the target's file.
+#include "fs/attributes/symbolic_links.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -8,17 +9,14 @@
 
 #include <fcntl.h>
 
-#include "fs/filesystem.h"
-
 namespace cframefs::fs {
-
 namespace {
 
 constexpr int kMaxLinks = 40;  // followed in one walk; the kernel's limit
 
 }  // namespace
 
-codec::Result<std::string> Filesystem::read_link(NodeId id) {
+codec::Result<std::string> SymbolicLinks::read_link(NodeId id) {
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
   auto file = node_files_.open_file(*node, O_PATH);
@@ -32,7 +30,7 @@ codec::Result<std::string> Filesystem::read_link(NodeId id) {
   return shown_target(mount_.nodes.parent_of(id), *target);
 }
 
-std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
+std::uint64_t SymbolicLinks::shown_link_size(Node& node, std::uint64_t stored) {
   std::optional<std::string> target;
   {
     codec::MutexLock lock(node.mutex);
@@ -46,7 +44,7 @@ std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
   return shown_target(mount_.nodes.parent_of(node.id), *target).size();
 }
 
-codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path) {
+codec::Result<HeldDirectory> SymbolicLinks::walk(NodeId directory, std::string path) {
   auto at = mount_.directories.open(directory);
   std::vector<HeldDirectory> below;  // on the way down from `directory`
   int links = 0;
@@ -79,7 +77,7 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path
   return at;
 }
 
-std::string Filesystem::shown_target(NodeId directory, const std::string& target) {
+std::string SymbolicLinks::shown_target(NodeId directory, const std::string& target) {
   std::string relative = target;
   if (target.starts_with('/')) {
     // An absolute target within the source becomes relative, so that it leads to the decoded file.

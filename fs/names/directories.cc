@@ -1,12 +1,15 @@
-// Opening and listing directories.
+#include "fs/names/directories.h"
+
 #include <cerrno>
 #include <utility>
 
-#include "fs/filesystem.h"
+#include <fcntl.h>
+
+#include "fs/attributes/file_attributes.h"
 
 namespace cframefs::fs {
 
-codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeId id) {
+codec::Result<std::unique_ptr<DirectoryHandle>> Directories::open(NodeId id) {
   auto handle = std::make_unique<DirectoryHandle>();
   handle->node = mount_.nodes.find(id);
   if (!handle->node) return no_such_node();
@@ -21,7 +24,7 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Filesystem::open_directory(NodeI
   return handle;
 }
 
-codec::Result<void> Filesystem::list(DirectoryHandle& handle) {
+codec::Result<void> Directories::list(DirectoryHandle& handle) {
   if (handle.directory) {
     auto entries = mount_.tree.list(handle.directory->fd());
     if (!entries) return codec::Failure(entries.error());
@@ -35,7 +38,7 @@ codec::Result<void> Filesystem::list(DirectoryHandle& handle) {
   return {};
 }
 
-bool Filesystem::is_large(const DirectoryHandle& handle) {
+bool Directories::is_large(const DirectoryHandle& handle) {
   constexpr std::size_t kManyEntries = 1000;
   constexpr off_t kManyBytes = off_t{20} * kManyEntries;  // tmpfs counts 20 bytes an entry; others count more
   if (handle.is_listed || !handle.directory) return handle.entries.size() >= kManyEntries;
@@ -43,22 +46,31 @@ bool Filesystem::is_large(const DirectoryHandle& handle) {
   return status && status->st_size >= kManyBytes;
 }
 
-std::uint64_t Filesystem::shown_inode(const DirectoryHandle& handle, const StoredEntry& entry) {
+std::uint64_t Directories::shown_inode(const DirectoryHandle& handle, const StoredEntry& entry) {
   // Prefer the node's number: a commit may have changed the inode of the backing file.
   for (const auto& node : mount_.nodes.at_place(handle.node->id, entry.name)) {
-    if (node->kind == entry.kind) return shown_inode(*node);
+    if (node->kind == entry.kind) return FileAttributes::shown_inode(*node);
   }
   const std::uint64_t inode = mount_.nodes.number_for(handle.node->device, entry.inode);
   return is_container(entry.kind) ? inode | InodeNumbers::kView : inode;
 }
 
-std::uint64_t Filesystem::shown_inode(const Node& node) {
-  return is_container(node.kind) ? node.shown_inode | InodeNumbers::kView : node.shown_inode;
+std::uint64_t Directories::own_inode(const DirectoryHandle& handle) {
+  return FileAttributes::shown_inode(*handle.node);
 }
 
-std::uint64_t Filesystem::parent_inode(const DirectoryHandle& handle) {
+std::uint64_t Directories::parent_inode(const DirectoryHandle& handle) {
   const std::shared_ptr<Node> parent = mount_.nodes.find(mount_.nodes.parent_of(handle.node->id));
-  return shown_inode(parent ? *parent : *handle.node);
+  return FileAttributes::shown_inode(parent ? *parent : *handle.node);
+}
+
+codec::Result<void> Directories::sync(NodeId id) {
+  auto directory = mount_.directories.open(id);
+  if (!directory) return codec::Failure(directory.error());
+  auto readable = mount_.files.reopen((*directory)->fd(), O_RDONLY | O_DIRECTORY);
+  if (!readable) return codec::Failure(readable.error());
+  const frame::Descriptor opened(mount_.files, *readable);
+  return mount_.files.sync(opened.fd(), false);
 }
 
 }  // namespace cframefs::fs

@@ -1,10 +1,10 @@
-// The directory .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. No
-// listing shows it. Each open takes a snapshot of the counters.
+#include "fs/files/control_files.h"
+
 #include <array>
 #include <cerrno>
 #include <ctime>
-
-#include "fs/filesystem.h"
+#include <memory>
+#include <vector>
 
 namespace cframefs::fs {
 namespace {
@@ -63,7 +63,7 @@ Attributes control_attributes(const Node& node, std::uint64_t size) {
 
 }  // namespace
 
-std::string Filesystem::control_content(const std::string& name) {
+std::string ControlFiles::content(const std::string& name) {
   const std::vector<Metric> metrics = metrics_of(mount_.statistics, mount_.read_path.cache(), mount_.read_path.pool(),
                                                  write_back_.dirty_bytes.load(std::memory_order_relaxed));
   if (name == "stats.json") {
@@ -82,7 +82,7 @@ std::string Filesystem::control_content(const std::string& name) {
   return text;
 }
 
-codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::string& name) {
+codec::Result<Attributes> ControlFiles::lookup(NodeId parent, const std::string& name) {
   constexpr std::array<const char*, 3> kNames = {".cframefs", "stats.json", "metrics"};
   const std::shared_ptr<Node> directory = mount_.nodes.find(parent);
   const bool in_root = parent == kRootNode;
@@ -93,7 +93,7 @@ codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::s
     probe.entry_inode = i + 1;  // device 0: no file on disk has it
     const NodeRole role = in_root ? NodeRole::control_directory : NodeRole::control_file;
     const std::shared_ptr<Node> node = mount_.nodes.enter(parent, name, role, probe);
-    const Attributes attributes = control_attributes(*node, in_root ? 0 : control_content(name).size());
+    const Attributes attributes = control_attributes(*node, in_root ? 0 : content(name).size());
     codec::MutexLock lock(node->mutex);
     node->known.status = attributes.status;
     return attributes;
