@@ -14,7 +14,7 @@ namespace cframefs::fs {
 namespace {
 
 void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_entry(request, this_filesystem().lookup(parent, name));
+  reply_entry(request, this_filesystem().names().lookup(parent, name));
 }
 
 /// Returns the filesystem of a request that has no PendingRequest, because it gets no reply.
@@ -23,19 +23,19 @@ Filesystem& filesystem_of(fuse_req_t request) {
 }
 
 void on_forget(fuse_req_t request, fuse_ino_t node, std::uint64_t lookups) {
-  try_in_memory([&] { filesystem_of(request).forget(node, lookups); });
+  try_in_memory([&] { filesystem_of(request).names().forget(node, lookups); });
   fuse_reply_none(request);
 }
 
 void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* forgets) {
   for (std::size_t i = 0; i < count; ++i)
-    try_in_memory([&] { filesystem_of(request).forget(forgets[i].ino, forgets[i].nlookup); });
+    try_in_memory([&] { filesystem_of(request).names().forget(forgets[i].ino, forgets[i].nlookup); });
   fuse_reply_none(request);
 }
 
 void on_getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FileHandle* handle = info != nullptr ? from_kernel<FileHandle>(info) : nullptr;
-  auto attributes = this_filesystem().attributes(node, handle);
+  auto attributes = this_filesystem().attributes().of(node, handle);
   if (!attributes) return reply_error(request, attributes.error());
   if (this_adapter().refuses_cached_writes() && S_ISREG(attributes->status.st_mode)) {
     reply_errno(request, ENOTCONN);
@@ -45,14 +45,14 @@ void on_getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
 }
 
 void on_readlink(fuse_req_t request, fuse_ino_t node) {
-  auto target = this_filesystem().read_link(node);
+  auto target = this_filesystem().links().read_link(node);
   if (!target) return reply_error(request, target.error());
   reply_with([&] { return fuse_reply_readlink(request, target->c_str()); });
 }
 
 void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
-  auto handle = adapter.filesystem().open_directory(node);
+  auto handle = adapter.filesystem().directories().open(node);
   if (!handle) return reply_error(request, handle.error());
   info->fh = to_kernel(adapter.directories().add(std::move(*handle)));
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
@@ -89,19 +89,19 @@ struct Listing {
   DirectoryHandle& directory;
   /// Reads the entries at offset 0, so that rewinddir(3) lists the current state.
   codec::Result<void> begin(off_t offset) const REQUIRES(directory.mutex) {
-    return offset == 0 || !directory.is_listed ? filesystem.list(directory) : codec::Result<void>();
+    return offset == 0 || !directory.is_listed ? filesystem.directories().list(directory) : codec::Result<void>();
   }
   std::uint64_t inode(std::size_t i) const REQUIRES(directory.mutex) {
-    if (i == 0) return Filesystem::shown_inode(*directory.node);
-    return i == 1 ? filesystem.parent_inode(directory)
-                  : filesystem.shown_inode(directory, directory.entries[i - 2].stored);
+    if (i == 0) return Directories::own_inode(directory);
+    return i == 1 ? filesystem.directories().parent_inode(directory)
+                  : filesystem.directories().shown_inode(directory, directory.entries[i - 2].stored);
   }
   /// Takes a turn for a large directory. Returns an empty turn for a small one, if the caller is gone, and if the turns
   /// in use make no progress.
   codec::Turns::Turn take_turn() const {
     {
       codec::MutexLock lock(directory.mutex);
-      if (!filesystem.is_large(directory)) return {};
+      if (!filesystem.directories().is_large(directory)) return {};
     }
     PendingRequest* const pending = PendingRequest::current();
     return this_adapter().listings().take_while_they_move(codec::Turns::kPatience,
@@ -152,7 +152,7 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
     // An entry that was removed since is listed without attributes, as readdir(3) allows.
     to.entered.reserve(to.entered.size() + 1);
     auto found = i < 2 ? codec::Result<Attributes>(codec::io_error(ENOENT, "lookup"))
-                       : or_no_memory([&] { return filesystem.lookup(node, name); });
+                       : or_no_memory([&] { return filesystem.names().lookup(node, name); });
     if (found) {
       entry = entry_of(*found);
     } else {
@@ -162,7 +162,7 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
     const std::size_t length =
         fuse_add_direntry_plus(request, to.buffer.data() + to.used, left, name, &entry, static_cast<off_t>(i + 1));
     if (length > left) {
-      if (entry.ino != 0) filesystem.forget(entry.ino, 1);
+      if (entry.ino != 0) filesystem.names().forget(entry.ino, 1);
       break;
     }
     if (entry.ino != 0) to.entered.push_back(entry.ino);
@@ -188,7 +188,7 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
     return reply_error(request, added.error());
   if (reply_with([&] { return fuse_reply_buf(request, entries.buffer.data(), entries.used); }) == -ENOENT) {
     for (const NodeId id : entries.entered)
-      try_in_memory([&] { filesystem.forget(id, 1); });
+      try_in_memory([&] { filesystem.names().forget(id, 1); });
   }
 }
 
@@ -197,7 +197,7 @@ void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t of
   Reply reply(ReadPermit([pending] { return pending->is_waited_for(); }));
   FileHandle& handle = *from_kernel<FileHandle>(info);
   const bool holds_pages = !handle.direct && (info->flags & O_DIRECT) == 0;
-  auto done = this_filesystem().read(handle, static_cast<std::uint64_t>(offset), size, reply, holds_pages);
+  auto done = this_filesystem().files().read(handle, static_cast<std::uint64_t>(offset), size, reply, holds_pages);
   if (!done) return reply_error(request, done.error());
   reply_with([&] { return fuse_reply_iov(request, reply.parts().data(), static_cast<int>(reply.parts().size())); });
 }
@@ -209,7 +209,8 @@ void on_lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence,
     reply_errno(request, ENOSYS);
     return;
   }
-  auto found = this_filesystem().seek(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), whence);
+  auto found =
+      this_filesystem().files().seek(*from_kernel<FileHandle>(info), static_cast<std::uint64_t>(offset), whence);
   if (!found) return reply_error(request, found.error());
   reply_with([&] { return fuse_reply_lseek(request, static_cast<off_t>(*found)); });
 }
@@ -233,13 +234,13 @@ void reply_attribute(fuse_req_t request, const std::string& value, std::size_t s
 
 void on_getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
   if (auto allowed = check_attribute(node, name, R_OK); !allowed) return reply_error(request, allowed.error());
-  auto value = this_filesystem().get_attribute(node, name);
+  auto value = this_filesystem().extended_attributes().get(node, name);
   if (!value) return reply_error(request, value.error());
   reply_attribute(request, *value, size);
 }
 
 void on_listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
-  auto names = this_filesystem().list_attributes(node);
+  auto names = this_filesystem().extended_attributes().list(node);
   if (!names) return reply_error(request, names.error());
   std::string list;
   for (const std::string& name : *names)

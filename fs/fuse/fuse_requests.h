@@ -33,7 +33,7 @@ inline const Caller& this_caller() {
 /// Checks the caller's rights to a user.* attribute. Rights to attributes of other kinds follow from ownership.
 inline codec::Result<void> check_attribute(fuse_ino_t node, std::string_view name, int rights) {
   if (!name.starts_with("user.")) return {};
-  return this_filesystem().check_caller(node, this_caller(), rights);
+  return this_filesystem().rights().check_caller(node, this_caller(), rights);
 }
 
 template <class Handle>
@@ -83,7 +83,7 @@ inline void reply_entry(fuse_req_t request, const codec::Result<Attributes>& fou
   if (!found) return reply_error(request, found.error());
   const fuse_entry_param entry = entry_of(*found);
   if (reply_with([&] { return fuse_reply_entry(request, &entry); }) == -ENOENT)
-    try_in_memory([&] { this_filesystem().forget(entry.ino, 1); });
+    try_in_memory([&] { this_filesystem().names().forget(entry.ino, 1); });
 }
 
 inline std::uint64_t handle_in(fuse_file_info* const& info) {

@@ -22,9 +22,9 @@ bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHa
   if (!adapter.writes_directly() || handle.frame == nullptr) return false;
   if ((info.flags & O_ACCMODE) != O_WRONLY || (info.flags & O_DSYNC) != 0) return false;
   const NodeId node = handle.node->id;
-  const auto attributes = adapter.filesystem().attributes(node, &handle);
+  const auto attributes = adapter.filesystem().attributes().of(node, &handle);
   return attributes && (attributes->status.st_mode & kPrivileges) == 0 &&
-         !adapter.filesystem().get_attribute(node, kCapability);
+         !adapter.filesystem().extended_attributes().get(node, kCapability);
 }
 
 /// Returns the bits to clear in a file's mode.
@@ -47,17 +47,17 @@ mode_t no_privileges(const struct stat&) {
 /// the daemon does not know which writers are privileged.
 codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, const Caller& caller, Taken taken) {
   const NodeId node = handle.node->id;
-  const auto attributes = filesystem.attributes(node, &handle);
+  const auto attributes = filesystem.attributes().of(node, &handle);
   if (!attributes) return codec::Failure(attributes.error());
-  if (filesystem.get_attribute(node, kCapability)) {
-    if (auto removed = filesystem.remove_attribute(node, kCapability); !removed) return removed;
+  if (filesystem.extended_attributes().get(node, kCapability)) {
+    if (auto removed = filesystem.extended_attributes().remove(node, kCapability); !removed) return removed;
   }
   const mode_t mode = attributes->status.st_mode;
   const mode_t lent = taken(attributes->status) & mode;
   if (lent == 0) return {};
   AttributeChanges changes;
   changes.mode = mode & ~lent;
-  const auto changed = filesystem.change_attributes(node, &handle, changes, caller);
+  const auto changed = filesystem.attributes().change(node, &handle, changes, caller);
   return changed ? codec::Result<void>() : codec::Failure(changed.error());
 }
 
@@ -70,14 +70,14 @@ void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileH
   try {
     info->fh = to_kernel(adapter.files().add(std::move(handle)));
   } catch (...) {
-    adapter.filesystem().release(std::move(handle));
+    adapter.filesystem().files().release(std::move(handle));
     throw;
   }
 }
 
 void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
   if (auto handle = adapter.files().take(from_kernel<FileHandle>(info)))
-    adapter.filesystem().release(std::move(handle));
+    adapter.filesystem().files().release(std::move(handle));
 }
 
 int rights_to_open(int flags) {
@@ -90,9 +90,9 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
   // claim(): an abandoned open must not truncate after another program has written.
   if ((info->flags & O_TRUNC) != 0 && !PendingRequest::current()->claim()) return;
-  const auto allowed = adapter.filesystem().check_caller(node, this_caller(), rights_to_open(info->flags));
+  const auto allowed = adapter.filesystem().rights().check_caller(node, this_caller(), rights_to_open(info->flags));
   if (!allowed) return reply_error(request, allowed.error());
-  auto handle = adapter.filesystem().open(node, info->flags);
+  auto handle = adapter.filesystem().files().open(node, info->flags);
   if (!handle) return reply_error(request, handle.error());
   if ((info->flags & O_TRUNC) != 0) {
     // The kernel leaves the clearing of privileges to the daemon, as it does the truncation.
@@ -100,7 +100,7 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
     const auto dropped = drop_privileges(adapter.filesystem(), **handle, caller,
                                          caller.user == 0 ? no_privileges : privileges_to_execute);
     if (!dropped) {
-      adapter.filesystem().release(std::move(*handle));
+      adapter.filesystem().files().release(std::move(*handle));
       return reply_error(request, dropped.error());
     }
   }
@@ -115,19 +115,19 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
 void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
   auto created =
-      adapter.filesystem().create(parent, name, info->flags, mode, this_caller(), *PendingRequest::current());
+      adapter.filesystem().names().create(parent, name, info->flags, mode, this_caller(), *PendingRequest::current());
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
   fill_open(adapter, info, std::move(created->handle));
   if (reply_with([&] { return fuse_reply_create(request, &entry, info); }) == -ENOENT) {
     try_in_memory([&] { close_handle(adapter, info); });
-    try_in_memory([&] { adapter.filesystem().forget(entry.ino, 1); });
+    try_in_memory([&] { adapter.filesystem().names().forget(entry.ino, 1); });
   }
 }
 
 void on_flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
   // If a signal ends the program during this call, the file is still committed, at the latest at RELEASE.
-  reply_result(request, this_filesystem().flush(*from_kernel<FileHandle>(info)));
+  reply_result(request, this_filesystem().files().flush(*from_kernel<FileHandle>(info)));
 }
 
 void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
@@ -136,33 +136,36 @@ void on_release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
 }
 
 void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-  reply_entry(request, this_filesystem().make_directory(parent, name, mode, this_caller(), *PendingRequest::current()));
+  reply_entry(request,
+              this_filesystem().names().make_directory(parent, name, mode, this_caller(), *PendingRequest::current()));
 }
 
 void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
-  reply_entry(request,
-              this_filesystem().make_node(parent, name, mode, device, this_caller(), *PendingRequest::current()));
+  reply_entry(request, this_filesystem().names().make_node(parent, name, mode, device, this_caller(),
+                                                           *PendingRequest::current()));
 }
 
 void on_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
-  reply_entry(request, this_filesystem().make_symlink(parent, name, target, this_caller(), *PendingRequest::current()));
+  reply_entry(request,
+              this_filesystem().names().make_symlink(parent, name, target, this_caller(), *PendingRequest::current()));
 }
 
 void on_link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
-  reply_entry(request, this_filesystem().link(node, parent, name, *PendingRequest::current()));
+  reply_entry(request, this_filesystem().names().link(node, parent, name, *PendingRequest::current()));
 }
 
 void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_result(request, this_filesystem().remove(parent, name, false, *PendingRequest::current()));
+  reply_result(request, this_filesystem().names().remove(parent, name, false, *PendingRequest::current()));
 }
 
 void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  reply_result(request, this_filesystem().remove(parent, name, true, *PendingRequest::current()));
+  reply_result(request, this_filesystem().names().remove(parent, name, true, *PendingRequest::current()));
 }
 
 void on_rename(fuse_req_t request, fuse_ino_t from_parent, const char* from, fuse_ino_t to_parent, const char* to,
                unsigned flags) {
-  reply_result(request, this_filesystem().rename(from_parent, from, to_parent, to, flags, *PendingRequest::current()));
+  reply_result(request,
+               this_filesystem().names().rename(from_parent, from, to_parent, to, flags, *PendingRequest::current()));
 }
 
 AttributeChanges changes_of(const struct stat& wanted, int what) {
@@ -190,9 +193,9 @@ codec::Result<void> check_change(fuse_ino_t node, int what) {
   const bool touches = (what & FUSE_SET_ATTR_MTIME_NOW) != 0;
   if (!truncates && !touches) return {};
   const Caller caller = this_caller();
-  const auto allowed = this_filesystem().check_caller(node, caller, W_OK);
+  const auto allowed = this_filesystem().rights().check_caller(node, caller, W_OK);
   if (allowed || truncates) return allowed;
-  const auto attributes = this_filesystem().attributes(node, nullptr);
+  const auto attributes = this_filesystem().attributes().of(node, nullptr);
   return attributes && attributes->status.st_uid == caller.user ? codec::Result<void>() : allowed;
 }
 
@@ -201,8 +204,8 @@ void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int wh
   const auto allowed = handle == nullptr ? check_change(node, what) : codec::Result<void>();
   if (!allowed) return reply_error(request, allowed.error());
   if ((what & FUSE_SET_ATTR_MODE) != 0 && (wanted->st_mode & kPrivileges) != 0) this_adapter().note_privileges();
-  auto attributes = this_filesystem().change_attributes(node, handle, changes_of(*wanted, what), this_caller(),
-                                                        *PendingRequest::current());
+  auto attributes = this_filesystem().attributes().change(node, handle, changes_of(*wanted, what), this_caller(),
+                                                          *PendingRequest::current());
   if (!attributes) return reply_error(request, attributes.error());
   reply_with([&] { return fuse_reply_attr(request, &attributes->status, attributes->attr_timeout); });
 }
@@ -215,36 +218,36 @@ void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::s
     if (auto dropped = drop_privileges(filesystem, handle, this_caller(), all_privileges); !dropped)
       return reply_error(request, dropped.error());
   }
-  auto done = filesystem.write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size), info->writepage != 0,
-                               *PendingRequest::current());
+  auto done = filesystem.files().write(handle, static_cast<std::uint64_t>(offset), bytes_of(bytes, size),
+                                       info->writepage != 0, *PendingRequest::current());
   if (!done) return reply_error(request, done.error());
   // The kernel leaves O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC and the mount option sync of direct writes to the daemon.
   if (handle.direct && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
-    if (auto synced = filesystem.sync(handle, data_only); !synced) return reply_error(request, synced.error());
+    if (auto synced = filesystem.files().sync(handle, data_only); !synced) return reply_error(request, synced.error());
   }
   reply_with([&] { return fuse_reply_write(request, size); });
 }
 
 void on_fsync(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  reply_result(request, this_filesystem().sync(*from_kernel<FileHandle>(info), data_only != 0));
+  reply_result(request, this_filesystem().files().sync(*from_kernel<FileHandle>(info), data_only != 0));
 }
 
 void on_fsyncdir(fuse_req_t request, fuse_ino_t node, int /*data_only*/, fuse_file_info* /*info*/) {
-  reply_result(request, this_filesystem().sync_directory(node));
+  reply_result(request, this_filesystem().directories().sync(node));
 }
 
 void on_fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, fuse_file_info* info) {
-  reply_result(request,
-               this_filesystem().allocate(*from_kernel<FileHandle>(info), mode, static_cast<std::uint64_t>(offset),
-                                          static_cast<std::uint64_t>(length)));
+  reply_result(request, this_filesystem().files().allocate(*from_kernel<FileHandle>(info), mode,
+                                                           static_cast<std::uint64_t>(offset),
+                                                           static_cast<std::uint64_t>(length)));
 }
 
 void on_copy_file_range(fuse_req_t request, fuse_ino_t /*from_node*/, off_t from_at, fuse_file_info* from,
                         fuse_ino_t /*to_node*/, off_t to_at, fuse_file_info* to, std::size_t length, int /*flags*/) {
-  auto copied = this_filesystem().copy_range(*from_kernel<FileHandle>(from), static_cast<std::uint64_t>(from_at),
-                                             *from_kernel<FileHandle>(to), static_cast<std::uint64_t>(to_at), length,
-                                             *PendingRequest::current());
+  auto copied = this_filesystem().files().copy_range(
+      *from_kernel<FileHandle>(from), static_cast<std::uint64_t>(from_at), *from_kernel<FileHandle>(to),
+      static_cast<std::uint64_t>(to_at), length, *PendingRequest::current());
   if (!copied) return reply_error(request, copied.error());
   reply_with([&] { return fuse_reply_write(request, *copied); });
 }
@@ -253,13 +256,14 @@ void on_setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const ch
                  int flags) {
   if (std::string_view(name) == kCapability) this_adapter().note_privileges();
   if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
-  reply_result(request, this_filesystem().set_attribute(node, name, std::string(value, size), flags, this_caller(),
-                                                        *PendingRequest::current()));
+  reply_result(request, this_filesystem().extended_attributes().set(node, name, std::string(value, size), flags,
+                                                                    this_caller(), *PendingRequest::current()));
 }
 
 void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
   if (auto allowed = check_attribute(node, name, W_OK); !allowed) return reply_error(request, allowed.error());
-  reply_result(request, this_filesystem().remove_attribute(node, name, this_caller(), *PendingRequest::current()));
+  reply_result(request,
+               this_filesystem().extended_attributes().remove(node, name, this_caller(), *PendingRequest::current()));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void PendingRequest::finish() {
   if (!claim()) {
     for (const std::uint64_t handle : handles_) {
       if (auto file = adapter_->files().let_go(from_kernel<FileHandle>(handle)))
-        adapter_->filesystem().release(std::move(file));
+        adapter_->filesystem().files().release(std::move(file));
       adapter_->directories().let_go(from_kernel<DirectoryHandle>(handle));
     }
   }

@@ -64,6 +64,17 @@ struct Node {
   std::weak_ptr<const FrameSnapshot> current GUARDED_BY(mutex);  // the snapshot that was opened last
 };
 
+/// Returns what the open handles of the frame share; nullptr if there are none.
+inline std::shared_ptr<OpenFrame> open_frame_of(Node& node) {
+  codec::MutexLock lock(node.mutex);
+  return node.open_frame.lock();
+}
+/// Returns nullptr if no program has the frame open for writing and nothing waits to be committed.
+inline std::shared_ptr<WriteBack> write_back_of(Node& node) {
+  const std::shared_ptr<OpenFrame> frame = open_frame_of(node);
+  return frame ? frame->write_back() : nullptr;
+}
+
 /// The error for a node number that the kernel has forgotten or never got.
 inline codec::Failure no_such_node() {
   return codec::stale("unknown inode in a request of the kernel");

@@ -79,7 +79,7 @@ class OpenFrame {
     return true;
   }
 
-  /// Held while the first writer opens its write-back. Taken before Filesystem::changes_.
+  /// Held while the first writer opens its write-back. Taken before MountContext::changes.
   codec::Mutex opening;
   /// Held while the last writer leaves and its write-back is closed or kept. Taken before the locks of layers.
   codec::Mutex leaving;

@@ -20,7 +20,7 @@
 // the frame has failed or is fresh is the state of its writer (frame/write/writer_state.h). Changes by the mount that
 // contain no written data are in mount_changes.h, copies of chunks in chunk_copy.h.
 //
-// Lock order: Filesystem::changes_, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
+// Lock order: MountContext::changes, then commit_mutex_ (one commit at a time; the writer), then mutex_ (the layers),
 // then what WriteBackHost::committed() takes (the open frame's, the node's, the node table's). mutex_ is held while a
 // chunk is read to be changed in part, but never during encoding or disk writes. Thread safety: all members may be
 // called concurrently. Ownership: shared by the open frame and the flusher; must not outlive the mount's caches.

@@ -33,7 +33,7 @@ class FrameCopies : public WrittenFilesystem {
   std::unique_ptr<FileHandle> make(const std::string& name, const std::string& text) {
     auto handle = create(name);
     EXPECT_TRUE(write(*handle, 0, text));
-    EXPECT_TRUE(filesystem_->sync(*handle, true));
+    EXPECT_TRUE(filesystem_->files().sync(*handle, true));
     return handle;
   }
   codec::Result<std::uint64_t> copy(FileHandle& from, std::uint64_t from_at, FileHandle& to, std::uint64_t to_at,
@@ -41,7 +41,7 @@ class FrameCopies : public WrittenFilesystem {
     const auto decoded = filesystem_->statistics().blocks_decoded.load();
     const auto encoded = filesystem_->statistics().chunks_encoded.load();
     const auto copied = filesystem_->statistics().chunks_copied.load();
-    auto done = filesystem_->copy_range(from, from_at, to, to_at, length);
+    auto done = filesystem_->files().copy_range(from, from_at, to, to_at, length);
     EXPECT_EQ(filesystem_->statistics().blocks_decoded.load(), decoded);
     was_encoded_ = filesystem_->statistics().chunks_encoded.load() - encoded;
     was_copied_ = filesystem_->statistics().chunks_copied.load() - copied;
@@ -103,7 +103,7 @@ TEST_F(FrameCopies, PastTheEndTheGapIsZeros) {
   auto from = make("from", text);
   std::string wanted = noise(kChunk + 100, 5);
   auto to = make("to", wanted);
-  const auto done = filesystem_->copy_range(*from, 0, *to, 5 * kChunk, text.size());
+  const auto done = filesystem_->files().copy_range(*from, 0, *to, 5 * kChunk, text.size());
   ASSERT_TRUE(done) << done.error().reason;
   wanted.resize(5 * kChunk);
   wanted += text;
@@ -124,7 +124,7 @@ TEST_F(FrameCopies, HolesStayHoles) {
   EXPECT_LT(std::filesystem::file_size(directory_.path() / "to.b2frame"), 2000U);
   auto again = open("to", O_RDONLY);
   EXPECT_EQ(read(*again, 50 * kChunk, 13), "in the middle");
-  filesystem_->release(std::move(again));
+  filesystem_->files().release(std::move(again));
 }
 
 TEST_F(FrameCopies, WhatIsNotCommittedYetIsCopiedAndOverwritten) {
@@ -137,7 +137,7 @@ TEST_F(FrameCopies, WhatIsNotCommittedYetIsCopiedAndOverwritten) {
   ASSERT_TRUE(write(*to, 5 * kChunk + 9, "gone"));
   ASSERT_TRUE(write(*to, 6 * kChunk + 9, "kept"));
   wanted.replace(6 * kChunk + 9, 4, "kept");
-  const auto done = filesystem_->copy_range(*from, 0, *to, 0, text.size());
+  const auto done = filesystem_->files().copy_range(*from, 0, *to, 0, text.size());
   ASSERT_EQ(done.value_or(0), text.size());
   wanted.replace(0, text.size(), text);
   EXPECT_EQ(read(*to), wanted);
@@ -175,14 +175,14 @@ TEST_F(FrameCopies, FramesOfOtherChunksAreLeftToTheKernel) {
   EXPECT_EQ(errno_of(copy(*from, 0, *to, 0, text.size())), EOPNOTSUPP) << "other chunks were asked for";
   EXPECT_EQ(read(*to), "");
   drop(std::move(to));
-  filesystem_->release(std::move(from));
+  filesystem_->files().release(std::move(from));
   options_.chunksize = 0;
   remount();
   from = open("from", O_RDONLY);
   to = create("other");
   EXPECT_EQ(copy(*from, 0, *to, 0, text.size()).value_or(0), text.size()) << "any chunks will do";
   drop(std::move(to));
-  filesystem_->release(std::move(from));
+  filesystem_->files().release(std::move(from));
   EXPECT_EQ(stored("other.b2frame")->parameters().chunksize, static_cast<std::int32_t>(kChunk));
   EXPECT_EQ(content("other"), text);
 }
@@ -202,7 +202,7 @@ TEST_F(FrameCopies, ADamagedChunkIsNotCopiedInSilence) {
   EXPECT_EQ(copy(*from, 0, *to, 0, text.size()).value_or(0), 3 * kChunk);
   EXPECT_EQ(errno_of(copy(*from, 3 * kChunk, *to, 3 * kChunk, 5 * kChunk)), EOPNOTSUPP);
   drop(std::move(to));
-  filesystem_->release(std::move(from));
+  filesystem_->files().release(std::move(from));
 }
 
 TEST_F(FrameCopies, AFullDiskLeavesTheOldStateAndARetrySucceeds) {
@@ -228,7 +228,7 @@ TEST_F(FrameCopies, SomebodyElsesChangeOfTheTargetIsStale) {
   ASSERT_TRUE(write(*to, 0, "not committed"));
   std::filesystem::copy_file(directory_.path() / "other.b2frame", directory_.path() / "to.b2frame",
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *to, 0, text.size())), ESTALE);
+  EXPECT_EQ(errno_of(filesystem_->files().copy_range(*from, 0, *to, 0, text.size())), ESTALE);
   drop(std::move(from));
   EXPECT_EQ(errno_of(close(std::move(to))), ESTALE);
   EXPECT_EQ(content("to"), content("other"));
@@ -243,10 +243,10 @@ TEST_F(FrameCopies, WritersBesideACopyLoseNothing) {
       EXPECT_TRUE(write(*to, 16 * kChunk, std::to_string(10'000'000 + i)));
   });
   for (int i = 0; i < 20; ++i) {
-    auto copied = filesystem_->copy_range(*from, 0, *to, 0, text.size());
+    auto copied = filesystem_->files().copy_range(*from, 0, *to, 0, text.size());
     // Nothing is copied where the writer was quicker at each attempt; the kernel then reads and writes.
     while (errno_of(copied) == EOPNOTSUPP)
-      copied = filesystem_->copy_range(*from, 0, *to, 0, text.size());
+      copied = filesystem_->files().copy_range(*from, 0, *to, 0, text.size());
     EXPECT_EQ(copied.value_or(0), text.size()) << errno_of(copied);
   }
   writer.join();
@@ -270,9 +270,9 @@ TEST_F(FrameCopies, ACopyWhoseCallerHasGoneChangesNothing) {
   auto empty = create("new");
   RefusedPermit refused;
   const auto errors = filesystem_->statistics().failed_commits.load();
-  EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *to, 0, text.size(), refused)), EINTR);
-  EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *to, 7 * kChunk, text.size(), refused)), EINTR);
-  EXPECT_EQ(errno_of(filesystem_->copy_range(*from, 0, *empty, 0, text.size(), refused)), EINTR);
+  EXPECT_EQ(errno_of(filesystem_->files().copy_range(*from, 0, *to, 0, text.size(), refused)), EINTR);
+  EXPECT_EQ(errno_of(filesystem_->files().copy_range(*from, 0, *to, 7 * kChunk, text.size(), refused)), EINTR);
+  EXPECT_EQ(errno_of(filesystem_->files().copy_range(*from, 0, *empty, 0, text.size(), refused)), EINTR);
   EXPECT_EQ(filesystem_->statistics().failed_commits.load(), errors);
   EXPECT_EQ(read(*to), before);
   EXPECT_EQ(read(*empty), "");

@@ -160,10 +160,10 @@ bool is_file(const Target& target) {
 }
 
 std::string list(Filesystem& filesystem, NodeId node) {
-  auto handle = filesystem.open_directory(node);
+  auto handle = filesystem.directories().open(node);
   if (!handle) return failed(handle);
   codec::MutexLock lock((*handle)->mutex);
-  if (auto listed = filesystem.list(**handle); !listed) return failed(listed);
+  if (auto listed = filesystem.directories().list(**handle); !listed) return failed(listed);
   std::string names;
   for (const ShownEntry& entry : (*handle)->entries)
     names += entry.shown + " ";
@@ -185,29 +185,29 @@ std::vector<StoreOperation> looks() {
        }},
       {"stat", any,
        [](TwoStores& sets, const std::string& shown) {
-         const auto found = sets.filesystem().attributes(sets.node(shown), nullptr);
+         const auto found = sets.filesystem().attributes().of(sets.node(shown), nullptr);
          return found ? std::to_string(found->status.st_size) : failed(found);
        }},
       {"list", is_directory,
        [](TwoStores& sets, const std::string& shown) { return list(sets.filesystem(), sets.node(shown)); }},
       {"getxattr of the title", is_directory,
        [](TwoStores& sets, const std::string& shown) {
-         return text_or_nothing(sets.filesystem().get_attribute(sets.node(shown), kTitle));
+         return text_or_nothing(sets.filesystem().extended_attributes().get(sets.node(shown), kTitle));
        }},
       {"getxattr of the tag", any,
        [](TwoStores& sets, const std::string& shown) {
-         return text_or_nothing(sets.filesystem().get_attribute(sets.node(shown), kTag));
+         return text_or_nothing(sets.filesystem().extended_attributes().get(sets.node(shown), kTag));
        }},
       {"getxattr of the frame", is_file,
        [](TwoStores& sets, const std::string& shown) {
-         return text_or_nothing(sets.filesystem().get_attribute(sets.node(shown), "user.blosc2.info"));
+         return text_or_nothing(sets.filesystem().extended_attributes().get(sets.node(shown), "user.blosc2.info"));
        }},
   };
 }
 
 StoreOperation changes(const std::string& what, const AttributeChanges& changes) {
   return {what, any, [changes](TwoStores& sets, const std::string& shown) {
-            return failed(sets.filesystem().change_attributes(sets.node(shown), nullptr, changes));
+            return failed(sets.filesystem().attributes().change(sets.node(shown), nullptr, changes));
           }};
 }
 
@@ -220,15 +220,15 @@ std::vector<StoreOperation> changes_of_files() {
       changes("truncate", some.size),
       {"setxattr", any,
        [](TwoStores& sets, const std::string& shown) {
-         return failed(sets.filesystem().set_attribute(sets.node(shown), kTag, "new", 0));
+         return failed(sets.filesystem().extended_attributes().set(sets.node(shown), kTag, "new", 0));
        }},
       {"removexattr", any,
        [](TwoStores& sets, const std::string& shown) {
-         return failed(sets.filesystem().remove_attribute(sets.node(shown), kTag));
+         return failed(sets.filesystem().extended_attributes().remove(sets.node(shown), kTag));
        }},
       {"setxattr of the title", any,
        [](TwoStores& sets, const std::string& shown) {
-         return failed(sets.filesystem().set_attribute(sets.node(shown), kTitle, "new", 0));
+         return failed(sets.filesystem().extended_attributes().set(sets.node(shown), kTitle, "new", 0));
        }},
       {"open with O_TRUNC", is_file,
        [](TwoStores& sets, const std::string& shown) {
@@ -236,7 +236,7 @@ std::vector<StoreOperation> changes_of_files() {
        }},
       {"link", is_file,
        [](TwoStores& sets, const std::string& shown) {
-         return failed(sets.filesystem().link(sets.node(shown), sets.node(""), "second"));
+         return failed(sets.filesystem().names().link(sets.node(shown), sets.node(""), "second"));
        }},
   };
 }
@@ -248,25 +248,27 @@ std::vector<StoreOperation> changes_of_names() {
   };
   return {
       {"create", is_directory, within([](Filesystem& fs, NodeId at) {
-         auto made = fs.create(at, "new", O_RDWR | O_CREAT, 0644, {});
-         if (made) fs.release(std::move(made->handle));
+         auto made = fs.names().create(at, "new", O_RDWR | O_CREAT, 0644, {});
+         if (made) fs.files().release(std::move(made->handle));
          return made;
        })},
-      {"mkdir", is_directory, within([](Filesystem& fs, NodeId at) { return fs.make_directory(at, "new", 0755, {}); })},
+      {"mkdir", is_directory,
+       within([](Filesystem& fs, NodeId at) { return fs.names().make_directory(at, "new", 0755, {}); })},
       {"mknod", is_directory,
-       within([](Filesystem& fs, NodeId at) { return fs.make_node(at, "new", S_IFIFO | 0644, 0, {}); })},
-      {"symlink", is_directory, within([](Filesystem& fs, NodeId at) { return fs.make_symlink(at, "new", "x", {}); })},
-      {"fsync", is_directory, within([](Filesystem& fs, NodeId at) { return fs.sync_directory(at); })},
+       within([](Filesystem& fs, NodeId at) { return fs.names().make_node(at, "new", S_IFIFO | 0644, 0, {}); })},
+      {"symlink", is_directory,
+       within([](Filesystem& fs, NodeId at) { return fs.names().make_symlink(at, "new", "x", {}); })},
+      {"fsync", is_directory, within([](Filesystem& fs, NodeId at) { return fs.directories().sync(at); })},
       {"unlink or rmdir", [](const Target& target) { return !target.is_store; },
        [](TwoStores& sets, const std::string& shown) {
          const auto [directory, name] = sets.place(shown);
-         static_cast<void>(sets.filesystem().remove(directory, name, true));
-         return failed(sets.filesystem().remove(directory, name, false));
+         static_cast<void>(sets.filesystem().names().remove(directory, name, true));
+         return failed(sets.filesystem().names().remove(directory, name, false));
        }},
       {"rename", [](const Target& target) { return !target.is_store; },
        [](TwoStores& sets, const std::string& shown) {
          const auto [directory, name] = sets.place(shown);
-         return failed(sets.filesystem().rename(directory, name, sets.node(""), "moved", 0));
+         return failed(sets.filesystem().names().rename(directory, name, sets.node(""), "moved", 0));
        }},
   };
 }

@@ -126,14 +126,14 @@ const std::vector<std::string> kAll = {kPlainName, kFrameName, kSparseName, kDir
 
 Operation changes(const std::string& what, std::vector<std::string> kinds, AttributeChanges changes) {
   return {what, std::move(kinds), false, [changes](TwoSets& sets, const std::string& name) {
-            return failed(sets.filesystem().change_attributes(sets.node(name), nullptr, changes));
+            return failed(sets.filesystem().attributes().change(sets.node(name), nullptr, changes));
           }};
 }
 
 std::string write_and_sync(TwoSets& sets, FileHandle& handle) {
   const std::vector<std::uint8_t> bytes(300, 'w');
-  static_cast<void>(sets.filesystem().write(handle, 100, bytes, false));
-  return failed(sets.filesystem().sync(handle, false));
+  static_cast<void>(sets.filesystem().files().write(handle, 100, bytes, false));
+  return failed(sets.filesystem().files().sync(handle, false));
 }
 
 /// Changes of files.
@@ -146,17 +146,17 @@ std::vector<Operation> file_operations() {
       changes("truncate", kFiles, some.size),
       {"setxattr", kAll, false,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().set_attribute(sets.node(name), kColour, "new", 0));
+         return failed(sets.filesystem().extended_attributes().set(sets.node(name), kColour, "new", 0));
        }},
       {"removexattr", kAll, false,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().remove_attribute(sets.node(name), kColour));
+         return failed(sets.filesystem().extended_attributes().remove(sets.node(name), kColour));
        }},
       {"set a metalayer",
        {kFrameName, kSparseName},
        false,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().set_attribute(sets.node(name), "user.blosc2.vlmeta.x", "new", 0));
+         return failed(sets.filesystem().extended_attributes().set(sets.node(name), "user.blosc2.vlmeta.x", "new", 0));
        }},
       {"write", kFiles, false,
        [](TwoSets& sets, const std::string& name) {
@@ -171,7 +171,7 @@ std::vector<Operation> file_operations() {
        {kPlainName, kLinkName},
        false,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().link(sets.node(name), sets.directory(), "second"));
+         return failed(sets.filesystem().names().link(sets.node(name), sets.directory(), "second"));
        }},
   };
 }
@@ -183,34 +183,35 @@ std::vector<Operation> naming_operations() {
   };
   return {
       {"create", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
-         auto made = fs.create(at, "new", O_RDWR | O_CREAT, 0644, {});
-         if (made) fs.release(std::move(made->handle));
+         auto made = fs.names().create(at, "new", O_RDWR | O_CREAT, 0644, {});
+         if (made) fs.files().release(std::move(made->handle));
          return made;
        })},
       {"mkdir", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
-         return fs.make_directory(at, "new", 0755, {});
+         return fs.names().make_directory(at, "new", 0755, {});
        })},
       {"mknod", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
-         return fs.make_node(at, "new", S_IFIFO | 0644, 0, {});
+         return fs.names().make_node(at, "new", S_IFIFO | 0644, 0, {});
        })},
       {"symlink", {kPlainName}, false, in_directory([](Filesystem& fs, NodeId at) {
-         return fs.make_symlink(at, "new", "x", {});
+         return fs.names().make_symlink(at, "new", "x", {});
        })},
       {"unlink",
        {kPlainName, kFrameName, kSparseName, kLinkName},
        true,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().remove(sets.directory(), shown(name), false));
+         return failed(sets.filesystem().names().remove(sets.directory(), shown(name), false));
        }},
       {"rename", kAll, true,
        [](TwoSets& sets, const std::string& name) {
-         return failed(sets.filesystem().rename(sets.directory(), shown(name), sets.directory(), "moved", 0));
+         return failed(sets.filesystem().names().rename(sets.directory(), shown(name), sets.directory(), "moved", 0));
        }},
       {"rename over another",
        {kPlainName},
        true,
        [](TwoSets& sets, const std::string&) {
-         return failed(sets.filesystem().rename(sets.directory(), shown(kFrameName), sets.directory(), kPlainName, 0));
+         return failed(
+             sets.filesystem().names().rename(sets.directory(), shown(kFrameName), sets.directory(), kPlainName, 0));
        }},
   };
 }
@@ -226,17 +227,17 @@ std::vector<Operation> looking_operations() {
        {kPlainName, kFrameName, kDirectoryName},
        false,
        [](TwoSets& sets, const std::string& name) {
-         return sets.filesystem().get_attribute(sets.node(name), kColour).value_or("");
+         return sets.filesystem().extended_attributes().get(sets.node(name), kColour).value_or("");
        }},
       {"readlink",
        {kLinkName},
        false,
        [](TwoSets& sets, const std::string& name) {
-         return sets.filesystem().read_link(sets.node(name)).value_or("");
+         return sets.filesystem().links().read_link(sets.node(name)).value_or("");
        }},
       {"stat", kAll, false,
        [](TwoSets& sets, const std::string& name) {
-         const auto found = sets.filesystem().attributes(sets.node(name), nullptr);
+         const auto found = sets.filesystem().attributes().of(sets.node(name), nullptr);
          if (!found) return failed(found);
          return std::string(sets.theirs().has_inode(found->status.st_ino & ~InodeNumbers::kView) ? "theirs" : "mine");
        }},

@@ -110,7 +110,7 @@ inline void write_file(const std::filesystem::path& at, const test::Bytes& bytes
 }
 
 inline NodeId look_up(Filesystem& filesystem, NodeId parent, const std::string& name) {
-  const auto found = filesystem.lookup(parent, name);
+  const auto found = filesystem.names().lookup(parent, name);
   EXPECT_TRUE(found) << name << ": " << codec::describe(found.error());
   return found ? found->node : 0;
 }
@@ -123,17 +123,17 @@ std::string failed(const codec::Result<T>& result) {
 /// Opens, calls `work` and closes.
 inline std::string with_open(Filesystem& filesystem, NodeId node, int flags,
                              const std::function<std::string(FileHandle&)>& work) {
-  auto handle = filesystem.open(node, flags);
+  auto handle = filesystem.files().open(node, flags);
   if (!handle) return failed(handle);
   std::string answer = work(**handle);
-  static_cast<void>(filesystem.flush(**handle));
-  filesystem.release(std::move(*handle));
+  static_cast<void>(filesystem.files().flush(**handle));
+  filesystem.files().release(std::move(*handle));
   return answer;
 }
 
 inline std::string read_all(Filesystem& filesystem, FileHandle& handle) {
   Reply reply;
-  const auto done = filesystem.read(handle, 0, 1 << 16, reply);
+  const auto done = filesystem.files().read(handle, 0, 1 << 16, reply);
   if (!done) return failed(done);
   std::vector<std::uint8_t> bytes(reply.size());
   reply.copy_to(bytes.data());

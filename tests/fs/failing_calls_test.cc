@@ -63,20 +63,20 @@ class FailingMount {
   Filesystem& filesystem() { return *filesystem_; }
 
   std::unique_ptr<FileHandle> open(int flags) {
-    auto found = filesystem_->lookup(kRootNode, "x");
+    auto found = filesystem_->names().lookup(kRootNode, "x");
     if (!found) return nullptr;
-    auto handle = filesystem_->open(found->node, flags);
+    auto handle = filesystem_->files().open(found->node, flags);
     return handle ? std::move(*handle) : nullptr;
   }
   std::optional<Bytes> read(FileHandle& handle) {
     Reply reply;
-    if (!filesystem_->read(handle, 0, 1 << 20, reply)) return std::nullopt;
+    if (!filesystem_->files().read(handle, 0, 1 << 20, reply)) return std::nullopt;
     Bytes bytes(reply.size());
     reply.copy_to(bytes.data());
     return bytes;
   }
   std::uint64_t size(FileHandle& handle) {
-    const auto attributes = filesystem_->attributes(handle.node->id, &handle);
+    const auto attributes = filesystem_->attributes().of(handle.node->id, &handle);
     return attributes ? static_cast<std::uint64_t>(attributes->status.st_size) : ~std::uint64_t{0};
   }
 
@@ -119,22 +119,22 @@ class FailingCalls : public ::testing::TestWithParam<std::tuple<FailingFiles::Ho
   static std::vector<Bytes> change(FailingMount& mount, FileHandle& handle, Bytes& model) {
     std::vector<Bytes> states = {model};
     const auto put = [&](std::uint64_t at, const Bytes& bytes) {
-      if (!mount.filesystem().write(handle, at, bytes, false)) return;
+      if (!mount.filesystem().files().write(handle, at, bytes, false)) return;
       model.resize(std::max<std::size_t>(model.size(), at + bytes.size()));
       std::copy(bytes.begin(), bytes.end(), model.begin() + static_cast<std::ptrdiff_t>(at));
     };
     put(100, pattern(50, 2));
     put(4096, pattern(4096, 3));
     states.push_back(model);
-    static_cast<void>(mount.filesystem().flush(handle));
+    static_cast<void>(mount.filesystem().files().flush(handle));
     put(kSize, pattern(9'000, 4));
     states.push_back(model);
-    static_cast<void>(mount.filesystem().sync(handle, false));
+    static_cast<void>(mount.filesystem().files().sync(handle, false));
     AttributeChanges cut;
     cut.size = 15'000;
-    if (mount.filesystem().change_attributes(handle.node->id, &handle, cut)) model.resize(15'000);
+    if (mount.filesystem().attributes().change(handle.node->id, &handle, cut)) model.resize(15'000);
     states.push_back(model);
-    static_cast<void>(mount.filesystem().flush(handle));
+    static_cast<void>(mount.filesystem().files().flush(handle));
     return states;
   }
 
@@ -160,11 +160,11 @@ TEST_P(FailingCalls, WhatWasAcceptedIsReadAndReachesTheDiskWholeOrNotAtAll) {
     // The mount shows what it has accepted: to the handle, to stat, and to a program that opens the file now.
     EXPECT_TRUE(mount.read(*handle) == model);
     EXPECT_EQ(mount.size(*handle), model.size());
-    mount.filesystem().release(std::move(handle));
+    mount.filesystem().files().release(std::move(handle));
     if (auto reader = mount.open(O_RDONLY)) {
       EXPECT_TRUE(mount.read(*reader) == model);
       EXPECT_EQ(mount.size(*reader), model.size());
-      mount.filesystem().release(std::move(reader));
+      mount.filesystem().files().release(std::move(reader));
     } else {
       ADD_FAILURE() << "it does not open";
     }

@@ -108,15 +108,15 @@ class FilesystemChanges : public ::testing::Test {
   void TearDown() override { filesystem_->stop(); }
 
   std::unique_ptr<FileHandle> open() {
-    auto found = filesystem_->lookup(kRootNode, "x");
+    auto found = filesystem_->names().lookup(kRootNode, "x");
     EXPECT_TRUE(found);
-    auto handle = filesystem_->open(found->node);
+    auto handle = filesystem_->files().open(found->node);
     EXPECT_TRUE(handle);
     return std::move(*handle);
   }
   int read(FileHandle& handle) {
     Reply reply;
-    EXPECT_TRUE(filesystem_->read(handle, 70'000, 1000, reply));
+    EXPECT_TRUE(filesystem_->files().read(handle, 70'000, 1000, reply));
     Bytes bytes(reply.size());
     reply.copy_to(bytes.data());
     return bytes.empty() ? -1 : bytes.front();
@@ -158,7 +158,7 @@ TEST(FilesystemRaces, AFrameThatIsRemovedWhileItIsLookedAtIsMissingAndNotDamaged
   options.source = directory.path();
   Filesystem filesystem(files, options);
   ASSERT_TRUE(filesystem.open_source(false));
-  const auto found = filesystem.lookup(kRootNode, "x");
+  const auto found = filesystem.names().lookup(kRootNode, "x");
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().sys, ENOENT);
 }
@@ -175,7 +175,7 @@ TEST(FilesystemLookup, WithoutADescriptorASparseFrameIsNotTakenForADirectory) {
   ASSERT_TRUE(filesystem.open_source(false));
   // Under its own name it would be found as a directory.
   for (const char* name : {"x", "x.b2frame"}) {
-    const auto found = filesystem.lookup(kRootNode, name);
+    const auto found = filesystem.names().lookup(kRootNode, name);
     ASSERT_FALSE(found) << name;
     EXPECT_EQ(found.error().sys, EMFILE) << name;
   }

@@ -29,9 +29,9 @@ using test::Bytes;
 class FilesystemReads : public WrittenFilesystem {
  protected:
   std::string link_of(const std::string& name) {
-    auto found = filesystem_->lookup(kRootNode, name);
+    auto found = filesystem_->names().lookup(kRootNode, name);
     EXPECT_TRUE(found) << found.error().reason;
-    auto target = filesystem_->read_link(found->node);
+    auto target = filesystem_->links().read_link(found->node);
     EXPECT_TRUE(target) << target.error().reason;
     EXPECT_EQ(static_cast<std::size_t>(found->status.st_size), target->size());
     return *target;
@@ -99,7 +99,7 @@ TEST_F(FilesystemReads, BlocksOfOneByteMakeNoReplyOfTooManyPieces) {
   auto handle = open("x", O_RDONLY);
   ASSERT_TRUE(handle);
   Reply reply;
-  ASSERT_TRUE(filesystem_->read(*handle, 0, kBlocks, reply));
+  ASSERT_TRUE(filesystem_->files().read(*handle, 0, kBlocks, reply));
   EXPECT_EQ(reply.size(), std::size_t{kBlocks});
   EXPECT_LT(reply.parts().size(), 1000U);
   Bytes bytes(reply.size());
@@ -107,7 +107,7 @@ TEST_F(FilesystemReads, BlocksOfOneByteMakeNoReplyOfTooManyPieces) {
   for (std::size_t i = 0; i < bytes.size(); ++i)
     ASSERT_EQ(bytes[i], static_cast<std::uint8_t>(i)) << i;
   reply.clear();
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 /// `size` bytes of numbers that grow, which every codec packs.
@@ -161,7 +161,7 @@ TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
     const std::size_t of_each = round <= 3 ? kLength : round == 4 ? std::size_t{128} << 10 : 0;
     EXPECT_EQ(decoded, 8 * of_each) << "round " << round;
   }
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 class SequentialReads : public FilesystemReads {
@@ -200,7 +200,7 @@ class SequentialReads : public FilesystemReads {
     for (int i = 0; i < 5000 && prefetched_blocks() == 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_GT(prefetched_blocks(), 0U);
-    filesystem_->release(std::move(handle));
+    filesystem_->files().release(std::move(handle));
   }
 
   const std::string text_ = counting(kSize);
@@ -212,7 +212,7 @@ TEST_F(SequentialReads, AreLeftToAKernelThatAsksAheadForEnough) {
   filesystem_->stop();
   EXPECT_EQ(prefetched_blocks(), 0U);
   EXPECT_EQ(filesystem_->statistics().bytes_decoded, kSize);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(SequentialReads, HaveTheDiskReadWhatComesNext) {
@@ -224,7 +224,7 @@ TEST_F(SequentialReads, HaveTheDiskReadWhatComesNext) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   EXPECT_GE(disk_.asked_to_read, stored / 2);
   EXPECT_LE(disk_.asked_to_read, stored * 3 / 2);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(SequentialReads, AskNothingOfTheDiskWhereTheyAreNone) {
@@ -233,11 +233,11 @@ TEST_F(SequentialReads, AskNothingOfTheDiskWhereTheyAreNone) {
     const std::size_t at = (i * 5 + 3) % 8 << 20;
     ASSERT_EQ(read(*handle, at, 4096), text_.substr(at, 4096));
   }
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
   options_.readahead = 0;
   handle = reader();
   read_on(*handle, kSize);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
   filesystem_->stop();
   EXPECT_EQ(disk_.asked_to_read, 0U);
 }
@@ -267,10 +267,10 @@ TEST_F(FilesystemReads, WhatLooksDamagedIsLoggedOnceItsStateHasLasted) {
   directory_.write("x.b2frame", Bytes(200, 0x55));
   const auto said = [this] {
     ::testing::internal::CaptureStderr();
-    auto found = filesystem_->lookup(kRootNode, "x");
+    auto found = filesystem_->names().lookup(kRootNode, "x");
     EXPECT_TRUE(found && found->damage);
     if (found) {
-      EXPECT_EQ(errno_of(filesystem_->open(found->node, O_RDONLY)), EIO);
+      EXPECT_EQ(errno_of(filesystem_->files().open(found->node, O_RDONLY)), EIO);
     }
     return ::testing::internal::GetCapturedStderr();
   };
@@ -301,10 +301,10 @@ TEST_F(FilesystemReads, ADamagedFileThatChangedJustNowIsOpenedAtMostTwentyTimes)
   Bytes torn = builder.build();
   std::fill_n(torn.begin() + static_cast<std::ptrdiff_t>(97 + builder.chunk_section.size()), 100, 0);
   directory_.write("x.b2frame", torn);
-  auto found = filesystem_->lookup(kRootNode, "x");
+  auto found = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(found);
   counting.opens = 0;
-  EXPECT_FALSE(filesystem_->open(found->node, O_RDONLY));
+  EXPECT_FALSE(filesystem_->files().open(found->node, O_RDONLY));
   EXPECT_GT(counting.opens, 1);
   EXPECT_LE(counting.opens, frame::kOpenAttempts);
   stop();
@@ -334,7 +334,7 @@ class ReadsOfAFileThatIsTouched : public FilesystemReads {
     EXPECT_TRUE(read(*handle, 0, kBytes) == text_);
     let_settle("x");
     EXPECT_TRUE(read(*handle, 0, kBytes) == text_);
-    filesystem_->release(std::move(handle));
+    filesystem_->files().release(std::move(handle));
     return filesystem_->statistics().blocks_decoded;
   }
 
@@ -378,7 +378,7 @@ TEST_F(FilesystemReads, ChangesInPlaceAreSeenWhateverTheTimesAndTheHeaderAre) {
   std::string after = before;
   after[100] = 'b';
   EXPECT_EQ(read(*handle), after);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
@@ -413,40 +413,41 @@ TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
 TEST_F(FilesystemReads, APipeInThePlaceOfAFileIsNotWaitedFor) {
   directory_.write("x", Bytes{'x'});
   frame_on_disk("y.b2frame", "y");
-  const auto x = filesystem_->lookup(kRootNode, "x");
-  const auto y = filesystem_->lookup(kRootNode, "y");
+  const auto x = filesystem_->names().lookup(kRootNode, "x");
+  const auto y = filesystem_->names().lookup(kRootNode, "y");
   ASSERT_TRUE(x && y);
   for (const char* name : {"x", "y.b2frame"}) {
     const std::string path = directory_.path() / name;
     std::filesystem::remove(path);
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   }
-  EXPECT_FALSE(filesystem_->open(x->node, O_RDONLY));
-  EXPECT_FALSE(filesystem_->open(y->node, O_RDONLY));
-  EXPECT_FALSE(filesystem_->get_attribute(x->node, "user.x"));
-  EXPECT_FALSE(filesystem_->get_attribute(y->node, "user.blosc2.info"));
+  EXPECT_FALSE(filesystem_->files().open(x->node, O_RDONLY));
+  EXPECT_FALSE(filesystem_->files().open(y->node, O_RDONLY));
+  EXPECT_FALSE(filesystem_->extended_attributes().get(x->node, "user.x"));
+  EXPECT_FALSE(filesystem_->extended_attributes().get(y->node, "user.blosc2.info"));
 }
 
 TEST_F(FilesystemReads, NamesMayBeAsLongAsTheDirectoryTakesThem) {
   const std::string longest(255, 'n');
-  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, std::string(247, 'n'))), ENOENT);
-  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, longest)), ENAMETOOLONG) << "statfs says 247";
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, std::string(247, 'n'))), ENOENT);
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, longest)), ENAMETOOLONG) << "statfs says 247";
   ASSERT_TRUE(std::filesystem::create_directory(directory_.path() / longest));
-  EXPECT_TRUE(filesystem_->lookup(kRootNode, longest)) << "what is there is shown";
-  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, longest + "n")), ENAMETOOLONG);
+  EXPECT_TRUE(filesystem_->names().lookup(kRootNode, longest)) << "what is there is shown";
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, longest + "n")), ENAMETOOLONG);
 
   // With the suffix that a frame has on disk, no room is left for that of its lock.
   const std::string name(247, 'f');
   auto handle = create(name);
   ASSERT_TRUE(handle);
   ASSERT_TRUE(write(*handle, 0, "text"));
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(resize(*handle, 0));  // a commit by a new file
   ASSERT_TRUE(write(*handle, 0, "more text"));
   EXPECT_TRUE(close(std::move(handle)));
   remount();
   EXPECT_EQ(content(name), "more text");
-  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, std::string(248, 'f'), O_RDWR | O_CREAT, 0644, {})), ENAMETOOLONG);
+  EXPECT_EQ(errno_of(filesystem_->names().create(kRootNode, std::string(248, 'f'), O_RDWR | O_CREAT, 0644, {})),
+            ENAMETOOLONG);
 }
 
 }  // namespace

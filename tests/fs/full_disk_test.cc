@@ -99,7 +99,7 @@ class FullDiskTest : public WrittenFilesystem {
     auto handle = create("x");
     text_ = random_text(20 * (64 << 10), 1);
     EXPECT_TRUE(write(*handle, 0, text_));
-    EXPECT_TRUE(filesystem_->sync(*handle, false));
+    EXPECT_TRUE(filesystem_->files().sync(*handle, false));
     return handle;
   }
   /// What another program reads, straight from the disk.
@@ -124,15 +124,15 @@ TEST_F(FullDiskTest, AFileThatIsCutToNothingGivesBackAllThatItTook) {
   EXPECT_EQ(read(*reader, 0, 2 << 20), text_);
   full_.room = 0;
   ASSERT_TRUE(resize(*handle, 0));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_GE(full_.room, 320);
   EXPECT_EQ(read(*reader), "");
   EXPECT_EQ(stored_text(), "");
   ASSERT_TRUE(write(*handle, 0, "again"));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(stored_text(), "again");
   EXPECT_EQ(read(*reader), "again");
-  filesystem_->release(std::move(reader));
+  filesystem_->files().release(std::move(reader));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), "again");
 }
@@ -144,13 +144,14 @@ TEST_F(FullDiskTest, WhatIsCutOffOrPunchedMakesRoom) {
     // The index fits into what is left of the last block.
     full_.room = 0;
     if (punch) {
-      ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, text_.size() / 2));
+      ASSERT_TRUE(
+          filesystem_->files().allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, text_.size() / 2));
       std::fill_n(text_.begin(), text_.size() / 2, '\0');
     } else {
       ASSERT_TRUE(resize(*handle, text_.size() / 2));
       text_.resize(text_.size() / 2);
     }
-    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     EXPECT_GE(full_.room, 150) << punch;
     EXPECT_EQ(read(*handle, 0, 2 << 20), text_);
     EXPECT_EQ(stored_text(), text_);
@@ -162,14 +163,14 @@ TEST_F(FullDiskTest, WhatIsDeadAlreadyMakesRoomForTheNextCommit) {
   auto handle = filled();
   const std::string other = random_text(5 * (64 << 10), 2);
   ASSERT_TRUE(write(*handle, 0, other));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   text_.replace(0, other.size(), other);
   EXPECT_EQ(full_.punched, 0U) << "there is room to write the whole frame again";
   full_.room = 0;
   // As much as the first has left behind.
   const std::string third = random_text(4 * (64 << 10), 3);
   ASSERT_TRUE(write(*handle, 6 * (64 << 10), third));
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   text_.replace(6 * (64 << 10), third.size(), third);
   EXPECT_GT(full_.punched, 0U);
   EXPECT_EQ(read(*handle, 0, 2 << 20), text_);
@@ -183,7 +184,7 @@ TEST_F(FullDiskTest, NoBytesAreTakenFromAProgramThatShowsByALockThatItReads) {
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
   full_.room = 1;  // for the file that keeps other writers out
   ASSERT_TRUE(resize(*handle, text_.size() / 2));
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(full_.punched, 0U);
   ::close(fd);
   full_.room = 1'000'000;
@@ -194,14 +195,14 @@ TEST_F(FullDiskTest, NoMoreIsPromisedThanThereIs) {
   auto handle = filled();
   full_.room = 100;
   const std::uint64_t size = text_.size();
-  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, 0, 0, size + 101 * kDiskBlock)), ENOSPC);
-  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, FALLOC_FL_KEEP_SIZE, size, 101 * kDiskBlock)), ENOSPC);
-  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, 0, 0, ~std::uint64_t{0})), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, 0, 0, size + 101 * kDiskBlock)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, FALLOC_FL_KEEP_SIZE, size, 101 * kDiskBlock)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, 0, 0, ~std::uint64_t{0})), ENOSPC);
   EXPECT_EQ(size_of("x"), size);
   // What the file has already takes no more; neither do holes.
-  EXPECT_TRUE(filesystem_->allocate(*handle, 0, 0, size));
-  EXPECT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, ~std::uint64_t{0}));
-  EXPECT_TRUE(filesystem_->allocate(*handle, 0, 0, size + 100 * kDiskBlock));
+  EXPECT_TRUE(filesystem_->files().allocate(*handle, 0, 0, size));
+  EXPECT_TRUE(filesystem_->files().allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, ~std::uint64_t{0}));
+  EXPECT_TRUE(filesystem_->files().allocate(*handle, 0, 0, size + 100 * kDiskBlock));
   EXPECT_EQ(size_of("x"), size + 100 * kDiskBlock);
   full_.room = 1'000'000;
   EXPECT_TRUE(close(std::move(handle)));

@@ -21,15 +21,15 @@ class LayersOfEmptyFrames : public WrittenFilesystem {
     WrittenFilesystem::SetUp();
   }
   NodeId node(const std::string& name) {
-    auto found = filesystem_->lookup(kRootNode, name);
+    auto found = filesystem_->names().lookup(kRootNode, name);
     EXPECT_TRUE(found) << found.error().reason;
     return found ? found->node : 0;
   }
   codec::Result<void> note(const std::string& name, const std::string& text) {
-    return filesystem_->set_attribute(node(name), kNote, text, 0);
+    return filesystem_->extended_attributes().set(node(name), kNote, text, 0);
   }
   std::string noted(const std::string& name) {
-    const auto value = filesystem_->get_attribute(node(name), kNote);
+    const auto value = filesystem_->extended_attributes().get(node(name), kNote);
     EXPECT_TRUE(value) << value.error().reason;
     return value.value_or("");
   }
@@ -37,7 +37,7 @@ class LayersOfEmptyFrames : public WrittenFilesystem {
     auto handle = open(name);
     ASSERT_TRUE(handle);
     ASSERT_TRUE(write(*handle, 0, text));
-    EXPECT_TRUE(filesystem_->sync(*handle, true));
+    EXPECT_TRUE(filesystem_->files().sync(*handle, true));
     EXPECT_TRUE(close(std::move(handle)));
     EXPECT_EQ(content(name), text);
   }
@@ -53,7 +53,7 @@ TEST_F(LayersOfEmptyFrames, OneThatIsSetBeforeTheDataStays) {
   remount();
   EXPECT_EQ(noted("f"), "second");
   EXPECT_EQ(content("f"), std::string(10000, 'x'));
-  const auto value = filesystem_->get_attribute(node("f"), "user.blosc2.meta.fixed");
+  const auto value = filesystem_->extended_attributes().get(node("f"), "user.blosc2.meta.fixed");
   EXPECT_EQ(value.value(), std::string("\1\2\3"));
   EXPECT_EQ(stored("f.b2frame")->parameters().typesize, 4);
 }
@@ -63,20 +63,20 @@ TEST_F(LayersOfEmptyFrames, OneThatIsSetWhileTheFileIsOpenStays) {
     auto handle = name == "f" ? open(name) : create(name);
     ASSERT_TRUE(handle);
     ASSERT_TRUE(note(name, "early"));
-    ASSERT_TRUE(filesystem_->set_attribute(node("f"), "user.blosc2.meta.fixed", "abc", 0));
+    ASSERT_TRUE(filesystem_->extended_attributes().set(node("f"), "user.blosc2.meta.fixed", "abc", 0));
     ASSERT_TRUE(write(*handle, 0, "text"));
-    EXPECT_TRUE(filesystem_->sync(*handle, true));
+    EXPECT_TRUE(filesystem_->files().sync(*handle, true));
     EXPECT_TRUE(close(std::move(handle)));
     EXPECT_EQ(noted(name), "early") << name;
     EXPECT_EQ(content(name), "text") << name;
   }
-  EXPECT_EQ(filesystem_->get_attribute(node("f"), "user.blosc2.meta.fixed").value(), "abc");
+  EXPECT_EQ(filesystem_->extended_attributes().get(node("f"), "user.blosc2.meta.fixed").value(), "abc");
 }
 
 TEST_F(LayersOfEmptyFrames, ItCanBeRemovedBeforeTheDataComes) {
   ASSERT_TRUE(note("f", "gone"));
   remount();
-  ASSERT_TRUE(filesystem_->remove_attribute(node("f"), kNote));
+  ASSERT_TRUE(filesystem_->extended_attributes().remove(node("f"), kNote));
   expect_written("f", "text");
   EXPECT_TRUE(stored("f.b2frame")->vlmetalayer_names().empty());
 }

@@ -42,7 +42,7 @@ TEST_F(MemoryBounds, BlocksOfStatesThatAreGoneLeaveTheCache) {
     EXPECT_GE(cache.bytes(), kBytes / 2);
     // What the handle has read is the state of now; those before are gone.
     EXPECT_LE(cache.bytes(), 2 * kBytes) << "after " << change << " changes";
-    filesystem_->release(std::move(reader));
+    filesystem_->files().release(std::move(reader));
   }
   EXPECT_EQ(cache.bytes(), 0U);
 }
@@ -96,13 +96,13 @@ TEST_F(MemoryBounds, WhatNamesTookIsGivenBackWhenTheKernelForgetsThem) {
   ASSERT_EQ(mkdir((directory_.path() / "names").c_str(), 0755), 0);
   for (int i = 0; i < kNames; ++i)
     ASSERT_EQ(mknod((directory_.path() / "names" / std::to_string(i)).c_str(), S_IFIFO | 0600, 0), 0);
-  const auto names = filesystem_->lookup(kRootNode, "names");
+  const auto names = filesystem_->names().lookup(kRootNode, "names");
   ASSERT_TRUE(names);
   malloc_trim(0);  // what other tests have left
   const std::uint64_t before = resident_bytes();
   std::vector<NodeId> nodes;
   for (int i = 0; i < kNames; ++i) {
-    const auto found = filesystem_->lookup(names->node, std::to_string(i));
+    const auto found = filesystem_->names().lookup(names->node, std::to_string(i));
     ASSERT_TRUE(found);
     nodes.push_back(found->node);
   }
@@ -110,7 +110,7 @@ TEST_F(MemoryBounds, WhatNamesTookIsGivenBackWhenTheKernelForgetsThem) {
   EXPECT_GE(most, kNames * sizeof(Node));
   // Every thousandth stays: what lies between them is given back all the same.
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (i % 1000 != 0) filesystem_->forget(nodes[i], 1);
+    if (i % 1000 != 0) filesystem_->names().forget(nodes[i], 1);
   }
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (resident_bytes() > before + most / 4 && std::chrono::steady_clock::now() < end)

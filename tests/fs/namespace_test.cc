@@ -23,10 +23,10 @@ class NamespaceTest : public WrittenFilesystem {
     ASSERT_TRUE(close(std::move(handle)));
   }
   codec::Result<void> rename(const std::string& from, const std::string& to, unsigned flags = 0) {
-    return filesystem_->rename(kRootNode, from, kRootNode, to, flags);
+    return filesystem_->names().rename(kRootNode, from, kRootNode, to, flags);
   }
   NodeId node_of(const std::string& name) {
-    auto found = filesystem_->lookup(kRootNode, name);
+    auto found = filesystem_->names().lookup(kRootNode, name);
     return found ? found->node : 0;
   }
   using Listing = std::vector<std::string>;
@@ -34,10 +34,10 @@ class NamespaceTest : public WrittenFilesystem {
 
 TEST_F(NamespaceTest, ANameThatIsTakenIsRefused) {
   make("x", "text");
-  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, "x", O_RDWR | O_CREAT | O_EXCL, 0644, {})), EEXIST);
-  EXPECT_EQ(errno_of(filesystem_->make_directory(kRootNode, "x", 0755, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->names().create(kRootNode, "x", O_RDWR | O_CREAT | O_EXCL, 0644, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->names().make_directory(kRootNode, "x", 0755, {})), EEXIST);
   // Hidden behind its short name, and in the way all the same.
-  EXPECT_EQ(errno_of(filesystem_->make_directory(kRootNode, "x.b2frame", 0755, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->names().make_directory(kRootNode, "x.b2frame", 0755, {})), EEXIST);
 }
 
 TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
@@ -71,7 +71,7 @@ TEST_F(NamespaceTest, ALookUpDuringARenameDoesNotTakeTheNodeBack) {
       for (int i = 0; i < 100 && !renamed; ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     };
-    static_cast<void>(filesystem_->lookup(kRootNode, "a"));
+    static_cast<void>(filesystem_->names().lookup(kRootNode, "a"));
     disk_.after_status = nullptr;
     if (renaming.joinable()) {
       renaming.join();
@@ -82,7 +82,7 @@ TEST_F(NamespaceTest, ALookUpDuringARenameDoesNotTakeTheNodeBack) {
     EXPECT_EQ(size_of("a"), 7U);
     ASSERT_TRUE(close(std::move(handle)));
     EXPECT_EQ(content("a"), "one two");
-    ASSERT_TRUE(filesystem_->remove(kRootNode, "a", false));
+    ASSERT_TRUE(filesystem_->names().remove(kRootNode, "a", false));
   }
 }
 
@@ -94,22 +94,22 @@ TEST_F(NamespaceTest, NoPageIsDroppedForWhatTheMountItselfDoesToAFileThatIsWritt
   const auto keeps_pages = [&] {
     auto reader = open("a", O_RDONLY);
     const bool kept = reader->keep_pages;
-    filesystem_->release(std::move(reader));
+    filesystem_->files().release(std::move(reader));
     return kept && size_of("a") == 3;
   };
   EXPECT_TRUE(keeps_pages());
   ASSERT_TRUE(rename("a", "b"));
   ASSERT_TRUE(rename("b", "a"));
   EXPECT_TRUE(keeps_pages());
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_TRUE(keeps_pages());
   AttributeChanges changes;
   changes.mode = 0600;
-  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  ASSERT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes));
   EXPECT_TRUE(keeps_pages());
   ASSERT_TRUE(write(*handle, 0, "two"));
   disk_.write_error = ENOSPC;
-  EXPECT_FALSE(filesystem_->sync(*handle, false));
+  EXPECT_FALSE(filesystem_->files().sync(*handle, false));
   disk_.write_error = 0;
   EXPECT_TRUE(keeps_pages());
   ASSERT_TRUE(close(std::move(handle)));
@@ -123,8 +123,8 @@ TEST_F(NamespaceTest, NoPageIsDroppedOfAPlainFileThatIsWritten) {
   ASSERT_TRUE(write(*handle, 0, "one"));
   auto reader = open("plain", O_RDONLY);
   EXPECT_TRUE(reader->keep_pages);
-  filesystem_->release(std::move(reader));
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(reader));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(NamespaceTest, AWriterFollowsTheNameOfItsFrame) {
@@ -132,16 +132,16 @@ TEST_F(NamespaceTest, AWriterFollowsTheNameOfItsFrame) {
   ASSERT_TRUE(write(*handle, 0, "one"));
   ASSERT_TRUE(rename("a", "b"));
   ASSERT_TRUE(write(*handle, 3, " two"));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(on_disk(), Listing{"b.b2frame"});
-  ASSERT_TRUE(filesystem_->make_directory(kRootNode, "d", 0755, {}));
+  ASSERT_TRUE(filesystem_->names().make_directory(kRootNode, "d", 0755, {}));
   const NodeId directory = node_of("d");
-  ASSERT_TRUE(filesystem_->rename(kRootNode, "b", directory, "c", 0));
+  ASSERT_TRUE(filesystem_->names().rename(kRootNode, "b", directory, "c", 0));
   ASSERT_TRUE(rename("d", "e"));
   ASSERT_TRUE(write(*handle, 7, " three"));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(on_disk(), Listing{"e"});
-  auto found = filesystem_->lookup(directory, "c");
+  auto found = filesystem_->names().lookup(directory, "c");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->status.st_size, 13);
 }
@@ -149,14 +149,14 @@ TEST_F(NamespaceTest, AWriterFollowsTheNameOfItsFrame) {
 TEST_F(NamespaceTest, AFileThatIsRemovedWhileItIsDirtyIsWrittenAndNeverComesBack) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "before"));
-  ASSERT_TRUE(filesystem_->remove(kRootNode, "x", false));
+  ASSERT_TRUE(filesystem_->names().remove(kRootNode, "x", false));
   ASSERT_TRUE(write(*handle, 6, std::string(20'000, 'x')));
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(resize(*handle, 0));  // a commit by a new file
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(write(*handle, 0, "again"));
   EXPECT_EQ(read(*handle), "again");
-  auto attributes = filesystem_->attributes(handle->node->id, handle.get());
+  auto attributes = filesystem_->attributes().of(handle->node->id, handle.get());
   ASSERT_TRUE(attributes);
   EXPECT_EQ(attributes->status.st_nlink, 0U);
   make("x", "another");
@@ -167,17 +167,17 @@ TEST_F(NamespaceTest, AFileThatIsRemovedWhileItIsDirtyIsWrittenAndNeverComesBack
 
 TEST_F(NamespaceTest, ANodeOutlivesTheInodesOfItsFile) {
   make("x", "text");
-  const auto before = filesystem_->lookup(kRootNode, "x");
+  const auto before = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(before);
   auto reader = open("x", O_RDONLY);
   auto handle = open("x", O_RDWR | O_TRUNC);  // commits by a new file
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(read(*reader), "");
   ASSERT_TRUE(write(*handle, 0, "more"));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(read(*reader), "more");
-  filesystem_->release(std::move(reader));
-  const auto after = filesystem_->lookup(kRootNode, "x");
+  filesystem_->files().release(std::move(reader));
+  const auto after = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(after);
   EXPECT_EQ(after->node, before->node);
   EXPECT_EQ(after->status.st_ino, before->status.st_ino);
@@ -185,16 +185,16 @@ TEST_F(NamespaceTest, ANodeOutlivesTheInodesOfItsFile) {
 
 TEST_F(NamespaceTest, TheKernelIsNotToldOfWhatTheMountItselfDoes) {
   make("x", std::string(30'000, 'x'));
-  ASSERT_TRUE(filesystem_->make_directory(kRootNode, "d", 0755, {}));
+  ASSERT_TRUE(filesystem_->names().make_directory(kRootNode, "d", 0755, {}));
   // Known to the kernel, all of them.
   ASSERT_NE(node_of("x"), 0U);
   ASSERT_NE(node_of("d"), 0U);
   ASSERT_TRUE(rename("x", "y"));
   ASSERT_TRUE(rename("d", "e"));
-  ASSERT_TRUE(filesystem_->remove(kRootNode, "e", true));
+  ASSERT_TRUE(filesystem_->names().remove(kRootNode, "e", true));
   // A change by another program comes last: once it is reported, all are. (A late look reports it twice: the
   // directory's making is an event, too, and by then the directory is gone.)
-  ASSERT_TRUE(filesystem_->make_directory(kRootNode, "theirs", 0755, {}));
+  ASSERT_TRUE(filesystem_->names().make_directory(kRootNode, "theirs", 0755, {}));
   ASSERT_NE(node_of("theirs"), 0U);
   std::filesystem::rename(directory_.path() / "theirs", directory_.path() / "moved");
   for (int i = 0; i < 3000 && kernel_.names().empty(); ++i)
@@ -207,24 +207,24 @@ TEST_F(NamespaceTest, AReadOnlyFilesystemRefusesEverything) {
   options_.read_only = true;
   remount();
   const NodeId node = node_of("x");
-  EXPECT_EQ(errno_of(filesystem_->open(node, O_RDWR)), EROFS);
-  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, "y", O_RDWR | O_CREAT, 0644, {})), EROFS);
-  EXPECT_EQ(errno_of(filesystem_->remove(kRootNode, "x", false)), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->files().open(node, O_RDWR)), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->names().create(kRootNode, "y", O_RDWR | O_CREAT, 0644, {})), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->names().remove(kRootNode, "x", false)), EROFS);
   EXPECT_EQ(errno_of(rename("x", "y")), EROFS);
-  EXPECT_EQ(errno_of(filesystem_->set_attribute(node, "user.a", "b", 0)), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->extended_attributes().set(node, "user.a", "b", 0)), EROFS);
   AttributeChanges changes;
   changes.size = 0;
-  EXPECT_EQ(errno_of(filesystem_->change_attributes(node, nullptr, changes)), EROFS);
+  EXPECT_EQ(errno_of(filesystem_->attributes().change(node, nullptr, changes)), EROFS);
 }
 
 TEST_F(NamespaceTest, ALinkShowsTheTargetThatItWasGiven) {
   for (const char* target : {"x", "x.b2frame", "/abs/x.b2frame", "../y.b2nd"}) {
-    auto made = filesystem_->make_symlink(kRootNode, "link", target, {});
+    auto made = filesystem_->names().make_symlink(kRootNode, "link", target, {});
     ASSERT_TRUE(made);
-    auto shown = filesystem_->read_link(made->node);
+    auto shown = filesystem_->links().read_link(made->node);
     ASSERT_TRUE(shown);
     EXPECT_EQ(*shown, target);
-    ASSERT_TRUE(filesystem_->remove(kRootNode, "link", false));
+    ASSERT_TRUE(filesystem_->names().remove(kRootNode, "link", false));
   }
 }
 

@@ -108,21 +108,21 @@ class Notices : public testing::Test {
   }
   /// A frame of two chunks.
   NodeId make_frame(const std::string& name) {
-    auto created = filesystem_->create(kRootNode, name, O_RDWR | O_CREAT, 0644, {});
+    auto created = filesystem_->names().create(kRootNode, name, O_RDWR | O_CREAT, 0644, {});
     EXPECT_TRUE(created) << created.error().reason;
     const std::vector<std::uint8_t> bytes(std::size_t{2} << 20, 'f');
-    EXPECT_TRUE(filesystem_->write(*created->handle, 0, bytes, false));
-    EXPECT_TRUE(filesystem_->flush(*created->handle));
-    filesystem_->release(std::move(created->handle));
+    EXPECT_TRUE(filesystem_->files().write(*created->handle, 0, bytes, false));
+    EXPECT_TRUE(filesystem_->files().flush(*created->handle));
+    filesystem_->files().release(std::move(created->handle));
     return enter(name);
   }
   NodeId enter(const std::string& name) {
-    const auto found = filesystem_->lookup(kRootNode, name);
+    const auto found = filesystem_->names().lookup(kRootNode, name);
     EXPECT_TRUE(found);
-    auto handle = filesystem_->open(found->node);
+    auto handle = filesystem_->files().open(found->node);
     EXPECT_TRUE(handle);
     open_[found->node] = std::move(*handle);
-    EXPECT_TRUE(filesystem_->attributes(found->node, nullptr));
+    EXPECT_TRUE(filesystem_->attributes().of(found->node, nullptr));
     return found->node;
   }
   /// Behind the mount, with as many bytes as before.
@@ -143,7 +143,7 @@ class Notices : public testing::Test {
     kernel_.gate.wait_for(1);
     overwrite(name, 'c');
     let_settle(name);
-    EXPECT_TRUE(filesystem_->attributes(node, nullptr));
+    EXPECT_TRUE(filesystem_->attributes().of(node, nullptr));
   }
   /// Looks until it is so; false after 10 s.
   template <class Is>
@@ -156,10 +156,10 @@ class Notices : public testing::Test {
     return true;
   }
   bool opens_with_pages(NodeId node) {
-    auto handle = filesystem_->open(node);
+    auto handle = filesystem_->files().open(node);
     EXPECT_TRUE(handle);
     const bool keeps = (*handle)->keep_pages;
-    filesystem_->release(std::move(*handle));
+    filesystem_->files().release(std::move(*handle));
     return keeps;
   }
 
@@ -176,7 +176,7 @@ TEST_F(Notices, AStatOfAFileWaitsForThePagesOfNoOther) {
   const NodeId other = make("other");
   hold_after_changes(held, "held");
   overwrite("other", 'b');
-  EXPECT_TRUE(filesystem_->attributes(other, nullptr));
+  EXPECT_TRUE(filesystem_->attributes().of(other, nullptr));
   EXPECT_GE(kernel_.told(other).nodes, 1) << "its pages were dropped before the answer";
   kernel_.gate.open();
 }
@@ -204,7 +204,7 @@ TEST_F(Notices, AttributesAreToldWhilePagesAreWaitedFor) {
   hold_after_changes(held, "held");
   const int before = kernel_.told(held).attributes;
   overwrite("held", 'd');
-  EXPECT_TRUE(filesystem_->attributes(held, nullptr));
+  EXPECT_TRUE(filesystem_->attributes().of(held, nullptr));
   kernel_.wait_until(held, [before](const GatedKernel::Told& told) { return told.attributes > before; });
   kernel_.gate.open();
 }
@@ -232,7 +232,7 @@ TEST_F(Notices, PagesOfAReadUnderWayAreNotWaitedFor) {
   auto answer = std::async(std::launch::async, [&] {
     files_.reader = std::this_thread::get_id();
     Reply reply;
-    EXPECT_TRUE(filesystem_->read(*open_.at(node), kAt, kLength, reply, true));
+    EXPECT_TRUE(filesystem_->files().read(*open_.at(node), kAt, kLength, reply, true));
     EXPECT_EQ(reply.size(), kLength);
     // As after the answer.
     kernel_.gate.open();
@@ -241,7 +241,7 @@ TEST_F(Notices, PagesOfAReadUnderWayAreNotWaitedFor) {
   files_.gate.wait_for(1);
   const auto before = std::filesystem::last_write_time(directory_.path() / "x.b2frame");
   std::filesystem::last_write_time(directory_.path() / "x.b2frame", before - std::chrono::hours(1));
-  EXPECT_TRUE(filesystem_->attributes(node, nullptr));
+  EXPECT_TRUE(filesystem_->attributes().of(node, nullptr));
   // The watcher reports the same change, maybe only now, and has all others dropped once more.
   EXPECT_TRUE(becomes([&] { return !filesystem_->nodes().find(node)->pages.is_dropping(); }))
       << "a drop waits for the pages of the read";
@@ -258,7 +258,7 @@ TEST_F(Notices, PagesOfAReadUnderWayAreNotWaitedFor) {
 TEST_F(Notices, PagesOfAReadThatIsAnsweredAreWaitedFor) {
   const NodeId node = make_frame("x.b2frame");
   Reply reply;
-  ASSERT_TRUE(filesystem_->read(*open_.at(node), 0, 8192, reply, true));
+  ASSERT_TRUE(filesystem_->files().read(*open_.at(node), 0, 8192, reply, true));
   EXPECT_TRUE(ReadsUnderWay::is_all(filesystem_->nodes().find(node)->reads.gaps()))
       << "what it holds may be older than the next look at the file";
 }

@@ -48,25 +48,25 @@ class PageCoherence : public ::testing::Test {
     filesystem_->start(kernel_);
   }
   std::unique_ptr<FileHandle> make(const std::string& name) {
-    auto created = filesystem_->create(kRootNode, name, O_RDWR | O_CREAT, 0644, {});
+    auto created = filesystem_->names().create(kRootNode, name, O_RDWR | O_CREAT, 0644, {});
     EXPECT_TRUE(created) << created.error().reason;
     return created ? std::move(created->handle) : nullptr;
   }
   codec::Result<void> write(FileHandle& handle, std::uint64_t at, const std::string& text) {
-    return filesystem_->write(handle, at, std::vector<std::uint8_t>(text.begin(), text.end()), false);
+    return filesystem_->files().write(handle, at, std::vector<std::uint8_t>(text.begin(), text.end()), false);
   }
   codec::Result<Attributes> stat(const std::string& name) {
-    auto found = filesystem_->lookup(kRootNode, name);
+    auto found = filesystem_->names().lookup(kRootNode, name);
     if (!found) return found;
-    auto attributes = filesystem_->attributes(found->node, nullptr);
-    filesystem_->forget(found->node, 1);
+    auto attributes = filesystem_->attributes().of(found->node, nullptr);
+    filesystem_->names().forget(found->node, 1);
     return attributes;
   }
   /// The watcher's events of what was done until now have been dealt with.
   void let_watcher_report() {
     const int before = kernel_.nodes;
     const std::string name = "mark" + std::to_string(marks_++);
-    EXPECT_TRUE(filesystem_->lookup(kRootNode, "plain"));
+    EXPECT_TRUE(filesystem_->names().lookup(kRootNode, "plain"));
     std::ofstream(directory_.path() / name) << "x";
     for (int i = 0; i < 2000 && kernel_.nodes == before; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -86,12 +86,12 @@ TEST_F(PageCoherence, AStatInTheMiddleOfAnOwnWriteDropsNoPages) {
   ASSERT_TRUE(write(*writer, 0, std::string(4096, 'a')));
   ASSERT_TRUE(stat("plain"));
   const NodeId node = writer->node->id;
-  files_.in_write = [&] { EXPECT_TRUE(filesystem_->attributes(node, nullptr)); };
+  files_.in_write = [&] { EXPECT_TRUE(filesystem_->attributes().of(node, nullptr)); };
   ASSERT_TRUE(write(*writer, 0, std::string(4096, 'b')));
   ASSERT_TRUE(stat("plain"));
   EXPECT_EQ(kernel_.files, 0);
   EXPECT_EQ(writer->node->pages.pages(), PageCacheState::Pages::held);
-  filesystem_->release(std::move(writer));
+  filesystem_->files().release(std::move(writer));
 }
 
 TEST_F(PageCoherence, AnOpenInTheMiddleOfAnOwnWriteKeepsPages) {
@@ -101,9 +101,9 @@ TEST_F(PageCoherence, AnOpenInTheMiddleOfAnOwnWriteKeepsPages) {
   std::future<bool> kept;
   files_.in_write = [&] {
     kept = std::async(std::launch::async, [&] {
-      auto reader = filesystem_->open(node, O_RDONLY);
+      auto reader = filesystem_->files().open(node, O_RDONLY);
       const bool keeps = reader && (*reader)->keep_pages;
-      if (reader) filesystem_->release(std::move(*reader));
+      if (reader) filesystem_->files().release(std::move(*reader));
       return keeps;
     });
     // Enough for an open that does not wait for the write to take the state that the write is about to leave.
@@ -111,11 +111,11 @@ TEST_F(PageCoherence, AnOpenInTheMiddleOfAnOwnWriteKeepsPages) {
   };
   ASSERT_TRUE(write(*writer, 0, std::string(4096, 'b')));
   EXPECT_TRUE(kept.get());
-  auto reader = filesystem_->open(node, O_RDONLY);
+  auto reader = filesystem_->files().open(node, O_RDONLY);
   ASSERT_TRUE(reader);
   EXPECT_TRUE((*reader)->keep_pages);
-  filesystem_->release(std::move(*reader));
-  filesystem_->release(std::move(writer));
+  filesystem_->files().release(std::move(*reader));
+  filesystem_->files().release(std::move(writer));
 }
 
 TEST_F(PageCoherence, TheWatcherKnowsOwnWritesOfPassedThroughFiles) {
@@ -125,7 +125,7 @@ TEST_F(PageCoherence, TheWatcherKnowsOwnWritesOfPassedThroughFiles) {
     ASSERT_TRUE(write(*writer, 0, std::string(4096, 'a')));
   let_watcher_report();
   EXPECT_EQ(writer->node->pages.pages(), PageCacheState::Pages::held);
-  filesystem_->release(std::move(writer));
+  filesystem_->files().release(std::move(writer));
 }
 
 TEST_F(PageCoherence, AChangeBehindAWriterIsFollowedByADropAfterItsWrites) {
@@ -140,7 +140,7 @@ TEST_F(PageCoherence, AChangeBehindAWriterIsFollowedByADropAfterItsWrites) {
   for (int i = 0; i < 2000 && kernel_.files == before; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_GT(kernel_.files, before);
-  filesystem_->release(std::move(writer));
+  filesystem_->files().release(std::move(writer));
 }
 
 // ---- what cannot be looked into ----
@@ -152,8 +152,8 @@ class Unreadable : public PageCoherence, public ::testing::WithParamInterface<st
     PageCoherence::SetUp();
     auto file = make("x.b2frame");
     ASSERT_TRUE(write(*file, 0, std::string(5000, 'f')));
-    ASSERT_TRUE(filesystem_->flush(*file));
-    filesystem_->release(std::move(file));
+    ASSERT_TRUE(filesystem_->files().flush(*file));
+    filesystem_->files().release(std::move(file));
     filesystem_->stop();
     start();  // so that nothing of the file is known
   }
@@ -179,19 +179,19 @@ INSTANTIATE_TEST_SUITE_P(Errors, Unreadable,
 TEST_F(PageCoherence, AFrameThatCannotBeOpenedHasANameAndNoSize) {
   for (const std::string& content : {std::string("no frame at all"), std::string(200, '\0')}) {
     std::ofstream(directory_.path() / "x.b2frame", std::ios::trunc) << content;
-    auto found = filesystem_->lookup(kRootNode, "x.b2frame");
+    auto found = filesystem_->names().lookup(kRootNode, "x.b2frame");
     ASSERT_TRUE(found);
     EXPECT_EQ(found->status.st_size, static_cast<off_t>(content.size()));
-    EXPECT_EQ(errno_of(filesystem_->attributes(found->node, nullptr)), EIO);
-    EXPECT_EQ(errno_of(filesystem_->open(found->node)), EIO);
-    EXPECT_TRUE(filesystem_->remove(kRootNode, "x.b2frame", false));
+    EXPECT_EQ(errno_of(filesystem_->attributes().of(found->node, nullptr)), EIO);
+    EXPECT_EQ(errno_of(filesystem_->files().open(found->node)), EIO);
+    EXPECT_TRUE(filesystem_->names().remove(kRootNode, "x.b2frame", false));
   }
 }
 
 TEST_F(PageCoherence, AFrameThatIsEmptyByItsHeaderMustOpen) {
   auto file = make("x.b2frame");
   ASSERT_TRUE(file);
-  filesystem_->release(std::move(file));
+  filesystem_->files().release(std::move(file));
   EXPECT_TRUE(stat("x.b2frame"));
   // The trailer is gone: the header says 0 bytes, and the frame cannot be opened.
   const auto length = std::filesystem::file_size(directory_.path() / "x.b2frame");
@@ -201,11 +201,11 @@ TEST_F(PageCoherence, AFrameThatIsEmptyByItsHeaderMustOpen) {
 
 TEST_F(PageCoherence, TheModeOfADamagedFrameCanBeChanged) {
   std::ofstream(directory_.path() / "x.b2frame") << "no frame at all";
-  auto found = filesystem_->lookup(kRootNode, "x.b2frame");
+  auto found = filesystem_->names().lookup(kRootNode, "x.b2frame");
   ASSERT_TRUE(found);
   AttributeChanges changes;
   changes.mode = 0600;
-  EXPECT_TRUE(filesystem_->change_attributes(found->node, nullptr, changes));
+  EXPECT_TRUE(filesystem_->attributes().change(found->node, nullptr, changes));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ class ReadsBesideWriters : public WrittenFilesystem {
   }
   void TearDown() override {
     disk_.before_read = nullptr;
-    if (writer_) filesystem_->release(std::move(writer_));
-    if (reader_) filesystem_->release(std::move(reader_));
+    if (writer_) filesystem_->files().release(std::move(writer_));
+    if (reader_) filesystem_->files().release(std::move(reader_));
     WrittenFilesystem::TearDown();
   }
 
@@ -32,7 +32,7 @@ class ReadsBesideWriters : public WrittenFilesystem {
   }
   void fill(char letter) {
     EXPECT_TRUE(write(*writer_, 0, std::string(kSize, letter)));
-    EXPECT_TRUE(filesystem_->sync(*writer_, false));
+    EXPECT_TRUE(filesystem_->files().sync(*writer_, false));
   }
   /// Runs `change` before each of the first kChanges reads from the disk, but for those that it makes itself.
   void before_reads(const std::function<void(char letter)>& change) {
@@ -61,7 +61,7 @@ class ReadsBesideWriters : public WrittenFilesystem {
 TEST_F(ReadsBesideWriters, AReadThatBeganBesideOneWriterGoesOnBesideTheNext) {
   make("x");
   before_reads([this](char letter) {
-    filesystem_->release(std::move(writer_));
+    filesystem_->files().release(std::move(writer_));
     writer_ = open(name_);
     fill(letter);
   });
@@ -70,11 +70,11 @@ TEST_F(ReadsBesideWriters, AReadThatBeganBesideOneWriterGoesOnBesideTheNext) {
 
 TEST_F(ReadsBesideWriters, AReadThatBeganWithoutAWriterOutlastsManyThatComeAndGo) {
   make("x");
-  filesystem_->release(std::move(writer_));
+  filesystem_->files().release(std::move(writer_));
   before_reads([this](char letter) {
     writer_ = open(name_);
     fill(letter);
-    filesystem_->release(std::move(writer_));
+    filesystem_->files().release(std::move(writer_));
   });
   expect_one_state();
 }
@@ -88,15 +88,15 @@ TEST_F(ReadsBesideWriters, AChangeOfTimesThatFoundAFormerWriterIsNoChangeByAnoth
     AttributeChanges changes;
     for (std::int64_t second = 1; !is_over; ++second) {
       changes.times = {timespec{second, 0}, timespec{second, 0}};
-      EXPECT_TRUE(filesystem_->change_attributes(node, nullptr, changes));
+      EXPECT_TRUE(filesystem_->attributes().change(node, nullptr, changes));
     }
   });
   for (int i = 0; i < 2000; ++i) {
-    filesystem_->release(std::move(writer_));
+    filesystem_->files().release(std::move(writer_));
     writer_ = open(name_);
     const auto written = write(*writer_, 0, std::to_string(i) + " ");
     EXPECT_TRUE(written) << i << ": " << written.error().reason;
-    const auto synced = filesystem_->sync(*writer_, false);
+    const auto synced = filesystem_->files().sync(*writer_, false);
     EXPECT_TRUE(synced) << i << ": " << synced.error().reason;
     if (HasFailure()) break;
   }

@@ -31,10 +31,10 @@ class OddSource : public WrittenFilesystem {
   /// The names in the mount's root.
   std::set<std::string> shown() {
     std::set<std::string> names;
-    auto handle = filesystem_->open_directory(kRootNode);
+    auto handle = filesystem_->directories().open(kRootNode);
     EXPECT_TRUE(handle);
     codec::MutexLock lock((*handle)->mutex);
-    EXPECT_TRUE(filesystem_->list(**handle));
+    EXPECT_TRUE(filesystem_->directories().list(**handle));
     for (const ShownEntry& entry : (*handle)->entries)
       names.insert(entry.shown);
     return names;
@@ -53,7 +53,7 @@ class OddSource : public WrittenFilesystem {
     ASSERT_TRUE(done) << done.error().reason;
   }
   codec::Result<void> rename(const std::string& from, const std::string& to, unsigned flags = 0) {
-    return filesystem_->rename(kRootNode, from, kRootNode, to, flags);
+    return filesystem_->names().rename(kRootNode, from, kRootNode, to, flags);
   }
   /// What the mount shows, and what is on disk without it.
   void expect_content(const std::string& name, const std::string& text) {
@@ -89,11 +89,11 @@ class OddSource : public WrittenFilesystem {
       CountingKernel kernel;
       EXPECT_TRUE(filesystem.open_source(false));
       filesystem.start(kernel, {});
-      auto made = filesystem.create(kRootNode, "x", O_RDWR | O_CREAT, 0644, {});
+      auto made = filesystem.names().create(kRootNode, "x", O_RDWR | O_CREAT, 0644, {});
       const std::string plain = plain_of(number);
-      EXPECT_TRUE(made && filesystem.write(*made->handle, 0, Bytes(plain.begin(), plain.end()), false));
-      EXPECT_TRUE(filesystem.flush(*made->handle));
-      filesystem.release(std::move(made->handle));
+      EXPECT_TRUE(made && filesystem.files().write(*made->handle, 0, Bytes(plain.begin(), plain.end()), false));
+      EXPECT_TRUE(filesystem.files().flush(*made->handle));
+      filesystem.files().release(std::move(made->handle));
       filesystem.stop();
       states.push_back(test::file_bytes(directory.path() / "x.b2frame"));
       EXPECT_EQ(states.back().size(), states.front().size());
@@ -160,7 +160,7 @@ TEST_P(SourceKinds, FilesAreMadeWrittenAndCommitted) {
     ASSERT_TRUE(write(*handle, at, "0123456789abcdef"));
     model.resize(std::max(model.size(), at + 16));
     model.replace(at, 16, "0123456789abcdef");
-    const auto done = filesystem_->sync(*handle, false);
+    const auto done = filesystem_->files().sync(*handle, false);
     ASSERT_TRUE(done) << done.error().reason;
     EXPECT_EQ(read(*handle), model);
   }
@@ -171,16 +171,16 @@ TEST_P(SourceKinds, FilesAreMadeWrittenAndCommitted) {
 
 TEST_P(SourceKinds, ACommitThatPutsANewFileInPlaceKeepsItsMode) {
   make("x", text(30000, 'a'));
-  const auto before = filesystem_->lookup(kRootNode, "x");
+  const auto before = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(before);
   auto handle = open("x");
   ASSERT_TRUE(resize(*handle, 0));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(write(*handle, 0, "short"));
   const auto done = close(std::move(handle));
   ASSERT_TRUE(done) << done.error().reason;
   expect_content("x", "short");
-  const auto after = filesystem_->lookup(kRootNode, "x");
+  const auto after = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(after);
   EXPECT_EQ(after->status.st_mode, before->status.st_mode);
   EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
@@ -200,7 +200,7 @@ TEST_P(SourceKinds, NamesAreMovedTakenAndExchanged) {
   make("a.new", "three");
   EXPECT_TRUE(rename("a.new", "a"));
   expect_content("a", "three");
-  const auto directory = filesystem_->make_directory(kRootNode, "d", 0755, {});
+  const auto directory = filesystem_->names().make_directory(kRootNode, "d", 0755, {});
   ASSERT_TRUE(directory) << codec::describe(directory.error());
   EXPECT_TRUE(rename("d", "e"));
   // Two kinds of names on disk cannot change places in one step, whatever the source.
@@ -211,11 +211,11 @@ TEST_P(SourceKinds, NamesAreMovedTakenAndExchanged) {
 TEST_P(SourceKinds, AFileThatIsRemovedOrReplacedGoesOnForThoseThatHaveItOpen) {
   make("x", "old");
   auto handle = open("x");
-  ASSERT_TRUE(filesystem_->remove(kRootNode, "x", false));
+  ASSERT_TRUE(filesystem_->names().remove(kRootNode, "x", false));
   make("x", "new");
   EXPECT_TRUE(write(*handle, 3, "er"));
   EXPECT_EQ(read(*handle), "older");
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_TRUE(resize(*handle, 2));
   EXPECT_EQ(read(*handle), "ol");
   EXPECT_TRUE(close(std::move(handle)));
@@ -225,31 +225,31 @@ TEST_P(SourceKinds, AFileThatIsRemovedOrReplacedGoesOnForThoseThatHaveItOpen) {
 
 TEST_P(SourceKinds, WhatTheSourceLacksIsToldAndTheRestWorks) {
   make("x", "text");
-  const auto x = filesystem_->lookup(kRootNode, "x");
+  const auto x = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(x);
-  const auto set = filesystem_->set_attribute(x->node, "user.a", "1", 0, {});
+  const auto set = filesystem_->extended_attributes().set(x->node, "user.a", "1", 0, {});
   EXPECT_EQ(errno_of(set), limits_.no_xattr ? EOPNOTSUPP : 0);
-  EXPECT_TRUE(filesystem_->set_attribute(x->node, "user.blosc2.vlmeta.a", "1", 0, {}));
-  const auto link = filesystem_->make_symlink(kRootNode, "l", "x", {});
+  EXPECT_TRUE(filesystem_->extended_attributes().set(x->node, "user.blosc2.vlmeta.a", "1", 0, {}));
+  const auto link = filesystem_->names().make_symlink(kRootNode, "l", "x", {});
   EXPECT_EQ(errno_of(link), limits_.no_symlinks ? EPERM : 0);
   AttributeChanges changes;
   changes.mode = 0600;
-  EXPECT_EQ(errno_of(filesystem_->change_attributes(x->node, nullptr, changes)), limits_.no_chmod ? EPERM : 0);
+  EXPECT_EQ(errno_of(filesystem_->attributes().change(x->node, nullptr, changes)), limits_.no_chmod ? EPERM : 0);
   directory_.write("plain", Bytes(20000, 7));
-  const auto plain = filesystem_->lookup(kRootNode, "plain");
+  const auto plain = filesystem_->names().lookup(kRootNode, "plain");
   ASSERT_TRUE(plain);
-  EXPECT_EQ(errno_of(filesystem_->link(plain->node, kRootNode, "second")), limits_.no_links ? EPERM : 0);
+  EXPECT_EQ(errno_of(filesystem_->names().link(plain->node, kRootNode, "second")), limits_.no_links ? EPERM : 0);
   auto handle = open("plain");
-  const auto hole = filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 4096);
+  const auto hole = filesystem_->files().allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 4096);
   EXPECT_EQ(errno_of(hole), limits_.no_holes ? EOPNOTSUPP : 0);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
   // A hole in a frame is chunks of zeros.
   handle = open("x");
-  EXPECT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2));
+  EXPECT_TRUE(filesystem_->files().allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2));
   EXPECT_TRUE(close(std::move(handle)));
   expect_content("x", std::string("\0\0xt", 4));
-  const auto x_again = filesystem_->lookup(kRootNode, "x");
-  const auto layer = filesystem_->get_attribute(x_again->node, "user.blosc2.vlmeta.a");
+  const auto x_again = filesystem_->names().lookup(kRootNode, "x");
+  const auto layer = filesystem_->extended_attributes().get(x_again->node, "user.blosc2.vlmeta.a");
   ASSERT_TRUE(layer);
   EXPECT_EQ(*layer, "1");
 }
@@ -262,7 +262,7 @@ TEST_P(SourceKinds, SparseFramesAreWritten) {
   auto handle = open("s");
   ASSERT_TRUE(write(*handle, 1500, "XYZ"));
   model.replace(1500, 3, "XYZ");
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(resize(*handle, 2500));
   model.resize(2500);
   const auto done = close(std::move(handle));
@@ -270,7 +270,7 @@ TEST_P(SourceKinds, SparseFramesAreWritten) {
   expect_content("s", model);
   EXPECT_TRUE(rename("s", "t"));
   expect_content("t", model);
-  EXPECT_TRUE(filesystem_->remove(kRootNode, "t", false));
+  EXPECT_TRUE(filesystem_->names().remove(kRootNode, "t", false));
   EXPECT_TRUE(on_disk().empty());
 }
 
@@ -292,12 +292,12 @@ TEST_P(SourceKinds, DirectoriesThatAreNotHeldAnyMoreAreFoundAgain) {
   // More than are held.
   std::vector<NodeId> directories;
   for (int i = 0; i < 5000; i += 50) {
-    const auto made = filesystem_->make_directory(kRootNode, "d" + std::to_string(i), 0755, {});
+    const auto made = filesystem_->names().make_directory(kRootNode, "d" + std::to_string(i), 0755, {});
     ASSERT_TRUE(made);
     directories.push_back(made->node);
   }
   for (const NodeId directory : directories)
-    EXPECT_TRUE(filesystem_->make_directory(directory, "in", 0755, {}));
+    EXPECT_TRUE(filesystem_->names().make_directory(directory, "in", 0755, {}));
 }
 
 TEST_P(SourceKinds, AChangeBehindTheMountIsSeen) {
@@ -320,7 +320,7 @@ TEST_P(SourceKinds, AChangeBehindTheMountIsSeen) {
     // Stamps of the system move on; it is those of whole seconds that do not.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  filesystem_->release(std::move(held));
+  filesystem_->files().release(std::move(held));
 }
 
 class LikeNfs : public OddSource {
@@ -336,20 +336,20 @@ class LikeNfs : public OddSource {
 TEST_F(LikeNfs, AnOpenFileThatIsRemovedIsListedUntilItIsClosed) {
   std::filesystem::create_directory(directory_.path() / "d");
   directory_.write("d/plain", Bytes(20000, 7));
-  const auto directory = filesystem_->lookup(kRootNode, "d");
+  const auto directory = filesystem_->names().lookup(kRootNode, "d");
   ASSERT_TRUE(directory);
-  const auto plain = filesystem_->lookup(directory->node, "plain");
+  const auto plain = filesystem_->names().lookup(directory->node, "plain");
   ASSERT_TRUE(plain);
-  auto handle = filesystem_->open(plain->node, O_RDWR);
+  auto handle = filesystem_->files().open(plain->node, O_RDWR);
   ASSERT_TRUE(handle);
-  ASSERT_TRUE(filesystem_->remove(directory->node, "plain", false));
+  ASSERT_TRUE(filesystem_->names().remove(directory->node, "plain", false));
   EXPECT_EQ(odd_.renames, 1);
   EXPECT_EQ(read(**handle), std::string(20000, 7));
   EXPECT_TRUE(write(**handle, 3, "written"));
-  EXPECT_EQ(errno_of(filesystem_->remove(kRootNode, "d", true)), ENOTEMPTY);
-  EXPECT_EQ(errno_of(filesystem_->lookup(directory->node, "plain")), ENOENT);
+  EXPECT_EQ(errno_of(filesystem_->names().remove(kRootNode, "d", true)), ENOTEMPTY);
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(directory->node, "plain")), ENOENT);
   EXPECT_TRUE(close(std::move(*handle)));
-  EXPECT_TRUE(filesystem_->remove(kRootNode, "d", true));
+  EXPECT_TRUE(filesystem_->names().remove(kRootNode, "d", true));
 }
 
 TEST_F(LikeNfs, AFrameThatIsRemovedOnTheServerIsStaleToThoseThatHaveItOpen) {
@@ -359,10 +359,10 @@ TEST_F(LikeNfs, AFrameThatIsRemovedOnTheServerIsStaleToThoseThatHaveItOpen) {
   auto writer = open("x");
   ASSERT_TRUE(write(*writer, 5, "not stored"));
   std::filesystem::remove(directory_.path() / "x.b2frame");
-  EXPECT_EQ(errno_of(filesystem_->sync(*writer, false)), ESTALE);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*writer, false)), ESTALE);
   EXPECT_EQ(errno_of(close(std::move(writer))), ESTALE);
-  filesystem_->release(std::move(reader));
-  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, "x")), ENOENT);
+  filesystem_->files().release(std::move(reader));
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, "x")), ENOENT);
   make("x", "new");
   expect_content("x", "new");
   EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
@@ -375,7 +375,7 @@ TEST_F(LikeNfs, AFrameThatIsReplacedOnTheServerIsSeenByTheNextOpen) {
   auto reader = open("x", O_RDONLY);
   std::filesystem::rename(directory_.path() / "y.b2frame", directory_.path() / "x.b2frame");
   EXPECT_EQ(content("x"), text(20000, 'b'));
-  filesystem_->release(std::move(reader));
+  filesystem_->files().release(std::move(reader));
   expect_content("x", text(20000, 'b'));
 }
 
@@ -391,11 +391,11 @@ class Spellings : public OddSource, public ::testing::WithParamInterface<bool> {
 
 TEST_P(Spellings, AFileIsOneWhateverItIsAskedForAs) {
   make("Notes", "0123456789");
-  const auto one = filesystem_->lookup(kRootNode, "Notes");
-  const auto other = filesystem_->lookup(kRootNode, "nOTES");
+  const auto one = filesystem_->names().lookup(kRootNode, "Notes");
+  const auto other = filesystem_->names().lookup(kRootNode, "nOTES");
   ASSERT_TRUE(one && other);
   EXPECT_EQ(one->node, other->node);
-  EXPECT_EQ(errno_of(filesystem_->create(kRootNode, "NOTES", O_RDWR | O_CREAT | O_EXCL, 0644, {})), EEXIST);
+  EXPECT_EQ(errno_of(filesystem_->names().create(kRootNode, "NOTES", O_RDWR | O_CREAT | O_EXCL, 0644, {})), EEXIST);
   auto first = open("Notes");
   auto second = open("NOTES");
   ASSERT_TRUE(write(*first, 0, "AA"));
@@ -413,8 +413,8 @@ TEST_P(Spellings, TheSuffixOfAContainerMayBeSpelledInAnyWay) {
   remount();
   EXPECT_EQ(shown(), std::set<std::string>{"X"});
   EXPECT_EQ(content("x"), "text");
-  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, "X.B2FRAME")), ENOENT);
-  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, "x.b2frame")), ENOENT);
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, "X.B2FRAME")), ENOENT);
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, "x.b2frame")), ENOENT);
 }
 
 // The kernel takes two spellings for two names of one file, and leaves both.
@@ -430,14 +430,14 @@ TEST_P(Spellings, ARenameByWayOfAnotherNameChangesTheSpelling) {
   EXPECT_EQ(on_disk(), std::vector<std::string>{"X.b2frame"});
   expect_content("X", "text!");
   EXPECT_EQ(errno_of(rename("x", "X", RENAME_NOREPLACE)), EEXIST);
-  ASSERT_TRUE(filesystem_->remove(kRootNode, "x", false));
+  ASSERT_TRUE(filesystem_->names().remove(kRootNode, "x", false));
   EXPECT_TRUE(on_disk().empty());
 }
 
 TEST_P(Spellings, ADirectoryIsOneToo) {
-  const auto made = filesystem_->make_directory(kRootNode, "Dir", 0755, {});
+  const auto made = filesystem_->names().make_directory(kRootNode, "Dir", 0755, {});
   ASSERT_TRUE(made);
-  const auto other = filesystem_->lookup(kRootNode, "dIR");
+  const auto other = filesystem_->names().lookup(kRootNode, "dIR");
   ASSERT_TRUE(other);
   EXPECT_EQ(other->node, made->node);
 }
@@ -445,12 +445,12 @@ TEST_P(Spellings, ADirectoryIsOneToo) {
 TEST_P(Spellings, ADirectoryThatStaysIsListedOnce) {
   for (int i = 0; i < 20; ++i)
     make("file" + std::to_string(i), "text");
-  static_cast<void>(filesystem_->lookup(kRootNode, "file0"));
+  static_cast<void>(filesystem_->names().lookup(kRootNode, "file0"));
   std::this_thread::sleep_for(std::chrono::milliseconds(150));  // until the stamp of the directory has settled
-  static_cast<void>(filesystem_->lookup(kRootNode, "file0"));
+  static_cast<void>(filesystem_->names().lookup(kRootNode, "file0"));
   const int lists = odd_.lists;
   for (int i = 0; i < 20; ++i)
-    EXPECT_TRUE(filesystem_->lookup(kRootNode, "FILE" + std::to_string(i)));
+    EXPECT_TRUE(filesystem_->names().lookup(kRootNode, "FILE" + std::to_string(i)));
   EXPECT_EQ(odd_.lists, lists);
 }
 
@@ -463,7 +463,7 @@ TEST_F(OddSource, NamesThatDifferByCaseAreTwoWhereTheSourceSaysSo) {
   make("X", "large");
   EXPECT_EQ(content("x"), "small");
   EXPECT_EQ(content("X"), "large");
-  EXPECT_EQ(errno_of(filesystem_->lookup(kRootNode, "x.B2FRAME")), ENOENT);
+  EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, "x.B2FRAME")), ENOENT);
 }
 
 /// The source is another mount, with the names of its temporary files.
@@ -476,7 +476,7 @@ TEST_F(OddSource, NamesOfTheMountsOwnTemporaryFilesAreFreeToPrograms) {
   }
   directory_.write(".cframefs-tmp.1.b2frame", {});  // left by a commit that was killed
   EXPECT_EQ(content(".cframefs-tmp.1"), ".cframefs-tmp.1");
-  ASSERT_TRUE(filesystem_->make_directory(kRootNode, ".cframefs-tmp.d", 0755, {}));
+  ASSERT_TRUE(filesystem_->names().make_directory(kRootNode, ".cframefs-tmp.d", 0755, {}));
   ASSERT_TRUE(rename(".cframefs-tmp.1", "x"));
   EXPECT_EQ(content("x"), ".cframefs-tmp.1");
   ASSERT_TRUE(rename(".cframefs-tmp.d", ".cframefs-tmp.e"));

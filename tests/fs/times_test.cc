@@ -17,7 +17,7 @@ std::int64_t nanoseconds(const struct timespec& time) {
 class TimesTest : public WrittenFilesystem {
  protected:
   Times shown(const std::string& name) {
-    auto found = filesystem_->lookup(kRootNode, name);
+    auto found = filesystem_->names().lookup(kRootNode, name);
     EXPECT_TRUE(found);
     return {nanoseconds(found->status.st_mtim), nanoseconds(found->status.st_ctim)};
   }
@@ -39,7 +39,7 @@ class TimesTest : public WrittenFilesystem {
   std::unique_ptr<FileHandle> committed(const std::string& name, std::size_t bytes) {
     auto handle = create(name);
     EXPECT_TRUE(write(*handle, 0, std::string(bytes, 'a')));
-    EXPECT_TRUE(filesystem_->flush(*handle));
+    EXPECT_TRUE(filesystem_->files().flush(*handle));
     let_clock_move();
     return handle;
   }
@@ -68,9 +68,9 @@ TEST_F(TimesTest, MoveWithEachChangeBeforeItIsCommitted) {
   moves("shorter");
   ASSERT_TRUE(resize(*handle, 5'000));
   moves("the same size, dirty");
-  ASSERT_TRUE(filesystem_->allocate(*handle, 0, 0, 30'000));
+  ASSERT_TRUE(filesystem_->files().allocate(*handle, 0, 0, 30'000));
   moves("fallocate");
-  ASSERT_TRUE(filesystem_->flush(*handle));
+  ASSERT_TRUE(filesystem_->files().flush(*handle));
   let_clock_move();
   before = shown("x");
   ASSERT_TRUE(resize(*handle, 30'000));
@@ -104,7 +104,7 @@ TEST_F(TimesTest, ACommitLeavesTheTimeOfTheLastWrite) {
     ASSERT_TRUE(write(*handle, 100, first ? "b" : "c"));
     const std::int64_t written = shown("x").first;
     let_clock_move();
-    ASSERT_TRUE(first ? filesystem_->flush(*handle) : filesystem_->sync(*handle, false));
+    ASSERT_TRUE(first ? filesystem_->files().flush(*handle) : filesystem_->files().sync(*handle, false));
     EXPECT_EQ(shown("x").first, written);
     EXPECT_EQ(stored_mtime("x"), written);
   }
@@ -125,7 +125,7 @@ TEST_F(TimesTest, ACommitThatMakesANewFileKeepsTheAccessTime) {
   AttributeChanges changes;
   // Of the future, so that reading does not move it.
   changes.times = {timespec{4'000'000'000, 5}, timespec{0, UTIME_OMIT}};
-  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  ASSERT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes));
   ASSERT_TRUE(resize(*handle, 0));  // an empty frame is a new file
   EXPECT_TRUE(close(std::move(handle)));
   struct stat status {};
@@ -138,7 +138,7 @@ TEST_F(TimesTest, WhatAProgramSetsBeforeItClosesStays) {
   ASSERT_TRUE(write(*handle, 0, std::string(10'000, 'a')));
   AttributeChanges changes;
   changes.times = {timespec{1'000'000'000, 0}, timespec{1'100'000'000, 7}};
-  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  ASSERT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(shown("x").first, 1'100'000'000'000'000'007);
   EXPECT_EQ(stored_mtime("x"), 1'100'000'000'000'000'007);
@@ -151,9 +151,9 @@ TEST_F(TimesTest, WhatAProgramSetsWhileDataWaitsIsShownAndStays) {
   ASSERT_TRUE(write(*handle, 100, "b"));
   AttributeChanges changes;
   changes.times = {timespec{0, UTIME_OMIT}, timespec{1'100'000'000, 7}};
-  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  ASSERT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes));
   EXPECT_EQ(shown("x").first, 1'100'000'000'000'000'007);
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(stored_mtime("x"), 1'100'000'000'000'000'007);
   let_clock_move();
   ASSERT_TRUE(write(*handle, 200, "c"));
@@ -168,7 +168,7 @@ TEST_F(TimesTest, SettingTimesCommitsNothing) {
   disk_.write_error = ENOSPC;  // nothing can be committed
   AttributeChanges changes;
   changes.times = {timespec{0, UTIME_OMIT}, timespec{1'100'000'000, 0}};
-  EXPECT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  EXPECT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes));
   disk_.write_error = 0;
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(stored_mtime("x"), 1'100'000'000'000'000'000);
@@ -189,7 +189,7 @@ TEST_F(TimesTest, AModeThatIsChangedWhileDataWaitsMovesTheTimeOfChange) {
   const Times before = shown("x");
   AttributeChanges changes;
   changes.mode = 0600;
-  ASSERT_TRUE(filesystem_->change_attributes(handle->node->id, handle.get(), changes));
+  ASSERT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes));
   EXPECT_EQ(shown("x").first, before.first);
   EXPECT_GT(shown("x").second, before.second);
   EXPECT_TRUE(close(std::move(handle)));
@@ -217,10 +217,10 @@ class GatedTimes : public testing::Test {
   }
   void TearDown() override { filesystem_->stop(); }
   std::unique_ptr<FileHandle> open_and_write(NodeId node, const std::string& text) {
-    auto handle = filesystem_->open(node, O_RDWR);
+    auto handle = filesystem_->files().open(node, O_RDWR);
     EXPECT_TRUE(handle) << handle.error().reason;
     const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-    EXPECT_TRUE(filesystem_->write(**handle, 0, bytes, false));
+    EXPECT_TRUE(filesystem_->files().write(**handle, 0, bytes, false));
     return std::move(*handle);
   }
 
@@ -232,10 +232,10 @@ class GatedTimes : public testing::Test {
 };
 
 TEST_F(GatedTimes, AChangeOfAttributesBesideAnOpenIsNoChangeByAnotherProgram) {
-  auto made = filesystem_->create(kRootNode, "x", O_RDWR | O_CREAT, 0644, {});
+  auto made = filesystem_->names().create(kRootNode, "x", O_RDWR | O_CREAT, 0644, {});
   ASSERT_TRUE(made);
   const NodeId node = made->attributes.node;
-  filesystem_->release(std::move(made->handle));
+  filesystem_->files().release(std::move(made->handle));
   AttributeChanges changes;
   changes.times = {timespec{1, 0}, timespec{1, 0}};
   files_.is_gated = true;
@@ -243,7 +243,7 @@ TEST_F(GatedTimes, AChangeOfAttributesBesideAnOpenIsNoChangeByAnotherProgram) {
   {
     const OpensAtEnd opens(files_.gate);
     auto changed = std::async(std::launch::async,
-                              [&] { return filesystem_->change_attributes(node, nullptr, changes).has_value(); });
+                              [&] { return filesystem_->attributes().change(node, nullptr, changes).has_value(); });
     files_.gate.wait_for(1);
     writer = std::async(std::launch::async, [&] { return open_and_write(node, "written"); });
     // An open that does not wait for the change has long been answered then.
@@ -252,14 +252,14 @@ TEST_F(GatedTimes, AChangeOfAttributesBesideAnOpenIsNoChangeByAnotherProgram) {
     EXPECT_TRUE(changed.get());
   }
   auto handle = writer.get();
-  const auto synced = filesystem_->sync(*handle, false);
+  const auto synced = filesystem_->files().sync(*handle, false);
   EXPECT_TRUE(synced) << synced.error().reason;
   Reply reply;
-  ASSERT_TRUE(filesystem_->read(*handle, 0, 100, reply));
+  ASSERT_TRUE(filesystem_->files().read(*handle, 0, 100, reply));
   std::string text(reply.size(), '\0');
   reply.copy_to(reinterpret_cast<std::uint8_t*>(text.data()));
   EXPECT_EQ(text, "written");
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 }  // namespace

@@ -129,10 +129,10 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
   }
   void stop() {
     for (auto* handle : {&warm_, &other_}) {
-      if (*handle) filesystem_->release(std::move(*handle));
+      if (*handle) filesystem_->files().release(std::move(*handle));
     }
     for (auto& handle : handles_)
-      filesystem_->release(std::move(handle));
+      filesystem_->files().release(std::move(handle));
     handles_.clear();
     filesystem_->stop();
     filesystem_.reset();
@@ -144,12 +144,12 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
     return test::plain_frame(std::vector<std::uint8_t>(plain.begin(), plain.end()), 4096).build();
   }
   NodeId node(const std::string& name, NodeId parent = kRootNode) {
-    const auto found = filesystem_->lookup(parent, name);
+    const auto found = filesystem_->names().lookup(parent, name);
     EXPECT_TRUE(found) << name;
     return found ? found->node : 0;
   }
   std::unique_ptr<FileHandle> open(const std::string& name, int flags) {
-    auto handle = filesystem_->open(node(name), flags);
+    auto handle = filesystem_->files().open(node(name), flags);
     EXPECT_TRUE(handle) << handle.error().reason;
     return handle ? std::move(*handle) : nullptr;
   }
@@ -159,13 +159,15 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
   }
   std::string read(FileHandle& handle, std::size_t length = 1 << 20) {
     Reply reply;
-    if (!filesystem_->read(handle, 0, length, reply)) return "";
+    if (!filesystem_->files().read(handle, 0, length, reply)) return "";
     std::string bytes(reply.size(), '\0');
     reply.copy_to(reinterpret_cast<std::uint8_t*>(bytes.data()));
     return bytes;
   }
   bool write(FileHandle& handle, const std::string& bytes) {
-    return filesystem_->write(handle, 0, std::vector<std::uint8_t>(bytes.begin(), bytes.end()), false).has_value();
+    return filesystem_->files()
+        .write(handle, 0, std::vector<std::uint8_t>(bytes.begin(), bytes.end()), false)
+        .has_value();
   }
   FileHandle& dirty(const std::string& name) {
     FileHandle& handle = keep(open(name, O_RDWR));
@@ -180,87 +182,89 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
       FileHandle& file = dirty(committed);
       // A sync of what is committed already makes it durable, and no new state.
       if (kind.ends_with("Sync")) {
-        EXPECT_TRUE(filesystem_->flush(file));
+        EXPECT_TRUE(filesystem_->files().flush(file));
       }
-      return [this, &file] { return filesystem_->sync(file, false).has_value(); };
+      return [this, &file] { return filesystem_->files().sync(file, false).has_value(); };
     }
     // One of them finds the file, the others do not.
     const auto done = [](const codec::Result<void>& result) { return result || result.error().sys == ENOENT; };
-    if (kind.starts_with("Remove")) return [=, this] { return done(filesystem_->remove(kRootNode, committed, false)); };
+    if (kind.starts_with("Remove"))
+      return [=, this] { return done(filesystem_->names().remove(kRootNode, committed, false)); };
     const bool exchanges = kind.starts_with("Exchange");
     const std::string other = exchanges ? "copy0" : "renamed" + std::to_string(round_);
     return [=, this] {
-      return done(filesystem_->rename(kRootNode, committed, kRootNode, other, exchanges ? RENAME_EXCHANGE : 0));
+      return done(filesystem_->names().rename(kRootNode, committed, kRootNode, other, exchanges ? RENAME_EXCHANGE : 0));
     };
   }
   /// What waits at the gate; all that comes before it is done.
   Request slow_request(unsigned number) {
     const std::string name = "slow" + std::to_string(number);
     const std::string kind = GetParam().name;
-    if (kind == "Sync") return [this, &file = dirty(name)] { return filesystem_->sync(file, false).has_value(); };
+    if (kind == "Sync")
+      return [this, &file = dirty(name)] { return filesystem_->files().sync(file, false).has_value(); };
     if (kind == "SyncOfOneFile") {
       return [this, &file = number == 0 ? dirty("slow0") : *handles_.front()] {
-        return filesystem_->sync(file, false).has_value();
+        return filesystem_->files().sync(file, false).has_value();
       };
     }
     if (kind == "CommitAtClose" || kind == "LockedFrame")
-      return [this, &file = dirty(name)] { return filesystem_->flush(file).has_value(); };
+      return [this, &file = dirty(name)] { return filesystem_->files().flush(file).has_value(); };
     if (kind == "ReadOfOneBlock")
       return [this, &file = keep(open("slow0", O_RDONLY))] { return read(file, 4096) == text().substr(0, 4096); };
     if (kind == "Copy") {
       FileHandle& from = keep(open(name, O_RDONLY));
       FileHandle& to = keep(open("copy" + std::to_string(number), O_RDWR));
-      return [this, &from, &to] { return filesystem_->copy_range(from, 0, to, 0, text().size()).has_value(); };
+      return [this, &from, &to] { return filesystem_->files().copy_range(from, 0, to, 0, text().size()).has_value(); };
     }
     if (kind.starts_with("CopyTo")) {
       FileHandle& from = keep(open("copy" + std::to_string(number), O_RDONLY));
       FileHandle& to = keep(open(name, O_RDWR));
-      return [this, &from, &to] { return filesystem_->copy_range(from, 0, to, 0, text().size()).has_value(); };
+      return [this, &from, &to] { return filesystem_->files().copy_range(from, 0, to, 0, text().size()).has_value(); };
     }
     if (kind.find("Behind") != std::string::npos) return change_of_name(number, kind);
     if (kind == "LockedAttribute") {
       return [this, number = node(name)] {
-        return filesystem_->set_attribute(number, "user.blosc2.vlmeta.x", "text", 0, {}).has_value();
+        return filesystem_->extended_attributes().set(number, "user.blosc2.vlmeta.x", "text", 0, {}).has_value();
       };
     }
     if (kind == "LockedTruncation") {
       return [this, number = node(name)] {
         AttributeChanges changes;
         changes.size = 4096;
-        return filesystem_->change_attributes(number, nullptr, changes, {}).has_value();
+        return filesystem_->attributes().change(number, nullptr, changes, {}).has_value();
       };
     }
     if (kind == "OpenToWrite") {
       return [this, number = node(name)] {
-        auto handle = filesystem_->open(number, O_RDWR);
+        auto handle = filesystem_->files().open(number, O_RDWR);
         if (!handle) return false;
-        filesystem_->release(std::move(*handle));
+        filesystem_->files().release(std::move(*handle));
         return true;
       };
     }
     if (kind == "FirstOpen") {
       return [this, number = node(name)] {
-        auto handle = filesystem_->open(number);
+        auto handle = filesystem_->files().open(number);
         if (!handle) return false;
-        filesystem_->release(std::move(*handle));
+        filesystem_->files().release(std::move(*handle));
         return true;
       };
     }
     return [this, number = node("slow-directory" + std::to_string(number))] { return lists(number, 0); };
   }
   bool lists(NodeId directory, std::size_t entries) {
-    auto handle = filesystem_->open_directory(directory);
+    auto handle = filesystem_->directories().open(directory);
     if (!handle) return false;
     codec::MutexLock lock((*handle)->mutex);
-    return filesystem_->list(**handle).has_value() && (*handle)->entries.size() >= entries;
+    return filesystem_->directories().list(**handle).has_value() && (*handle)->entries.size() >= entries;
   }
 
   /// Each is answered while the gate is shut.
   void check_others() {
     const std::vector<std::pair<const char*, Request>> others = {
-        {"stat", [&] { return filesystem_->attributes(warm_->node->id, nullptr).has_value(); }},
-        {"lookup", [&] { return filesystem_->lookup(kRootNode, "other").has_value(); }},
-        {"lookup of no file", [&] { return !filesystem_->lookup(kRootNode, "missing"); }},
+        {"stat", [&] { return filesystem_->attributes().of(warm_->node->id, nullptr).has_value(); }},
+        {"lookup", [&] { return filesystem_->names().lookup(kRootNode, "other").has_value(); }},
+        {"lookup of no file", [&] { return !filesystem_->names().lookup(kRootNode, "missing"); }},
         {"statfs", [&] { return filesystem_->filesystem_status().has_value(); }},
         {"readdir of 20", [&] { return lists(node("twenty"), 20); }},
         {"warm read", [&] { return read(*warm_) == text(); }},
@@ -269,7 +273,7 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
          [&] {
            auto handle = open("cold" + std::to_string(round_), O_RDONLY);
            const bool is_right = read(*handle, 4096) == text().substr(0, 4096);
-           filesystem_->release(std::move(handle));
+           filesystem_->files().release(std::move(handle));
            return is_right;
          }},
         {"create, write, close, rename, remove", [&] { return changes_names(); }}};
@@ -282,11 +286,11 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
     }
   }
   bool changes_names() {
-    auto made = filesystem_->create(kRootNode, "new", O_RDWR | O_CREAT, 0644, {});
-    if (!made || !write(*made->handle, "text") || !filesystem_->flush(*made->handle)) return false;
-    filesystem_->release(std::move(made->handle));
-    return filesystem_->rename(kRootNode, "new", kRootNode, "newer", 0).has_value() &&
-           filesystem_->remove(kRootNode, "newer", false).has_value();
+    auto made = filesystem_->names().create(kRootNode, "new", O_RDWR | O_CREAT, 0644, {});
+    if (!made || !write(*made->handle, "text") || !filesystem_->files().flush(*made->handle)) return false;
+    filesystem_->files().release(std::move(made->handle));
+    return filesystem_->names().rename(kRootNode, "new", kRootNode, "newer", 0).has_value() &&
+           filesystem_->names().remove(kRootNode, "newer", false).has_value();
   }
 
   test::TempDir directory_;

@@ -170,32 +170,32 @@ class WrittenFilesystem : public ::testing::Test {
   }
 
   std::unique_ptr<FileHandle> create(const std::string& name, int flags = O_RDWR) {
-    auto created = filesystem_->create(kRootNode, name, flags | O_CREAT, 0644, {});
+    auto created = filesystem_->names().create(kRootNode, name, flags | O_CREAT, 0644, {});
     // The kernel looks again, and finds a file.
     if (!created && created.error().kind == codec::ErrorKind::stale) return open(name, flags);
     EXPECT_TRUE(created) << created.error().reason;
     return created ? std::move(created->handle) : nullptr;
   }
   std::unique_ptr<FileHandle> open(const std::string& name, int flags = O_RDWR) {
-    auto found = filesystem_->lookup(kRootNode, name);
+    auto found = filesystem_->names().lookup(kRootNode, name);
     EXPECT_TRUE(found) << found.error().reason;
-    auto handle = filesystem_->open(found->node, flags);
+    auto handle = filesystem_->files().open(found->node, flags);
     EXPECT_TRUE(handle) << handle.error().reason;
     return handle ? std::move(*handle) : nullptr;
   }
   /// As close(2): what flush answers.
   codec::Result<void> close(std::unique_ptr<FileHandle> handle) {
-    auto done = filesystem_->flush(*handle);
-    filesystem_->release(std::move(handle));
+    auto done = filesystem_->files().flush(*handle);
+    filesystem_->files().release(std::move(handle));
     return done;
   }
   codec::Result<void> write(FileHandle& handle, std::uint64_t at, const std::string& text) {
     const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-    return filesystem_->write(handle, at, bytes, false);
+    return filesystem_->files().write(handle, at, bytes, false);
   }
   std::string read(FileHandle& handle, std::uint64_t at = 0, std::size_t length = 1 << 20) {
     Reply reply;
-    auto done = filesystem_->read(handle, at, length, reply);
+    auto done = filesystem_->files().read(handle, at, length, reply);
     EXPECT_TRUE(done) << done.error().reason;
     std::vector<std::uint8_t> bytes(reply.size());
     reply.copy_to(bytes.data());
@@ -204,13 +204,13 @@ class WrittenFilesystem : public ::testing::Test {
   std::string content(const std::string& name) {
     auto handle = open(name, O_RDONLY);
     std::string text = handle ? read(*handle) : "";
-    if (handle) filesystem_->release(std::move(handle));
+    if (handle) filesystem_->files().release(std::move(handle));
     return text;
   }
   codec::Result<Attributes> resize(FileHandle& handle, std::uint64_t size) {
     AttributeChanges changes;
     changes.size = size;
-    return filesystem_->change_attributes(handle.node->id, &handle, changes);
+    return filesystem_->attributes().change(handle.node->id, &handle, changes);
   }
   /// Waits until a change of the frame must change its time stamp: a reader that opened it earlier opens it once more
   /// afterwards, and does not use what it decoded until then.
@@ -222,7 +222,7 @@ class WrittenFilesystem : public ::testing::Test {
     } while (!frame::FileVersion::of(status).settled);
   }
   std::uint64_t size_of(const std::string& name) {
-    auto found = filesystem_->lookup(kRootNode, name);
+    auto found = filesystem_->names().lookup(kRootNode, name);
     EXPECT_TRUE(found);
     return static_cast<std::uint64_t>(found->status.st_size);
   }

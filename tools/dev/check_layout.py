@@ -26,7 +26,8 @@ DIRECTORIES = [
     'codec/base', 'codec/format', 'codec/filter', 'codec/stream', 'codec',
     'frame/base', 'frame/io', 'frame/container', 'frame/cframe', 'frame/compat', 'frame/numpy', 'frame/array', 'frame/open',
     'frame/write', 'frame/repair', 'frame/store',
-    'fs/util', 'fs/caller', 'fs/kernel', 'fs/read', 'fs/write', 'fs/tree', 'fs', 'fs/fuse',
+    'fs/util', 'fs/caller', 'fs/kernel', 'fs/read', 'fs/write', 'fs/tree',
+    'fs/mount', 'fs/coherence', 'fs/frames', 'fs/files', 'fs/attributes', 'fs/names', 'fs', 'fs/fuse',
     'tools', 'tools/lib', 'tools/stream', 'tools/cframe', 'tools/cframefs',
 ]
 # The adapter keeps a pointer in the 64 bits that the kernel returns with each call on an open file.

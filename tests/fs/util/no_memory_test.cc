@@ -69,10 +69,10 @@ TEST_F(NoMemory, Writes) {
   auto handle = create("x");
   std::string expected = text('a', 20000);
   ASSERT_TRUE(write(*handle, 0, expected));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   const std::string part = text('A', 9000);
   const std::vector<std::uint8_t> bytes(part.begin(), part.end());
-  with_each_failure([&] { return filesystem_->write(*handle, 3000, bytes, false); },
+  with_each_failure([&] { return filesystem_->files().write(*handle, 3000, bytes, false); },
                     [&](bool done) {
                       // A write that fails may have been made in part, as on any filesystem.
                       const std::string found = read(*handle);
@@ -83,7 +83,7 @@ TEST_F(NoMemory, Writes) {
                       }
                       ASSERT_TRUE(!done || found.substr(3000, 9000) == part);
                       ASSERT_TRUE(write(*handle, 3000, expected.substr(3000, 9000)));
-                      ASSERT_TRUE(filesystem_->sync(*handle, false));
+                      ASSERT_TRUE(filesystem_->files().sync(*handle, false));
                       ASSERT_EQ(read(*handle), expected);
                     });
   ASSERT_TRUE(close(std::move(handle)));
@@ -93,7 +93,7 @@ TEST_F(NoMemory, Commits) {
   auto handle = create("x");
   std::string expected = text('a', 20000);
   ASSERT_TRUE(write(*handle, 0, expected));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   char first = 'A';
   const auto dirty = [&] {
     first = first == 'A' ? 'F' : 'A';
@@ -107,10 +107,10 @@ TEST_F(NoMemory, Commits) {
     }
   };
   dirty();
-  with_each_failure([&] { return filesystem_->sync(*handle, false); },
+  with_each_failure([&] { return filesystem_->files().sync(*handle, false); },
                     [&](bool /*done*/) {
                       ASSERT_EQ(read(*handle), expected);
-                      ASSERT_TRUE(filesystem_->sync(*handle, false));
+                      ASSERT_TRUE(filesystem_->files().sync(*handle, false));
                       ASSERT_EQ(read(*handle), expected);
                       dirty();
                     });
@@ -126,12 +126,12 @@ TEST_F(NoMemory, Reads) {
   ASSERT_TRUE(close(std::move(handle)));
   with_each_failure(
       [&]() -> codec::Result<void> {
-        auto found = filesystem_->lookup(kRootNode, "x");
+        auto found = filesystem_->names().lookup(kRootNode, "x");
         if (!found) return codec::Failure(found.error());
-        auto opened = filesystem_->open(found->node, O_RDONLY);
+        auto opened = filesystem_->files().open(found->node, O_RDONLY);
         if (!opened) return codec::Failure(opened.error());
         Reply reply;
-        auto done = filesystem_->read(**opened, 1000, 150000, reply);
+        auto done = filesystem_->files().read(**opened, 1000, 150000, reply);
         if (!done) return done;
         std::string got(reply.size(), ' ');
         std::vector<std::uint8_t> bytes(reply.size());
@@ -151,17 +151,17 @@ TEST_F(NoMemory, Attributes) {
   ASSERT_TRUE(close(std::move(handle)));
   with_each_failure(
       [&]() -> codec::Result<void> {
-        auto found = filesystem_->lookup(kRootNode, "x");
+        auto found = filesystem_->names().lookup(kRootNode, "x");
         if (!found) return codec::Failure(found.error());
         EXPECT_EQ(found->status.st_size, 5000);
-        auto listed = filesystem_->open_directory(kRootNode);
+        auto listed = filesystem_->directories().open(kRootNode);
         if (!listed) return codec::Failure(listed.error());
         {
           codec::MutexLock lock((*listed)->mutex);
-          if (auto done = filesystem_->list(**listed); !done) return done;
+          if (auto done = filesystem_->directories().list(**listed); !done) return done;
           EXPECT_EQ((*listed)->entries.size(), 1U);
         }
-        auto status = filesystem_->attributes(found->node, nullptr);
+        auto status = filesystem_->attributes().of(found->node, nullptr);
         return status ? codec::Result<void>() : codec::Failure(status.error());
       },
       [&](bool /*done*/) {
@@ -174,7 +174,7 @@ TEST_F(NoMemory, TheLastClose) {
   std::string expected = text('a', 6000);
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, expected));
-  with_each_failure([&] { return filesystem_->flush(*handle); },
+  with_each_failure([&] { return filesystem_->files().flush(*handle); },
                     [&](bool /*done*/) {
                       ASSERT_TRUE(close(std::move(handle)));
                       ASSERT_EQ(content("x"), expected);

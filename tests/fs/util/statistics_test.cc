@@ -24,15 +24,15 @@ TEST_F(StatisticsTest, ChangesByTheMountAreNoBackingChanges) {
   for (int i = 0; i < 30; ++i) {
     const std::string name = "f" + std::to_string(i);
     make(name, "text of " + name);
-    EXPECT_TRUE(filesystem_->attributes(kRootNode, nullptr));
+    EXPECT_TRUE(filesystem_->attributes().of(kRootNode, nullptr));
     EXPECT_EQ(content(name), "text of " + name);
     // A directory, which is passed through.
-    EXPECT_TRUE(filesystem_->make_directory(kRootNode, "d" + name, 0755, {}));
-    EXPECT_TRUE(filesystem_->attributes(kRootNode, nullptr));
+    EXPECT_TRUE(filesystem_->names().make_directory(kRootNode, "d" + name, 0755, {}));
+    EXPECT_TRUE(filesystem_->attributes().of(kRootNode, nullptr));
     auto handle = open(name);
     EXPECT_TRUE(write(*handle, 3, "changed"));
     EXPECT_EQ(read(*handle).substr(3, 7), "changed");
-    EXPECT_TRUE(filesystem_->sync(*handle, false));
+    EXPECT_TRUE(filesystem_->files().sync(*handle, false));
     EXPECT_EQ(read(*handle).substr(3, 7), "changed");
     EXPECT_TRUE(close(std::move(handle)));
     EXPECT_EQ(content(name).substr(3, 7), "changed");
@@ -54,7 +54,7 @@ TEST_F(StatisticsTest, AFrameThatAnotherProgramReplacesIsOneChange) {
   EXPECT_EQ(content("f"), "the content of another one");
   EXPECT_GE(changes(), 1U);
   EXPECT_LE(changes(), 2U);  // seen by stat, and by the handle that had the file open
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(StatisticsTest, FailedCommitsAndLostBytesAreCounted) {

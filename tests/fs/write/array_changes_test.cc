@@ -25,7 +25,7 @@ TEST_F(ArrayChangesTest, ItemsAreOverwrittenInPlace) {
     const std::string text = "over the edges of items, blocks and chunks";
     write_model(10, Bytes(text.begin(), text.end()));
     EXPECT_EQ(read(*handle), expected());
-    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     check_stored();
     EXPECT_TRUE(close(std::move(handle)));
     EXPECT_EQ(content_now(), expected());
@@ -43,7 +43,7 @@ TEST_F(ArrayChangesTest, RowsAreAppendedAndTheHeaderFollows) {
     write_model(model_.size(), rows);
     EXPECT_EQ(read(*handle), expected());
     if (i % 2 == 0) {
-      ASSERT_TRUE(filesystem_->sync(*handle, false));
+      ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     }
   }
   EXPECT_TRUE(close(std::move(handle)));
@@ -59,9 +59,9 @@ TEST_F(ArrayChangesTest, APartOfARowWaitsForTheRest) {
   const Bytes rows = test::varied_items(row() * 3, 5);
   ASSERT_TRUE(write(*handle, before.size(), text_of(rows).substr(0, row() * 2 + 5)));
   // Two rows are whole and become part of the array; sync and close report the incomplete third one.
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), EINVAL);
   EXPECT_EQ(stored("x.b2nd")->parameters().nbytes, 3U * 2U * 4U * 6U * 4U);
-  EXPECT_EQ(errno_of(filesystem_->flush(*handle)), EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->files().flush(*handle)), EINVAL);
   ASSERT_TRUE(write(*handle, before.size() + row() * 2 + 5, text_of(rows).substr(row() * 2 + 5)));
   write_model(model_.size(), rows);
   EXPECT_EQ(read(*handle), expected());
@@ -85,7 +85,7 @@ TEST_F(ArrayChangesTest, CutOffRowsDoNotComeBack) {
     resize_model(rows * row());
     EXPECT_EQ(read(*handle), expected());
     if (rows != 0U) continue;
-    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     check_stored();
     EXPECT_EQ(stored("x.b2nd")->chunk_count(), 0);
   }
@@ -116,10 +116,11 @@ TEST_F(ArrayChangesTest, ChangesThatBreakTheShapeAreRefused) {
   EXPECT_EQ(errno_of(write(*handle, head_ + row() * (std::uint64_t{1} << 50), "far")), EFBIG);
   EXPECT_EQ(errno_of(write(*handle, 0, "\x93NUMPX")), EINVAL);
   EXPECT_EQ(errno_of(write(*handle, 9, std::string(200, 'x'))), EINVAL);
-  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, 0, 0, before.size() + 1)), EINVAL);
-  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 200)), EINVAL);
-  EXPECT_EQ(errno_of(filesystem_->set_attribute(handle->node->id, "user.blosc2.meta.b2nd",
-                                                text_of(test::array_layer(spec_)), 0)),
+  EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, 0, 0, before.size() + 1)), EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 200)),
+            EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->extended_attributes().set(handle->node->id, "user.blosc2.meta.b2nd",
+                                                            text_of(test::array_layer(spec_)), 0)),
             EINVAL);
   EXPECT_EQ(read(*handle), before);
   EXPECT_TRUE(close(std::move(handle)));
@@ -197,7 +198,7 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfAnotherShapeOrType) {
           << "the old array is gone before the commit";
       // Nor when the disk fails.
       disk_.write_error = ENOSPC;
-      EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ENOSPC);
+      EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), ENOSPC);
       EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2nd") == on_disk);
       EXPECT_TRUE(read(*handle, 0, text.size()) == text);
       disk_.write_error = 0;
@@ -207,7 +208,7 @@ TEST_F(ArrayChangesTest, AnArrayIsReplacedByOneOfAnotherShapeOrType) {
       remount();
       handle = open(name_, O_RDONLY);
       EXPECT_TRUE(read(*handle, 0, text.size()) == text) << wanted.dtype << " " << wanted.shape.size();
-      filesystem_->release(std::move(handle));
+      filesystem_->files().release(std::move(handle));
       EXPECT_EQ(size_of(name_), text.size());
     }
     EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2nd"});
@@ -224,7 +225,7 @@ TEST_F(ArrayChangesTest, AnArrayThatWasReplacedGrowsAndIsReplacedAgainBesideComm
     for (std::size_t at = 0; at < text.size(); at += 5000) {
       ASSERT_TRUE(write(*handle, at, text.substr(at, 5000)));
       // EINVAL: the last row is incomplete.
-      if (at % 3 == 0) static_cast<void>(filesystem_->sync(*handle, true));
+      if (at % 3 == 0) static_cast<void>(filesystem_->files().sync(*handle, true));
     }
     EXPECT_TRUE(read(*handle, 0, text.size()) == text) << int{round};
     ASSERT_TRUE(close(std::move(handle)));
@@ -244,7 +245,7 @@ TEST_F(ArrayChangesTest, AnArrayThatNoFrameCanHoldDoesNotReplaceAnArray) {
     if (text.size() > 20) {
       EXPECT_EQ(errno_of(write(*handle, 0, text)), EINVAL);
     }
-    filesystem_->release(std::move(handle));
+    filesystem_->files().release(std::move(handle));
     EXPECT_EQ(size_of(name_), head_);
   }
 }
@@ -256,8 +257,9 @@ TEST_F(ArrayChangesTest, AnArrayWithFixedRowsThatIsOnlyEmptiedStaysWithAnError) 
   EXPECT_EQ(errno_of(close(std::move(handle))), EINVAL);
   AttributeChanges empty;
   empty.size = 0;
-  EXPECT_EQ(errno_of(filesystem_->change_attributes(filesystem_->lookup(kRootNode, name_)->node, nullptr, empty)),
-            EINVAL);
+  EXPECT_EQ(
+      errno_of(filesystem_->attributes().change(filesystem_->names().lookup(kRootNode, name_)->node, nullptr, empty)),
+      EINVAL);
   EXPECT_EQ(content_now(), before);
   const std::string same = npy_file("<f8", 8, {}, 9);
   handle = open(name_, O_RDWR | O_TRUNC);
@@ -271,8 +273,8 @@ TEST_F(ArrayChangesTest, ARowThatOneHandleIsWritingIsNoFailureOfAnother) {
   auto other = open(name_);
   auto appending = open(name_, O_RDWR | O_APPEND);
   ASSERT_TRUE(write(*appending, 0, std::string(row() / 2, 'a')));
-  EXPECT_TRUE(filesystem_->sync(*other, false));
-  EXPECT_EQ(errno_of(filesystem_->sync(*appending, false)), EINVAL);
+  EXPECT_TRUE(filesystem_->files().sync(*other, false));
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*appending, false)), EINVAL);
   ASSERT_TRUE(write(*other, head_, "b"));
   EXPECT_TRUE(close(std::move(other)));
   ASSERT_TRUE(write(*appending, 0, std::string(row() / 2, 'a')));
@@ -285,7 +287,7 @@ TEST_F(ArrayChangesTest, ARowThatOneHandleIsWritingIsNoFailureOfAnother) {
   other = open(name_);
   auto emptying = open(name_, O_RDWR | O_TRUNC);
   EXPECT_TRUE(close(std::move(other)));
-  EXPECT_EQ(errno_of(filesystem_->flush(*emptying)), EINVAL);
+  EXPECT_EQ(errno_of(filesystem_->files().flush(*emptying)), EINVAL);
   const std::string text = npy_file("<f4", 4, {5}, 3);
   ASSERT_TRUE(write(*emptying, 0, text));
   EXPECT_TRUE(close(std::move(emptying)));
@@ -300,7 +302,7 @@ TEST_F(ArrayChangesTest, PagesOfANewArrayMayComeBeforeItsHeader) {
   const auto write_pages = [&](FileHandle& handle, std::size_t at) {
     const Bytes part(text.begin() + static_cast<std::ptrdiff_t>(at),
                      text.begin() + static_cast<std::ptrdiff_t>(std::min(at + kPart, text.size())));
-    return filesystem_->write(handle, at, part, true);
+    return filesystem_->files().write(handle, at, part, true);
   };
   const std::vector<ArraySpec> before = {
       {{}, {}, {}, 8, "<f8"}, {{3, 0}, {1, 1}, {1, 1}, 8, "<i8"}, {{7, 6}, {3, 4}, {2, 3}, 4, "<i4"}};
@@ -314,9 +316,9 @@ TEST_F(ArrayChangesTest, PagesOfANewArrayMayComeBeforeItsHeader) {
     ASSERT_TRUE(first) << spec.shape.size() << ": " << first.error().reason;
     EXPECT_TRUE(second.get());
     EXPECT_TRUE(third.get());
-    EXPECT_TRUE(filesystem_->flush(*handle));
+    EXPECT_TRUE(filesystem_->files().flush(*handle));
     EXPECT_TRUE(read(*handle, 0, text.size()) == text);
-    filesystem_->release(std::move(handle));
+    filesystem_->files().release(std::move(handle));
   }
 }
 
@@ -327,7 +329,7 @@ TEST_F(ArrayChangesTest, PagesOfAnEmptiedArrayNeedNoHeader) {
   resize_model(0);
   write_model(0, Bytes(2 * row(), 'x'));
   const Bytes rows(2 * row(), 'x');
-  EXPECT_TRUE(filesystem_->write(*handle, head_, rows, true));
+  EXPECT_TRUE(filesystem_->files().write(*handle, head_, rows, true));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content_now(), expected());
 }
@@ -389,7 +391,7 @@ TEST_F(ArrayChangesTest, AFailedCommitLosesNothing) {
   const Bytes rows = test::varied_items(row() * 2 + 3, 3);
   ASSERT_TRUE(write(*handle, expected().size(), text_of(rows)));
   disk_.write_error = ENOSPC;
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), ENOSPC);
   disk_.write_error = 0;
   const Bytes rest = test::varied_items(row() - 3, 4);
   ASSERT_TRUE(write(*handle, expected().size() + rows.size(), text_of(rest)));

@@ -76,7 +76,7 @@ class RandomArrays : public ArrayChangesTest {
         const std::size_t part = *rc::gen::inRange<std::size_t>(1, more + 1);
         const Bytes rows = test::varied_items(more, seed);
         put_raw(handle, size, Bytes(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(part)));
-        static_cast<void>(filesystem_->sync(handle, true));
+        static_cast<void>(filesystem_->files().sync(handle, true));
         return put(handle, size, rows);
       }
       case 4:
@@ -87,7 +87,7 @@ class RandomArrays : public ArrayChangesTest {
         return resize_model(rows * row());
       }
       default:
-        RC_ASSERT(bool(filesystem_->sync(handle, false)));
+        RC_ASSERT(bool(filesystem_->files().sync(handle, false)));
     }
   }
   void put(FileHandle& handle, std::size_t at, const Bytes& bytes) {

@@ -48,13 +48,13 @@ class WrittenOver : public ::testing::Test {
   void TearDown() override { filesystem_->stop(); }
 
   std::unique_ptr<FileHandle> create(const std::string& name) {
-    auto created = filesystem_->create(kRootNode, name, O_RDWR | O_CREAT, 0644, {});
+    auto created = filesystem_->names().create(kRootNode, name, O_RDWR | O_CREAT, 0644, {});
     EXPECT_TRUE(created) << created.error().reason;
     return created ? std::move(created->handle) : nullptr;
   }
   codec::Result<void> write(FileHandle& handle, std::uint64_t at, const std::string& text) {
     const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-    return filesystem_->write(handle, at, bytes, false);
+    return filesystem_->files().write(handle, at, bytes, false);
   }
   /// Makes a frame of one chunk, as another program does.
   static std::vector<std::uint8_t> foreign_frame() { return test::plain_frame(test::pattern(4096, 9), 4096).build(); }
@@ -81,10 +81,10 @@ TEST_F(FirstCommitTest, WhatAnotherProgramAppendsDuringACommitStays) {
     appended = true;
     directory_.write("x.b2frame", foreign);
   };
-  EXPECT_EQ(errno_of(filesystem_->flush(*handle)), ESTALE);
+  EXPECT_EQ(errno_of(filesystem_->files().flush(*handle)), ESTALE);
   EXPECT_TRUE(appended) << "the empty frame was not replaced";
   EXPECT_TRUE(test::file_bytes(directory_.path() / "x.b2frame") == foreign);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(FirstCommitTest, TheSideCarIsHeldAndItsCounterRaisedBeforeTheFileIsReplaced) {
@@ -103,9 +103,9 @@ TEST_F(FirstCommitTest, TheSideCarIsHeldAndItsCounterRaisedBeforeTheFileIsReplac
     was_free = taken && *taken;
     EXPECT_EQ(test::file_bytes(directory_.path() / "x.b2frame.b2lock")[8], 1);
   };
-  EXPECT_TRUE(filesystem_->flush(*handle));
+  EXPECT_TRUE(filesystem_->files().flush(*handle));
   EXPECT_FALSE(was_free);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 class CommitLocksTest : public WrittenFilesystem {
@@ -174,14 +174,14 @@ TEST_F(CommitLocksTest, DataThatALockKeepsFromTheDiskAreReadAndCommittedLater) {
 
 TEST_F(CommitLocksTest, UncommittedDataAreFoundAgainWhenTheKernelHasForgottenTheFile) {
   make("x", "old");
-  const auto found = filesystem_->lookup(kRootNode, "x");
+  const auto found = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(found);
   disk_.refused_locks = -1;
   EXPECT_EQ(overwrite("x", "newer"), EBUSY);
-  filesystem_->forget(found->node, 3);  // all look-ups: by create(), here and by open()
+  filesystem_->names().forget(found->node, 3);  // all look-ups: by create(), here and by open()
   EXPECT_EQ(content("x"), "newer");
   EXPECT_EQ(size_of("x"), 5U);
-  ASSERT_TRUE(filesystem_->rename(kRootNode, "x", kRootNode, "y", 0));
+  ASSERT_TRUE(filesystem_->names().rename(kRootNode, "x", kRootNode, "y", 0));
   disk_.refused_locks = 0;
   ASSERT_TRUE(close(open("y")));
   EXPECT_EQ(on_disk_of("y"), "newer");
@@ -189,9 +189,9 @@ TEST_F(CommitLocksTest, UncommittedDataAreFoundAgainWhenTheKernelHasForgottenThe
 
 TEST_F(CommitLocksTest, NodesOfFilesThatAreWrittenAndClosedAreForgotten) {
   make("x", "text");
-  auto found = filesystem_->lookup(kRootNode, "x");
+  auto found = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_TRUE(found);
-  filesystem_->forget(found->node, 2);
+  filesystem_->names().forget(found->node, 2);
   EXPECT_EQ(filesystem_->nodes().find(found->node), nullptr);
 }
 
@@ -226,7 +226,7 @@ TEST_F(CommitLocksTest, DataThatCannotBeCommittedToTheEndAreCountedAsLost) {
 TEST_F(CommitLocksTest, TheMountsOwnLockGoesWithTheLastWriter) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, std::string(5000, 'x')));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   // A read continues, through what the writer has opened.
   auto reader = open("x", O_RDONLY);
   Gate gate;
@@ -247,16 +247,16 @@ TEST_F(CommitLocksTest, TheMountsOwnLockGoesWithTheLastWriter) {
   }
   reading.join();
   EXPECT_TRUE(close(std::move(handle)));
-  filesystem_->release(std::move(reader));
+  filesystem_->files().release(std::move(reader));
 }
 
 TEST_F(CommitLocksTest, ATruncateThatFailsIsNotDoneLater) {
   make("x", "old text");
-  const auto found = filesystem_->lookup(kRootNode, "x");
+  const auto found = filesystem_->names().lookup(kRootNode, "x");
   disk_.write_error = ENOSPC;
   AttributeChanges shorter;
   shorter.size = 3;
-  EXPECT_EQ(errno_of(filesystem_->change_attributes(found->node, nullptr, shorter)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->attributes().change(found->node, nullptr, shorter)), ENOSPC);
   EXPECT_EQ(content("x"), "old text");
   disk_.write_error = 0;
   remount();
@@ -338,17 +338,17 @@ TEST_F(CommitLocksTest, OneRequestAtATimeWaitsLongForALock) {
   const int tried = disk_.locks_tried;
   std::atomic<bool> waits{true};
   std::thread waiting([&] {
-    EXPECT_TRUE(filesystem_->flush(*first));
+    EXPECT_TRUE(filesystem_->files().flush(*first));
     waits = false;
   });
   while (disk_.locks_tried < tried + 8)
     std::this_thread::yield();
-  EXPECT_EQ(errno_of(filesystem_->flush(*second)), EBUSY);
+  EXPECT_EQ(errno_of(filesystem_->files().flush(*second)), EBUSY);
   EXPECT_TRUE(waits);
   disk_.refused_locks = 0;
   waiting.join();
   EXPECT_EQ(on_disk_of("a"), "new");
-  filesystem_->release(std::move(first));
+  filesystem_->files().release(std::move(first));
   EXPECT_TRUE(close(std::move(second)));
 }
 
@@ -377,7 +377,7 @@ class ChangedWhileACommitWaits : public CommitLocksTest {
     ASSERT_TRUE(write(*handle_, 0, "newer"));
     disk_.refused_locks = -1;
     disk_.at_refused_lock = another_program_changes_it;
-    EXPECT_NE(errno_of(filesystem_->flush(*handle_)), 0);
+    EXPECT_NE(errno_of(filesystem_->files().flush(*handle_)), 0);
     disk_.at_refused_lock = nullptr;
   }
   void TearDown() override {
@@ -415,10 +415,10 @@ TEST_F(CommitLocksTest, ACleanFileTakesNoLock) {
   make("x", "old");
   auto handle = open("x");
   const int tried = disk_.locks_tried;
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
-  EXPECT_TRUE(filesystem_->flush(*handle));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().flush(*handle));
   EXPECT_EQ(disk_.locks_tried, tried);
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 }  // namespace

@@ -25,26 +25,26 @@ class Durability : public WrittenFilesystem {
 
 TEST_F(Durability, FsyncOfANewEmptyFileMakesItsNameDurable) {
   auto handle = create("x");
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_TRUE(name_is_durable(disk_.take_events()));
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(Durability, FsyncOfAFrameThatIsReplacedForItsFirstDataMakesItsNameDurable) {
   auto handle = create("x");
   // Durable while it is empty: it must be so again when another file has replaced it.
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   disk_.take_events();
   std::string items;
   for (int i = 0; i < 3000; ++i)
     items += std::string{static_cast<char>(i), static_cast<char>(i / 256), 0, 0};
   ASSERT_TRUE(write(*handle, 0, items));
-  ASSERT_TRUE(filesystem_->flush(*handle));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().flush(*handle));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   const auto events = disk_.take_events();
   ASSERT_NE(std::find(events.begin(), events.end(), Event::named), events.end()) << "the frame was not replaced";
   EXPECT_TRUE(name_is_durable(events));
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(Durability, AnErrorThatTheSourceReportsOnlyAtCloseIsReported) {
@@ -54,10 +54,10 @@ TEST_F(Durability, AnErrorThatTheSourceReportsOnlyAtCloseIsReported) {
     auto handle = open(name);
     ASSERT_TRUE(write(*handle, 0, "text"));
     disk_.flush_error = ENOSPC;
-    EXPECT_EQ(errno_of(filesystem_->flush(*handle)), ENOSPC) << name;
+    EXPECT_EQ(errno_of(filesystem_->files().flush(*handle)), ENOSPC) << name;
     disk_.flush_error = 0;
-    EXPECT_TRUE(filesystem_->flush(*handle)) << name;
-    filesystem_->release(std::move(handle));
+    EXPECT_TRUE(filesystem_->files().flush(*handle)) << name;
+    filesystem_->files().release(std::move(handle));
     // A program that has only read gets no error.
     disk_.flush_error = ENOSPC;
     EXPECT_TRUE(close(open(name, O_RDONLY))) << name;
@@ -77,21 +77,21 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
     for (std::size_t i = 0; i < expected.size(); ++i)
       expected[i] = static_cast<char>('a' + i / 7 % 19);
     ASSERT_TRUE(write(*handle, 0, expected));
-    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
       expected.replace(chunk * kChunk + 100, 4, "here");
       ASSERT_TRUE(write(*handle, chunk * kChunk + 100, "here"));
     }
     disk_.writes_left = writes;
-    const bool done = filesystem_->sync(*handle, false).has_value();
+    const bool done = filesystem_->files().sync(*handle, false).has_value();
     disk_.writes_left = -1;
     EXPECT_TRUE(read(*handle) == expected) << writes;
     // More patches over a frame that is neither all old nor all new.
     expected.replace(50 * kChunk + 102, 4, "more");
     ASSERT_TRUE(write(*handle, 50 * kChunk + 102, "more"));
-    ASSERT_TRUE(filesystem_->sync(*handle, false)) << writes;
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false)) << writes;
     EXPECT_TRUE(read(*handle) == expected) << writes;
-    filesystem_->release(std::move(handle));
+    filesystem_->files().release(std::move(handle));
     remount();
     EXPECT_TRUE(content(name) == expected) << writes;
     if (done) return;
@@ -112,7 +112,7 @@ TEST_F(Durability, AFileOfNoBytesIsAnEmptyFrameThatCanBeWritten) {
       items += std::string{static_cast<char>(i), static_cast<char>(i / 256), 0, 0};
     ASSERT_TRUE(write(*handle, 0, items));
     EXPECT_EQ(read(*handle), items);
-    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     EXPECT_TRUE(close(std::move(handle)));
     EXPECT_EQ(content("x"), items);
     const auto frame = stored("x.b2frame");

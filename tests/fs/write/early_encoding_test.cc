@@ -104,7 +104,7 @@ TEST_F(EarlyEncodingTest, SmallWritesAllOverAFileReadAndEncodeEachChunkOnce) {
     }
   }
   EXPECT_EQ(decoded(), 0U);
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(decoded(), 20 * kAheadChunk);
   EXPECT_EQ(encoded(), 20U);
   EXPECT_EQ(read(*handle), expected);
@@ -131,7 +131,7 @@ TEST_F(EarlyEncodingTest, AChunkThatIsOverwrittenInPartsIsNotRead) {
     ASSERT_TRUE(write(*handle, at, half));
     expected.replace(at, half.size(), half);
   }
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(decoded(), 0U);
   EXPECT_EQ(encoded(), 4U);
   EXPECT_TRUE(close(std::move(handle)));
@@ -149,7 +149,7 @@ TEST_F(EarlyEncodingTest, AStreamIsEncodedBeforeItIsSynced) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(encoded(), 30U);
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 2 * kAheadChunk);
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(encoded(), 30U);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), some_text(2 * kAheadChunk, 1) + more);
@@ -166,7 +166,7 @@ TEST_F(EarlyEncodingTest, AChangeOfAChunkThatWasEncodedEarlyIsCommitted) {
   // Overwrites one chunk, punches a hole into another, and truncates inside a third.
   ASSERT_TRUE(write(*handle, 4 * kAheadChunk + 10, "changed"));
   expected.replace(4 * kAheadChunk + 10, 7, "changed");
-  ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_ZERO_RANGE, 6 * kAheadChunk + 100, 50));
+  ASSERT_TRUE(filesystem_->files().allocate(*handle, FALLOC_FL_ZERO_RANGE, 6 * kAheadChunk + 100, 50));
   std::fill_n(expected.begin() + 6 * kAheadChunk + 100, 50, '\0');
   ASSERT_TRUE(resize(*handle, 9 * kAheadChunk + 7));
   ASSERT_TRUE(resize(*handle, 10 * kAheadChunk));
@@ -185,16 +185,16 @@ TEST_F(EarlyEncodingTest, PatchesOverAnUnreadableChunkAreReportedAndDoNotBlockOt
   auto handle = open("x");
   ASSERT_TRUE(write(*handle, kAheadChunk + 5, "kept"));
   ASSERT_TRUE(write(*handle, 3 * kAheadChunk + 5, "lost"));
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EIO);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), EIO);
   // All other data are kept.
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_TRUE(close(std::move(handle)));
   std::string expected = text.substr(0, 3 * kAheadChunk);
   expected.replace(kAheadChunk + 5, 4, "kept");
   handle = open("x", O_RDONLY);
   EXPECT_EQ(read(*handle, 0, 3 * kAheadChunk), expected);
   EXPECT_EQ(read(*handle, 4 * kAheadChunk), text.substr(4 * kAheadChunk));
-  filesystem_->release(std::move(handle));
+  filesystem_->files().release(std::move(handle));
 }
 
 TEST_F(EarlyEncodingTest, ALossInABackgroundCommitIsReportedByTheNextSync) {
@@ -208,8 +208,8 @@ TEST_F(EarlyEncodingTest, ALossInABackgroundCommitIsReportedByTheNextSync) {
   const auto writer = handle->frame->write_back();
   for (int i = 0; i < 6000 && writer->dirty_since_write(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EIO);
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), EIO);
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_TRUE(close(std::move(handle)));
 }
 
@@ -245,17 +245,17 @@ TEST_F(EarlyEncodingTest, RandomChangesWithCommitsThatFailAgreeWithAString) {
           break;
         }
         case 1: {
-          ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, length));
+          ASSERT_TRUE(filesystem_->files().allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, length));
           for (std::uint64_t i = at; i < std::min<std::uint64_t>(at + length, story.text.size()); ++i)
             story.text[i] = '\0';
           break;
         }
         case 2:
-          ASSERT_TRUE(filesystem_->sync(*handle, false));
+          ASSERT_TRUE(filesystem_->files().sync(*handle, false));
           break;
         case 3: {
           disk_.write_error = EIO;
-          static_cast<void>(filesystem_->flush(*handle));
+          static_cast<void>(filesystem_->files().flush(*handle));
           disk_.write_error = 0;
           break;
         }

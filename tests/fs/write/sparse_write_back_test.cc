@@ -80,25 +80,25 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
   }
 
   std::unique_ptr<FileHandle> open(int flags) {
-    auto found = filesystem_->lookup(kRootNode, "x");
+    auto found = filesystem_->names().lookup(kRootNode, "x");
     EXPECT_TRUE(found);
-    auto handle = found ? filesystem_->open(found->node, flags) : codec::Failure(found.error());
+    auto handle = found ? filesystem_->files().open(found->node, flags) : codec::Failure(found.error());
     EXPECT_TRUE(handle) << handle.error().reason;
     return handle ? std::move(*handle) : nullptr;
   }
   void close(std::unique_ptr<FileHandle> handle) {
-    EXPECT_TRUE(filesystem_->flush(*handle));
-    filesystem_->release(std::move(handle));
+    EXPECT_TRUE(filesystem_->files().flush(*handle));
+    filesystem_->files().release(std::move(handle));
   }
   void write_word(FileHandle& handle, std::size_t chunk, std::size_t at, std::uint32_t noise) {
     put(shadow_, chunk, at, noise);
     const codec::ByteView bytes = codec::ByteView(shadow_).subspan(chunk * kSparseChunk + at, 4);
-    const auto done = filesystem_->write(handle, chunk * kSparseChunk + at, bytes, false);
+    const auto done = filesystem_->files().write(handle, chunk * kSparseChunk + at, bytes, false);
     EXPECT_TRUE(done) << done.error().reason;
   }
   codec::Result<std::vector<std::uint8_t>> read(FileHandle& handle, std::size_t at, std::size_t size) {
     Reply reply;
-    if (auto done = filesystem_->read(handle, at, size, reply); !done) return codec::Failure(done.error());
+    if (auto done = filesystem_->files().read(handle, at, size, reply); !done) return codec::Failure(done.error());
     std::vector<std::uint8_t> bytes(reply.size());
     reply.copy_to(bytes.data());
     return bytes;
@@ -153,7 +153,7 @@ TEST_P(SparseWriteBackTest, ReadsBetweenThePartsOfACommitReturnTheFilesOwnBytes)
     EXPECT_TRUE(are_of(0, bytes)) << "after " << disk_.switches << " parts";
     EXPECT_TRUE(bytes && *bytes == shadow_);
   };
-  EXPECT_TRUE(filesystem_->sync(*writer, false));
+  EXPECT_TRUE(filesystem_->files().sync(*writer, false));
   disk_.after = nullptr;
   EXPECT_GT(disk_.switches, GetParam() ? 4 : -1);
   close(std::move(reader));
@@ -174,7 +174,7 @@ TEST_P(SparseWriteBackTest, ChunksAssembledBetweenThePartsOfACommitHoldTheFilesO
         write_word(*writer, next * 61 % kSparseChunks, 200 + 40 * piece, 0x30000);
     }
   };
-  EXPECT_TRUE(filesystem_->sync(*writer, false));
+  EXPECT_TRUE(filesystem_->files().sync(*writer, false));
   disk_.after = nullptr;
   close(std::move(writer));
   expect_shadow();
@@ -206,7 +206,7 @@ TEST_P(SparseWriteBackTest, ReadersBesideCommitsGetTheirOwnChunksBytes) {
       for (std::size_t piece = 0; piece < pieces; ++piece)
         write_word(*writer, chunk, random() % (kSparseChunk / 4) * 4, static_cast<std::uint32_t>(random()));
     }
-    EXPECT_TRUE(filesystem_->sync(*writer, false));
+    EXPECT_TRUE(filesystem_->files().sync(*writer, false));
     if (round % 4 == 3) {
       close(std::move(writer));
       writer = open(O_RDWR);

@@ -38,7 +38,7 @@ TEST_F(WriteBackTest, WrittenBytesAreReadBeforeAndAfterTheCommit) {
   EXPECT_EQ(read(*handle), text);
   EXPECT_EQ(size_of("x"), text.size());
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 0U);
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, text.size());
   ASSERT_TRUE(write(*handle, 5000, "over the edge of nothing"));
   std::string expected = text;
@@ -55,10 +55,10 @@ TEST_F(WriteBackTest, GapsShrinkingAndGrowingReadAsZeros) {
   ASSERT_TRUE(write(*handle, 20'000, "end"));
   std::string expected = std::string(20'000, '\0') + "end";
   EXPECT_EQ(read(*handle), expected);
-  ASSERT_TRUE(filesystem_->sync(*handle, true));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, true));
   // Truncated inside a chunk, then extended, within one commit: the removed bytes must not reappear.
   ASSERT_TRUE(write(*handle, 0, pattern(9000)));
-  ASSERT_TRUE(filesystem_->sync(*handle, true));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, true));
   ASSERT_TRUE(resize(*handle, 5000));
   ASSERT_TRUE(resize(*handle, 10'000));
   expected = pattern(9000).substr(0, 5000) + std::string(5000, '\0');
@@ -71,11 +71,11 @@ TEST_F(WriteBackTest, PunchedChunksAreHolesOnDisk) {
   const std::string text = pattern(5 * 4096);
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, text));
-  ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4000, 5000));
+  ASSERT_TRUE(filesystem_->files().allocate(*handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4000, 5000));
   std::string expected = text;
   std::fill_n(expected.begin() + 4000, 5000, '\0');
   EXPECT_EQ(read(*handle), expected);
-  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, FALLOC_FL_COLLAPSE_RANGE, 0, 4096)), EOPNOTSUPP);
+  EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, FALLOC_FL_COLLAPSE_RANGE, 0, 4096)), EOPNOTSUPP);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), expected);
   EXPECT_EQ(stored("x.b2frame")->place(frame::ChunkNumber{1})->special, codec::SpecialValue::zeros);
@@ -89,7 +89,7 @@ TEST_F(WriteBackTest, ALastChunkOfZerosThatIsNoWholeNumberOfItemsIsStored) {
     auto handle = create("x", O_RDWR | O_TRUNC);
     if (punched) {
       ASSERT_TRUE(write(*handle, 0, pattern(2 * 4096 + 1001)));
-      ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_ZERO_RANGE, 2 * 4096, 1001));
+      ASSERT_TRUE(filesystem_->files().allocate(*handle, FALLOC_FL_ZERO_RANGE, 2 * 4096, 1001));
     } else {
       ASSERT_TRUE(write(*handle, 0, pattern(10)));
       ASSERT_TRUE(resize(*handle, 2 * 4096 + 1001));
@@ -115,17 +115,17 @@ TEST_F(WriteBackTest, AppendsGoToTheEndWhereverTheKernelTakesItToBe) {
 TEST_F(WriteBackTest, AFullDiskLeavesTheOldStateAndARetrySucceeds) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "old"));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(write(*handle, 0, pattern(20'000)));
   disk_.write_error = ENOSPC;
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ENOSPC);
-  EXPECT_EQ(errno_of(filesystem_->flush(*handle)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), ENOSPC);
+  EXPECT_EQ(errno_of(filesystem_->files().flush(*handle)), ENOSPC);
   EXPECT_EQ(read(*handle), pattern(20'000));
   EXPECT_EQ(stored("x.b2frame")->parameters().nbytes, 3U);
   // Written while commits fail: over data that are to be retried.
   ASSERT_TRUE(write(*handle, 100, "later"));
   disk_.write_error = 0;
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_TRUE(close(std::move(handle)));
   std::string expected = pattern(20'000);
   expected.replace(100, 5, "later");
@@ -135,7 +135,7 @@ TEST_F(WriteBackTest, AFullDiskLeavesTheOldStateAndARetrySucceeds) {
 TEST_F(WriteBackTest, DataThatCouldNotBeCommittedAtTheLastCloseAreReadAndRetried) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "old"));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(write(*handle, 0, pattern(20'000)));
   disk_.write_error = EIO;
   EXPECT_EQ(errno_of(close(std::move(handle))), EIO);
@@ -152,16 +152,16 @@ TEST_F(WriteBackTest, DataThatCouldNotBeCommittedAtTheLastCloseAreReadAndRetried
 TEST_F(WriteBackTest, AfterASyncThatFailedEveryFsyncFailsUntilTheFileIsReopened) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "old"));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(write(*handle, 0, "new"));
   disk_.sync_error = EIO;
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EIO);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), EIO);
   disk_.sync_error = 0;
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), EIO);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), EIO);
   static_cast<void>(close(std::move(handle)));
   handle = open("x");
   ASSERT_TRUE(write(*handle, 0, "again"));
-  EXPECT_TRUE(filesystem_->sync(*handle, false));
+  EXPECT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), "again");
 }
@@ -175,13 +175,13 @@ TEST_F(WriteBackTest, ASyncThatFailedOnceIsOverForTheNextProgram) {
       const std::string name = "x" + std::to_string(failing) + (changes_size ? "cut" : "");
       auto handle = create(name);
       ASSERT_TRUE(write(*handle, 0, base));
-      ASSERT_TRUE(filesystem_->sync(*handle, false));
+      ASSERT_TRUE(filesystem_->files().sync(*handle, false));
       if (changes_size) {
         ASSERT_TRUE(resize(*handle, 0));
       }
       ASSERT_TRUE(write(*handle, 20'000, "new"));
       disk_.syncs_left = failing;
-      const bool synced = filesystem_->sync(*handle, false).has_value();
+      const bool synced = filesystem_->files().sync(*handle, false).has_value();
       const bool closed = close(std::move(handle)).has_value();
       const bool reached = disk_.syncs_left < 0;
       disk_.syncs_left = -1;
@@ -190,7 +190,7 @@ TEST_F(WriteBackTest, ASyncThatFailedOnceIsOverForTheNextProgram) {
       handle = open(name);
       ASSERT_TRUE(handle);
       ASSERT_TRUE(write(*handle, 0, "again"));
-      const auto again = filesystem_->sync(*handle, false);
+      const auto again = filesystem_->files().sync(*handle, false);
       EXPECT_TRUE(again) << again.error().reason;
       EXPECT_TRUE(close(std::move(handle)));
       remount();
@@ -203,9 +203,9 @@ TEST_F(WriteBackTest, FsyncReachesTheDiskAndCloseOfANewFileNeedNot) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "text"));
   const int before = disk_.syncs;
-  ASSERT_TRUE(filesystem_->flush(*handle));
+  ASSERT_TRUE(filesystem_->files().flush(*handle));
   EXPECT_EQ(disk_.syncs, before);
-  ASSERT_TRUE(filesystem_->sync(*handle, true));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, true));
   EXPECT_GT(disk_.syncs, before);
   EXPECT_TRUE(close(std::move(handle)));
 }
@@ -221,7 +221,7 @@ TEST_F(WriteBackTest, AChangeByAnotherProgramUnderDirtyDataIsStaleAndStays) {
   const auto other = test::file_bytes(directory_.path() / "other.b2frame");
   directory_.write("x.b2frame", other);
   EXPECT_EQ(errno_of(write(*handle, 0, "mine")), ESTALE);
-  EXPECT_EQ(errno_of(filesystem_->sync(*handle, false)), ESTALE);
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), ESTALE);
   EXPECT_EQ(errno_of(close(std::move(handle))), ESTALE);
   EXPECT_EQ(test::file_bytes(directory_.path() / "x.b2frame"), other);
   EXPECT_EQ(content("x"), pattern(10'000, 'o'));
@@ -238,7 +238,7 @@ TEST_F(WriteBackTest, AProgramThatOpensAStaleFrameSeesTheOtherProgramsChange) {
   directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
   // Neither the old version with bytes of the new one, nor the old size.
   Reply reply;
-  EXPECT_EQ(errno_of(filesystem_->read(*handle, 5'000, 4'096, reply)), ESTALE);
+  EXPECT_EQ(errno_of(filesystem_->files().read(*handle, 5'000, 4'096, reply)), ESTALE);
   EXPECT_EQ(content("x"), pattern(10'000, 'o'));
   auto next = open("x");
   ASSERT_TRUE(write(*next, 0, "next"));
@@ -285,13 +285,13 @@ TEST_F(WriteBackTest, ReadersBesideAWriterSeeWholeWrites) {
         const std::string seen = read(*own);
         mixed += seen.size() != text(0).size() || seen.find_first_not_of(seen[0]) != std::string::npos ? 1 : 0;
       }
-      filesystem_->release(std::move(own));
+      filesystem_->files().release(std::move(own));
     });
   }
   for (int version = 1; version < 300; ++version) {
     ASSERT_TRUE(write(*handle, 0, text(version)));
     if (version % 10 == 0) {
-      ASSERT_TRUE(filesystem_->flush(*handle));
+      ASSERT_TRUE(filesystem_->files().flush(*handle));
     }
   }
   done = true;
@@ -313,7 +313,7 @@ TEST_F(WriteBackTest, ALongRowOfSmallCommitsLeavesAFileOfReasonableSize) {
         ASSERT_TRUE(close(std::move(handle)));
         handle = open("x");
       } else {
-        ASSERT_TRUE(filesystem_->flush(*handle));
+        ASSERT_TRUE(filesystem_->files().flush(*handle));
       }
     }
     EXPECT_TRUE(close(std::move(handle)));

@@ -37,14 +37,14 @@ TEST_F(WriteCostsTest, AHoleCostsAsMuchAsOneChunkHoweverLongItIs) {
   auto handle = frame_of("x", 1 << 20);
   ASSERT_TRUE(write(*handle, 0, "begin"));
   ASSERT_TRUE(write(*handle, kLong - 3, "end"));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(filesystem_->allocate(*handle, kPunch, 100, kLong - 200));
+    ASSERT_TRUE(filesystem_->files().allocate(*handle, kPunch, 100, kLong - 200));
     ASSERT_TRUE(write(*handle, kLong / 2, "middle"));
     EXPECT_LT(dirty(*handle), std::uint64_t{8} << 20);
-    ASSERT_TRUE(filesystem_->allocate(*handle, FALLOC_FL_ZERO_RANGE, 100, kLong - 200));
+    ASSERT_TRUE(filesystem_->files().allocate(*handle, FALLOC_FL_ZERO_RANGE, 100, kLong - 200));
     EXPECT_EQ(read(*handle, kLong / 2, 6), std::string(6, '\0'));
-    ASSERT_TRUE(filesystem_->sync(*handle, false));
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   }
   EXPECT_EQ(read(*handle, 0, 6), std::string("begin\0", 6));
   EXPECT_EQ(read(*handle, kLong - 4, 10), std::string("\0end", 4));
@@ -52,7 +52,7 @@ TEST_F(WriteCostsTest, AHoleCostsAsMuchAsOneChunkHoweverLongItIs) {
   remount();
   handle = open("x");
   EXPECT_EQ(read(*handle, kLong - 4, 10), std::string("\0end", 4));
-  const auto data = filesystem_->seek(*handle, 1 << 20, SEEK_DATA);
+  const auto data = filesystem_->files().seek(*handle, 1 << 20, SEEK_DATA);
   ASSERT_TRUE(data);
   EXPECT_EQ(*data, kLong - (1 << 20));
   ASSERT_TRUE(resize(*handle, std::uint64_t{200} << 40));
@@ -65,9 +65,9 @@ TEST_F(WriteCostsTest, AHoleCostsAsMuchAsOneChunkHoweverLongItIs) {
 TEST_F(WriteCostsTest, AHoleInAHoleIsNotWritten) {
   auto handle = frame_of("x", 1 << 20);
   ASSERT_TRUE(resize(*handle, std::uint64_t{64} << 40));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   const int syncs = disk_.syncs;
-  ASSERT_TRUE(filesystem_->allocate(*handle, kPunch, 12'345, std::uint64_t{60} << 40));
+  ASSERT_TRUE(filesystem_->files().allocate(*handle, kPunch, 12'345, std::uint64_t{60} << 40));
   EXPECT_FALSE(handle->frame->write_back()->status().oldest_dirty);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(disk_.syncs, syncs);
@@ -78,9 +78,9 @@ TEST_F(WriteCostsTest, MoreChunksThanAnIndexHoldsAreRefusedAtOnce) {
   constexpr std::uint64_t kMost = (0x7fffffff - 32) / 8;
   EXPECT_EQ(errno_of(write(*handle, kMost, "x")), EFBIG);
   EXPECT_EQ(errno_of(resize(*handle, kMost + 1)), EFBIG);
-  EXPECT_EQ(errno_of(filesystem_->allocate(*handle, 0, 0, kMost + 1)), EFBIG);
+  EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, 0, 0, kMost + 1)), EFBIG);
   EXPECT_TRUE(resize(*handle, kMost));
-  EXPECT_TRUE(filesystem_->allocate(*handle, kPunch, 0, kMost));
+  EXPECT_TRUE(filesystem_->files().allocate(*handle, kPunch, 0, kMost));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(size_of("x"), kMost);
 }
@@ -102,7 +102,7 @@ TEST_F(WriteCostsTest, AChunkTakesNoMoreMemoryThanIsWrittenToIt) {
   EXPECT_LT(all_dirty(), std::uint64_t{300} * 8192);
   for (int i = 0; i < 2; ++i) {
     // A stored chunk is changed in part, and then grows.
-    ASSERT_TRUE(filesystem_->sync(*handles[0], false));
+    ASSERT_TRUE(filesystem_->files().sync(*handles[0], false));
     ASSERT_TRUE(write(*handles[0], 50, "middle"));
     ASSERT_TRUE(write(*handles[0], 100 + 10 * static_cast<unsigned>(i), "0123456789"));
   }
@@ -122,7 +122,7 @@ TEST_F(WriteCostsTest, AChunkThatExceedsTheDirtyLimitIsNotWrittenInPart) {
   ASSERT_TRUE(write(*handle, 0, "little"));
   EXPECT_EQ(errno_of(write(*handle, std::uint64_t{100} << 20, "x")), EFBIG);
   EXPECT_EQ(errno_of(resize(*handle, std::uint64_t{1} << 30)), EFBIG);
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   EXPECT_EQ(errno_of(resize(*handle, std::uint64_t{1} << 30)), EFBIG);
   EXPECT_EQ(read(*handle), "little");
   // Zeros take no memory.
@@ -168,7 +168,7 @@ TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
   for (int i = 0; i < 40; ++i) {
     const std::size_t at = random() % model.size();
     const std::size_t length = std::min<std::size_t>(1 + random() % (i % 3 == 0 ? 200'000 : 200), model.size() - at);
-    ASSERT_TRUE(filesystem_->allocate(*handle, kPunch, at, length));
+    ASSERT_TRUE(filesystem_->files().allocate(*handle, kPunch, at, length));
     std::fill_n(model.begin() + static_cast<std::ptrdiff_t>(at), length, '\0');
     const std::string text(1 + random() % 50, 'x');
     const std::size_t place = random() % (model.size() - text.size());
@@ -176,13 +176,13 @@ TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
     model.replace(place, text.size(), text);
     ASSERT_EQ(read(*handle), model) << i;
     if (i % 4 == 3) {
-      ASSERT_TRUE(filesystem_->sync(*handle, false));
+      ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     }
     ASSERT_EQ(read(*handle), model) << i;
   }
   const std::uint64_t encoded = filesystem_->statistics().chunks_encoded;
-  ASSERT_TRUE(filesystem_->allocate(*handle, kPunch, 64 << 10, model.size()));
-  ASSERT_TRUE(filesystem_->sync(*handle, false));
+  ASSERT_TRUE(filesystem_->files().allocate(*handle, kPunch, 64 << 10, model.size()));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   std::fill(model.begin() + (64 << 10), model.end(), '\0');
   EXPECT_EQ(read(*handle), model);
   EXPECT_LT(filesystem_->statistics().chunks_encoded - encoded, 40U);

@@ -1,4 +1,5 @@
-// Symbolic links: the mount shows a target under the name that it gives to the target's file.
+#include "fs/attributes/symbolic_links.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -8,31 +9,28 @@
 
 #include <fcntl.h>
 
-#include "fs/filesystem.h"
-
 namespace cframefs::fs {
-
 namespace {
 
 constexpr int kMaxLinks = 40;  // followed in one walk; the kernel's limit
 
 }  // namespace
 
-codec::Result<std::string> Filesystem::read_link(NodeId id) {
-  const std::shared_ptr<Node> node = nodes_.find(id);
+codec::Result<std::string> SymbolicLinks::read_link(NodeId id) {
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
-  auto file = open_file(*node, O_PATH);
+  auto file = node_files_.open_file(*node, O_PATH);
   if (!file) return codec::Failure(file.error());
-  auto target = files_.read_link((*file)->fd());
+  auto target = mount_.files.read_link((*file)->fd());
   if (!target) return target;
   {
     codec::MutexLock lock(node->mutex);
     node->target = std::make_unique<const std::string>(*target);
   }
-  return shown_target(nodes_.parent_of(id), *target);
+  return shown_target(mount_.nodes.parent_of(id), *target);
 }
 
-std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
+std::uint64_t SymbolicLinks::shown_link_size(Node& node, std::uint64_t stored) {
   std::optional<std::string> target;
   {
     codec::MutexLock lock(node.mutex);
@@ -43,11 +41,11 @@ std::uint64_t Filesystem::shown_link_size(Node& node, std::uint64_t stored) {
     const auto shown = read_link(node.id);
     return shown ? shown->size() : stored;
   }
-  return shown_target(nodes_.parent_of(node.id), *target).size();
+  return shown_target(mount_.nodes.parent_of(node.id), *target).size();
 }
 
-codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path) {
-  auto at = directories_.open(directory);
+codec::Result<HeldDirectory> SymbolicLinks::walk(NodeId directory, std::string path) {
+  auto at = mount_.directories.open(directory);
   std::vector<HeldDirectory> below;  // on the way down from `directory`
   int links = 0;
   for (std::size_t begin = 0; at && begin < path.size();) {
@@ -56,8 +54,8 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path
     begin = end + 1;
     if (name.empty() || name == ".") continue;
     if (name != "..") {
-      auto next = tree_.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-      const auto target = next ? codec::Result<std::string>() : tree_.target_of((*at)->fd(), name);
+      auto next = mount_.tree.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+      const auto target = next ? codec::Result<std::string>() : mount_.tree.target_of((*at)->fd(), name);
       if (!next && target && ++links <= kMaxLinks) {
         // An absolute target leads outside the mount.
         if (target->starts_with('/')) return codec::io_error(EXDEV, "lookup");
@@ -71,30 +69,30 @@ codec::Result<HeldDirectory> Filesystem::walk(NodeId directory, std::string path
       *at = std::move(below.back());
       below.pop_back();
     } else {
-      directory = nodes_.parent_of(directory);
+      directory = mount_.nodes.parent_of(directory);
       at = directory == 0 ? codec::Result<HeldDirectory>(codec::io_error(EXDEV, "lookup"))
-                          : directories_.open(directory);
+                          : mount_.directories.open(directory);
     }
   }
   return at;
 }
 
-std::string Filesystem::shown_target(NodeId directory, const std::string& target) {
+std::string SymbolicLinks::shown_target(NodeId directory, const std::string& target) {
   std::string relative = target;
   if (target.starts_with('/')) {
     // An absolute target within the source becomes relative, so that it leads to the decoded file.
-    const auto place = tree_.place_in_source(tree_.root()->fd(), target);
+    const auto place = mount_.tree.place_in_source(mount_.tree.root()->fd(), target);
     if (!place) return target;
     relative = *place;
-    for (NodeId at = directory; at != kRootNode && at != 0; at = nodes_.parent_of(at))
+    for (NodeId at = directory; at != kRootNode && at != 0; at = mount_.nodes.parent_of(at))
       relative.insert(0, "../");
   }
   const std::size_t slash = relative.rfind('/');
   codec::Result<HeldDirectory> walked;
-  return tree_.shown_target(relative, [&](const std::string& name) -> codec::Result<EntryKind> {
+  return mount_.tree.shown_target(relative, [&](const std::string& name) -> codec::Result<EntryKind> {
     if (walked && !*walked) walked = walk(directory, slash == std::string::npos ? "" : relative.substr(0, slash));
     if (!walked) return codec::Failure(walked.error());
-    return tree_.kind_of((*walked)->fd(), name);
+    return mount_.tree.kind_of((*walked)->fd(), name);
   });
 }
 

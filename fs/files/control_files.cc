@@ -1,10 +1,10 @@
-// The directory .cframefs of a mount with stats=on: stats.json for people and scripts, metrics for Prometheus. No
-// listing shows it. Each open takes a snapshot of the counters.
+#include "fs/files/control_files.h"
+
 #include <array>
 #include <cerrno>
 #include <ctime>
-
-#include "fs/filesystem.h"
+#include <memory>
+#include <vector>
 
 namespace cframefs::fs {
 namespace {
@@ -63,8 +63,8 @@ Attributes control_attributes(const Node& node, std::uint64_t size) {
 
 }  // namespace
 
-std::string Filesystem::control_content(const std::string& name) {
-  const std::vector<Metric> metrics = metrics_of(statistics_, read_path_.cache(), read_path_.pool(),
+std::string ControlFiles::content(const std::string& name) {
+  const std::vector<Metric> metrics = metrics_of(mount_.statistics, mount_.read_path.cache(), mount_.read_path.pool(),
                                                  write_back_.dirty_bytes.load(std::memory_order_relaxed));
   if (name == "stats.json") {
     std::string json;
@@ -82,9 +82,9 @@ std::string Filesystem::control_content(const std::string& name) {
   return text;
 }
 
-codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::string& name) {
+codec::Result<Attributes> ControlFiles::lookup(NodeId parent, const std::string& name) {
   constexpr std::array<const char*, 3> kNames = {".cframefs", "stats.json", "metrics"};
-  const std::shared_ptr<Node> directory = nodes_.find(parent);
+  const std::shared_ptr<Node> directory = mount_.nodes.find(parent);
   const bool in_root = parent == kRootNode;
   for (std::size_t i = in_root ? 0 : 1; i < (in_root ? 1 : kNames.size()); ++i) {
     if (name != kNames[i]) continue;
@@ -92,8 +92,8 @@ codec::Result<Attributes> Filesystem::lookup_control(NodeId parent, const std::s
     probe.kind = in_root ? EntryKind::directory : EntryKind::plain;
     probe.entry_inode = i + 1;  // device 0: no file on disk has it
     const NodeRole role = in_root ? NodeRole::control_directory : NodeRole::control_file;
-    const std::shared_ptr<Node> node = nodes_.enter(parent, name, role, probe);
-    const Attributes attributes = control_attributes(*node, in_root ? 0 : control_content(name).size());
+    const std::shared_ptr<Node> node = mount_.nodes.enter(parent, name, role, probe);
+    const Attributes attributes = control_attributes(*node, in_root ? 0 : content(name).size());
     codec::MutexLock lock(node->mutex);
     node->known.status = attributes.status;
     return attributes;

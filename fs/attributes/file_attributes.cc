@@ -1,11 +1,11 @@
-// The attributes that stat(2) shows: those on disk, combined with uncommitted writes.
+#include "fs/attributes/file_attributes.h"
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <utility>
 
 #include <sys/stat.h>
-
-#include "fs/filesystem.h"
 
 namespace cframefs::fs {
 namespace {
@@ -21,160 +21,29 @@ struct timespec later_of(const struct timespec& a, const struct timespec& b) {
 
 }  // namespace
 
-codec::Result<EntryStat> Filesystem::probe_node(Node& node) {
-  EntryStat known;
-  {
-    codec::MutexLock lock(node.mutex);
-    known = node.known;
-  }
-  std::shared_ptr<WriteBack> writer = write_back_of(node);
-  // A commit of this mount may change the file during the stat: then repeat it.
-  for (int attempt = 1;; ++attempt) {
-    // Watch before the stat, so that no change is missed in between.
-    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) watch(node);
-    codec::Result<EntryStat> probe;
-    PageCacheState::Look look;
-    {
-      codec::SharedLock names(names_);
-      const auto at = held_name_of(node);
-      if (!at) return codec::Failure(at.error());
-      look = node.pages.begin_look();
-      probe = tree_.revalidate(at->fd(), at->name, known);
-    }
-    if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("its name leads to another entry") : probe;
-    const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
-    if (again) {
-      // Only programs that have the file open see a stale writer's data. A closed writer is stale, too; another may
-      // have replaced it.
-      static_cast<void>(writer->refresh());
-      if (writer->status().is_stale) {
-        const std::shared_ptr<WriteBack> now = write_back_of(node);
-        writer = now != writer ? now : nullptr;
-      }
-      continue;
-    }
-    const bool is_root = node.id == kRootNode;
-    const bool same_file =
-        probe->status.st_dev == node.device && probe->entry_inode == node.inode && probe->kind == node.kind;
-    if (!is_root && !same_file && !(writer && writer->status().is_committing)) {
-      return codec::stale("another file has replaced it");
-    }
-    if (probe->kind == EntryKind::symlink) probe->size = shown_link_size(node, probe->size);
-    return apply_stat(node, known, std::move(*probe), writer, look);
-  }
-}
-
-codec::Result<EntryStat> Filesystem::apply_stat(Node& node, const EntryStat& known, EntryStat probe,
-                                                const std::shared_ptr<WriteBack>& writer,
-                                                const PageCacheState::Look& look) {
-  std::shared_ptr<const FrameSnapshot> current;
-  {
-    codec::MutexLock lock(node.mutex);
-    node.known = probe;
-    current = node.current.lock();
-  }
-  const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
-  const bool unsettled = writer && writer->status().is_committing;
-  // Containers only: creating and removing entries changes a directory, too.
-  if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
-    statistics_.backing_changes.fetch_add(1, std::memory_order_relaxed);
-  if (writer) {
-    // Uncommitted data counts. The write-back notifies the kernel of changes behind the mount.
-    probe.size = writer->status().size;
-    probe.damage.reset();
-    if (const auto written = writer->dirty_since_write()) {
-      probe.status.st_mtim = *written;
-      probe.status.st_ctim = later_of(probe.status.st_ctim, *written);
-    }
-    node.pages.told_size(probe.size);
-    return probe;
-  }
-  if (probe.damage) {
-    codec::Error error = *probe.damage;
-    error.path = path_of(node.id);
-    if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = tree_.frame_begin().value;
-    // A frame looks damaged between two writes of a program that appends: log only a state that has lasted.
-    if (probe.identity.settled) once_.error(error);
-    // Keep the old size for programs that have the file open: they must get errors, not an early end of file.
-    probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
-  }
-  carry_out(node.pages.seen_by_stat(look, probe.identity, probe.size), node.id);
-  if (node.pages.is_dropping()) {
-    // Another request may have seen the change without having posted the drop yet.
-    carry_out(PageCacheState::Drop::pages, node.id);
-    wait_for_drop(node);
-  }
-  return probe;
-}
-
-Attributes Filesystem::describe(const Node& node, const EntryStat& probe) {
-  Attributes attributes;
-  attributes.node = node.id;
-  attributes.status = probe.status;
-  attributes.damage = probe.damage;
-  const std::shared_ptr<Node> parent = nodes_.find(nodes_.parent_of(node.id));
-  const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
-  // The watcher's notifications reach the kernel with a delay. Directories tolerate this. A program that has changed,
-  // removed or replaced a file must see that at once, unless attr_timeout or entry_timeout is given.
-  const bool is_directory = probe.kind == EntryKind::directory;
-  const bool is_watched_directory = is_directory && node.watched.load(std::memory_order_acquire);
-  attributes.attr_timeout = is_watched_directory ? options_.attr_timeout.value_or(kDirectoryTimeout) : 0;
-  if (name_watched && (is_directory || keeps_names_.load(std::memory_order_relaxed)))
-    attributes.entry_timeout = options_.entry_timeout.value_or(kDirectoryTimeout);
-  attributes.status.st_ino = shown_inode(node);
-  if (is_made_up_root(node)) {
-    show_made_up_root(attributes.status);
-  } else if (is_container(probe.kind)) {
-    attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
-    attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
-    attributes.status.st_size = static_cast<off_t>(probe.size);
-    // A power of two, as the kernel requires, and at most 16 MiB, because programs allocate buffers of this size.
-    const auto chunksize = static_cast<std::uint64_t>(std::max(probe.chunksize, 0));
-    attributes.status.st_blksize =
-        static_cast<blksize_t>(std::bit_floor(std::clamp(chunksize, kMinBlockSize, kMaxBlockSize)));
-  } else if (probe.kind == EntryKind::symlink) {
-    attributes.status.st_size = static_cast<off_t>(probe.size);
-  }
-  return attributes;
-}
-
-bool Filesystem::is_made_up_root(const Node& node) const {
-  return node.id == kRootNode && tree_.is_single_file() && !root_is_file_;
-}
-
-void Filesystem::show_made_up_root(struct stat& status) {
-  const auto file = files_.status_at(tree_.root()->fd(), tree_.single_name());
-  const mode_t rights = file ? file->st_mode & 0444U : 0;
-  status.st_mode = S_IFDIR | rights | rights >> 2U;
-  status.st_nlink = 2;
-  if (!file) return;
-  status.st_uid = file->st_uid;
-  status.st_gid = file->st_gid;
-  status.st_atim = file->st_atim;
-  status.st_mtim = file->st_mtim;
-  status.st_ctim = file->st_ctim;
-}
-
-double Filesystem::attribute_seconds(const EntryStat& probe, Node& node) const {
-  if (!options_.attr_timeout) return 0;
-  const std::shared_ptr<Node> directory = nodes_.find(nodes_.parent_of(node.id));
-  bool watched = directory && directory->watched.load(std::memory_order_acquire);
-  if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
-  // 0 for a file with a second name, by which it may change unnoticed, for a symbolic link, whose shown target depends
-  // on other files, and for a file that is being written, which changes with each commit.
-  const bool is_reported = is_container(node.kind) || node.kind == EntryKind::plain;
-  const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
-  return watched && is_reported && has_one_name && !write_back_of(node) ? *options_.attr_timeout : 0;
-}
-
-codec::Result<Attributes> Filesystem::attributes(NodeId id, FileHandle* handle) {
+codec::Result<Attributes> FileAttributes::of(NodeId id, FileHandle* handle) {
   auto described = describe_node(id, handle);
   if (described && described->damage) return codec::Failure(*described->damage);
   return described;
 }
 
-codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handle) {
-  const std::shared_ptr<Node> node = nodes_.find(id);
+codec::Result<Attributes> FileAttributes::change(NodeId id, FileHandle* handle, const AttributeChanges& changes,
+                                                 const Caller& caller, ChangePermit& permit) {
+  if (mount_.read_only) return codec::io_error(EROFS, "setattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node) return no_such_node();
+  if (node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return codec::io_error(EPERM, "setattr");
+  if (changes.size) {
+    if (auto done = files_.truncate(*node, handle, *changes.size, permit); !done) return codec::Failure(done.error());
+  }
+  if (changes.mode || changes.user || changes.group || changes.times) {
+    if (auto done = rights_.change_rights(*node, changes, caller, permit); !done) return codec::Failure(done.error());
+  }
+  return describe_node(id, handle);
+}
+
+codec::Result<Attributes> FileAttributes::describe_node(NodeId id, FileHandle* handle) {
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
   if (node->role != NodeRole::stored) {
     Attributes attributes;
@@ -204,7 +73,7 @@ codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handl
     }
   }
   if (!file) return codec::Failure(probe.error());
-  auto status = files_.status(file->fd());
+  auto status = mount_.files.status(file->fd());
   if (!status) return codec::Failure(status.error());
   EntryStat open;
   {
@@ -216,6 +85,152 @@ codec::Result<Attributes> Filesystem::describe_node(NodeId id, FileHandle* handl
   if (!is_container(node->kind)) open.size = static_cast<std::uint64_t>(status->st_size);
   if (const auto writer = open_frame ? open_frame->write_back() : nullptr) open.size = writer->status().size;
   return describe(*node, open);
+}
+
+codec::Result<EntryStat> FileAttributes::probe_node(Node& node) {
+  EntryStat known;
+  {
+    codec::MutexLock lock(node.mutex);
+    known = node.known;
+  }
+  std::shared_ptr<WriteBack> writer = write_back_of(node);
+  // A commit of this mount may change the file during the stat: then repeat it.
+  for (int attempt = 1;; ++attempt) {
+    // Watch before the stat, so that no change is missed in between.
+    if (node.kind == EntryKind::directory || node.kind == EntryKind::sparse_frame) node_files_.watch(node);
+    codec::Result<EntryStat> probe;
+    PageCacheState::Look look;
+    {
+      codec::SharedLock names(mount_.names);
+      const auto at = node_files_.held_name_of(node);
+      if (!at) return codec::Failure(at.error());
+      look = node.pages.begin_look();
+      probe = mount_.tree.revalidate(at->fd(), at->name, known);
+    }
+    if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("its name leads to another entry") : probe;
+    const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
+    if (again) {
+      // Only programs that have the file open see a stale writer's data. A closed writer is stale, too; another may
+      // have replaced it.
+      static_cast<void>(writer->refresh());
+      if (writer->status().is_stale) {
+        const std::shared_ptr<WriteBack> now = write_back_of(node);
+        writer = now != writer ? now : nullptr;
+      }
+      continue;
+    }
+    const bool is_root = node.id == kRootNode;
+    const bool same_file =
+        probe->status.st_dev == node.device && probe->entry_inode == node.inode && probe->kind == node.kind;
+    if (!is_root && !same_file && !(writer && writer->status().is_committing)) {
+      return codec::stale("another file has replaced it");
+    }
+    if (probe->kind == EntryKind::symlink) probe->size = links_.shown_link_size(node, probe->size);
+    return apply_stat(node, known, std::move(*probe), writer, look);
+  }
+}
+
+codec::Result<EntryStat> FileAttributes::apply_stat(Node& node, const EntryStat& known, EntryStat probe,
+                                                    const std::shared_ptr<WriteBack>& writer,
+                                                    const PageCacheState::Look& look) {
+  std::shared_ptr<const FrameSnapshot> current;
+  {
+    codec::MutexLock lock(node.mutex);
+    node.known = probe;
+    current = node.current.lock();
+  }
+  const bool changed = known.kind != EntryKind::none && known.identity != probe.identity;
+  const bool unsettled = writer && writer->status().is_committing;
+  // Containers only: creating and removing entries changes a directory, too.
+  if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
+    mount_.statistics.backing_changes.fetch_add(1, std::memory_order_relaxed);
+  if (writer) {
+    // Uncommitted data counts. The write-back notifies the kernel of changes behind the mount.
+    probe.size = writer->status().size;
+    probe.damage.reset();
+    if (const auto written = writer->dirty_since_write()) {
+      probe.status.st_mtim = *written;
+      probe.status.st_ctim = later_of(probe.status.st_ctim, *written);
+    }
+    node.pages.told_size(probe.size);
+    return probe;
+  }
+  if (probe.damage) {
+    codec::Error error = *probe.damage;
+    error.path = node_files_.path_of(node.id);
+    if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = mount_.tree.frame_begin().value;
+    // A frame looks damaged between two writes of a program that appends: log only a state that has lasted.
+    if (probe.identity.settled) mount_.once.error(error);
+    // Keep the old size for programs that have the file open: they must get errors, not an early end of file.
+    probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
+  }
+  pages_.carry_out(node.pages.seen_by_stat(look, probe.identity, probe.size), node.id);
+  if (node.pages.is_dropping()) {
+    // Another request may have seen the change without having posted the drop yet.
+    pages_.carry_out(PageCacheState::Drop::pages, node.id);
+    pages_.wait_for_drop(node);
+  }
+  return probe;
+}
+
+Attributes FileAttributes::describe(const Node& node, const EntryStat& probe) {
+  Attributes attributes;
+  attributes.node = node.id;
+  attributes.status = probe.status;
+  attributes.damage = probe.damage;
+  const std::shared_ptr<Node> parent = mount_.nodes.find(mount_.nodes.parent_of(node.id));
+  const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
+  // The watcher's notifications reach the kernel with a delay. Directories tolerate this. A program that has changed,
+  // removed or replaced a file must see that at once, unless attr_timeout or entry_timeout is given.
+  const bool is_directory = probe.kind == EntryKind::directory;
+  const bool is_watched_directory = is_directory && node.watched.load(std::memory_order_acquire);
+  attributes.attr_timeout = is_watched_directory ? mount_.options.attr_timeout.value_or(kDirectoryTimeout) : 0;
+  if (name_watched && (is_directory || notices_.keeps_names()))
+    attributes.entry_timeout = mount_.options.entry_timeout.value_or(kDirectoryTimeout);
+  attributes.status.st_ino = shown_inode(node);
+  if (node_files_.is_made_up_root(node)) {
+    show_made_up_root(attributes.status);
+  } else if (is_container(probe.kind)) {
+    attributes.status.st_mode = S_IFREG | (probe.status.st_mode & 07777U);
+    attributes.status.st_nlink = std::min<nlink_t>(probe.status.st_nlink, 1);
+    attributes.status.st_size = static_cast<off_t>(probe.size);
+    // A power of two, as the kernel requires, and at most 16 MiB, because programs allocate buffers of this size.
+    const auto chunksize = static_cast<std::uint64_t>(std::max(probe.chunksize, 0));
+    attributes.status.st_blksize =
+        static_cast<blksize_t>(std::bit_floor(std::clamp(chunksize, kMinBlockSize, kMaxBlockSize)));
+  } else if (probe.kind == EntryKind::symlink) {
+    attributes.status.st_size = static_cast<off_t>(probe.size);
+  }
+  return attributes;
+}
+
+std::uint64_t FileAttributes::shown_inode(const Node& node) {
+  return is_container(node.kind) ? node.shown_inode | InodeNumbers::kView : node.shown_inode;
+}
+
+void FileAttributes::show_made_up_root(struct stat& status) {
+  const auto file = mount_.files.status_at(mount_.tree.root()->fd(), mount_.tree.single_name());
+  const mode_t rights = file ? file->st_mode & 0444U : 0;
+  status.st_mode = S_IFDIR | rights | rights >> 2U;
+  status.st_nlink = 2;
+  if (!file) return;
+  status.st_uid = file->st_uid;
+  status.st_gid = file->st_gid;
+  status.st_atim = file->st_atim;
+  status.st_mtim = file->st_mtim;
+  status.st_ctim = file->st_ctim;
+}
+
+double FileAttributes::attribute_seconds(const EntryStat& probe, Node& node) const {
+  if (!mount_.options.attr_timeout) return 0;
+  const std::shared_ptr<Node> directory = mount_.nodes.find(mount_.nodes.parent_of(node.id));
+  bool watched = directory && directory->watched.load(std::memory_order_acquire);
+  if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
+  // 0 for a file with a second name, by which it may change unnoticed, for a symbolic link, whose shown target depends
+  // on other files, and for a file that is being written, which changes with each commit.
+  const bool is_reported = is_container(node.kind) || node.kind == EntryKind::plain;
+  const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
+  return watched && is_reported && has_one_name && !write_back_of(node) ? *mount_.options.attr_timeout : 0;
 }
 
 }  // namespace cframefs::fs

@@ -1,8 +1,5 @@
-// copy_file_range(2) between frames: copies chunks as stored, without decoding.
-//
-// Requires whole chunks, offsets at chunk boundaries, and the same chunk and item size in both frames; for other ranges
-// the kernel reads and writes. Each call is a commit, so small ranges are left to the kernel, too. Errors: io
-// EOPNOTSUPP: nothing was done; the kernel reads and writes instead.
+#include "fs/frames/frame_copies.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -12,7 +9,6 @@
 #include "codec/format/chunk_header.h"
 #include "frame/cframe/frame_container.h"
 #include "frame/write/auto_params.h"
-#include "fs/filesystem.h"
 #include "fs/write/chunk_copy.h"
 
 namespace cframefs::fs {
@@ -101,25 +97,25 @@ std::uint64_t held_by(const CopiedChunks& copied) {
 
 }  // namespace
 
-codec::Result<std::shared_ptr<const FrameSnapshot>> Filesystem::state_to_copy(FileHandle& handle) {
+codec::Result<std::shared_ptr<const FrameSnapshot>> FrameCopies::state_to_copy(FileHandle& handle) {
   const auto writer = handle.frame->write_back();
-  if (!writer) return current_snapshot(handle);
+  if (!writer) return states_.current_snapshot(handle);
   // Commit first: uncommitted data is not stored as chunks.
   if (auto done = writer->commit(frame::Durability::ordered); !done) return by_pages();
   if (auto followed = writer->refresh(); !followed) return by_pages();
   return writer->snapshot();
 }
 
-bool Filesystem::may_be_made_like(const frame::NewFrame& frame) const {
+bool FrameCopies::may_be_made_like(const frame::NewFrame& frame) const {
   const std::int32_t typesize = frame.encode.typesize;
-  if (options_.typesize != 0 && options_.typesize != static_cast<std::uint32_t>(typesize)) return false;
-  const auto wanted = static_cast<std::int64_t>(options_.chunksize);
+  if (mount_.options.typesize != 0 && mount_.options.typesize != static_cast<std::uint32_t>(typesize)) return false;
+  const auto wanted = static_cast<std::int64_t>(mount_.options.chunksize);
   if (wanted != 0 && frame::choose_chunksize(typesize, wanted) != frame.chunksize) return false;
   return codec::check_encodable(frame.encode).has_value();
 }
 
-codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint64_t from_at, FileHandle& to,
-                                                    std::uint64_t to_at, std::uint64_t length, ChangePermit& permit) {
+codec::Result<std::uint64_t> FrameCopies::copy_range(FileHandle& from, std::uint64_t from_at, FileHandle& to,
+                                                     std::uint64_t to_at, std::uint64_t length, ChangePermit& permit) {
   if (!to.writable) return codec::io_error(EBADF, "copy_file_range");
   if (!from.frame || !to.frame) return by_pages();
   const std::shared_ptr<WriteBack> writer = to.frame->write_back();
@@ -128,7 +124,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     if (!before) return codec::Failure(before.error());
     const std::uint64_t size = (*before)->view().size();
     const std::uint64_t wanted = std::min({kMaxHeld, length, size - std::min(size, from_at)});
-    CopyMemory::Reservation share(write_back_.copy_memory, write_back_.dirty_limit / kHeldShare, wanted);
+    CopyMemory::Reservation share(writers_.shared().copy_memory, writers_.shared().dirty_limit / kHeldShare, wanted);
     CopiedChunks copied = chunks_at(**before, from_at, length, share.bytes());
     if (copied.chunks.empty()) return by_pages();
     share.settle(held_by(copied));
@@ -142,7 +138,7 @@ codec::Result<std::uint64_t> Filesystem::copy_range(FileHandle& from, std::uint6
     auto stored = ChunkCopy(*writer).store(to_at, std::move(copied), may_remake, permit);
     if (!stored) return codec::Failure(stored.error());
     if (!*stored) return by_pages();
-    statistics_.chunks_copied.fetch_add(count, std::memory_order_relaxed);
+    mount_.statistics.chunks_copied.fetch_add(count, std::memory_order_relaxed);
     return nbytes;
   }
   return by_pages();

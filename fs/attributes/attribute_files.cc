@@ -1,0 +1,90 @@
+#include "fs/attributes/attribute_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "frame/cframe/sparse_frame.h"
+#include "frame/io/posix_acl.h"
+#include "fs/write/mount_changes.h"
+
+namespace cframefs::fs {
+namespace {
+
+// Attempts of a change of attributes while commits replace the file.
+constexpr int kChangeAttempts = 5;
+
+}  // namespace
+
+codec::Result<NodeFiles::SharedFile> AttributeFiles::attribute_file(Node& node) {
+  // Prefer a descriptor that a program has open, which needs no name.
+  if (const auto frame = open_frame_of(node)) {
+    auto file = frame->file();
+    const auto status = mount_.files.status(file->fd());
+    if (status && node.is_at(*status)) return file;
+  }
+  {
+    codec::MutexLock lock(node.mutex);
+    for (const auto& opened : node.opened) {
+      if (auto file = opened.lock()) return file;
+    }
+  }
+  // A held directory needs no second descriptor.
+  if (node.kind == EntryKind::directory) return mount_.directories.open(node.id);
+  return node_files_.open_file(node, O_PATH);
+}
+
+codec::Result<NodeFiles::SharedFile> AttributeFiles::file_with_rights(Node& node) {
+  auto file = attribute_file(node);
+  if (!file || node.kind != EntryKind::sparse_frame) return file;
+  return mount_.tree.open_entry((*file)->fd(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
+}
+
+codec::Result<NodeFiles::SharedFile> AttributeFiles::file_with_attribute(Node& node, const std::string& name) {
+  return name.starts_with(frame::kAclPrefix) ? file_with_rights(node) : attribute_file(node);
+}
+
+codec::Result<void> AttributeFiles::change_file(Node& node, const FindFile& find, const ChangeFile& wanted,
+                                                ChangePermit& permit) {
+  const auto change = [&](int fd) {
+    const auto begun = permit.begin();
+    return begun ? wanted(fd) : begun;
+  };
+  for (int attempt = 1;; ++attempt) {
+    if (const auto writer = write_back_of(node)) {
+      bool is_closed = false;
+      // Find the file between two commits, because each may replace it.
+      auto done = MountChanges(*writer).change_file([&] {
+        // A closed writer does not tell the next writer that the change is the mount's own. A writer that comes later
+        // waits for the change, and takes over the state after it: writers_.start_writing().
+        codec::MutexLock own(node.change_mutex);
+        is_closed = write_back_of(node) != writer;
+        if (is_closed) return codec::Result<void>();
+        const auto file = find();
+        return file ? change((*file)->fd()) : codec::Failure(file.error());
+      });
+      if (is_closed) continue;
+      return done;
+    }
+    const auto file = find();
+    if (!file) return codec::Failure(file.error());
+    const int fd = (*file)->fd();
+    bool has_writer = false;
+    auto done = pages_.with_self_change(
+        node, [&] { return mount_.files.status(fd); },
+        [&]() -> codec::Result<void> {
+          // A new writer has taken over the state before the change: retry through that writer. See
+          // writers_.start_writing().
+          has_writer = write_back_of(node) != nullptr;
+          return has_writer ? codec::Result<void>() : change(fd);
+        });
+    if (has_writer) continue;
+    if (!done || attempt == kChangeAttempts) return done;
+    // A new writer may have replaced the file, with or without the change: retry on the new file.
+    const auto changed = mount_.files.status(fd);
+    const auto now = find();
+    const auto current = now ? mount_.files.status((*now)->fd()) : codec::Failure(now.error());
+    if (!changed || !current || (changed->st_ino == current->st_ino && changed->st_dev == current->st_dev)) return done;
+  }
+}
+
+}  // namespace cframefs::fs

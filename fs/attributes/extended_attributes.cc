@@ -1,0 +1,120 @@
+#include "fs/attributes/extended_attributes.h"
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include <linux/limits.h>
+
+#include "frame/io/posix_acl.h"
+#include "frame/open/container_info.h"
+#include "frame/open/layer_attributes.h"
+#include "fs/frames/layer_changes.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::string_view kOurs = "user.blosc2.";
+constexpr std::string_view kInfo = "user.blosc2.info";
+
+codec::Failure no_attribute() {
+  return codec::io_error(ENODATA, "getxattr");
+}
+
+std::string to_string(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+codec::Result<std::shared_ptr<const FrameSnapshot>> ExtendedAttributes::snapshot_for_attributes(Node& node) {
+  if (const auto writer = write_back_of(node)) return writer->snapshot();
+  auto file = node_files_.open_file(node, O_RDONLY);
+  if (!file) return codec::Failure(file.error());
+  return states_.snapshot_of(node, *file);
+}
+
+codec::Result<std::vector<std::string>> ExtendedAttributes::list(NodeId id) {
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return std::vector<std::string>{};
+  if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
+  auto file = attribute_files_.attribute_file(*node);
+  if (!file) return codec::Failure(file.error());
+  auto names = mount_.files.list_attributes((*file)->fd());
+  if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
+  if (!is_container(node->kind)) return names;
+  // Hide attributes of the backing file whose names begin with user.blosc2.
+  std::erase_if(*names, [](const std::string& name) { return name.starts_with(kOurs); });
+  auto snapshot = snapshot_for_attributes(*node);
+  if (!snapshot) return names;  // damaged: only the file's own attributes
+  for (std::string& layer : frame::vlmetalayer_attributes((*snapshot)->container()))
+    names->push_back(std::move(layer));
+  return names;
+}
+
+codec::Result<std::string> ExtendedAttributes::get(NodeId id, const std::string& name) {
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return no_attribute();
+  if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
+  if (!is_container(node->kind) || !name.starts_with(kOurs)) {
+    auto file = attribute_files_.file_with_attribute(*node, name);
+    if (!file) return codec::Failure(file.error());
+    return mount_.files.get_attribute((*file)->fd(), name);
+  }
+  auto snapshot = snapshot_for_attributes(*node);
+  if (!snapshot) return codec::Failure(snapshot.error());
+  const frame::Container& container = (*snapshot)->container();
+  if (name == kInfo) return frame::info_json(container);
+  if (name.starts_with(frame::kMetaAttribute)) {
+    for (const frame::MetalayerPlace& layer : container.metalayer_places()) {
+      if (layer.name != name.substr(frame::kMetaAttribute.size())) continue;
+      if (layer.length > XATTR_SIZE_MAX) return codec::io_error(E2BIG, "getxattr");
+      const auto content = container.metalayer(layer);
+      if (!content) return codec::Failure(content.error());
+      return to_string(*content);
+    }
+  } else if (frame::is_vlmetalayer_attribute(name)) {
+    return frame::vlmetalayer_attribute(container, name);
+  }
+  return no_attribute();
+}
+
+codec::Result<void> ExtendedAttributes::set(NodeId id, const std::string& name, const std::string& value, int flags,
+                                            const Caller& caller, ChangePermit& permit) {
+  if (mount_.read_only) return codec::io_error(EROFS, "setxattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node) return no_such_node();
+  const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
+  if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
+    return codec::io_error(EPERM, "setxattr");
+  if (is_container(node->kind) && name.starts_with("user.blosc2."))
+    return change_layer(writers_, *node, name, &value, flags, permit);
+  return attribute_files_.change_file(
+      *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
+      [&](int fd) {
+        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, &value, caller)
+                                                   : mount_.files.set_attribute(fd, name, value, flags);
+      },
+      permit);
+}
+
+codec::Result<void> ExtendedAttributes::remove(NodeId id, const std::string& name, const Caller& caller,
+                                               ChangePermit& permit) {
+  if (mount_.read_only) return codec::io_error(EROFS, "removexattr");
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node) return no_such_node();
+  const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
+  if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
+    return codec::io_error(EPERM, "removexattr");
+  if (is_container(node->kind) && name.starts_with("user.blosc2."))
+    return change_layer(writers_, *node, name, nullptr, 0, permit);
+  return attribute_files_.change_file(
+      *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
+      [&](int fd) {
+        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, nullptr, caller)
+                                                   : mount_.files.remove_attribute(fd, name);
+      },
+      permit);
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,54 @@
+// The extended attributes of the mount: metadata of a frame under user.blosc2., and the backing file's own attributes.
+//
+//   user.blosc2.info          JSON, the first members of `cframe info --json`
+//   user.blosc2.meta.NAME     fixed metalayer, its raw content
+//   user.blosc2.vlmeta.NAME   variable-length metalayer, decompressed; for groups of stores from
+//                             frame/store/store_files.h; long ones in parts: frame/open/layer_attributes.h
+//
+// Of these only variable-length metalayers are listed. Programs that copy attributes (cp, rsync, tar) set each listed
+// attribute on the copy: attributes that describe how this file is stored would be refused there, or be wrong.
+//
+// Thread safety: all members may be called concurrently. Ownership: none. Errors: ENODATA; EROFS, EPERM for changes;
+// those of AttributeFiles and of the frame.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fs/attributes/rights.h"
+#include "fs/frames/frame_writers.h"
+
+namespace cframefs::fs {
+
+class ExtendedAttributes {
+ public:
+  ExtendedAttributes(MountContext& mount, NodeFiles& node_files, AttributeFiles& attribute_files, Rights& rights,
+                     FrameStates& states, FrameWriters& writers)
+      : mount_(mount),
+        node_files_(node_files),
+        attribute_files_(attribute_files),
+        rights_(rights),
+        states_(states),
+        writers_(writers) {}
+
+  codec::Result<std::vector<std::string>> list(NodeId node);
+  codec::Result<std::string> get(NodeId node, const std::string& name);
+  /// `flags`: as setxattr(2).
+  codec::Result<void> set(NodeId node, const std::string& name, const std::string& value, int flags,
+                          const Caller& caller = {}, ChangePermit& permit = free_permit());
+  codec::Result<void> remove(NodeId node, const std::string& name, const Caller& caller = {},
+                             ChangePermit& permit = free_permit());
+
+ private:
+  codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot_for_attributes(Node& node);
+
+  MountContext& mount_;
+  NodeFiles& node_files_;
+  AttributeFiles& attribute_files_;
+  Rights& rights_;
+  FrameStates& states_;
+  FrameWriters& writers_;
+};
+
+}  // namespace cframefs::fs

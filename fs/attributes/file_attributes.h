@@ -1,0 +1,61 @@
+// The attributes that stat(2) shows, those on disk combined with uncommitted writes, and changes of them.
+//
+// Thread safety: all members may be called concurrently. Locks: MountContext::names, shared, during a stat;
+// Node::mutex, briefly. A stat that sees a change waits for the drop of older pages, at most 250 ms. Ownership: none.
+// Errors: stale: the name leads to another file; EROFS, EPERM for changes; io.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "fs/attributes/rights.h"
+#include "fs/attributes/symbolic_links.h"
+#include "fs/files/open_files.h"
+
+namespace cframefs::fs {
+
+class FileAttributes {
+ public:
+  FileAttributes(MountContext& mount, NodeFiles& node_files, KernelNotices& notices, KernelPages& pages,
+                 SymbolicLinks& links, Rights& rights, OpenFiles& files)
+      : mount_(mount),
+        node_files_(node_files),
+        notices_(notices),
+        pages_(pages),
+        links_(links),
+        rights_(rights),
+        files_(files) {}
+
+  /// Returns what stat(2) shows. `handle`: an open handle of the node, or nullptr. Fails for a container that cannot be
+  /// opened, with the reason, because its size is not known.
+  codec::Result<Attributes> of(NodeId node, FileHandle* handle);
+  /// Changes attributes. `handle`: an open handle of the node, or nullptr.
+  codec::Result<Attributes> change(NodeId node, FileHandle* handle, const AttributeChanges& changes,
+                                   const Caller& caller = {}, ChangePermit& permit = free_permit());
+  /// Examines the node's file on disk, which must still have the node's name.
+  codec::Result<EntryStat> probe_node(Node& node);
+  /// Returns the attributes that follow from a probe.
+  Attributes describe(const Node& node, const EntryStat& probe);
+  /// Returns the inode number that the node shows.
+  static std::uint64_t shown_inode(const Node& node);
+
+ private:
+  codec::Result<EntryStat> apply_stat(Node& node, const EntryStat& known, EntryStat probe,
+                                      const std::shared_ptr<WriteBack>& writer, const PageCacheState::Look& look);
+  /// Fills in the rights and times of the one file, as those of a directory.
+  void show_made_up_root(struct stat& status);
+  /// Returns how long the kernel may cache the attributes of a file that it knows.
+  double attribute_seconds(const EntryStat& probe, Node& node) const;
+  /// As of(), but succeeds for a container that cannot be opened.
+  codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
+
+  MountContext& mount_;
+  NodeFiles& node_files_;
+  KernelNotices& notices_;
+  KernelPages& pages_;
+  SymbolicLinks& links_;
+  Rights& rights_;
+  OpenFiles& files_;
+};
+
+}  // namespace cframefs::fs

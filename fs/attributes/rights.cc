@@ -1,0 +1,176 @@
+#include "fs/attributes/rights.h"
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "frame/cframe/sparse_frame.h"
+#include "frame/io/posix_acl.h"
+#include "fs/write/mount_changes.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr mode_t kSetIds = S_ISUID | S_ISGID;
+
+/// Returns true if the caller may change the file's rights. A daemon of an ordinary user cannot act as others; there
+/// the source decides.
+bool acts_for_owner(const Caller& caller, const struct stat& file) {
+  return caller.user == 0 || caller.user == file.st_uid || !ActingAs::is_possible();
+}
+
+/// Returns the permissions that a directory needs for given rights to its frame: execute (enter) for each read bit, and
+/// execute for each write bit, because writing creates files in the directory.
+constexpr mode_t with_entering(mode_t rights) {
+  return rights | (rights & 0444U) >> 2U | (rights & 0222U) >> 1U;
+}
+
+}  // namespace
+
+codec::Result<void> Rights::check_caller(NodeId id, const Caller& caller, int rights) {
+  if (caller.user == 0) return {};
+  const std::shared_ptr<Node> node = mount_.nodes.find(id);
+  if (!node || node->kind != EntryKind::sparse_frame || !ActingAs::is_possible()) return {};
+  const auto directory = attribute_files_.attribute_file(*node);
+  if (!directory) return codec::Failure(directory.error());
+  const auto index = attribute_files_.file_with_rights(*node);
+  if (!index) return codec::Failure(index.error());
+  const std::string acl(frame::kAccessAcl);
+  if (!mount_.files.get_attribute((*directory)->fd(), acl) && !mount_.files.get_attribute((*index)->fd(), acl))
+    return {};
+  const ActingAs acting(caller, ActingAs::Groups::all, ActingAs::Rights::callers);
+  // Writing a sparse frame creates files in its directory.
+  if (auto enters = mount_.files.check_rights((*directory)->fd(), X_OK | (rights & W_OK)); !enters) return enters;
+  return mount_.files.check_rights((*index)->fd(), rights);
+}
+
+codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
+                                          ChangePermit& permit) {
+  const auto change = [&](int fd) -> codec::Result<void> {
+    codec::Result<void> done;
+    if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
+      const auto directory = attribute_files_.attribute_file(node);
+      if (!directory) return codec::Failure(directory.error());
+      done = change_sparse_rights(node, {(*directory)->fd(), fd}, changes, caller);
+      if (done && changes.user) {
+        // attribute_files_.change_file() may repeat the change, on a file that belongs to the new user by then.
+        codec::MutexLock lock(node.mutex);
+        node.known.status.st_uid = *changes.user;
+      }
+    } else if (node.kind == EntryKind::sparse_frame) {
+      if (const auto index = check_index(node, fd); !index) return codec::Failure(index.error());
+    } else {
+      done = change_rights_of(fd, changes, {});
+    }
+    if (!done || !changes.times) return done;
+    done = mount_.files.set_times(fd, *changes.times);
+    if (const auto writer = done ? write_back_of(node) : nullptr) MountChanges(*writer).note_times((*changes.times)[1]);
+    return done;
+  };
+  return attribute_files_.change_file(
+      node, [&] { return attribute_files_.file_with_rights(node); }, change, permit);
+}
+
+codec::Result<void> Rights::change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller) {
+  codec::Result<void> done;
+  if (changes.user || changes.group) {
+    done = mount_.files.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
+                                     changes.group.value_or(static_cast<gid_t>(-1)));
+  }
+  if (!done || !changes.mode) return done;
+  // The kernel has checked the caller against the group that the node showed, which may have changed since.
+  const mode_t mode = *changes.mode & 07777U;
+  if ((mode & S_ISGID) == 0) return mount_.files.change_mode(fd, mode);
+  return as_caller(caller, mode, [&] { return mount_.files.change_mode(fd, mode); });
+}
+
+codec::Result<struct stat> Rights::check_index(Node& node, int index) {
+  auto status = mount_.files.status(index);
+  if (!status) return status;
+  codec::MutexLock lock(node.mutex);
+  const bool is_same = S_ISREG(status->st_mode) && status->st_uid == node.known.status.st_uid;
+  return is_same ? status : codec::stale("another index has replaced it");
+}
+
+codec::Result<void> Rights::change_sparse_rights(Node& node, const SparseFiles& frame, const AttributeChanges& changes,
+                                                 const Caller& caller) {
+  const auto index = check_index(node, frame.index);
+  if (!index) return codec::Failure(index.error());
+  if (!acts_for_owner(caller, *index)) {
+    // A writer that does not own the file may only clear set-ID bits, which the kernel does in its name.
+    if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr");
+    return mount_.files.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
+  }
+  AttributeChanges of_chunks = changes;
+  AttributeChanges of_directory = changes;
+  if (changes.mode) {
+    // Files of chunks get no set-ID bits.
+    of_chunks.mode = *changes.mode & 0777U;
+    of_directory.mode = with_entering(*changes.mode & 0777U) | (*changes.mode & S_ISGID);
+  }
+  return change_sparse(frame, *index,
+                       {[&](int fd) { return change_rights_of(fd, changes, caller); },
+                        [&](int fd) { return change_rights_of(fd, of_chunks, {}); },
+                        [&](int fd) { return change_rights_of(fd, of_directory, caller); }});
+}
+
+codec::Result<void> Rights::change_sparse(const SparseFiles& frame, const struct stat& index,
+                                          const SparseChange& change) {
+  const auto directory = mount_.files.status(frame.directory);
+  if (!directory) return codec::Failure(directory.error());
+  const bool is_owners = directory->st_uid == index.st_uid;
+  if (is_owners || directory->st_uid == 0) {
+    if (auto done = change_chunk_files(frame.directory, index, change.chunk); !done) return done;
+  }
+  if (is_owners) {
+    if (auto done = change.directory(frame.directory); !done) return done;
+  }
+  return change.index(frame.index);
+}
+
+/// Changes the files of chunks, because other programs read them. Skips files that may not be the frame's own: a file
+/// of another user, and a file with a second name.
+codec::Result<void> Rights::change_chunk_files(int directory, const struct stat& index, const ChangeFile& change) {
+  const auto entries = mount_.files.list(directory);
+  if (!entries) return codec::Failure(entries.error());
+  for (const frame::DirectoryEntry& entry : *entries) {
+    const auto file = mount_.tree.open_entry(directory, entry.name, O_PATH | O_NOFOLLOW);
+    if (!file) continue;  // a commit has removed it
+    const auto status = mount_.files.status((*file)->fd());
+    if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
+    if (status->st_ino == index.st_ino && status->st_dev == index.st_dev) continue;
+    if (auto done = change((*file)->fd()); !done) return done;
+  }
+  return {};
+}
+
+codec::Result<void> Rights::change_acl(Node& node, int fd, const std::string& name, const std::string* value,
+                                       const Caller& caller) {
+  const auto set = [&](int file, const std::string& acl) {
+    // As the caller: whether a new ACL clears the set-group-id bit depends on the caller's groups.
+    return as_caller(caller, S_ISGID, [&] { return mount_.files.set_attribute(file, name, acl, 0); });
+  };
+  const auto change = [&](int file) { return value ? set(file, *value) : mount_.files.remove_attribute(file, name); };
+  if (node.kind != EntryKind::sparse_frame) return change(fd);
+  const auto index = check_index(node, fd);
+  if (!index) return codec::Failure(index.error());
+  if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr");
+  const auto directory = attribute_files_.attribute_file(node);
+  if (!directory) return codec::Failure(directory.error());
+  const auto change_or_none = [&](int file, const std::string& acl) {
+    if (value) return set(file, acl);
+    auto removed = mount_.files.remove_attribute(file, name);
+    return !removed && removed.error().sys == ENODATA ? codec::Result<void>() : removed;
+  };
+  const std::string of_directory = value ? frame::with_permissions(*value, with_entering) : std::string();
+  return change_sparse({(*directory)->fd(), fd}, *index,
+                       {change, [&](int file) { return change_or_none(file, value ? *value : std::string()); },
+                        [&](int file) { return change_or_none(file, of_directory); }});
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,60 @@
+// Keeps the kernel's pages of files as new as fs/doc/page-cache.md promises. PageCacheState decides what is old; this
+// class records opens, closes and changes there, and makes the kernel drop what the decision names.
+//
+// Thread safety: all members may be called concurrently. Locks: with_self_change() holds Node::change_mutex; drops are
+// posted and need no lock. Errors: none, but for those of the callbacks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "fs/coherence/kernel_notices.h"
+#include "fs/mount/handles.h"
+#include "fs/write/write_back.h"
+
+namespace cframefs::fs {
+
+class KernelPages {
+ public:
+  KernelPages(NodeTable& nodes, KernelNotices& notices) : nodes_(nodes), notices_(notices) {}
+
+  /// Registers a handle that is opened on the state `opening.file`, and decides whether open(2) keeps pages.
+  static void enter(FileHandle& handle, const PageCacheState::Opening& opening);
+  /// Called at a request of the handle, which proves that the kernel has carried out the answer to its open.
+  static void confirm_open(FileHandle& handle);
+  /// Called when the handle is closed.
+  void leave(FileHandle& handle);
+  /// Called after a write whose bytes the kernel has put into the pages at `at` and the daemon at `place`. Drops its
+  /// pages if they may be older than the write.
+  void note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length);
+  /// Makes a change by the mount itself to the file of `node`, so that valid pages in the kernel stay valid. `status`:
+  /// stats the file; `change`: makes the change.
+  codec::Result<void> with_self_change(Node& node, const std::function<codec::Result<struct stat>()>& status,
+                                       const std::function<codec::Result<void>()>& change);
+
+  /// Makes the kernel drop pages, without waiting for it.
+  void carry_out(PageCacheState::Drop drop, NodeId node);
+  /// Makes the kernel drop attributes and pages of a file. Does not wait for pages of reads in progress that check the
+  /// file once more.
+  void drop_pages(const std::shared_ptr<Node>& node);
+  /// Delays an answer that shows a state of the file until no page of an older state is left, at most 250 ms.
+  void wait_for_drop(const Node& node);
+
+  /// Drops the kernel's pages of an array's header if a change of the number of rows has changed the header.
+  /// `may_wait`: may wait for the drop, because the kernel holds no page of this request locked.
+  void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
+  void drop_head(const Node& node, const frame::FlatView& view);
+  /// Waits until the kernel has dropped an old header. Returns false if it has not within `patience`.
+  bool is_head_dropped(const Node& node, std::chrono::milliseconds patience);
+
+ private:
+  /// Carries out drop_pages(), on a thread of the notifier.
+  void drop_around_reads(const std::shared_ptr<Node>& node);
+
+  NodeTable& nodes_;
+  KernelNotices& notices_;
+};
+
+}  // namespace cframefs::fs

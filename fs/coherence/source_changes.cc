@@ -1,0 +1,112 @@
+#include "fs/coherence/source_changes.h"
+
+#include <algorithm>
+
+namespace cframefs::fs {
+namespace {
+
+using Lane = Notifier::Lane;
+
+}  // namespace
+
+void SourceChanges::changed(const Watcher::Change& change) {
+  if ((change.everything || change.entry) && notices_.keeps_names())
+    notices_.post(Lane::attributes, 0, "", [this] { notices_.kernel().invalidate_all_entries(); });
+  if (change.everything) return notices_.post(Lane::changes, 0, "", [this] { lost_track(); });
+  const auto directory = mount_.nodes.find(change.directory);
+  if (directory && directory->kind == EntryKind::sparse_frame) {
+    // The kernel knows no names in a sparse frame, and the mount's own commits change no byte that the kernel holds.
+    return look_into_change(directory);
+  }
+  // The directory's own times have changed too; a single-file root is its directory.
+  forget_directory(change.directory);
+  if (change.name.empty()) return;
+  const DirEntry place{change.directory, change.name};
+  bool is_directory = false;
+  for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
+    if (node->kind == EntryKind::directory) {
+      is_directory = true;
+    } else {
+      look_into_change(node);
+    }
+  }
+  // The kernel looks up names of files each time, or was just told to forget them.
+  if (change.entry && is_directory)
+    notices_.post(Lane::names, place.directory, place.name, [this, place] { forget_moved(place); });
+}
+
+void SourceChanges::lost_track() {
+  for (const NodeId id : mount_.nodes.all()) {
+    const auto node = mount_.nodes.find(id);
+    if (!node) continue;
+    node->pages.lost_track();
+    bool is_open = false;
+    {
+      codec::MutexLock lock(node->mutex);
+      const auto lives = [](const auto& file) { return !file.expired(); };
+      is_open = lives(node->open_frame) || std::any_of(node->opened.begin(), node->opened.end(), lives);
+    }
+    // A file that is not open has no read for which the notification could wait.
+    if (is_open) {
+      pages_.drop_pages(node);
+    } else {
+      notices_.kernel().invalidate_inode(id);
+    }
+  }
+}
+
+void SourceChanges::look_into_change(const std::shared_ptr<Node>& node) {
+  notices_.post(Lane::changes, node->id, "", [this, node] {
+    if (is_changed_behind(*node)) {
+      pages_.drop_pages(node);
+    } else if (mount_.options.attr_timeout && node->kind != EntryKind::sparse_frame) {
+      notices_.kernel().forget_attributes(node->id);
+    }
+  });
+}
+
+void SourceChanges::forget_moved(const DirEntry& place) {
+  // The kernel knows of renames through the mount. It must not be notified of them: the notification waits for the
+  // request that is changing the directory, which never ends if the daemon is killed during it.
+  for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
+    if (node->kind == EntryKind::directory && !lies_at(*node, place))
+      notices_.kernel().invalidate_entry(place.directory, NameMapper::in_mount(place.name));
+  }
+}
+
+bool SourceChanges::lies_at(Node& node, const DirEntry& at) {
+  // Under mount_.changes, because a rename through the mount changes the disk before the table.
+  codec::MutexLock lock(mount_.changes);
+  const auto places = mount_.nodes.at_place(at.directory, at.name);
+  const bool moved =
+      std::none_of(places.begin(), places.end(), [&](const auto& there) { return there->id == node.id; });
+  if (moved) return true;
+  const auto place = mount_.nodes.place_of(node.id);
+  if (!place) return false;
+  const auto directory = mount_.directories.open(place->parent);
+  if (!directory) return false;
+  const auto status = mount_.files.status_at((*directory)->fd(), place->name);
+  return status && node.is_at(*status);
+}
+
+void SourceChanges::forget_directory(NodeId directory) {
+  notices_.post(Lane::attributes, directory, "", [this, directory] { notices_.kernel().invalidate_inode(directory); });
+}
+
+bool SourceChanges::is_changed_behind(Node& node) {
+  if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
+    // The write-back notifies the kernel itself of changes that it has not made.
+    static_cast<void>(writer->refresh());
+    return false;
+  }
+  // Not during a change by the mount itself.
+  codec::MutexLock own(node.change_mutex);
+  codec::SharedLock names(mount_.names);
+  const auto at = node_files_.held_name_of(node);
+  if (!at) return true;
+  auto probe = mount_.tree.probe_entry(at->fd(), at->name);
+  if (!probe) return true;
+  return node.pages.reported(probe->identity) == PageCacheState::Drop::pages;
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,44 @@
+// What follows from the changes of the source that the watcher reports: the kernel drops the pages, attributes and
+// names that another program has made old. Changes by the mount itself drop nothing.
+//
+// Thread safety: changed() is called by the watcher's thread; the rest runs on threads of the notifier. Locks: a check
+// of a file takes Node::change_mutex and MountContext::names, a check of a moved directory MountContext::changes.
+// Errors: none; a file that cannot be examined counts as changed.
+#pragma once
+
+#include <memory>
+
+#include "fs/coherence/kernel_notices.h"
+#include "fs/coherence/kernel_pages.h"
+#include "fs/mount/node_files.h"
+
+namespace cframefs::fs {
+
+class SourceChanges {
+ public:
+  SourceChanges(MountContext& mount, NodeFiles& node_files, KernelNotices& notices, KernelPages& pages)
+      : mount_(mount), node_files_(node_files), notices_(notices), pages_(pages) {}
+
+  /// Posts the notifications that follow from a change.
+  void changed(const Watcher::Change& change);
+
+ private:
+  /// Called after the watcher has missed changes.
+  void lost_track();
+  void forget_directory(NodeId directory);
+  /// Makes the kernel forget a name whose entry has changed, unless the mount has changed it itself.
+  void forget_moved(const DirEntry& place) EXCLUDES(mount_.changes);
+  /// Returns true if the node is on disk at `place`, or the table has it at another place.
+  bool lies_at(Node& node, const DirEntry& place) EXCLUDES(mount_.changes);
+  /// Posts a check of a file of which the watcher has reported a change.
+  void look_into_change(const std::shared_ptr<Node>& node);
+  /// Checks a file of which the watcher has reported a change. Returns true if the kernel must drop its pages.
+  bool is_changed_behind(Node& node);
+
+  MountContext& mount_;
+  NodeFiles& node_files_;
+  KernelNotices& notices_;
+  KernelPages& pages_;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,105 @@
+#include "fs/files/open_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <unistd.h>
+
+namespace cframefs::fs {
+
+codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open(NodeId id, int flags) {
+  mount_.statistics.opens.fetch_add(1, std::memory_order_relaxed);
+  auto handle = std::make_unique<FileHandle>();
+  handle->node = mount_.nodes.find(id);
+  if (!handle->node) return no_such_node();
+  Node& node = *handle->node;
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+  if (writes && (mount_.read_only || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
+  if (node.role == NodeRole::control_file) {
+    const std::string path = node_files_.path_of(id);
+    handle->content = control_.content(path.substr(path.rfind('/') + 1));
+    handle->direct = true;
+    return handle;
+  }
+  if (!is_container(node.kind)) return plain_.open(std::move(handle), flags);
+  return frames_.open(std::move(handle), flags, false);
+}
+
+codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,
+                                    bool holds_pages) {
+  mount_.statistics.reads.fetch_add(1, std::memory_order_relaxed);
+  pages_.confirm_open(handle);
+  if (holds_pages && length > 0 && is_container(handle.node->kind)) {
+    reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length);
+  }
+  codec::Result<void> done;
+  if (handle.node->role == NodeRole::control_file) {
+    if (at < handle.content.size()) {
+      const std::size_t size = std::min<std::size_t>(length, handle.content.size() - at);
+      Buffer buffer = mount_.read_path.pool().get(size);
+      std::copy_n(handle.content.begin() + static_cast<std::ptrdiff_t>(at), size, buffer.bytes().begin());
+      reply.add(std::move(buffer), size);
+    }
+  } else {
+    done = is_container(handle.node->kind) ? frames_.read(handle, at, length, reply)
+                                           : plain_.read(handle, at, length, reply);
+  }
+  if (done) {
+    reply.coalesce(mount_.read_path.pool());
+    mount_.statistics.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
+  } else {
+    mount_.statistics.errors.fetch_add(1, std::memory_order_relaxed);
+  }
+  return done;
+}
+
+codec::Result<std::uint64_t> OpenFiles::seek(FileHandle& handle, std::uint64_t from, int whence) {
+  const bool hole = whence == SEEK_HOLE;
+  if (whence != SEEK_DATA && !hole) return codec::invalid("lseek: only SEEK_DATA and SEEK_HOLE reach a filesystem");
+  if (!is_container(handle.node->kind)) {
+    if (!handle.file) return codec::io_error(ENXIO, "lseek");
+    auto found = mount_.files.seek(handle.file->fd(), frame::FileOffset{from}, whence);
+    if (!found) return codec::Failure(found.error());
+    return found->value;
+  }
+  return frames_.seek(handle, from, hole);
+}
+
+codec::Result<void> OpenFiles::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
+                                     ChangePermit& permit) {
+  if (!handle.writable) return codec::io_error(EBADF, "write");
+  const bool append = handle.append && !from_page_cache && !mount_.options.writeback;
+  if (handle.frame) return frames_.write(handle, at, bytes, from_page_cache, append, permit);
+  if (auto begun = permit.begin(); !begun) return begun;
+  return plain_.write(handle, at, bytes, append);
+}
+
+codec::Result<void> OpenFiles::allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
+  if (!handle.writable) return codec::io_error(EBADF, "fallocate");
+  return handle.frame ? frames_.allocate(handle, mode, at, length) : plain_.allocate(handle, mode, at, length);
+}
+
+codec::Result<void> OpenFiles::truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit) {
+  return is_container(node.kind) ? frames_.resize(node, handle, size, permit)
+                                 : plain_.resize(node, handle, size, permit);
+}
+
+codec::Result<void> OpenFiles::flush(FileHandle& handle) {
+  if (!handle.writable) return {};
+  if (handle.frame) return frames_.flush(handle);
+  return handle.file ? mount_.files.flush(handle.file->fd()) : codec::Result<void>();
+}
+
+void OpenFiles::release(std::unique_ptr<FileHandle> handle) {
+  if (handle->frame) return frames_.release(std::move(handle));
+  pages_.leave(*handle);
+}
+
+codec::Result<void> OpenFiles::sync(FileHandle& handle, bool data_only) {
+  if (handle.file) return mount_.files.sync(handle.file->fd(), data_only);
+  return handle.frame ? frames_.sync(handle, data_only) : codec::Result<void>();
+}
+
+}  // namespace cframefs::fs

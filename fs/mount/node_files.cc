@@ -1,0 +1,85 @@
+#include "fs/mount/node_files.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <malloc.h>
+
+#include "fs/util/no_memory.h"
+
+namespace cframefs::fs {
+
+std::string NodeFiles::path_of(NodeId node) const {
+  if (mount_.root_is_file) return mount_.tree.single_name();
+  return mount_.nodes.path_of(node).value_or(std::string());
+}
+
+std::string NodeFiles::path_in(NodeId directory, const std::string& name) const {
+  const std::string path = mount_.nodes.path_of(directory).value_or(std::string());
+  return path.empty() ? name : path + "/" + name;
+}
+
+bool NodeFiles::is_made_up_root(const Node& node) const {
+  return node.id == kRootNode && mount_.tree.is_single_file() && !mount_.root_is_file;
+}
+
+codec::Result<NodeFiles::HeldName> NodeFiles::held_name_of(const Node& node) {
+  if (node.id == kRootNode) return HeldName{mount_.tree.root(), mount_.root_is_file ? mount_.tree.single_name() : "."};
+  if (node.kind == EntryKind::directory) {
+    auto directory = mount_.directories.open(node.id);
+    if (!directory) return codec::Failure(directory.error());
+    return HeldName{std::move(*directory), "."};
+  }
+  auto place = mount_.nodes.place_of(node.id);
+  if (!place) return codec::Failure(place.error());
+  auto directory = mount_.directories.open(place->parent);
+  if (!directory) return codec::Failure(directory.error());
+  return HeldName{std::move(*directory), std::move(place->name)};
+}
+
+codec::Result<NodeFiles::SharedFile> NodeFiles::open_with_room(const std::function<codec::Result<SharedFile>()>& open) {
+  auto file = open();
+  const bool is_short =
+      file ? mount_.reserve.is_kept_back((*file)->fd()) : file.error().sys == EMFILE || file.error().sys == ENFILE;
+  if (!is_short) return file;
+  if (file) file->reset();  // its descriptor is from the reserve
+  mount_.directories.release_unused();
+  return open();
+}
+
+codec::Result<NodeFiles::SharedFile> NodeFiles::open_file(const Node& node, int flags) {
+  codec::SharedLock names(mount_.names);
+  const auto at = held_name_of(node);
+  if (!at) return codec::Failure(at.error());
+  auto file = mount_.tree.open_entry(at->fd(), at->name, flags | O_NOFOLLOW);
+  // stale makes the kernel look the path up again.
+  if (!file && leads_elsewhere(file.error())) return codec::stale("its name leads to another entry");
+  if (!file) return file;
+  // The kernel cannot look the root up again, so the file that the source is now is opened without comparison.
+  if (node.id == kRootNode) return file;
+  const auto status = mount_.files.status((*file)->fd());
+  if (!status) return codec::Failure(status.error());
+  if (!node.is_at(*status)) return codec::stale("another file has replaced it");
+  return file;
+}
+
+void NodeFiles::watch(Node& directory) {
+  if (directory.watched.load(std::memory_order_acquire)) return;
+  if (mount_.root_is_file && directory.id == kRootNode) return;
+  const auto opened = mount_.directories.open(directory.id);
+  // A group of a store changes with the store, which the watch of the store's directory reports. For inotify both are
+  // one inode: a watch of the group would replace that of the store.
+  if (opened && (!mount_.files.is_on_disk((*opened)->fd()) || mount_.watcher.watch((*opened)->fd(), directory.id)))
+    directory.watched.store(true, std::memory_order_release);
+}
+
+void NodeFiles::forget(NodeId node, std::uint64_t lookups) {
+  if (!mount_.nodes.forget(node, lookups)) return;
+  mount_.watcher.forget(node);
+  mount_.directories.forget(node);
+  // The C library keeps free memory between blocks that are in use.
+  if (mount_.nodes.take_shrunk()) try_in_memory([this] { mount_.workers.post([] { malloc_trim(0); }); });
+}
+
+}  // namespace cframefs::fs

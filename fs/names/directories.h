@@ -1,0 +1,38 @@
+// Opening and listing directories.
+//
+// Thread safety: all members may be called concurrently; the handle's mutex guards its list. Ownership: the caller owns
+// the handles. Errors: EMFILE when descriptors are short; stale; io.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "fs/mount/handles.h"
+#include "fs/mount/node_files.h"
+
+namespace cframefs::fs {
+
+class Directories {
+ public:
+  Directories(MountContext& mount, NodeFiles& node_files) : mount_(mount), node_files_(node_files) {}
+
+  codec::Result<std::unique_ptr<DirectoryHandle>> open(NodeId node);
+  /// Reads the current entries into the handle.
+  codec::Result<void> list(DirectoryHandle& handle) REQUIRES(handle.mutex);
+  /// Returns true if the directory is so large that listing it is slow; an estimate before list().
+  bool is_large(const DirectoryHandle& handle) REQUIRES(handle.mutex);
+  /// Returns the inode number of an entry, as its attributes show it.
+  std::uint64_t shown_inode(const DirectoryHandle& handle, const StoredEntry& entry);
+  /// Returns the inode number of the directory itself.
+  static std::uint64_t own_inode(const DirectoryHandle& handle);
+  /// Returns the inode number of the parent directory.
+  std::uint64_t parent_inode(const DirectoryHandle& handle);
+  /// fsync(2) of a directory.
+  codec::Result<void> sync(NodeId node);
+
+ private:
+  MountContext& mount_;
+  NodeFiles& node_files_;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,77 @@
+#include "fs/names/lookups.h"
+
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+#include "fs/util/no_memory.h"
+
+namespace cframefs::fs {
+namespace {
+
+// Attempts of a look-up while commits replace the file.
+constexpr int kLookupAttempts = 5;
+
+}  // namespace
+
+codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name) {
+  mount_.statistics.lookups.fetch_add(1, std::memory_order_relaxed);
+  const std::shared_ptr<Node> node = mount_.nodes.find(parent);
+  if (!node) return no_such_node();
+  if (node->role == NodeRole::control_directory ||
+      (parent == kRootNode && mount_.options.statistics && name == ".cframefs")) {
+    return control_.lookup(parent, name);
+  }
+  auto directory = mount_.directories.open(parent);
+  if (!directory) return codec::Failure(directory.error());
+  node_files_.watch(*node);
+  for (int attempt = 1;; ++attempt) {
+    auto found = lookup_stored(parent, *directory, name);
+    // stale: a commit has replaced the file between two look-ups of the name.
+    const bool is_stale = !found && found.error().kind == codec::ErrorKind::stale;
+    // A file with a name of this length cannot be created either.
+    if (!found && found.error().sys == ENOENT && name.size() > longest_name())
+      return codec::io_error(ENAMETOOLONG, "lookup");
+    if (!is_stale) return found;
+    if (attempt == kLookupAttempts) return codec::io_error(ENOENT, "lookup");
+  }
+}
+
+codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirectory& directory,
+                                                 const std::string& name) {
+  std::shared_ptr<Node> node;
+  {
+    // Under mount_.names: a rename in between would enter the node at its old place.
+    codec::SharedLock names(mount_.names);
+    auto stored = mount_.tree.resolve(directory->fd(), name);
+    if (!stored) return codec::Failure(stored.error());
+    auto entry = mount_.tree.probe_entry(directory->fd(), *stored);
+    if (!entry) return codec::Failure(entry.error());
+    // While a commit replaces the file, the name belongs to the node of the old file.
+    node = committing_at(DirEntry{parent, *stored});
+    node = node ? mount_.nodes.enter_again(node->id) : nullptr;
+    if (!node) node = mount_.nodes.enter(parent, *stored, NodeRole::stored, *entry);
+  }
+  auto found = or_no_memory([&]() -> codec::Result<Attributes> {
+    auto probe = attributes_.probe_node(*node);
+    if (!probe) return codec::Failure(probe.error());
+    return attributes_.describe(*node, *probe);
+  });
+  if (!found) node_files_.forget(node->id, 1);
+  return found;
+}
+
+std::shared_ptr<Node> Lookups::committing_at(const DirEntry& place) const {
+  for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
+    const auto writer = write_back_of(*node);
+    if (writer && writer->status().is_committing) return node;
+  }
+  return nullptr;
+}
+
+std::size_t Lookups::longest_name() const {
+  // A new file becomes a frame, whose name on disk has a suffix.
+  return mount_.read_only ? NAME_MAX : NAME_MAX - mount_.tree.rules().new_name("").size();
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,116 @@
+// The namespace of the mount: looking names up, and creating, renaming and removing entries of directories.
+//
+// A name of the mount maps to a name on disk (fs/tree/name_mapping.h): a new or renamed entry gets the name on disk
+// that shows as the requested name. Lock side-cars are renamed and removed with their frames.
+//
+// Thread safety: all members may be called concurrently. Locks: MountContext::changes serialises all changes; look-ups
+// wait only while an entry leaves its name (MountContext::names, exclusive), and see the directory before or after.
+// Ownership: the caller owns the handle that create() opens. Errors: io with the system's errno; EROFS on a read-only
+// mount; EXDEV if a rename would turn a plain file into a frame or back (programs then copy).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fs/names/entries.h"
+#include "fs/names/lookups.h"
+
+namespace cframefs::fs {
+
+class Namespace {
+ public:
+  Namespace(MountContext& mount, NodeFiles& node_files, KernelPages& pages, FrameWriters& writers, OpenFiles& files,
+            FileAttributes& attributes)
+      : mount_(mount),
+        node_files_(node_files),
+        pages_(pages),
+        writers_(writers),
+        files_(files),
+        lookups_(mount, node_files, attributes, files.control()),
+        entries_(mount) {}
+
+  codec::Result<Attributes> lookup(NodeId parent, const std::string& name) { return lookups_.lookup(parent, name); }
+  void forget(NodeId node, std::uint64_t lookups) { lookups_.forget(node, lookups); }
+  std::size_t longest_name() const { return lookups_.longest_name(); }
+
+  codec::Result<Attributes> make_directory(NodeId parent, const std::string& name, mode_t mode, const Caller& caller,
+                                           ChangePermit& permit = free_permit());
+  codec::Result<Attributes> make_symlink(NodeId parent, const std::string& name, const std::string& target,
+                                         const Caller& caller, ChangePermit& permit = free_permit());
+  /// Creates a pipe, socket or device; a regular file as create() does.
+  codec::Result<Attributes> make_node(NodeId parent, const std::string& name, mode_t mode, dev_t device,
+                                      const Caller& caller, ChangePermit& permit = free_permit());
+  codec::Result<Attributes> link(NodeId node, NodeId parent, const std::string& name,
+                                 ChangePermit& permit = free_permit());
+  /// unlink(2), or rmdir(2) with `directory`.
+  codec::Result<void> remove(NodeId parent, const std::string& name, bool directory,
+                             ChangePermit& permit = free_permit());
+  /// `flags`: 0, RENAME_NOREPLACE, RENAME_EXCHANGE.
+  codec::Result<void> rename(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
+                             unsigned flags, ChangePermit& permit = free_permit());
+  /// Makes and opens a regular file; `flags` as open(2).
+  codec::Result<CreatedFile> create(NodeId parent, const std::string& name, int flags, mode_t mode,
+                                    const Caller& caller, ChangePermit& permit = free_permit());
+
+ private:
+  /// A file that create() has created.
+  struct NewEntry {
+    HeldDirectory directory;
+    std::string name;       // on disk
+    struct stat status {};  // by its descriptor
+    bool is_frame = false;
+    Attributes attributes;
+  };
+  /// A node and the state of its file.
+  struct VersionedNode {
+    std::shared_ptr<Node> node;
+    frame::FileVersion identity;
+  };
+
+  // fs/names/namespace_create.cc
+  static codec::Failure not_created(const codec::Error& error, int flags);
+  codec::Result<NewEntry> create_entry(NodeId parent, const std::string& name, int flags, mode_t mode,
+                                       const Caller& caller, ChangePermit& permit) EXCLUDES(mount_.changes);
+  codec::Result<struct stat> create_frame(const HeldDirectory& directory, const std::string& name, mode_t mode)
+      REQUIRES(mount_.changes);
+  codec::Result<struct stat> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);
+  /// Returns the mode of a new entry in the directory: applies the caller's umask unless there is a default ACL.
+  mode_t mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller);
+  /// Opens a created file. stale: another file has replaced it.
+  codec::Result<std::unique_ptr<FileHandle>> open_created(const NewEntry& entry, int flags);
+  /// Removes a created file after the call has failed.
+  void take_back(const NewEntry& entry) REQUIRES(mount_.changes);
+
+  // fs/names/namespace_remove.cc
+  codec::Result<void> remove_entry(NodeId parent, const std::string& name, bool is_directory) REQUIRES(mount_.changes);
+  codec::Result<void> remove_directory(const Entry& entry) REQUIRES(mount_.changes);
+  codec::Result<void> remove_leftovers(const Entry& entry) REQUIRES(mount_.changes);
+  codec::Result<void> remove_file(const Entry& entry) REQUIRES(mount_.changes);
+  codec::Result<void> remove_sparse_frame(const Entry& entry) REQUIRES(mount_.changes);
+  /// Removes a directory with a hidden name, and the files in it.
+  void remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& directory);
+
+  // fs/names/namespace_rename.cc
+  codec::Result<void> rename_entry(NodeId from_parent, const std::string& from, NodeId to_parent, const std::string& to,
+                                   unsigned flags) REQUIRES(mount_.changes);
+  codec::Result<void> exchange(const Entry& one, const Entry& other) REQUIRES(mount_.changes);
+  codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
+      REQUIRES(mount_.changes);
+  void move_lock(const Entry& from, const Entry& to);
+  /// Returns the nodes at these places that no program writes, with their states, for carry_versions() after a rename.
+  std::vector<VersionedNode> capture_versions(const std::vector<Entry>& entries);
+  /// Keeps the kernel's pages after a rename, which leaves the content unchanged.
+  void carry_versions(const std::vector<VersionedNode>& before);
+
+  MountContext& mount_;
+  NodeFiles& node_files_;
+  KernelPages& pages_;
+  FrameWriters& writers_;
+  OpenFiles& files_;
+  Lookups lookups_;
+  Entries entries_;
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,116 @@
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "frame/io/free_name.h"
+#include "fs/names/namespace.h"
+#include "fs/write/frame_defaults.h"
+
+namespace cframefs::fs {
+namespace {
+
+constexpr const char* kDefaultAcl = "system.posix_acl_default";
+
+}  // namespace
+
+codec::Result<CreatedFile> Namespace::create(NodeId parent, const std::string& name, int flags, mode_t mode,
+                                             const Caller& caller, ChangePermit& permit) {
+  auto entry = create_entry(parent, name, flags, mode, caller, permit);
+  if (!entry) return codec::Failure(entry.error());
+  auto opened = open_created(*entry, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+  if (opened) return CreatedFile{entry->attributes, std::move(*opened)};
+  lookups_.forget(entry->attributes.node, 1);
+  codec::MutexLock lock(mount_.changes);
+  take_back(*entry);
+  return codec::Failure(opened.error());
+}
+
+codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const std::string& name, int flags,
+                                                           mode_t mode, const Caller& caller, ChangePermit& permit) {
+  codec::MutexLock lock(mount_.changes);
+  if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
+  auto directory = entries_.directory_for_new(parent, name);
+  if (!directory) return not_created(directory.error(), flags);
+  NewEntry entry;
+  entry.directory = std::move(*directory);
+  entry.name = mount_.tree.rules().new_name(name);
+  entry.is_frame = mount_.tree.rules().has_container_suffix(entry.name);
+  // With names=keep, the suffix of an array or of another container format.
+  if (entry.is_frame && !NameMapper::names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
+  mode = mode_for_new(entry.directory, mode & 07777U, caller);
+  auto file = as_caller(caller, mode, [&]() NO_THREAD_SAFETY_ANALYSIS {
+    return entry.is_frame ? create_frame(entry.directory, entry.name, mode)
+                          : create_plain(entry.directory, entry.name, mode);
+  });
+  if (!file) return not_created(file.error(), flags);
+  entry.status = *file;
+  auto attributes = lookups_.lookup(parent, name);
+  if (!attributes) {
+    take_back(entry);
+    return codec::Failure(attributes.error());
+  }
+  entry.attributes = std::move(*attributes);
+  return entry;
+}
+
+mode_t Namespace::mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller) {
+  if (caller.umask == 0) return mode;
+  const bool has_default = mount_.files.get_attribute(directory->fd(), kDefaultAcl).has_value();
+  return has_default ? mode : mode & ~caller.umask;
+}
+
+codec::Result<struct stat> Namespace::create_frame(const HeldDirectory& directory, const std::string& name,
+                                                   mode_t mode) {
+  const std::string temporary = entries_.temporary_name(NameMapper::suffix_of(name));
+  constexpr mode_t kRights = 0777;
+  auto fd = mount_.files.create_at(directory->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
+  if (!fd) return codec::Failure(fd.error());
+  const frame::Descriptor file(mount_.files, *fd);
+  auto done =
+      mount_.files.pwrite(file.fd(), frame::empty_frame(placeholder_params(mount_.options)), frame::FileOffset{0});
+  if (done && (mode & ~kRights) != 0) {
+    // Set these bits after the write, which would have cleared them.
+    const auto made = mount_.files.status(file.fd());
+    done = made ? mount_.files.change_mode(file.fd(), (made->st_mode & kRights) | (mode & ~kRights))
+                : codec::Failure(made.error());
+  }
+  // The frame gets its name once it is complete.
+  if (done) done = frame::give_free_name(mount_.files, directory->fd(), temporary, name);
+  if (done) return mount_.files.status(file.fd());
+  static_cast<void>(mount_.files.remove_at(directory->fd(), temporary, false));
+  return codec::Failure(done.error());
+}
+
+codec::Result<struct stat> Namespace::create_plain(const HeldDirectory& directory, const std::string& name,
+                                                   mode_t mode) {
+  auto fd = mount_.files.create_at(directory->fd(), name, O_WRONLY | O_EXCL, mode);
+  if (!fd) return codec::Failure(fd.error());
+  const frame::Descriptor file(mount_.files, *fd);
+  return mount_.files.status(file.fd());
+}
+
+/// Returns the error of a failed create. stale if the name was taken: the kernel then looks it up, and checks whether
+/// the caller may open that file.
+codec::Failure Namespace::not_created(const codec::Error& error, int flags) {
+  const bool is_taken = error.sys == EEXIST && (flags & O_EXCL) == 0;
+  return is_taken ? codec::stale("another file with this name was created") : codec::Failure(error);
+}
+
+codec::Result<std::unique_ptr<FileHandle>> Namespace::open_created(const NewEntry& entry, int flags) {
+  auto handle = std::make_unique<FileHandle>();
+  handle->node = mount_.nodes.find(entry.attributes.node);
+  // Open only the created file: the kernel does not check the caller's rights to a file that has replaced it.
+  if (!handle->node || !handle->node->is_at(entry.status)) return codec::stale("another file has replaced it");
+  if (!entry.is_frame) return files_.open(entry.attributes.node, flags);
+  return files_.open_new_frame(std::move(handle), flags, true);
+}
+
+void Namespace::take_back(const NewEntry& entry) {
+  const auto there = mount_.files.status_at(entry.directory->fd(), entry.name);
+  if (!there || there->st_ino != entry.status.st_ino || there->st_dev != entry.status.st_dev) return;
+  static_cast<void>(mount_.files.remove_at(entry.directory->fd(), entry.name, false));
+}
+
+}  // namespace cframefs::fs

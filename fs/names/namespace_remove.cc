@@ -1,0 +1,111 @@
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "frame/io/advisory_lock.h"
+#include "frame/io/free_name.h"
+#include "fs/names/namespace.h"
+#include "fs/write/commit_pause.h"
+
+namespace cframefs::fs {
+
+codec::Result<void> Namespace::remove_entry(NodeId parent, const std::string& name, bool is_directory) {
+  auto directory = entries_.directory_to_change(parent);
+  if (!directory) return codec::Failure(directory.error());
+  auto entry = entries_.find_entry(parent, *directory, name);
+  if (!entry) return codec::Failure(entry.error());
+  if (is_directory) return remove_directory(*entry);
+  if (entry->kind == EntryKind::directory) return refused(EISDIR, "unlink", name);
+  return remove_file(*entry);
+}
+
+codec::Result<void> Namespace::remove_directory(const Entry& entry) {
+  if (entry.kind != EntryKind::directory) return refused(ENOTDIR, "rmdir", entry.name());
+  codec::ExclusiveLock names(mount_.names);
+  auto done = mount_.files.remove_at(entry.fd(), entry.name(), true);
+  if (!done && done.error().sys == ENOTEMPTY) done = remove_leftovers(entry);
+  if (done) mount_.nodes.remove(entry.place, false);
+  return done;
+}
+
+/// Removes a directory that contains only hidden temporary files, which a killed process has left.
+codec::Result<void> Namespace::remove_leftovers(const Entry& entry) {
+  auto directory = mount_.tree.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!directory) return codec::Failure(directory.error());
+  auto left = mount_.files.list((*directory)->fd());
+  if (!left) return codec::Failure(left.error());
+  for (const frame::DirectoryEntry& file : *left) {
+    if (!NameMapper::is_temporary(file.name)) return refused(ENOTEMPTY, "rmdir", entry.name());
+  }
+  for (const frame::DirectoryEntry& file : *left) {
+    if (mount_.files.remove_at((*directory)->fd(), file.name, false)) continue;
+    auto frame = mount_.tree.open_entry((*directory)->fd(), file.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (frame) remove_hidden(*directory, file.name, **frame);  // of a sparse frame
+  }
+  return mount_.files.remove_at(entry.fd(), entry.name(), true);
+}
+
+codec::Result<void> Namespace::remove_file(const Entry& entry) {
+  auto status = mount_.files.status_at(entry.fd(), entry.name());
+  if (!status) return codec::Failure(status.error());
+  if (entry.kind == EntryKind::sparse_frame) return remove_sparse_frame(entry);
+  // Programs that have it open keep using the file, which has no name then.
+  const std::shared_ptr<WriteBack> writer = entries_.write_back_at(entry.place);
+  const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
+  {
+    codec::ExclusiveLock names(mount_.names);
+    if (auto done = mount_.files.remove_at(entry.fd(), entry.name(), false); !done) return done;
+    if (pause) pause->unlinked();
+    mount_.nodes.remove(entry.place, status->st_nlink > 1);
+  }
+  if (entry.kind == EntryKind::frame) {
+    static_cast<void>(mount_.files.remove_at(entry.fd(), frame::side_car_path(entry.name()), false));
+  }
+  return {};
+}
+
+/// Removes the name at once, and the files once no program has the frame open. Until then programs read and write them
+/// under a hidden name.
+codec::Result<void> Namespace::remove_sparse_frame(const Entry& entry) {
+  const std::shared_ptr<WriteBack> writer = entries_.write_back_at(entry.place);
+  const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
+  auto directory = mount_.tree.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!directory) return codec::Failure(directory.error());
+  std::shared_ptr<const void> guard;  // declared before the lock, so that it is released without it
+  codec::ExclusiveLock names(mount_.names);
+  // Prefer the root of the source, where the hidden directory prevents no rmdir.
+  HeldDirectory parent = mount_.tree.root();
+  const std::string hidden = entries_.temporary_name(NameMapper::suffix_of(entry.name()));
+  if (!mount_.files.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0)) {
+    parent = entry.directory;
+    auto renamed = mount_.files.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0);
+    if (!renamed) return renamed;
+  }
+  // If another entry has replaced it, undo the rename: that entry must not lose its files.
+  const auto ours = mount_.files.status((*directory)->fd());
+  const auto taken = mount_.files.status_at(parent->fd(), hidden);
+  if (!ours || !taken || ours->st_ino != taken->st_ino || ours->st_dev != taken->st_dev) {
+    static_cast<void>(frame::rename_to_free_name(mount_.files, parent->fd(), hidden, entry.fd(), entry.name()));
+    return codec::stale("another entry has replaced it");
+  }
+  if (pause) pause->moved({parent, hidden, hidden});
+  guard = std::shared_ptr<const void>(
+      this, [this, parent, hidden, directory = *directory](const void*) { remove_hidden(parent, hidden, *directory); });
+  for (const auto& node : mount_.nodes.at_place(entry.place.directory, entry.place.name)) {
+    if (const auto frame = open_frame_of(*node)) frame->hold_until_close(guard);
+  }
+  mount_.nodes.remove(entry.place, false);
+  return {};
+}
+
+void Namespace::remove_hidden(const HeldDirectory& parent, const std::string& name,
+                              const frame::Descriptor& directory) {
+  const auto files = mount_.files.list(directory.fd());
+  if (!files) return;
+  for (const frame::DirectoryEntry& file : *files)
+    static_cast<void>(mount_.files.remove_at(directory.fd(), file.name, false));
+  static_cast<void>(mount_.files.remove_at(parent->fd(), name, true));
+}
+
+}  // namespace cframefs::fs
