@@ -1,5 +1,5 @@
-// Changes of a frame by the mount that contain no written data: metalayers, compaction, attributes, times. A commit of
-// written data is not in progress meanwhile, and the frame's new version is known to be the mount's own.
+// Changes of a frame by the mount that contain no written data: metalayers, compaction, attributes, times. No commit of
+// written data is in progress during such a change, and the frame's new version is known to be the mount's own.
 //
 // Thread safety: all members may be called concurrently. Ownership: borrows the write-back. Errors: those of WriteBack.
 #pragma once
