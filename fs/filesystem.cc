@@ -82,8 +82,6 @@ void Filesystem::start(KernelInvalidator& kernel, const KernelReadahead& readahe
   notices_.start(kernel, mount_.options.entry_timeout.value_or(0) > 0);
   mount_.watcher.start();
   mount_.workers.start(ahead_threads(mount_.options));
-  mount_.workers.post([cache = mount_.index_cache] { cache->warm_up(); });
-  mount_.read_path.cache().prepare_with([this](std::function<void()> task) { mount_.workers.post(std::move(task)); });
   writers_.start();
 }
 

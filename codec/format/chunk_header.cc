@@ -120,7 +120,9 @@ Result<void> check_memcpyed(const ChunkHeader& header) {
 }
 
 Result<void> check_layout(const ChunkHeader& header) {
-  if (header.nbytes == 0 && header.special == SpecialValue::none && !header.vl_blocks) return {};
+  const bool is_plain = header.special == SpecialValue::none || header.special == SpecialValue::zeros;
+  // The reference marks an empty chunk both memcpyed and zeros if it was to use a dictionary.
+  if (header.nbytes == 0 && is_plain && !header.vl_blocks) return {};
   if (header.special != SpecialValue::none) return check_special(header);
   if (header.memcpyed) return check_memcpyed(header);
   if (header.vl_blocks && header.blocksize > header.nbytes) {
@@ -164,6 +166,7 @@ Result<ChunkHeader> parse_chunk_header(ByteView bytes) {
   if (Result<void> checked = check_layout(header); !checked) return Failure(checked.error());
   // C-Blosc2 leaves the bit set when it gives up compressing, although there is no dictionary then (chunk.md, traps).
   if (header.memcpyed || header.special != SpecialValue::none) header.dictionary = false;
+  if (header.special == SpecialValue::zeros) header.memcpyed = false;
   return header;
 }
 

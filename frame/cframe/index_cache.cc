@@ -2,17 +2,8 @@
 
 #include <utility>
 
-#include "codec/base/page_memory.h"
-
 namespace cframefs::frame {
-
 namespace {
-
-/// Memory of blocks of kMinSpare to kMaxSpare entries is kept for reuse. C-Blosc2's indexes of a million chunks have
-/// blocks of 64 Ki entries.
-constexpr std::size_t kMinSpare = std::size_t{16} << 10;
-constexpr std::size_t kMaxSpare = std::size_t{128} << 10;
-constexpr std::size_t kUsual = std::size_t{64} << 10;
 
 /// Approximate bytes of list node, map node and vector for one block.
 constexpr std::size_t kOverhead = 192;
@@ -23,37 +14,7 @@ std::size_t charge(const IndexCache::Block& block) {
 
 }  // namespace
 
-IndexCache::IndexCache(std::size_t bound_bytes) : bound_(bound_bytes), spare_(std::make_shared<Spare>()) {}
-
-std::shared_ptr<std::vector<std::int64_t>> IndexCache::new_block(std::size_t entries) {
-  std::vector<std::int64_t> memory;
-  if (entries >= kMinSpare) {
-    const std::lock_guard lock(spare_->mutex);
-    // A capacity above twice the entries is not used, because the bound counts the entries of a block, not its
-    // capacity.
-    const std::size_t capacity = spare_->memory.capacity();
-    if (capacity >= entries && capacity <= 2 * entries) memory = std::move(spare_->memory);
-  }
-  if (memory.capacity() < entries) {
-    memory.reserve(entries);
-    codec::fault_in(memory.data(), entries * sizeof(std::int64_t));
-  }
-  memory.assign(entries, 0);
-  if (entries < kMinSpare || entries > kMaxSpare) return std::make_shared<std::vector<std::int64_t>>(std::move(memory));
-  const auto give_back = [spare = spare_](std::vector<std::int64_t>* block) {
-    const std::unique_ptr<std::vector<std::int64_t>> dropped(block);
-    const std::lock_guard lock(spare->mutex);
-    if (spare->memory.capacity() == 0) spare->memory = std::move(*dropped);
-  };
-  return {new std::vector<std::int64_t>(std::move(memory)), give_back};
-}
-
-void IndexCache::warm_up() {
-  const auto context = contexts_.acquire();
-  for (const auto slot : {codec::DecodeContext::Slot::stored, codec::DecodeContext::Slot::streams})
-    context->scratch(slot, kUsual * sizeof(std::int64_t));
-  new_block(kUsual);
-}
+IndexCache::IndexCache(std::size_t bound_bytes) : bound_(bound_bytes) {}
 
 std::uint64_t IndexCache::new_owner() {
   const std::lock_guard lock(mutex_);

@@ -5,9 +5,6 @@
 //
 // get() returns a block that is larger than the bound without caching it.
 //
-// Allocating fresh memory for a block costs more than decoding into it, so the cache keeps the memory of one dropped
-// block for the next one.
-//
 // Thread safety: internally synchronised. Ownership: shared by the frames that use it; blocks are shared with readers.
 #pragma once
 
@@ -35,11 +32,6 @@ class IndexCache {
   /// Returns the block from the cache, or calls `load` and caches its result. Errors: those of `load`. No lock is held
   /// during `load`, so two threads may load the same block.
   codec::Result<Block> get(std::uint64_t owner, std::uint32_t block, const std::function<codec::Result<Block>()>& load);
-  /// Returns a block of `entries` zeros. Its memory returns to this cache with the last reference.
-  std::shared_ptr<std::vector<std::int64_t>> new_block(std::size_t entries);
-  /// Allocates the memory for the first block of a large index, so that the first read need not wait for it.
-  void warm_up();
-
   /// Drops all blocks of an owner.
   void forget(std::uint64_t owner);
   /// Returns the bytes of the cached blocks, including overhead.
@@ -59,16 +51,9 @@ class IndexCache {
   };
   using Recent = std::list<Entry>;
 
-  /// The memory of one large block that is not in use.
-  struct Spare {
-    std::mutex mutex;
-    std::vector<std::int64_t> memory;
-  };
-
   void drop(Recent::iterator entry);
 
   const std::size_t bound_;
-  const std::shared_ptr<Spare> spare_;  // shared with the blocks, which may outlive the cache
   codec::ContextPool contexts_;
   mutable std::mutex mutex_;
   std::uint64_t next_owner_ = 1;

@@ -183,7 +183,7 @@ Result<IndexCache::Block> OffsetIndex::load_unit(std::uint32_t number) const {
   const auto end = static_cast<std::uint32_t>(begin + entries * kEntryBytes);
   if (auto fits = check_sizes(begin, end); !fits) return Failure(fits.error());
   // The block is decoded directly into the memory that the cache keeps.
-  auto values = cache_->new_block(entries);
+  auto values = std::make_shared<std::vector<std::int64_t>>(entries);
   const auto context = cache_->contexts().acquire();
   if (auto done = decode_bytes(*context, begin, codec::bytes_of(std::span(*values))); !done)
     return Failure(located(done.error()));

@@ -71,6 +71,8 @@ std::vector<std::string> vlmetalayer_attributes(const Container& container) {
     // metalayers have the same name, only the first is listed, because reads find the first.
     if (layer.find('\0') != std::string::npos || !listed.insert(layer).second) continue;
     const auto length = container.vlmetalayer_length(layer);
+    // One that is too long to be read is not listed: a program that copies all attributes would give up.
+    if (!length && length.error().kind == ErrorKind::unsupported) continue;
     if (!length || *length < kLayerPart) {  // a damaged one is listed, too: getxattr() reports the damage
       names.push_back(std::string(kVlmetaAttribute) + layer);
     } else if (*length <= kMaxLayerParts * kLayerPart && parts < kMaxListedParts) {

@@ -165,27 +165,6 @@ Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::ui
   return summary;
 }
 
-/// Opens the container at byte 0 of `source`, which is byte `begin` of its file.
-Result<std::shared_ptr<const Container>> open_source(std::shared_ptr<const ByteSource> source,
-                                                     std::shared_ptr<IndexCache> index_cache, FileOffset begin,
-                                                     bool old_bitshuffle) {
-  // Nearly all files are current frames, and open_cframe() checks the magic. Trying it first saves a read.
-  auto frame = open_cframe(source, index_cache);
-  if (frame || frame.error().kind == ErrorKind::io) return frame;
-  std::array<std::uint8_t, layout::kMagicAt + layout::kMagic.size()> bytes{};
-  const auto first =
-      ByteSpan(bytes).first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), source->size())));
-  if (auto done = source->read(FileOffset{0}, first); !done) return Failure(done.error());
-  if (has_frame_magic(first)) {
-    if (!is_legacy_header(first)) return frame;
-    return open_legacy_frame(std::move(source), std::move(index_cache), old_bitshuffle);
-  }
-  if (has_bloscpack_magic(first)) return open_bloscpack(std::move(source));
-  auto chunk = open_bare_chunk(std::move(source), begin.value == 0);
-  if (chunk || chunk.error().kind == ErrorKind::io) return chunk;
-  return corrupt(std::string(kNoContainer) + " (" + chunk.error().reason + ")");
-}
-
 ContainerAttempt attempt_file(FileOps& files, const std::shared_ptr<const Descriptor>& file,
                               const std::shared_ptr<IndexCache>& index_cache, FileOffset begin, bool old_bitshuffle,
                               const std::shared_ptr<ReadRecord>& record) {
@@ -194,7 +173,7 @@ ContainerAttempt attempt_file(FileOps& files, const std::shared_ptr<const Descri
                         if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
                         auto source = file_source(files, file, begin, bytes_from(status, begin));
                         if (record) source = record->watch(std::move(source));
-                        return open_source(std::move(source), index_cache, begin, old_bitshuffle);
+                        return open_container(std::move(source), index_cache, old_bitshuffle);
                       });
 }
 
@@ -261,6 +240,27 @@ ContainerAttempt attempt_container(FileOps& files, const std::shared_ptr<const D
   if (!S_ISDIR(status->st_mode)) return {corrupt("neither a regular file nor a directory")};
   if (begin.value != 0) return {codec::invalid("a sparse frame cannot begin at an offset")};
   return attempt_directory(files, file, index_cache, {});
+}
+
+Result<std::shared_ptr<const Container>> open_container(std::shared_ptr<const ByteSource> source,
+                                                        std::shared_ptr<IndexCache> index_cache, bool old_bitshuffle) {
+  if (!index_cache) index_cache = std::make_shared<IndexCache>();
+  // Nearly all files are current frames, and open_cframe() checks the magic. Trying it first saves a read.
+  auto frame = open_cframe(source, index_cache);
+  if (frame || frame.error().kind == ErrorKind::io) return frame;
+  std::array<std::uint8_t, layout::kMagicAt + layout::kMagic.size()> bytes{};
+  const auto first =
+      ByteSpan(bytes).first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), source->size())));
+  if (auto done = source->read(FileOffset{0}, first); !done) return Failure(done.error());
+  if (has_frame_magic(first)) {
+    if (!is_legacy_header(first)) return frame;
+    return open_legacy_frame(std::move(source), std::move(index_cache), old_bitshuffle);
+  }
+  if (has_bloscpack_magic(first)) return open_bloscpack(std::move(source));
+  const bool is_whole_file = source->base_offset().value == 0;
+  auto chunk = open_bare_chunk(std::move(source), is_whole_file);
+  if (chunk || chunk.error().kind == ErrorKind::io) return chunk;
+  return corrupt(std::string(kNoContainer) + " (" + chunk.error().reason + ")");
 }
 
 Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,

@@ -46,6 +46,12 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
                                                         bool old_bitshuffle = false,
                                                         const std::shared_ptr<ReadRecord>& record = nullptr);
 
+/// Opens the container that occupies `source` from byte 0: of an object in memory, or on another machine. Keeps the
+/// source. Every kind but a sparse frame.
+Result<std::shared_ptr<const Container>> open_container(std::shared_ptr<const ByteSource> source,
+                                                        std::shared_ptr<IndexCache> index_cache = nullptr,
+                                                        bool old_bitshuffle = false);
+
 /// Makes one attempt of open_container(), for callers with a condition of their own for open_in_attempts().
 /// `index_cache` is not null.
 OpenAttempt<std::shared_ptr<const Container>> attempt_container(FileOps& files,

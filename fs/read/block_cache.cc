@@ -260,7 +260,6 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CacheKey& key, std::si
     pin = Pin(this, fresh.release(), true);
   }
   give_memory(pin, size);
-  prepare(size);
   return {std::move(pin), Found::load};
 }
 
@@ -376,20 +375,6 @@ void BlockCache::make_room(std::size_t size) {
       return;
     }
   }
-}
-
-/// Has the next buffer allocated if this one was the last.
-void BlockCache::prepare(std::size_t size) {
-  if (!post_ || pool_.fresh_bytes(size) == 0) return;
-  const std::uint64_t held = bytes_.load(std::memory_order_relaxed) + pool_.idle_bytes();
-  if (held + BufferPool::capacity_for(size) > bound_ || preparing_.exchange(true)) return;
-  const bool posted = try_in_memory([&] {
-    post_([this, size] {
-      pool_.prepare(size);
-      preparing_.store(false);
-    });
-  });
-  if (!posted) preparing_.store(false);
 }
 
 std::uint64_t BlockCache::pinned_bytes() const {

@@ -127,11 +127,6 @@ class BlockCache {
   BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics);
   ~BlockCache();
 
-  /// Keeps one buffer of the last requested size ready while the bound leaves room, because the first touch of memory
-  /// costs as much as decoding into it. `post` runs a task soon, on another thread. REQUIRES: called before the first
-  /// find().
-  void prepare_with(std::function<void(std::function<void()>)> post) { post_ = std::move(post); }
-
   /// Returns a pin of the cell and what the caller must do with it. `size`: bytes of the cell.
   Lookup find(const CacheKey& key, std::size_t size, Retention keep = Retention::probation);
   /// As find(), but returns an empty pin for a cell that is neither ready nor loading.
@@ -171,7 +166,6 @@ class BlockCache {
   Lookup insert(Shard& shard, const CacheKey& key, std::size_t size, List home);
   void give_memory(const Pin& pin, std::size_t size);
   void make_room(std::size_t size);
-  void prepare(std::size_t size);
   /// Evicts a cell of the list; with `other` given, the older one of both lists. Returns false if there is none.
   bool evict(List list, std::optional<List> other = std::nullopt);
   /// `coming`: bytes of the large cells for which room is made.
@@ -190,8 +184,6 @@ class BlockCache {
   std::atomic<std::uint64_t> large_bytes_{0};
   std::array<std::atomic<std::uint64_t>, kLists> list_bytes_{};
   std::atomic<std::uint32_t> next_victim_shard_{0};
-  std::function<void(std::function<void()>)> post_;
-  std::atomic<bool> preparing_{false};
   std::array<std::unique_ptr<Shard>, kShards> shards_;
 };
 

@@ -24,6 +24,7 @@ FrameSnapshot::FrameSnapshot(std::uint64_t id, frame::FileVersion identity, std:
       path_(std::move(path)),
       record_(std::move(record)),
       cells_(std::make_shared<const Cells>(cache, id)),
+      damage_(std::make_shared<DamageNotes>()),
       readers_(kReaderBytes) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -35,6 +36,7 @@ FrameSnapshot::FrameSnapshot(const FrameSnapshot& same, const frame::FileVersion
       path_(same.path_),
       record_(same.record_),
       cells_(same.cells_),
+      damage_(same.damage_),
       readers_(kReaderBytes) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }

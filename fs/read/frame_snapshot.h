@@ -17,6 +17,7 @@
 #include "frame/container/flat_view.h"
 #include "frame/io/read_record.h"
 #include "fs/read/block_cache.h"
+#include "fs/read/damage_notes.h"
 
 namespace cframefs::fs {
 
@@ -39,6 +40,9 @@ class FrameSnapshot {
   const frame::Container& container() const { return view_->container(); }
   /// Returns the path of the backing file relative to the source, for messages.
   const std::string& path() const { return path_; }
+
+  /// Returns the errors that reads have met; snapshots of the same content share them.
+  DamageNotes& damage() const { return *damage_; }
 
   /// Returns the reader of a chunk and keeps it for a while, so that many small reads of a chunk parse its header once.
   /// All snapshots share a bound on the memory of kept readers.
@@ -73,6 +77,7 @@ class FrameSnapshot {
   const std::string path_;
   const std::shared_ptr<const frame::ReadRecord> record_;
   const std::shared_ptr<const Cells> cells_;
+  const std::shared_ptr<DamageNotes> damage_;
   mutable frame::LruCache<std::int64_t, Reader> readers_;
 };
 

@@ -44,8 +44,13 @@ codec::Turns& ReadPath::turns_for(std::uint64_t cell_bytes) {
 codec::Failure ReadPath::report(const FrameSnapshot& snapshot, codec::Error error) {
   if (error.path.empty()) error.path = snapshot.path();
   // A version that is gone is not damage: the caller reads the next one, or reports that there is none.
-  if (error.kind != codec::ErrorKind::stale) once_.error(error);
+  if (error.kind != codec::ErrorKind::stale) snapshot.damage().add(error);
   return codec::Failure(std::move(error));
+}
+
+void ReadPath::log_damage(const std::vector<codec::Error>& notes) {
+  for (const codec::Error& note : notes)
+    once_.error(note);
 }
 
 codec::Result<void> ReadPath::read(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length,
@@ -275,20 +280,23 @@ codec::Result<void> ReadPath::decode(const frame::ChunkReader& reader, const Cac
 
 codec::Result<std::uint64_t> ReadPath::read_chunk(const FrameSnapshot& snapshot, frame::ChunkNumber chunk,
                                                   codec::ByteSpan out) {
+  const auto failed = [&](codec::Error error) {
+    if (error.path.empty()) error.path = snapshot.path();
+    if (error.kind != codec::ErrorKind::stale) once_.error(error);
+    return codec::Failure(std::move(error));
+  };
   const auto reader = snapshot.reader(chunk);
-  if (!reader) return report(snapshot, reader.error());
+  if (!reader) return failed(reader.error());
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const auto nbytes = static_cast<std::size_t>(decoder.nbytes());
   if (nbytes > out.size()) {
-    return report(snapshot, codec::corrupt("chunk " + std::to_string(chunk.value) + " has " + std::to_string(nbytes) +
-                                           " bytes, more than the chunk size of " + std::to_string(out.size()))
-                                .value());
+    return failed(codec::corrupt("chunk " + std::to_string(chunk.value) + " has " + std::to_string(nbytes) +
+                                 " bytes, more than the chunk size of " + std::to_string(out.size()))
+                      .value());
   }
   const ByteBudget::Reservation share(budget_, (*reader)->scratch_bytes(0, decoder.block_count()));
   const codec::ContextPool::PooledPtr context = contexts_.acquire();
-  if (auto done = frame::decode_whole(*context, **reader, out.first(nbytes)); !done) {
-    return report(snapshot, done.error());
-  }
+  if (auto done = frame::decode_whole(*context, **reader, out.first(nbytes)); !done) return failed(done.error());
   statistics_.blocks_decoded.fetch_add(decoder.block_count(), std::memory_order_relaxed);
   statistics_.bytes_decoded.fetch_add(nbytes, std::memory_order_relaxed);
   return std::uint64_t{nbytes};

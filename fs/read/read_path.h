@@ -8,7 +8,8 @@
 // cell.
 //
 // Thread safety: all members may be called concurrently. Ownership: one for a mount; must outlive replies and tasks.
-// Errors: those of frame, with path filled in and logged once. A failed cell fails only the reads that touch it.
+// Errors: those of frame, with path filled in and noted in the snapshot (damage_notes.h). A failed cell fails only the
+// reads that touch it.
 #pragma once
 
 #include <cstdint>
@@ -44,14 +45,18 @@ class ReadPath {
   codec::Result<void> read(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length, Reply& reply,
                            AccessPattern pattern = AccessPattern::any);
 
-  /// Decodes a whole chunk into the beginning of `out`, bypassing the cache. Returns the bytes of the chunk. Error
-  /// corruption: the chunk is larger than `out`.
+  /// Decodes a whole chunk into the beginning of `out`, bypassing the cache. Returns the bytes of the chunk. Logs
+  /// damage. Error corruption: the chunk is larger than `out`. REQUIRES: the caller holds the locks of the frame, so
+  /// that no program writes it.
   codec::Result<std::uint64_t> read_chunk(const FrameSnapshot& snapshot, frame::ChunkNumber chunk, codec::ByteSpan out);
 
   /// Decodes the cells of [at, at + length) that are neither ready nor loading, while `wanted` returns true. Ignores
   /// errors: the reader will report them.
   void decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length,
                     const std::function<bool()>& wanted);
+
+  /// Logs errors that were noted, each once. REQUIRES: they are damage, see damage_notes.h.
+  void log_damage(const std::vector<codec::Error>& notes);
 
   BlockCache& cache() { return cache_; }
   BufferPool& pool() { return pool_; }

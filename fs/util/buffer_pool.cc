@@ -74,12 +74,6 @@ Buffer BufferPool::get(std::size_t size) {
   return Buffer(this, data, size, capacity);
 }
 
-void BufferPool::prepare(std::size_t size) {
-  const std::size_t capacity = capacity_for(size);
-  // Ignore a failed allocation: get() tries again and reports it.
-  if (std::uint8_t* data = allocate(capacity)) put(data, capacity);
-}
-
 void BufferPool::relieve() {
   if (on_shortage_) on_shortage_();
   trim(0);

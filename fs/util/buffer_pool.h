@@ -74,8 +74,6 @@ class BufferPool {
 
   /// Returns a buffer whose contents are unspecified. REQUIRES: the caller holds no lock that `give_back` takes.
   Buffer get(std::size_t size);
-  /// Allocates a buffer that the next get(size) returns at once. Does nothing if there is no memory.
-  void prepare(std::size_t size);
   /// Returns the bytes of memory that a buffer of `size` occupies.
   static std::size_t capacity_for(std::size_t size);
   /// Returns the bytes that get(size) would allocate: 0 if an idle buffer fits.

@@ -217,6 +217,9 @@ class WriteBack {
   codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh);
   codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
   bool has_same_content(const frame::FileVersion& disk) const REQUIRES(mutex_);
+  /// Returns whether another program may have changed the file since `snapshot` was the newest state. Versions that
+  /// this write-back has replaced still exist: only another program can have overwritten bytes.
+  bool is_changed_by_others(const std::shared_ptr<const FrameSnapshot>& snapshot) REQUIRES(mutex_);
   codec::Result<void> reload();
   /// REQUIRES: commit_mutex_.
   codec::Result<void> reload_held();

@@ -91,6 +91,7 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
       case Segment::Source::stored: {
         Reply reply{ReadPermit::without_turn()};
         auto done = shared_.read_path.read(*snapshot_, frame::FlatOffset{segment.begin}, segment.length, reply);
+        shared_.read_path.log_damage(snapshot_->damage().take());
         if (!done) return done;
         if (reply.size() != segment.length) return codec::corrupt("the frame is shorter than its header says");
         reply.copy_to(into.data());
@@ -99,6 +100,12 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
     }
   }
   return {};
+}
+
+bool WriteBack::is_changed_by_others(const std::shared_ptr<const FrameSnapshot>& snapshot) {
+  if (state_.may_change_file() || snapshot_ != snapshot) return false;
+  const auto disk = identity_on_disk();
+  return disk && !has_same_content(*disk);
 }
 
 codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Reply& reply,
@@ -147,13 +154,12 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       if (done && reply.size() - before != part.segment.length)
         done = codec::corrupt("the frame is shorter than its header says");
     }
+    const auto damage = snapshot->damage().take();
     {
-      // Versions that this write-back has replaced still exist; only another program can have overwritten bytes.
       codec::MutexLock lock(mutex_);
-      if (foreign_states_ == foreign_states) {
-        if (state_.may_change_file() || snapshot_ != snapshot) return done;
-        auto disk = identity_on_disk();
-        if (!disk || has_same_content(*disk)) return done;
+      if (foreign_states_ == foreign_states && !is_changed_by_others(snapshot)) {
+        shared_.read_path.log_damage(damage);
+        return done;
       }
       if (!state_.is_usable() || attempt == kViewAttempts)
         return codec::stale("another program changed the frame while it was read");

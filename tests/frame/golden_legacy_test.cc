@@ -12,6 +12,7 @@
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"
+#include "tests/support/temp_dir.h"
 
 namespace cframefs {
 namespace {
@@ -65,6 +66,13 @@ void expect_golden(const Row& row, const std::string& kind, bool old_bitshuffle 
   const auto digest = digest_of(**opened);
   ASSERT_TRUE(digest) << describe(digest.error());
   EXPECT_EQ(*digest, row["sha256_expected"]);
+  if (!std::filesystem::is_directory(row.file("file"))) {
+    const auto in_memory = frame::open_container(frame::memory_source(test::file_bytes(row.file("file").string())),
+                                                 nullptr, old_bitshuffle);
+    ASSERT_TRUE(in_memory) << describe(in_memory.error());
+    EXPECT_EQ((*in_memory)->parameters().kind, (*opened)->parameters().kind);
+    EXPECT_EQ(digest_of(**in_memory).value_or(""), *digest);
+  }
 
   const auto fd = frame::system_files().open_named(row.file("file").string(), 0);
   ASSERT_TRUE(fd);

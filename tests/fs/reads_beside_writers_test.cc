@@ -1,4 +1,4 @@
-// Reads that go on while one writer of a frame closes it and the next one opens it.
+// Reads that go on while one writer of a frame closes it and the next one opens it, or while another program writes.
 #include "tests/fs/written_filesystem.h"
 
 namespace cframefs::fs {
@@ -102,6 +102,71 @@ TEST_F(ReadsBesideWriters, AChangeOfTimesThatFoundAFormerWriterIsNoChangeByAnoth
   }
   is_over = true;
   times.join();
+}
+
+/// Damages a part of a file just before the next read of it and, unless the damage stays, cures it after that read, as a
+/// program that writes a chunk in two steps.
+class TearingFiles final : public test::ForwardingFiles {
+ public:
+  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+    if (!tears || at.value > kAt || at.value + into.size() <= kAt) return ForwardingFiles::pread(fd, into, at);
+    tears = false;
+    const auto whole = test::file_bytes(path);
+    auto torn = whole;
+    std::fill_n(torn.begin() + kAt, 64, 0xff);
+    overwrite(torn);
+    auto got = ForwardingFiles::pread(fd, into, at);
+    if (!stays) overwrite(whole);
+    return got;
+  }
+
+  std::string path;
+  bool tears = false;
+  bool stays = false;
+
+ private:
+  static constexpr std::uint64_t kAt = 200;  // in the first chunk
+
+  void overwrite(const std::vector<std::uint8_t>& bytes) const {
+    const int fd = ::open(path.c_str(), O_WRONLY);
+    EXPECT_EQ(::pwrite(fd, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    ::close(fd);
+  }
+};
+
+TEST_F(WrittenFilesystem, OnlyDamageThatStaysIsLogged) {
+  TearingFiles tearing;
+  files_ = &tearing;
+  remount();
+  std::string text;
+  for (int i = 0; text.size() < 4096; ++i)
+    text += std::to_string(i) + " ";
+  text.resize(4096);
+  auto written = create("x");
+  ASSERT_TRUE(write(*written, 0, text));
+  ASSERT_TRUE(close(std::move(written)));
+  remount();
+  let_settle("x");
+  tearing.path = (directory_.path() / "x.b2frame").string();
+  auto handle = open("x", O_RDONLY);
+
+  tearing.tears = true;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(read(*handle), text);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_FALSE(tearing.tears);
+
+  let_settle("x");
+  tearing.tears = true;
+  tearing.stays = true;
+  ::testing::internal::CaptureStderr();
+  Reply reply;
+  // The first read still finds that the file has changed; both find the damage.
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(errno_of(filesystem_->files().read(*handle, 0, text.size(), reply)), EIO);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("x.b2frame"), std::string::npos);
+  filesystem_->files().release(std::move(handle));
+  stop();
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Result<std::shared_ptr<const frame::Container>> open_frame(const std::string& pa
 }
 
 Result<std::shared_ptr<const frame::Container>> open_frame(std::vector<std::uint8_t> bytes) {
-  return frame::open_cframe(frame::memory_source(std::move(bytes)), std::make_shared<frame::IndexCache>());
+  return frame::open_container(frame::memory_source(std::move(bytes)));
 }
 
 Result<std::vector<std::uint8_t>> read_chunk(const frame::Container& container, std::int64_t chunk) {

@@ -183,6 +183,15 @@ TEST(ChunkHeader, AcceptsLimitsAndOddities) {
   // Zeros need not be whole items; an empty chunk is only a header.
   EXPECT_TRUE(parse_chunk_header(assemble_special(SpecialValue::zeros, 8, 1001, {})));
   EXPECT_TRUE(parse_chunk_header(extended_header(0x02, 4, 0, 1, 32)));
+  for (const std::uint8_t dictionary : {0, 1}) {
+    Bytes empty = extended_header(0x02, 4, 0, 1, 32);
+    empty[31] = static_cast<std::uint8_t>(0x10 | dictionary);  // special: zeros
+    const auto header = parse_chunk_header(empty);
+    ASSERT_TRUE(header) << header.error().reason;
+    EXPECT_EQ(header->special, SpecialValue::zeros);
+    EXPECT_FALSE(header->memcpyed);
+    EXPECT_FALSE(header->dictionary);
+  }
   EXPECT_TRUE(parse_chunk_header(extended_header(0x02, 4, codec::kMaxChunkBytes, 256, INT32_MAX)));
   // versionlz is ignored.
   bytes[1] = 255;

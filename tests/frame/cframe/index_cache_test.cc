@@ -124,32 +124,5 @@ TEST(IndexCache, ManyThreadsGetTheRightBlocks) {
   EXPECT_LE(cache.bytes(), 50000U);
 }
 
-TEST(IndexCache, TheMemoryOfADroppedBlockIsReused) {
-  IndexCache cache;
-  cache.warm_up();
-  auto first = cache.new_block(64 << 10);
-  const std::int64_t* const memory = first->data();
-  (*first)[7] = 7;
-  first.reset();
-  const auto second = cache.new_block(60000);
-  EXPECT_EQ(second->data(), memory);
-  EXPECT_EQ(*second, std::vector<std::int64_t>(60000, 0));
-  EXPECT_NE(cache.new_block(60000)->data(), memory);
-}
-
-TEST(IndexCache, ASmallBlockDoesNotHoldTheMemoryOfALargeOne) {
-  IndexCache cache;
-  cache.new_block(64 << 10);
-  EXPECT_LT(cache.new_block(2048)->capacity(), std::size_t{4096});
-  EXPECT_LT(cache.new_block(17 << 10)->capacity(), std::size_t{32} << 10);
-}
-
-TEST(IndexCache, BlocksMayOutliveTheCache) {
-  auto cache = std::make_unique<IndexCache>();
-  const auto block = cache->new_block(64 << 10);
-  cache.reset();
-  EXPECT_EQ(block->size(), std::size_t{64} << 10);
-}
-
 }  // namespace
 }  // namespace cframefs

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/cframe/frame_encoding.h"
+#include "frame/open/layer_attributes.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 
@@ -131,6 +132,10 @@ TEST(Trailer, AContentThatClaimsGigabytesIsRefused) {
   const auto fine = (*opened)->vlmetalayer("fine");
   ASSERT_TRUE(fine) << describe(fine.error());
   EXPECT_EQ(*fine, Bytes(1 << 20, 1));
+  // A program that copies all attributes of a file reads each that is listed, and gives up at the first error.
+  for (const std::string& name : frame::vlmetalayer_attributes(**opened)) {
+    EXPECT_TRUE(frame::vlmetalayer_attribute(**opened, name)) << name;
+  }
 }
 
 TEST(Trailer, DamagedContentsReturnTheirBudget) {

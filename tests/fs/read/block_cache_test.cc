@@ -127,27 +127,6 @@ TEST_F(BlockCacheTest, ABypassThatFailsFailsTheWaitersAndIsForgotten) {
   EXPECT_EQ(touch(0), Found::load);
 }
 
-TEST_F(BlockCacheTest, ABufferIsKeptReadyWhileThereIsRoom) {
-  std::vector<std::function<void()>> posted;
-  cache_.prepare_with([&](std::function<void()> task) { posted.push_back(std::move(task)); });
-  const BlockCache::Lookup first = cache_.find({1, 0, 0}, kCell);
-  const BlockCache::Lookup second = cache_.find({1, 0, 1}, kCell);
-  ASSERT_EQ(posted.size(), 1U);  // one at a time
-  posted[0]();
-  posted.clear();
-  EXPECT_EQ(pool_.idle_bytes(), kCell);
-  std::vector<BlockCache::Lookup> held;
-  for (std::uint32_t i = 2; i < kBound / kCell + 2; ++i) {
-    held.push_back(cache_.find({1, 0, i}, kCell));
-    while (!posted.empty()) {
-      const auto task = std::move(posted.back());
-      posted.pop_back();
-      task();
-    }
-    EXPECT_EQ(pool_.idle_bytes(), i < kBound / kCell - 1 ? kCell : 0) << i;
-  }
-}
-
 TEST_F(BlockCacheTest, PrefetchSkipsCellsThatAreReadyOrLoading) {
   BlockCache::Pin pin = cache_.find_to_load({1, 0, 0}, kCell);
   ASSERT_TRUE(pin);
