@@ -45,12 +45,17 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // With ASYNC_DIO the kernel does not drop pages that were read during an asynchronous direct write, so they would
   // stay old. Without it, such a write is answered before io_submit(2) returns.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_ASYNC_DIO);
+  // With READDIRPLUS a listing looks up each of its entries. If names are valid for no time, the kernel asks for each
+  // that it uses once more.
+  const MountOptions& options = static_cast<FuseAdapter*>(userdata)->filesystem().options();
+  if (options.entry_timeout.value_or(0) == 0)
+    connection->want &= ~static_cast<unsigned>(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
   // The source's modes and ACLs decide access; the umask applies only if there is no default ACL.
   constexpr auto kAccess = static_cast<unsigned>(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
   if ((connection->capable & FUSE_CAP_POSIX_ACL) == 0) log_warning(kNoAcls);
   connection->want |= connection->capable & kAccess;
-  const bool writeback = static_cast<FuseAdapter*>(userdata)->filesystem().options().writeback;
-  if (writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
+  if (options.writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0)
+    connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   connection->max_read = FuseAdapter::kMaxRead;
   // The kernel uses the lower of this and of read_ahead_kb of the mount, which the daemon raises if permitted.
   connection->max_readahead = FuseAdapter::kMaxReadahead;

@@ -27,19 +27,19 @@ codec::Result<HeldDirectory> Entries::directory_for_new(NodeId parent, const std
     auto kind = mount_.tree.kind_of((*directory)->fd(), NameMapper::on_disk(std::string(locked)));
     if (kind && is_container(*kind)) return refused(EPERM, "create", name);
   }
-  auto taken = mount_.tree.resolve((*directory)->fd(), name);
+  auto taken = mount_.tree.find((*directory)->fd(), name);
   if (taken) return refused(EEXIST, "create", name);
   if (!is_no_entry(taken.error())) return codec::Failure(taken.error());
   return directory;
 }
 
 codec::Result<Entry> Entries::find_entry(NodeId parent, const HeldDirectory& directory, const std::string& name) const {
-  auto stored = mount_.tree.resolve(directory->fd(), name);
-  if (!stored) return codec::Failure(stored.error());
-  auto kind = mount_.tree.kind_of(directory->fd(), *stored);
+  auto found = mount_.tree.find(directory->fd(), name);
+  if (!found) return codec::Failure(found.error());
+  auto kind = mount_.tree.kind_of(directory->fd(), found->name);
   if (!kind) return codec::Failure(kind.error());
-  if (*kind == EntryKind::none) return refused(ENOENT, "lookup", *stored);
-  return Entry{{parent, std::move(*stored)}, directory, *kind};
+  if (*kind == EntryKind::none) return refused(ENOENT, "lookup", found->name);
+  return Entry{{parent, std::move(found->name)}, directory, *kind};
 }
 
 std::string Entries::temporary_name(std::string_view suffix) {

@@ -43,14 +43,12 @@ codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirect
   {
     // Under mount_.names: a rename in between would enter the node at its old place.
     codec::SharedLock names(mount_.names);
-    auto stored = mount_.tree.resolve(directory->fd(), name);
-    if (!stored) return codec::Failure(stored.error());
-    auto entry = mount_.tree.probe_entry(directory->fd(), *stored);
-    if (!entry) return codec::Failure(entry.error());
+    auto found = mount_.tree.find(directory->fd(), name);
+    if (!found) return codec::Failure(found.error());
     // While a commit replaces the file, the name belongs to the node of the old file.
-    node = committing_at(DirEntry{parent, *stored});
+    node = committing_at(DirEntry{parent, found->name});
     node = node ? mount_.nodes.enter_again(node->id) : nullptr;
-    if (!node) node = mount_.nodes.enter(parent, *stored, NodeRole::stored, *entry);
+    if (!node) node = mount_.nodes.enter(parent, found->name, NodeRole::stored, found->stat);
   }
   auto found = or_no_memory([&]() -> codec::Result<Attributes> {
     auto probe = attributes_.probe_node(*node);

@@ -47,16 +47,16 @@ std::string NameSpelling::with_known_suffix(const std::string& name) {
   return name.substr(0, name.size() - suffix.size()) + std::string(suffix);
 }
 
-bool NameSpelling::folds_case(int directory, const std::string& name) {
+std::optional<bool> NameSpelling::folds_case(int directory, const std::string& name) {
   const auto status = files_.status(directory);
-  if (!status) return false;
+  if (!status) return std::nullopt;
   {
     codec::MutexLock lock(mutex_);
     const auto known = folding_.find(status->st_dev);
     if (known != folding_.end()) return known->second;
   }
   const std::optional<bool> found = find_out(directory, name);
-  if (!found) return false;
+  if (!found) return std::nullopt;
   codec::MutexLock lock(mutex_);
   return folding_.emplace(status->st_dev, *found).first->second;
 }

@@ -27,9 +27,9 @@ class NameSpelling {
  public:
   explicit NameSpelling(frame::FileOps& files) : files_(files) {}
 
-  /// Returns whether the filesystem of the directory folds case; false while that is unknown. `name`: an entry of the
+  /// Returns whether the filesystem of the directory folds case; nullopt while that is unknown. `name`: an entry of the
   /// directory, by which it may be determined.
-  bool folds_case(int directory, const std::string& name);
+  std::optional<bool> folds_case(int directory, const std::string& name);
   /// Returns the spelling that the mount uses for an existing entry. REQUIRES: folds_case().
   codec::Result<std::string> of(int directory, const std::string& name);
   /// Returns the name with its container suffix, if it has one, in lower case.

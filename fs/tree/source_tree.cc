@@ -236,13 +236,17 @@ codec::Result<EntryStat> SourceTree::probe_entry(int directory, const std::strin
   if (!status) return of(status.error(), name);
   auto kind = name == "." ? EntryKind::directory : kind_from(directory, name, status->st_mode);
   if (!kind) return of(kind.error(), name);
+  return entry_from(directory, name, *kind, *status);
+}
 
+codec::Result<EntryStat> SourceTree::entry_from(int directory, const std::string& name, EntryKind kind,
+                                                const struct stat& status) const {
   EntryStat probe;
   // Attributes do not distinguish frame_link, which matters for names only.
-  probe.kind = *kind == EntryKind::frame_link ? EntryKind::symlink : *kind;
-  probe.status = *status;
-  probe.entry_inode = status->st_ino;
-  if (*kind == EntryKind::sparse_frame) {
+  probe.kind = kind == EntryKind::frame_link ? EntryKind::symlink : kind;
+  probe.status = status;
+  probe.entry_inode = status.st_ino;
+  if (kind == EntryKind::sparse_frame) {
     auto index = sparse_status(directory, name);
     if (!index) return of(index.error(), name);
     probe.status = *index;
@@ -324,21 +328,44 @@ codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<
   return {};
 }
 
-codec::Result<std::string> SourceTree::resolve(int directory, const std::string& shown) const {
+codec::Result<FoundEntry> SourceTree::find(int directory, const std::string& shown) const {
+  const auto probed = [&](const std::string& name) -> codec::Result<FoundEntry> {
+    auto entry = probe_entry(directory, name);
+    if (!entry) return codec::Failure(entry.error());
+    return FoundEntry{name, std::move(*entry)};
+  };
   if (is_single_file()) {
     auto entries = list(directory);
     if (!entries) return codec::Failure(entries.error());
-    if (entries->front().shown == shown) return single_name_;
-    return no_entry(shown);
+    return entries->front().shown == shown ? probed(single_name_) : no_entry(shown);
   }
-  const bool folds_case = spelling_->folds_case(directory, NameMapper::on_disk(shown));
-  auto owner = rules_.resolve_shown(folds_case ? NameSpelling::with_known_suffix(shown) : shown,
-                                    [&](const std::string& name) { return kind_of(directory, name); });
+  std::optional<bool> folds_case = spelling_->folds_case(directory, NameMapper::on_disk(shown));
+  // Most names are their owner's, so that one look at the entry tells all.
+  struct Look {
+    std::string name;
+    struct stat status {};
+  };
+  Look last;
+  const auto kind_of_candidate = [&](const std::string& name) -> codec::Result<EntryKind> {
+    const auto status = files_.status_at(directory, name);
+    if (!status)
+      return is_missing(status.error()) ? codec::Result<EntryKind>(EntryKind::none) : of(status.error(), name);
+    last = {name, *status};
+    return kind_from(directory, name, status->st_mode);
+  };
+  auto owner = rules_.resolve_shown(folds_case.value_or(false) ? NameSpelling::with_known_suffix(shown) : shown,
+                                    kind_of_candidate);
   if (!owner) return of(owner.error(), shown);
   if (owner->kind == EntryKind::none) return no_entry(shown);
-  if (!spelling_->folds_case(directory, owner->name)) return owner->name;
-  auto name = spelling_->of(directory, owner->name);
-  return name ? name : of(name.error(), shown);
+  if (!folds_case) folds_case = spelling_->folds_case(directory, owner->name);
+  if (folds_case.value_or(false)) {
+    const auto name = spelling_->of(directory, owner->name);
+    return name ? probed(*name) : of(name.error(), shown);
+  }
+  if (last.name != owner->name) return probed(owner->name);
+  auto entry = entry_from(directory, owner->name, owner->kind, last.status);
+  if (!entry) return codec::Failure(entry.error());
+  return FoundEntry{std::move(owner->name), std::move(*entry)};
 }
 
 codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
@@ -352,7 +379,7 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
   auto entries = files_.list(directory);
   if (!entries) return codec::Failure(entries.error());
   stored.reserve(entries->size());
-  const bool folds_case = !entries->empty() && spelling_->folds_case(directory, entries->front().name);
+  const bool folds_case = !entries->empty() && spelling_->folds_case(directory, entries->front().name).value_or(false);
   for (frame::DirectoryEntry& entry : *entries) {
     if (folds_case) entry.name = NameSpelling::with_known_suffix(entry.name);
     // The name depends on the content only where it could be shortened, and the type where a directory may be a sparse

@@ -32,6 +32,12 @@ struct EntryStat {
   frame::FileVersion identity;
 };
 
+/// An entry that was found by the name under which it shows.
+struct FoundEntry {
+  std::string name;  // on disk
+  EntryStat stat;    // as SourceTree::probe_entry()
+};
+
 /// Returns whether the error means that a name leads to nothing any more, or to another kind of file.
 bool leads_elsewhere(const codec::Error& error);
 
@@ -57,8 +63,8 @@ class SourceTree {
   /// Returns whether an entry of this kind would keep it under that name.
   bool keeps_kind(EntryKind kind, const std::string& name) const;
 
-  /// Returns the name on disk of the entry that shows as `shown`; ENOENT if there is none.
-  codec::Result<std::string> resolve(int directory, const std::string& shown) const;
+  /// Returns the entry that shows as `shown`; ENOENT if there is none.
+  codec::Result<FoundEntry> find(int directory, const std::string& shown) const;
   codec::Result<std::vector<ShownEntry>> list(int directory) const;
 
   /// Opens an entry, for a sparse frame its directory. Never blocks. `flags`: as open(2).
@@ -85,6 +91,8 @@ class SourceTree {
  private:
   EntryKind link_kind(int directory, const std::string& name) const;
   std::string path_of(int fd) const;
+  codec::Result<EntryStat> entry_from(int directory, const std::string& name, EntryKind kind,
+                                      const struct stat& status) const;
   codec::Result<EntryKind> kind_from(int directory, const std::string& name, mode_t mode) const;
   bool may_be_container(const std::string& name) const;
   codec::Result<int> open_to_look(int directory, const std::string& name) const;
