@@ -1,6 +1,9 @@
 // cframe compact: rewrites frames without unreferenced bytes.
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -19,15 +22,32 @@ struct CompactOptions {
   bool quiet = false;
 };
 
+/// Returns the sum of the lengths of the files that make up a frame: its file, or the files of its directory. A file
+/// that cannot be looked at counts as 0 bytes.
+std::uint64_t total_length(const std::string& frame) {
+  namespace stdfs = std::filesystem;
+  const auto length = [](const stdfs::path& file) {
+    std::error_code error;
+    const std::uintmax_t size = stdfs::file_size(file, error);
+    return error ? 0 : std::uint64_t{size};
+  };
+  std::error_code error;
+  if (!stdfs::is_directory(frame, error)) return length(frame);
+  std::uint64_t sum = 0;
+  for (stdfs::directory_iterator entry(frame, error), end; !error && entry != end; entry.increment(error))
+    sum += length(entry->path());
+  return sum;
+}
+
 codec::Result<std::string> compact_one(const std::string& file, double wait) {
   auto opened = open_writer(file, wait);
   if (!opened) return tl::unexpected(opened.error());
   frame::FrameWriter& writer = *opened->writer;
-  const std::uint64_t before = writer.parameters().frame_length;
+  const std::uint64_t before = total_length(file);
   if (auto done = frame::FrameSpace(writer).compact(); !done) {
     return tl::unexpected(with_path(done.error(), file));
   }
-  return printable(file) + ": " + human_size(before) + " became " + human_size(writer.parameters().frame_length) + "\n";
+  return printable(file) + ": " + human_size(before) + " became " + human_size(total_length(file)) + "\n";
 }
 
 int run_compact(const CompactOptions& options, Io& io) {

@@ -72,6 +72,20 @@ TEST_F(CframeChange, CompactShortensAFrameAndSaysSo) {
   EXPECT_EQ(run_cframe({"compact", "--quiet", path()}).out, "");
 }
 
+TEST_F(CframeChange, CompactRemovesChunkFilesThatNoStateUsesAndSaysSo) {
+  std::filesystem::create_directory(temp_.path() / "s.b2frame");
+  for (const auto& [name, bytes] : sparse_frame(plain_, kChunk))
+    temp_.write("s.b2frame/" + name, bytes);
+  const std::filesystem::path unused = temp_.path() / "s.b2frame" / "000000FF.chunk";
+  std::ofstream(unused) << std::string(std::size_t{1} << 20, 'u');
+  const Ran ran = run_cframe({"compact", path("s.b2frame")});
+  EXPECT_EQ(ran.status, tools::done) << ran.err;
+  EXPECT_NE(ran.out.find("s.b2frame: 1.0 MiB became "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find(" KiB\n"), std::string::npos) << ran.out;
+  EXPECT_FALSE(std::filesystem::exists(unused));
+  EXPECT_EQ(plain_of(path("s.b2frame")), plain_);
+}
+
 TEST_F(CframeChange, CompactNamesWhatItCannotDo) {
   const Ran ran = run_cframe({"compact", path("missing"), path()});
   EXPECT_EQ(ran.status, tools::kUsageError);
