@@ -236,11 +236,11 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
   };
   std::uint64_t done = kept;
   // Merge pieces and runs of zeros in order.
-  auto piece = layer.chunks().begin();
-  auto zeros = layer.zeros().runs().begin();
-  while (piece != layer.chunks().end() || zeros != layer.zeros().runs().end()) {
-    const bool is_piece =
-        zeros == layer.zeros().runs().end() || (piece != layer.chunks().end() && piece->first < zeros->first);
+  auto piece = layer.chunks().whole().begin();
+  auto zeros = layer.chunks().zeros().runs().begin();
+  while (piece != layer.chunks().whole().end() || zeros != layer.chunks().zeros().runs().end()) {
+    const bool is_piece = zeros == layer.chunks().zeros().runs().end() ||
+                          (piece != layer.chunks().whole().end() && piece->first < zeros->first);
     const std::int64_t first = is_piece ? piece->first : zeros->first;
     const std::int64_t last = is_piece ? first + 1 : zeros->second;
     const std::uint64_t origin = static_cast<std::uint64_t>(first) * layer.chunksize();
