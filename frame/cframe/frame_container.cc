@@ -7,6 +7,7 @@
 #include "codec/format/chunk_header.h"
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/cframe/chunk_runs.h"
+#include "frame/io/located_error.h"
 
 namespace cframefs::frame {
 
@@ -27,11 +28,6 @@ constexpr std::uint64_t kFreeRuns = std::uint64_t{1} << 20;
 /// Additional runs allowed for each stored byte of the index, as far as the chunk section has room for as many chunk
 /// headers. An index of chunks of different sizes needs a byte or more for each chunk, so valid frames stay below.
 constexpr std::uint64_t kRunsPerByte = 4;
-
-Failure at_place(const ByteSource& source, FileOffset offset, Error error) {
-  if (!error.file_offset) error.file_offset = source.base_offset().value + offset.value;
-  return Failure(std::move(error));
-}
 
 /// Returns the range of the frame that the index may occupy.
 Result<codec::ByteRange> index_range(const FrameHeader& header, const Trailer& trailer) {
@@ -96,13 +92,13 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   RangeBuffer windows(*parts.source);
   if (auto done = windows.load(FileOffset{0}, kWindow); !done) return Failure(done.error());
   auto header = parse_fixed_header(windows.peek(FileOffset{0}, layout::kFixedHeaderLength));
-  if (!header) return at_place(*parts.source, {}, header.error());
+  if (!header) return at_offset(*parts.source, {}, header.error());
   if (header->frame_type != frame_type) {
     return corrupt(frame_type == layout::kContiguous
                        ? "this is the index file of a sparse frame: open the frame's directory instead"
                        : "the index file holds a contiguous frame, must be the index of a sparse frame");
   }
-  if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_place(*parts.source, {}, fits.error());
+  if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_offset(*parts.source, {}, fits.error());
   parts.header = std::move(*header);
 
   const FrameParameters& parameters = parts.header.parameters;
@@ -114,7 +110,7 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   const FileOffset tail_at{parameters.frame_length - tail};
   if (auto done = windows.load(tail_at, static_cast<std::size_t>(tail)); !done) return Failure(done.error());
   auto trailer = read_trailer(windows, parts.header);
-  if (!trailer) return at_place(*parts.source, tail_at, trailer.error());
+  if (!trailer) return at_offset(*parts.source, tail_at, trailer.error());
   parts.trailer = std::move(*trailer);
 
   if (parameters.nbytes > 0) {
@@ -243,7 +239,7 @@ std::vector<std::string> FrameContainer::vlmetalayer_names() const {
 
 Result<std::vector<std::uint8_t>> FrameContainer::metalayer(const MetalayerPlace& place) const {
   auto content = read_metalayer(*parts_.source, place);
-  if (!content) return at_place(*parts_.source, place.offset, content.error());
+  if (!content) return at_offset(*parts_.source, place.offset, content.error());
   return content;
 }
 
@@ -255,7 +251,7 @@ Result<VlmetaChunk> FrameContainer::vlmetalayer_chunk(const std::string& name) c
     return codec::invalid("variable-length metalayer '" + name + "' does not exist");
   }
   auto chunk = find_vlmetalayer(*parts_.source, parts_.trailer, *entry);
-  if (!chunk) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
+  if (!chunk) return at_offset(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
   return chunk;
 }
 
@@ -269,7 +265,7 @@ Result<std::vector<std::uint8_t>> FrameContainer::vlmetalayer(const std::string&
   const auto chunk = vlmetalayer_chunk(name);
   if (!chunk) return Failure(chunk.error());
   auto content = read_vlmetalayer(*parts_.source, *chunk);
-  if (!content) return at_place(*parts_.source, chunk->offset, content.error());
+  if (!content) return at_offset(*parts_.source, chunk->offset, content.error());
   return content;
 }
 
@@ -284,7 +280,7 @@ Result<std::vector<std::uint8_t>> FrameContainer::stored_vlmetalayer(const std::
   const auto chunk = vlmetalayer_chunk(name);
   if (!chunk) return Failure(chunk.error());
   auto stored = read_stored_vlmetalayer(*parts_.source, *chunk, budget);
-  if (!stored) return at_place(*parts_.source, chunk->offset, stored.error());
+  if (!stored) return at_offset(*parts_.source, chunk->offset, stored.error());
   return stored;
 }
 
@@ -292,7 +288,7 @@ Result<void> FrameContainer::check_vlmetalayer(const std::string& name, ParseBud
   const auto chunk = vlmetalayer_chunk(name);
   if (!chunk) return Failure(chunk.error());
   auto done = frame::check_vlmetalayer(*parts_.source, *chunk, budget);
-  if (!done) return at_place(*parts_.source, chunk->offset, done.error());
+  if (!done) return at_offset(*parts_.source, chunk->offset, done.error());
   return done;
 }
 

@@ -165,13 +165,6 @@ std::optional<Type> with_shape(Type type, const Literal& literal) {
   return type;
 }
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
 // ---- records -----------------------------------------------------------------------------------------------------
 
 struct Field {
@@ -197,7 +190,7 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
     pad(field.offset);
     const std::string name = python_repr(field.name);
     const std::string label = field.title ? "(" + python_repr(*field.title) + ", " + name + ")" : name;
-    const std::string shape = field.type.shape.empty() ? "" : ", " + shape_text(field.type.shape);
+    const std::string shape = field.type.shape.empty() ? "" : ", " + python_tuple<std::uint64_t>(field.type.shape);
     add("(" + label + ", " + field.type.descr + shape + ")");
     at = field.offset + field.type.itemsize;
     if (at > kMaxItemBytes) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,5 +40,14 @@ void append_utf8(std::string& out, char32_t code_point);
 
 /// Returns Python's repr() of a string, as UTF-8.
 std::string python_repr(std::u32string_view text);
+
+/// Returns Python's repr() of a tuple of integers.
+template <class Integer>
+std::string python_tuple(std::span<const Integer> items) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < items.size(); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(items[i]);
+  return text + (items.size() == 1 ? ",)" : ")");
+}
 
 }  // namespace cframefs::frame

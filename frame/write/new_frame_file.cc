@@ -114,7 +114,7 @@ Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmet
   for (std::size_t number = 0; number < vlmetalayers.size(); ++number) {
     const MetalayerLength& layer = vlmetalayers[number];
     const auto stored = content(number);
-    if (!stored) return tl::unexpected(stored.error());
+    if (!stored) return Failure(stored.error());
     if (stored->size() != layer.length) {
       return codec::stale("variable-length metalayer '" + layer.name + "' changed its length from " +
                           std::to_string(layer.length) + " to " + std::to_string(stored->size()) + " bytes");

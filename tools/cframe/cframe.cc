@@ -80,6 +80,12 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   return run ? run(io) : kUsageError;
 }
 
+void add_input_option(CLI::App& app, const std::string& name, std::string& into) {
+  app.add_option(name, into, "Frame, or directory of a sparse frame, or - for standard input")
+      ->required()
+      ->type_name("");
+}
+
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help) {
   return app
       .add_option_function<std::string>(

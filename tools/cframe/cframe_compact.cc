@@ -21,11 +21,11 @@ struct CompactOptions {
 
 codec::Result<std::string> compact_one(const std::string& file, double wait) {
   auto opened = open_writer(file, wait);
-  if (!opened) return tl::unexpected(opened.error());
+  if (!opened) return codec::Failure(opened.error());
   frame::FrameWriter& writer = *opened->writer;
   const std::uint64_t before = writer.parameters().frame_length;
   if (auto done = frame::FrameSpace(writer).compact(); !done) {
-    return tl::unexpected(with_path(done.error(), file));
+    return codec::Failure(with_path(done.error(), file));
   }
   return printable(file) + ": " + human_size(before) + " became " + human_size(writer.parameters().frame_length) + "\n";
 }

@@ -137,7 +137,7 @@ class StreamName {
       if (file != kStandardStream) continue;
       if (!input_) {
         auto opened = InputFile::open(file, io);
-        if (!opened) return tl::unexpected(opened.error());
+        if (!opened) return codec::Failure(opened.error());
         input_ = std::move(*opened);
       }
       file = input_->path();
