@@ -205,7 +205,7 @@ void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t of
 void on_lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
   // With its write-back cache the kernel sends lseek before it has written dirty pages. ENOSYS makes it treat all as
   // data.
-  if (this_filesystem().options().writeback) {
+  if (this_filesystem().options().kernel_cache.writeback) {
     reply_errno(request, ENOSYS);
     return;
   }

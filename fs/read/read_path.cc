@@ -29,7 +29,7 @@ constexpr std::uint64_t kMinPinned = std::uint64_t{16} << 20;
 
 }  // namespace
 
-ReadPath::ReadPath(std::uint64_t cache_bound, Statistics& statistics, DedupLogger& once, unsigned decoders)
+ReadPath::ReadPath(std::uint64_t cache_bound, DecodingStatistics& statistics, DedupLogger& once, unsigned decoders)
     : statistics_(statistics),
       once_(once),
       cache_(cache_bound, pool_, statistics),

@@ -30,7 +30,7 @@ namespace cframefs::fs {
 class ReadPath {
  public:
   /// `decoders`: the most threads that decode large blocks at once, and the most that decode small ones.
-  ReadPath(std::uint64_t cache_bound, Statistics& statistics, DedupLogger& once, unsigned decoders);
+  ReadPath(std::uint64_t cache_bound, DecodingStatistics& statistics, DedupLogger& once, unsigned decoders);
 
   /// The access pattern of a reader, as far as it is known.
   enum class AccessPattern : std::uint8_t {
@@ -115,7 +115,7 @@ class ReadPath {
   void fail(const FrameSnapshot& snapshot, const Run& run, const codec::Error& error);
   codec::Failure report(const FrameSnapshot& snapshot, codec::Error error);
 
-  Statistics& statistics_;
+  DecodingStatistics& statistics_;
   DedupLogger& once_;
   BufferPool pool_;
   BlockCache cache_;

@@ -47,7 +47,7 @@ struct Preencode {
 
 class ChunkEncoders {
  public:
-  ChunkEncoders(WorkerPool& workers, unsigned helpers, Statistics& statistics)
+  ChunkEncoders(WorkerPool& workers, unsigned helpers, WritingStatistics& statistics)
       : workers_(workers), helpers_(helpers), statistics_(statistics), turns_(helpers + 1) {}
 
   /// Identifies the file that a chunk belongs to: an address, for comparison only.
@@ -78,7 +78,7 @@ class ChunkEncoders {
 
   WorkerPool& workers_;
   const unsigned helpers_;
-  Statistics& statistics_;
+  WritingStatistics& statistics_;
   codec::Turns turns_;  // limits the threads that encode: commits of many files must not take all processors
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;
