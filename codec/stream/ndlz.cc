@@ -99,18 +99,18 @@ class Decoder {
  private:
   /// Returns the bytes of the next cell, row by row.
   Result<ByteView> read_cell(std::size_t rows, std::size_t columns) {
-    Result<ByteView> first = take(1);
+    Result<ByteView> first = next_bytes(1);
     if (!first) return first;
     token_at_ = at_ - 1;
     const std::uint8_t token = first->front();
     const std::size_t size = rows * columns;
     switch (token) {
       case kLiteral:
-        return take(size);
+        return next_bytes(size);
       case kWholeCell:
-        return take_back(size);
+        return copied_bytes(size);
       case kOneValue: {
-        Result<ByteView> value = take(1);
+        Result<ByteView> value = next_bytes(1);
         if (!value) return value;
         cell_.fill(value->front());
         return ByteView(cell_).first(size);
@@ -127,10 +127,10 @@ class Decoder {
   Result<ByteView> join_rows(const RowMatch& match) {
     const std::size_t size = match.count * side_;
     // Both distances count from the token. The literals, if any, follow the first distance.
-    Result<ByteView> copied = take_back(size);
+    Result<ByteView> copied = copied_bytes(size);
     if (!copied) return copied;
     const std::size_t others = side_ * side_ - size;
-    Result<ByteView> rest = match.two_places ? take_back(others) : take(others);
+    Result<ByteView> rest = match.two_places ? copied_bytes(others) : next_bytes(others);
     if (!rest) return rest;
     std::array<bool, kMaxSide> is_copied{};
     for (std::size_t i = 0; i < match.count; ++i) {
@@ -149,15 +149,16 @@ class Decoder {
                 cell_.begin() + static_cast<std::ptrdiff_t>(row * side_));
   }
 
-  Result<ByteView> take(std::size_t size) {
+  /// Reads the next `size` bytes of the stream.
+  Result<ByteView> next_bytes(std::size_t size) {
     if (size > stream_.size() - at_) return corrupt("ndlz: the stream ends inside a cell");
     at_ += size;
     return stream_.subspan(at_ - size, size);
   }
 
   /// Reads a distance and returns the `size` bytes of the stream that lie that far before the token.
-  Result<ByteView> take_back(std::size_t size) {
-    Result<ByteView> field = take(2);
+  Result<ByteView> copied_bytes(std::size_t size) {
+    Result<ByteView> field = next_bytes(2);
     if (!field) return field;
     const std::size_t distance = load_le<std::uint16_t>(field->data());
     if (distance > token_at_ - kHeader || distance < size) {

@@ -156,15 +156,15 @@ Result<void> ArrayGeometry::check_frame(const FrameParameters& parameters) const
   return {};
 }
 
-Result<void> ArrayGeometry::for_each_part(std::uint64_t at, std::uint64_t length, const TakePart& take) const {
+Result<void> ArrayGeometry::for_each_part(std::uint64_t at, std::uint64_t length, const VisitPart& visit) const {
   if (at > nbytes_ || length > nbytes_ - at) return codec::invalid("range past the end of the array");
   if (length == 0) return {};
   Box box;
-  return for_each_box(0, box, at, at + length, [&](const Box& found) { return split_box(found, at, take); });
+  return for_each_box(0, box, at, at + length, [&](const Box& found) { return split_box(found, at, visit); });
 }
 
 Result<void> ArrayGeometry::for_each_part_in(ChunkNumber chunk, std::uint64_t at, std::uint64_t length,
-                                             const TakePart& take) const {
+                                             const VisitPart& visit) const {
   if (at > nbytes_ || length > nbytes_ - at) return codec::invalid("range past the end of the array");
   if (length == 0) return {};
   const Coordinates place = coordinates_of(chunk);
@@ -174,7 +174,7 @@ Result<void> ArrayGeometry::for_each_part_in(ChunkNumber chunk, std::uint64_t at
       const std::uint64_t origin = place[d] * dimensions_[d].chunk;
       if (found.end[d] <= origin || found.begin[d] >= origin + dimensions_[d].chunk) return {};
     }
-    return take(part_of(found, place, at));
+    return visit(part_of(found, place, at));
   });
 }
 
@@ -191,12 +191,12 @@ ArrayGeometry::Coordinates ArrayGeometry::coordinates_of(ChunkNumber chunk) cons
 /// Splits C-order bytes [begin, end) into boxes: the rest of the first row, the whole rows, the begin of the last row.
 /// The bytes count from the item at the coordinates of `box` before dimension `d`.
 Result<void> ArrayGeometry::for_each_box(std::size_t d, Box& box, std::uint64_t begin, std::uint64_t end,
-                                         const std::function<Result<void>(const Box&)>& take) const {
+                                         const std::function<Result<void>(const Box&)>& visit) const {
   const std::uint64_t row = dimensions_[d].flat_stride;
   const auto inside = [&](std::uint64_t index, std::uint64_t from, std::uint64_t to) {
     box.begin[d] = index;
     box.end[d] = index + 1;
-    return for_each_box(d + 1, box, from, to, take);
+    return for_each_box(d + 1, box, from, to, visit);
   };
   std::uint64_t first = begin / row;
   const std::uint64_t last = end / row;
@@ -212,13 +212,13 @@ Result<void> ArrayGeometry::for_each_box(std::size_t d, Box& box, std::uint64_t 
       box.begin[i] = 0;
       box.end[i] = dimensions_[i].shape;
     }
-    if (auto done = take(box); !done) return done;
+    if (auto done = visit(box); !done) return done;
   }
   if (last >= first && end % row != 0) return inside(last, 0, end - last * row);
   return {};
 }
 
-Result<void> ArrayGeometry::split_box(const Box& box, std::uint64_t at, const TakePart& take) const {
+Result<void> ArrayGeometry::split_box(const Box& box, std::uint64_t at, const VisitPart& visit) const {
   Coordinates first{};
   Coordinates last{};
   for (std::size_t d = 0; d < dimensions_.size(); ++d) {
@@ -227,7 +227,7 @@ Result<void> ArrayGeometry::split_box(const Box& box, std::uint64_t at, const Ta
   }
   Coordinates chunk = first;
   do {
-    if (auto done = take(part_of(box, chunk, at)); !done) return done;
+    if (auto done = visit(part_of(box, chunk, at)); !done) return done;
   } while (step(chunk, first, last, dimensions_.size()));
   return {};
 }
@@ -253,7 +253,7 @@ ArrayGeometry::Part ArrayGeometry::part_of(const Box& box, const Coordinates& ch
   return part;
 }
 
-Result<void> ArrayGeometry::for_each_tile(const Part& part, const TakeTile& take) const {
+Result<void> ArrayGeometry::for_each_tile(const Part& part, const VisitTile& visit) const {
   Coordinates first{};
   Coordinates last{};
   for (std::size_t d = 0; d < dimensions_.size(); ++d) {
@@ -262,7 +262,7 @@ Result<void> ArrayGeometry::for_each_tile(const Part& part, const TakeTile& take
   }
   Coordinates block = first;
   do {
-    if (auto done = take(tile_of(part, block)); !done) return done;
+    if (auto done = visit(tile_of(part, block)); !done) return done;
   } while (step(block, first, last, dimensions_.size()));
   return {};
 }
@@ -349,7 +349,7 @@ std::uint64_t ArrayGeometry::block_row_bytes() const {
   return dimensions_.empty() ? 0 : dimensions_[slab_dimension()].block_stride;
 }
 
-Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, const TakeBand& take) const {
+Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, const VisitBand& visit) const {
   const std::size_t d = slab_dimension();
   const Dimension& slab = dimensions_[d];
   Part piece = part;
@@ -359,7 +359,7 @@ Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, 
     piece.begin[d] = begin;
     piece.end[d] = std::min(part.end[d], begin - row + std::min((band + 1) * rows, slab.block));
     piece.out = part.out + (begin - part.begin[d]) * slab.flat_stride;
-    if (auto done = take(piece, static_cast<std::uint32_t>(band)); !done) return done;
+    if (auto done = visit(piece, static_cast<std::uint32_t>(band)); !done) return done;
   }
   return {};
 }

@@ -22,7 +22,7 @@ class Fields {
   explicit Fields(ByteView bytes) : rest_(bytes) {}
   bool ok() const { return ok_; }
 
-  ByteView take(std::size_t size) {
+  ByteView next_bytes(std::size_t size) {
     if (!ok_ || rest_.size() < size) {
       ok_ = false;
       return {};
@@ -31,7 +31,7 @@ class Fields {
   }
   template <class T>
   T number() {
-    const ByteView bytes = take(sizeof(T));
+    const ByteView bytes = next_bytes(sizeof(T));
     return ok_ ? codec::load_be<T>(bytes.data()) : T{};
   }
   void expect(std::uint8_t marker) {
@@ -82,7 +82,7 @@ Result<B2ndMeta> parse_array_layer(ByteView content) {
   if (outer == kWithDtype) {
     const auto notation = fields.number<std::uint8_t>();
     fields.expect(layout::kString32);
-    const ByteView text = fields.take(fields.number<std::uint32_t>());
+    const ByteView text = fields.next_bytes(fields.number<std::uint32_t>());
     if (notation == kNumpyNotation) layer.dtype.emplace(text.begin(), text.end());
   }
   if (!fields.ok()) return corrupt("the array's metalayer is damaged or truncated");

@@ -235,16 +235,16 @@ Result<void> OffsetIndex::decode_bytes(codec::DecodeContext& context, std::uint3
     const std::uint32_t block = decoder_.block_at(static_cast<std::uint32_t>(begin + done));
     const codec::ByteRange range = decoder_.block_range(block);
     const std::uint64_t skip = begin + done - range.begin;
-    const std::uint64_t take = std::min<std::uint64_t>(range.size() - skip, out.size() - done);
-    const ByteSpan target = out.subspan(done, take);
-    if (take == range.size()) {
+    const std::uint64_t count = std::min<std::uint64_t>(range.size() - skip, out.size() - done);
+    const ByteSpan target = out.subspan(done, count);
+    if (count == range.size()) {
       if (auto decoded = decode_block(context, block, target, reference); !decoded) return decoded;
     } else {
       whole.resize(range.size());
       if (auto decoded = decode_block(context, block, whole, reference); !decoded) return decoded;
-      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skip), take, target.begin());
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skip), count, target.begin());
     }
-    done += take;
+    done += count;
   }
   return {};
 }

@@ -34,8 +34,8 @@ struct Literal {
 /// deep.
 std::optional<Literal> parse_literal(std::string_view text);
 
-/// Returns the code points of `utf8`; nullopt if it is not valid UTF-8.
-std::optional<std::u32string> decode_utf8(std::string_view utf8);
+/// Returns the code points of `text`; nullopt if it is not valid UTF-8.
+std::optional<std::u32string> decode_utf8(std::string_view text);
 void append_utf8(std::string& out, char32_t code_point);
 
 /// Returns Python's repr() of a string, as UTF-8.

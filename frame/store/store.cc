@@ -179,7 +179,7 @@ Result<std::vector<Store::Entry>> Store::read_entries(ByteView map, ParseBudget&
   const auto wanted = [](const std::string& key) {
     return key.starts_with('/') && is_sound(std::string_view(key).substr(1));
   };
-  const auto take = [&](const EmbeddedPlace& place) -> Result<void> {
+  const auto add_entry = [&](const EmbeddedPlace& place) -> Result<void> {
     if (place.offset > available || place.length > available - place.offset) {
       return corrupt("embedded frame '" + place.key + "' of " + std::to_string(place.length) + " bytes at " +
                      std::to_string(place.offset) + " lies past the end at " + std::to_string(available));
@@ -190,7 +190,7 @@ Result<std::vector<Store::Entry>> Store::read_entries(ByteView map, ParseBudget&
     entries.push_back({place.key.substr(1), place.offset, place.length, number});
     return {};
   };
-  if (auto done = visit_embed_map(map, wanted, take); !done) return Failure(done.error());
+  if (auto done = visit_embed_map(map, wanted, add_entry); !done) return Failure(done.error());
   return entries;
 }
 

@@ -56,11 +56,11 @@ void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   if (!handle) return reply_error(request, handle.error());
   info->fh = to_kernel(adapter.directories().add(std::move(*handle)));
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
-    adapter.directories().take(from_kernel<DirectoryHandle>(info));
+    adapter.directories().remove(from_kernel<DirectoryHandle>(info));
 }
 
 void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  this_adapter().directories().take(from_kernel<DirectoryHandle>(info));
+  this_adapter().directories().remove(from_kernel<DirectoryHandle>(info));
   reply_errno(request, 0);
 }
 

@@ -76,7 +76,7 @@ void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileH
 }
 
 void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
-  if (auto handle = adapter.files().take(from_kernel<FileHandle>(info)))
+  if (auto handle = adapter.files().remove(from_kernel<FileHandle>(info)))
     adapter.filesystem().files().release(std::move(handle));
 }
 

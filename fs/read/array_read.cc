@@ -213,11 +213,11 @@ std::uint64_t ReadPath::band_rows(const frame::ChunkReader& reader, const ArrayG
 codec::Result<void> ReadPath::for_each_cells(
     const frame::ChunkReader& reader, const ArrayGeometry& array, const ArrayGeometry::Part& part,
     AccessPattern pattern,
-    const std::function<codec::Result<void>(const TileCells&, const ArrayGeometry::Part&)>& take) {
+    const std::function<codec::Result<void>(const TileCells&, const ArrayGeometry::Part&)>& visit) {
   const std::uint64_t rows = pattern == AccessPattern::sequential ? band_rows(reader, array) : 0;
-  if (rows == 0) return take(TileCells(reader, array), part);
+  if (rows == 0) return visit(TileCells(reader, array), part);
   return array.for_each_band(part, rows, [&](const ArrayGeometry::Part& piece, std::uint32_t band) {
-    return take(TileCells(reader, array, rows, band), piece);
+    return visit(TileCells(reader, array, rows, band), piece);
   });
 }
 

@@ -91,7 +91,7 @@ class ReadPath {
   codec::Result<void> for_each_cells(
       const frame::ChunkReader& reader, const frame::ArrayGeometry& array, const frame::ArrayGeometry::Part& part,
       AccessPattern pattern,
-      const std::function<codec::Result<void>(const TileCells&, const frame::ArrayGeometry::Part&)>& take);
+      const std::function<codec::Result<void>(const TileCells&, const frame::ArrayGeometry::Part&)>& visit);
   codec::Result<void> gather_tiles(const Gathering& gathering, const TileCells& cells,
                                    const frame::ArrayGeometry::Part& part);
   codec::Result<void> gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,

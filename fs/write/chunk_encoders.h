@@ -7,7 +7,7 @@
 //
 // Thread safety: all members may be called concurrently; encode_in_order() encodes chunks itself, too, and finishes
 // even if no worker ever helps. Ownership: a chunk owns its early encoding; the queue has weak pointers to chunks; a
-// task shares what it needs. Errors: the first error of encoding or of `take`.
+// task shares what it needs. Errors: the first error of encoding or of `store`.
 #pragma once
 
 #include <cstdint>
@@ -59,10 +59,10 @@ class ChunkEncoders {
   /// (back-pressure).
   void drain_to(Owner owner, std::size_t most);
 
-  using Take = std::function<codec::Result<void>(std::int64_t number, codec::EncodedChunk encoded)>;
-  /// Encodes `chunks` and calls `take` in the calling thread for each, in order. Releases chunks as they are encoded.
+  using Store = std::function<codec::Result<void>(std::int64_t number, codec::EncodedChunk encoded)>;
+  /// Encodes `chunks` and calls `store` in the calling thread for each, in order. Releases chunks as they are encoded.
   codec::Result<void> encode_in_order(const codec::EncodeParameters& parameters, std::vector<ChunkToEncode> chunks,
-                                      const Take& take);
+                                      const Store& store);
 
  private:
   struct Work;

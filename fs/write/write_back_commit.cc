@@ -332,7 +332,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   std::vector<ChunkToEncode> inner(std::make_move_iterator(first_inner), std::make_move_iterator(chunks.end()));
   chunks.erase(first_inner, chunks.end());
   std::size_t stored = 0;
-  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+  const auto store_and_commit = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
     if (!done || ++stored % most != 0) return done;  // the remaining ones are committed with the other chunks
     done = commit_counted([this] { return commit_writer(frame::Durability::ordered); });
@@ -343,7 +343,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
     if (done) state_.enter(Progress::preparing);
     return done;
   };
-  return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
+  return shared_.encoders.encode_in_order(encode_, std::move(inner), store_and_commit);
 }
 
 codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
@@ -369,14 +369,14 @@ void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals&
 
 codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                               std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
-  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+  const auto store = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     if (number > to.pending().chunk_count()) {
       const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
       if (auto grown = to.resize(gap); !grown) return grown;
     }
     return to.store(frame::ChunkNumber{number}, std::move(encoded));
   };
-  return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
+  return shared_.encoders.encode_in_order(parameters, std::move(chunks), store);
 }
 
 /// Drops patches of a chunk whose other bytes cannot be read: they can never be committed, and must not block the rest.

@@ -61,7 +61,7 @@ class WriteBack::SegmentList {
     }
     add_below(at, end);
   }
-  std::vector<Segment> take() { return std::move(found_); }
+  std::vector<Segment> release() { return std::move(found_); }
 
  private:
   std::vector<Segment> found_;
@@ -75,7 +75,7 @@ std::vector<WriteBack::Segment> WriteBack::segments(std::uint64_t at, std::uint6
     list.add_view(dirty_, committing_ ? &*committing_ : nullptr, at, stop);
     at = stop;
   }
-  return list.take();
+  return list.release();
 }
 
 codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) {

@@ -187,7 +187,7 @@ class Lines {
     head.resize(std::max(head.size() + 1, kLabelWidth), ' ');
     text_ += head + printable(value) + "\n";
   }
-  std::string take() { return std::move(text_); }
+  std::string release() { return std::move(text_); }
 
  private:
   std::string text_;
@@ -300,7 +300,7 @@ std::string human_text(const json& info) {
     for (const auto& layer : info[kind])
       lines.add("  " + layer["name"].get<std::string>(), layer_text(layer));
   }
-  return printable(info["path"].get<std::string>()) + "\n" + lines.take();
+  return printable(info["path"].get<std::string>()) + "\n" + lines.release();
 }
 
 // ---- the subcommand ----------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class Reporter {
   Reporter(const VerifyOptions& options, Io& io, Progress& progress)
       : options_(options), io_(io), progress_(progress) {}
 
-  void take(const CheckReport& report) {
+  void add(const CheckReport& report) {
     ++files_;
     ok_ += report.errors.empty();
     for (const Error& error : report.errors)
@@ -71,7 +71,7 @@ class Reporter {
   }
 
   /// Reports a directory that could not be walked.
-  void take(const Error& error) {
+  void add_walk_error(const Error& error) {
     status_ = std::max(status_, status_of(error));
     if (options_.as_json) {
       directories_.push_back({{"path", error.path}, {"reason", error.reason}});
@@ -170,7 +170,7 @@ int run_verify(VerifyOptions options, Io& io) {
   Progress progress(io, "verifying", Progress::Unit::bytes);
   Reporter reporter(options, io, progress);
   for (const Error& error : found.errors)
-    reporter.take(error);
+    reporter.add_walk_error(error);
 
   FrameChecker* running = nullptr;
   const auto idle = [&] { progress.update(running->bytes_done(), total); };
@@ -178,7 +178,7 @@ int run_verify(VerifyOptions options, Io& io) {
   running = &checker;
   const auto deliver = [&] {
     for (const auto& report : checker.take_reports())
-      reporter.take(stream.restore(report));
+      reporter.add(stream.restore(report));
   };
   for (const FrameFile& file : found.frames) {
     if (io.stop.load()) break;

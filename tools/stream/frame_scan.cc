@@ -35,7 +35,7 @@ class Scanner {
   Scanner(FrameScan& scan, const frame::Container& container, std::int64_t most_headers)
       : scan_(scan), container_(container), most_headers_(most_headers) {}
 
-  codec::Result<void> take(const frame::ChunkRun& run) {
+  codec::Result<void> add_run(const frame::ChunkRun& run) {
     if (run.damage != nullptr) {
       codec::Error error = *run.damage;
       if (!error.chunk) error.chunk = run.first.value;
@@ -43,7 +43,7 @@ class Scanner {
       scan_.damaged += run.count;
       return {};
     }
-    if (!run.alike) return take_alone(run);
+    if (!run.alike) return add_alone(run);
     auto& slot = known_.slot(run.same);
     if (!slot.value || slot.same != run.same) {
       if (slot.value) add(*slot.value);
@@ -63,7 +63,7 @@ class Scanner {
   }
 
  private:
-  codec::Result<void> take_alone(const frame::ChunkRun& run) {
+  codec::Result<void> add_alone(const frame::ChunkRun& run) {
     auto found = look_at(run.first);
     if (!found) return codec::Failure(found.error());
     found->count = run.count;
@@ -154,7 +154,7 @@ codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int6
     if (number % 256 == 0) {
       progress.update(static_cast<std::uint64_t>(run.first.value), static_cast<std::uint64_t>(scan.chunks));
     }
-    if (auto taken = scanner.take(run); !taken) return codec::Failure(taken.error());
+    if (auto added = scanner.add_run(run); !added) return codec::Failure(added.error());
   }
   scanner.finish();
   return scan;
