@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/stream/stream_decoders.h"
 
 namespace cframefs::codec {
@@ -74,8 +76,7 @@ class Decoder {
     const auto columns = load_le<std::int32_t>(&stream_[5]);
     if (rows <= 0 || columns <= 0 ||
         static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(columns) != out.size()) {
-      return corrupt("ndlz: block of " + std::to_string(rows) + " x " + std::to_string(columns) + ", expected " +
-                     std::to_string(out.size()) + " bytes");
+      return corrupt(fmt::format("ndlz: block of {} x {}, expected {} bytes", rows, columns, out.size()));
     }
     at_ = kHeader;
     const auto height = static_cast<std::size_t>(rows);
@@ -119,7 +120,7 @@ class Decoder {
         break;
     }
     const RowMatch match = side_ == 4 ? rows_of_4(token) : rows_of_8(token);
-    if (match.count == 0) return corrupt("ndlz: unknown token " + std::to_string(token));
+    if (match.count == 0) return corrupt(fmt::format("ndlz: unknown token {}", token));
     if (size != side_ * side_) return corrupt("ndlz: rows copied into an incomplete cell");
     return join_rows(match);
   }
@@ -162,8 +163,8 @@ class Decoder {
     if (!field) return field;
     const std::size_t distance = load_le<std::uint16_t>(field->data());
     if (distance > token_at_ - kHeader || distance < size) {
-      return corrupt("ndlz: distance " + std::to_string(distance) + " at byte " + std::to_string(token_at_) +
-                     ", allowed are " + std::to_string(size) + " to " + std::to_string(token_at_ - kHeader));
+      return corrupt(fmt::format("ndlz: distance {} at byte {}, allowed are {} to {}", distance, token_at_, size,
+                                 token_at_ - kHeader));
     }
     return stream_.subspan(token_at_ - distance, size);
   }
@@ -178,7 +179,7 @@ class Decoder {
 }  // namespace
 
 Result<void> decode_ndlz(std::uint8_t side, ByteView stream, ByteSpan out) {
-  if (side != 4 && side != 8) return unsupported("codec 32 (ndlz) with cells of " + std::to_string(side));
+  if (side != 4 && side != 8) return unsupported(fmt::format("codec 32 (ndlz) with cells of {}", side));
   return Decoder(side, stream).decode(out);
 }
 
