@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace cframefs::frame {
 
 namespace {
@@ -59,14 +61,13 @@ Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_
   std::vector<Dimension> inner_first;
   std::uint64_t unit = typesize;  // factor of the extents: bytes of an item for the last dimension, 1 for the others
   for (std::size_t i = ndim; i-- > 0;) {
-    const std::string which = "dimension " + std::to_string(i) + " of the array";
+    const std::string which = fmt::format("dimension {} of the array", i);
     const std::int64_t shape = layer.shape[i];
     const std::int32_t chunk = layer.chunkshape[i];
     const std::int32_t block = layer.blockshape[i];
     if (shape < 0 || chunk < 0 || block < 0) return corrupt(which + " has a negative extent");
     if ((chunk == 0 || block == 0) && (shape != 0 || chunk != block)) {
-      return corrupt(which + " has a chunk extent of " + std::to_string(chunk) + " and a block extent of " +
-                     std::to_string(block));
+      return corrupt(fmt::format("{} has a chunk extent of {} and a block extent of {}", which, chunk, block));
     }
     if (empty) continue;
     Dimension dimension;
@@ -139,19 +140,19 @@ Result<void> ArrayGeometry::compute_sizes() {
 Result<void> ArrayGeometry::check_frame(const FrameParameters& parameters) const {
   if (dimensions_.empty()) {
     if (parameters.nbytes != 0) {
-      return corrupt("the array has no items, but the frame holds " + std::to_string(parameters.nbytes) + " bytes");
+      return corrupt(fmt::format("the array has no items, but the frame holds {} bytes", parameters.nbytes));
     }
     return {};
   }
   // Old frames do not record a chunk size. ChunkReader checks the size of each chunk when it reads the chunk.
   if (!parameters.variable_chunks && static_cast<std::int64_t>(chunk_bytes_) != parameters.chunksize) {
-    return corrupt("a chunk of the array has " + std::to_string(chunk_bytes_) + " bytes, a chunk of the frame " +
-                   std::to_string(parameters.chunksize));
+    return corrupt(
+        fmt::format("a chunk of the array has {} bytes, a chunk of the frame {}", chunk_bytes_, parameters.chunksize));
   }
   const auto all_chunks = product(chunk_count_, chunk_bytes_, std::numeric_limits<std::uint64_t>::max());
   if (!all_chunks || *all_chunks != parameters.nbytes) {
-    return corrupt("the array has " + std::to_string(chunk_count_) + " chunks of " + std::to_string(chunk_bytes_) +
-                   " bytes, but the frame holds " + std::to_string(parameters.nbytes) + " bytes");
+    return corrupt(fmt::format("the array has {} chunks of {} bytes, but the frame holds {} bytes", chunk_count_,
+                               chunk_bytes_, parameters.nbytes));
   }
   return {};
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "codec/format/chunk_header.h"
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/cframe/chunk_runs.h"
@@ -35,7 +37,7 @@ Result<codec::ByteRange> index_range(const FrameHeader& header, const Trailer& t
   codec::ByteRange range{parameters.header_length, trailer.begin};
   if (header.frame_type == layout::kContiguous) {
     if (parameters.cbytes > range.size()) {
-      return corrupt("chunk section of " + std::to_string(parameters.cbytes) + " bytes does not fit into the frame");
+      return corrupt(fmt::format("chunk section of {} bytes does not fit into the frame", parameters.cbytes));
     }
     range.begin += parameters.cbytes;
   }
@@ -57,8 +59,7 @@ Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr
   if (!index) return Failure(index.error());
   const std::int64_t expected = parts.header.chunk_count;
   if (expected >= 0 && (*index)->count() != expected) {
-    return corrupt("the index has " + std::to_string((*index)->count()) + " entries, but the header says " +
-                   std::to_string(expected) + " chunks");
+    return corrupt(fmt::format("the index has {} entries, but the header says {} chunks", (*index)->count(), expected));
   }
   if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
   parts.index = std::move(*index);
@@ -117,9 +118,9 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
     if (auto done = read_index(windows, parts, std::move(cache)); !done) return Failure(done.error());
   } else if (parts.trailer.begin != parameters.header_length) {
     // A header whose nbytes was lost must not be taken for an empty frame.
-    return corrupt("the header says 0 uncompressed bytes, but the trailer begins at " +
-                   std::to_string(parts.trailer.begin) + ", not after the header at " +
-                   std::to_string(parameters.header_length));
+    return corrupt(
+        fmt::format("the header says 0 uncompressed bytes, but the trailer begins at {}, not after the header at {}",
+                    parts.trailer.begin, parameters.header_length));
   }
   return parts;
 }
@@ -138,7 +139,7 @@ Result<ChunkLocation> FrameContainer::place_of_entry(std::int64_t entry) const {
   }
   if (!parts_.all_stored) place.special = special_of(entry);
   if (place.special == SpecialValue::none) {
-    return corrupt("index entry " + std::to_string(entry) + " is neither an offset nor a special value");
+    return corrupt(fmt::format("index entry {} is neither an offset nor a special value", entry));
   }
   return place;
 }
@@ -147,8 +148,7 @@ Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t l
   const FrameParameters& parameters = this->parameters();
   const auto offset = static_cast<std::uint64_t>(entry);
   if (parameters.cbytes < least || offset > parameters.cbytes - least) {
-    return corrupt("offset " + std::to_string(entry) + " lies outside the chunk section of " +
-                   std::to_string(parameters.cbytes) + " bytes");
+    return corrupt(fmt::format("offset {} lies outside the chunk section of {} bytes", entry, parameters.cbytes));
   }
   place.source = parts_.source;
   place.offset = FileOffset{parameters.header_length + offset};
@@ -162,8 +162,7 @@ Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
     return Failure(std::move(error));
   };
   if (chunk.value < 0 || chunk.value >= chunk_count()) {
-    return codec::invalid("chunk " + std::to_string(chunk.value) + " does not exist, the container has " +
-                          std::to_string(chunk_count()));
+    return codec::invalid(fmt::format("chunk {} does not exist, the container has {}", chunk.value, chunk_count()));
   }
   const auto entry = parts_.index->entry(chunk.value);
   if (!entry) return fail(entry.error());
@@ -345,9 +344,9 @@ Result<ChunkTable> FrameContainer::measure_chunks() const {
   const std::int64_t count = chunk_count();
   const std::uint64_t most = most_runs();
   const auto too_many = [&] {
-    return codec::unsupported("index of " + std::to_string(count) + " chunks of different sizes in a frame of " +
-                              std::to_string(parameters().frame_length) + " bytes, at most " + std::to_string(most) +
-                              " runs are allowed");
+    return codec::unsupported(
+        fmt::format("index of {} chunks of different sizes in a frame of {} bytes, at most {} runs are allowed", count,
+                    parameters().frame_length, most));
   };
   // The runs of an index with a period above 1 are not consecutive chunks, so each chunk is measured on its own.
   if (parts_.index->period() > 1 && static_cast<std::uint64_t>(count) > most) return too_many();

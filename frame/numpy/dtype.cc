@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "frame/numpy/python_literal.h"
 
 namespace cframefs::frame {
@@ -181,7 +183,7 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
   std::uint64_t at = 0;
   const auto add = [&text](const std::string& tuple) { text += (text.size() == 1 ? "" : ", ") + tuple; };
   const auto pad = [&](std::uint64_t until) {
-    if (until > at) add("('', '|V" + std::to_string(until - at) + "')");
+    if (until > at) add(fmt::format("('', '|V{}')", until - at));
   };
   for (const Field& field : fields) {
     if (!names.insert(field.name).second) return std::nullopt;
@@ -326,7 +328,7 @@ std::optional<ItemType> parse_dtype(std::string_view text) {
 
 ItemType opaque_type(std::uint64_t itemsize) {
   if (itemsize == 1) return {"'|u1'", 1};
-  return {"'|V" + std::to_string(itemsize) + "'", itemsize};
+  return {fmt::format("'|V{}'", itemsize), itemsize};
 }
 
 }  // namespace cframefs::frame
