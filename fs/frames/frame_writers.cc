@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "fs/util/log.h"
@@ -214,8 +215,7 @@ bool FrameWriters::drop_rest(WriteBack& writer, const codec::Error& reason, cons
   if (!dropped) return false;
   if (!*dropped || !rest.has_name) return true;
   mount_.statistics.writing.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
-  log_error(writer.snapshot()->path() + ": " + std::to_string(rest.bytes) +
-            " uncommitted bytes are lost: " + reason.reason);
+  log_error(fmt::format("{}: {} uncommitted bytes are lost: {}", writer.snapshot()->path(), rest.bytes, reason.reason));
   return true;
 }
 

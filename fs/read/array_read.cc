@@ -19,6 +19,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "fs/read/read_path.h"
 
 namespace cframefs::fs {
@@ -45,8 +47,8 @@ bool has_array_blocks(const codec::ChunkDecoder& decoder, const ArrayGeometry& a
 }
 
 codec::Error wrong_length(const frame::ChunkReader& reader, const ArrayGeometry& array) {
-  codec::Error error = codec::corrupt("the chunk has " + std::to_string(reader.decoder().nbytes()) +
-                                      " bytes; chunks of the array have " + std::to_string(array.chunk_bytes()))
+  codec::Error error = codec::corrupt(fmt::format("the chunk has {} bytes; chunks of the array have {}",
+                                                  reader.decoder().nbytes(), array.chunk_bytes()))
                            .value();
   error.chunk = reader.chunk().value;
   return error;

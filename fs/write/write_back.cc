@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "fs/write/mount_changes.h"
@@ -228,8 +229,8 @@ codec::Result<void> WriteBack::check_chunk(std::uint64_t length) const {
   const std::uint64_t most = std::max(shared_.dirty_limit, kMinWritable);
   if (length <= most) return {};
   codec::Error error = codec::io_error(EFBIG, "write").value();
-  error.reason = "a chunk of " + std::to_string(length) + " bytes exceeds the " + std::to_string(most) +
-                 " bytes that may be held uncommitted: raise dirty_limit";
+  error.reason = fmt::format("a chunk of {} bytes exceeds the {} bytes that may be held uncommitted: raise dirty_limit",
+                             length, most);
   return codec::Failure(std::move(error));
 }
 

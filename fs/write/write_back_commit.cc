@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "frame/base/elapsed.h"
@@ -275,8 +276,8 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
       }
       if (*read < stored) {
         unreadable_.store(number);
-        return codec::corrupt("chunk " + std::to_string(number) + " has " + std::to_string(*read) +
-                              " bytes, fewer than the frame says: " + std::to_string(stored));
+        return codec::corrupt(
+            fmt::format("chunk {} has {} bytes, fewer than the frame says: {}", number, *read, stored));
       }
     }
     const auto rest = buffer.bytes().subspan(stored);
