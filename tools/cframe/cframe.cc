@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include "frame/base/suffixes.h"
 #include "frame/cframe/sparse_frame.h"
@@ -132,8 +133,8 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFil
   if (opened) return opened;
   if (auto fine = check_no_directory(path, input.name()); !fine) return codec::Failure(fine.error());
   if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {
-    codec::Failure refused = codec::invalid("is a store of " + std::to_string(leaves->size()) +
-                                            " members; name one of them: " + input.name() + "/" + leaves->front().path);
+    codec::Failure refused = codec::invalid(fmt::format("is a store of {} members; name one of them: {}/{}",
+                                                        leaves->size(), input.name(), leaves->front().path));
     refused.value().path = input.name();
     return refused;
   }

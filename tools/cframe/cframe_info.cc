@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "frame/cframe/b2nd_meta.h"
@@ -223,7 +224,7 @@ std::string counts_text(const std::vector<std::pair<std::string, std::int64_t>>&
   std::string text;
   for (const auto& [name, count] : counts) {
     if (count == 0) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+    text += fmt::format("{}{} {}", (text.empty() ? "" : ", "), count, name);
   }
   return text.empty() ? "none" : text;
 }

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <fmt/core.h>
 
 #include "frame/base/suffixes.h"
 #include "frame/cframe/b2nd_meta.h"
@@ -62,12 +63,12 @@ Result<frame::Salvage> open_salvage(const std::string& path) {
 std::string saved_text(const frame::Salvage& salvage, std::int64_t lost) {
   const std::int64_t chunks = salvage.container->chunk_count();
   if (!salvage.missing_chunks) {
-    return std::to_string(chunks) + " chunks, " + (lost > 0 ? std::to_string(lost) + " of them lost; " : "") +
-           "the original number is not known";
+    return fmt::format("{} chunks, {}the original number is not known", chunks,
+                       (lost > 0 ? std::to_string(lost) + " of them lost; " : ""));
   }
   const std::int64_t missing = *salvage.missing_chunks;
-  const std::string of = missing > 0 ? " of " + std::to_string(chunks + missing) : "";
-  return std::to_string(chunks) + of + " chunks, " + std::to_string(lost + missing) + " lost";
+  const std::string of = missing > 0 ? fmt::format(" of {}", chunks + missing) : "";
+  return fmt::format("{}{} chunks, {} lost", chunks, of, lost + missing);
 }
 
 codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {

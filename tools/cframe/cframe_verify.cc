@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "frame/base/suffixes.h"
@@ -87,8 +88,8 @@ class Reporter {
       return std::max(status_, emit(io_, all.dump(2, ' ', false, json::error_handler_t::replace) + "\n"));
     }
     if (options_.quiet || files_ == 1) return status_;
-    return std::max(status_, emit(io_, std::to_string(files_) + " frames checked: " + std::to_string(ok_) + " ok, " +
-                                           std::to_string(files_ - ok_) + " faulty\n"));
+    return std::max(status_,
+                    emit(io_, fmt::format("{} frames checked: {} ok, {} faulty\n", files_, ok_, files_ - ok_)));
   }
 
  private:
@@ -107,13 +108,12 @@ class Reporter {
     for (const Error& error : checked.errors)
       report(io_, error);
     if (checked.further_errors > 0) {
-      io_.err.print("cframe: " + printable(checked.path) + ": " + std::to_string(checked.further_errors) +
-                    " further errors\n");
+      io_.err.print(fmt::format("cframe: {}: {} further errors\n", printable(checked.path), checked.further_errors));
     }
     if (options_.quiet) return;
     std::string line = printable(checked.path) + ": " + verdict(checked);
     if (checked.kind != frame::ContainerKind::none) {
-      line += ", " + std::to_string(checked.chunks) + " chunks, " + human_size(checked.nbytes);
+      line += fmt::format(", {} chunks, {}", checked.chunks, human_size(checked.nbytes));
     }
     status_ = std::max(status_, emit(io_, line + "\n"));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <fmt/core.h>
+
 #include "codec/stream/encode_context.h"
 #include "frame/cframe/frame_layout.h"
 #include "frame/write/compaction.h"
@@ -50,7 +52,7 @@ Result<void> FrameSaver::save_chunks() {
     if (!more) return codec::Failure(more.error());
     if (!*more) return {};
     if (run.step > 1 && run.count > 1) {
-      return codec::unsupported("the index repeats its entries every " + std::to_string(run.step) + " chunks");
+      return codec::unsupported(fmt::format("the index repeats its entries every {} chunks", run.step));
     }
     if (auto saved = save(run); !saved) return saved;
   }
@@ -150,8 +152,8 @@ Result<void> FrameSaver::lose(Error error, const frame::ChunkRun& run, std::int3
   if (reported_++ < kMaxReported) {
     report(io_, with_path(error, path_));
     if (run.count > 1) {
-      io_.err.print("cframe: " + printable(path_) + ": the next " + std::to_string(run.count - 1) +
-                    " chunks have the same damage\n");
+      io_.err.print(
+          fmt::format("cframe: {}: the next {} chunks have the same damage\n", printable(path_), run.count - 1));
     }
   }
   return save_zeros(nbytes);

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "frame/array/array_geometry.h"
 #include "frame/container/chunk_reader.h"
 #include "tools/stream/block_decoder.h"
@@ -80,8 +82,8 @@ class ArrayStream {
     if (!opened) return opened;
     if ((*opened)->decoder().nbytes() != array_.chunk_bytes()) {
       codec::Error error{codec::ErrorKind::corruption, 0,
-                         "the chunk has " + std::to_string((*opened)->decoder().nbytes()) +
-                             " bytes, a chunk of the array " + std::to_string(array_.chunk_bytes())};
+                         fmt::format("the chunk has {} bytes, a chunk of the array {}", (*opened)->decoder().nbytes(),
+                                     array_.chunk_bytes())};
       error.chunk = chunk.value;
       return codec::Failure(error);
     }

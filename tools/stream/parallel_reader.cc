@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/core.h>
 #include <sched.h>
 
 #include "frame/container/chunk_reader.h"
@@ -113,8 +114,7 @@ Result<void> decode_part(const Container& container, const Part& part, BlockDeco
   }
   if (part.end > reader->decoder().nbytes()) {
     Error error{codec::ErrorKind::corruption, 0,
-                "the chunk has " + std::to_string(reader->decoder().nbytes()) + " bytes, the frame needs " +
-                    std::to_string(part.end)};
+                fmt::format("the chunk has {} bytes, the frame needs {}", reader->decoder().nbytes(), part.end)};
     error.chunk = part.chunk.value;
     return codec::Failure(error);
   }
