@@ -96,11 +96,14 @@ class CheckLayout(Directory):
             return ''.join(f'  int f{i}(int a) const {{ return a; }}\n' for i in range(count))
         for name in ('codec/a.h', 'frame/io/a.h', 'fs/a.h', 'fs/a.cc', 'tools/lib/a.h', 'tests/fs/a.h'):
             self.assertEqual(self.offences(name, 'class A {\n public:\n' + members(20) + '};\n'), '')
-            self.assertEqual(self.offences(name, 'namespace a {\nclass A final : public B {\n public:\n' + members(21) + '};\n}\n'),
-                             f'{name}:2: A has 21 public members, at most 20\n')
-        self.assertEqual(self.offences('fs/a.h', 'class A {\n' + members(30) + ' public:\n' + members(20) + '};\n'), '')
-        self.assertIn('A has 21', self.offences('fs/a.h', 'template <typename T>\nstruct A {\n' + members(20) + '  int a = 1;\n};\n'))
-        self.assertIn('A has 22', self.offences('fs/a.h', 'struct A {\n' + members(20) + '  std::map<int, int> a{}, b;\n};\n'))
+            many = 'namespace a {\nclass A final : public B {\n public:\n' + members(21) + '};\n}\n'
+            self.assertEqual(self.offences(name, many), f'{name}:2: A has 21 public members, at most 20\n')
+        private = 'class A {\n' + members(30) + ' public:\n' + members(20) + '};\n'
+        self.assertEqual(self.offences('fs/a.h', private), '')
+        template = 'template <typename T>\nstruct A {\n' + members(20) + '  int a = 1;\n};\n'
+        self.assertIn('A has 21', self.offences('fs/a.h', template))
+        two = 'struct A {\n' + members(20) + '  std::map<int, int> a{}, b;\n};\n'
+        self.assertIn('A has 22', self.offences('fs/a.h', two))
 
     def test_what_is_no_public_member(self):
         uncounted = (
@@ -112,11 +115,13 @@ class CheckLayout(Directory):
         members = ''.join(f'  int f{i}();\n' for i in range(20))
         for text in uncounted:
             self.assertEqual(self.offences('fs/a.h', f'class A {{\n public:\n{members}  {text}\n}};\n'), '', text)
-        for text in ('bool operator==(const A& a) const;', 'explicit operator bool() const { return true; }', 'struct stat a {};',
+        for text in ('bool operator==(const A& a) const;', 'explicit operator bool() const { return true; }',
+                     'struct stat a {};',
                      'template <typename T> T f20(T a = {1, 2});', 'static constexpr int kA = 1 << 3;',
                      'std::function<void(int)> a = [](int) {};', 'int a GUARDED_BY(mutex_) = 0;', 'virtual void f20() = 0;',
                      'int f20() REQUIRES(mutex_);', 'int a[3];', '[[nodiscard]] std::pair<int, int> f20() const;'):
-            self.assertIn('A has 21 public', self.offences('fs/a.h', f'class A {{\n public:\n{members}  {text}\n}};\n'), text)
+            source = f'class A {{\n public:\n{members}  {text}\n}};\n'
+            self.assertIn('A has 21 public', self.offences('fs/a.h', source), text)
 
     def test_layers(self):
         self.assertIn('comes after it', self.offences('codec/a.cc', '#include "frame/container/container.h"\n'))

@@ -89,7 +89,7 @@ def functions(source):
             head_begin = position + 1
 
 
-TYPE = re.compile(r'(?<!enum )(?<!enum  )\b(?:class|struct|union)\s+(?:\w+\([^()]*\)\s*|\[\[.*?\]\]\s*)?'
+TYPE = re.compile(r'(?<!enum )\b(?:class|struct|union)\s+(?:\w+\([^()]*\)\s*|\[\[.*?\]\]\s*)?'
                   r'(?P<name>\w+)\s*(?:<[^;{}()]*>)?\s*(?:final\s*)?(?::(?!:)[^;{}()]*)?\{')
 NO_MEMBER = re.compile(r'(?:using|typedef|friend|static_assert)\b|(?:enum(?:\s+class)?|class|struct|union)\b'
                        r'\s*\w*\s*(?:final\s*)?(?::[^:].*)?(?:\{\})?$', re.DOTALL)
@@ -125,7 +125,8 @@ def without_angles(text):
 
 def declared(statement, class_name):
     """Returns the names that a declaration adds to a class."""
-    text = re.sub(r'\boperator\s*(\(\)|\[\]|[^\w\s(]+)', lambda found: 'operator_' + found.group(1).encode().hex(), statement)
+    text = re.sub(r'\boperator\s*(\(\)|\[\]|[^\w\s(]+)', lambda found: 'operator_' + found.group(1).encode().hex(),
+                  statement)
     text = re.sub(r'\[\[.*?\]\]|\b[A-Z][A-Z_]+\(\)|\balignas\(\)', ' ', text, flags=re.DOTALL)
     text = without_angles(text).strip()
     text = re.sub(r'^(?:template\s+)+', '', text)
