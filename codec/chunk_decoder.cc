@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/stream/stream_decoders.h"
 #include "codec/stream/streams.h"
 
@@ -48,7 +50,7 @@ bool has_blocks(const ChunkHeader& header) {
 }
 
 Failure in_block(std::uint32_t block, Error error) {
-  error.reason = "block " + std::to_string(block) + ": " + error.reason;
+  error.reason = fmt::format("block {}: {}", block, error.reason);
   return Failure(std::move(error));
 }
 
@@ -60,8 +62,8 @@ Result<std::shared_ptr<const Dictionary>> read_dictionary(ByteView prefix, const
   const auto size = load_le<std::int32_t>(&prefix[at]);
   at += kLengthField;
   if (size <= 0 || size > kMaxDictionaryBytes || at + static_cast<std::uint64_t>(size) > cbytes) {
-    return corrupt("dictionary of " + std::to_string(size) + " bytes, allowed are 1 to " +
-                   std::to_string(kMaxDictionaryBytes) + " within the chunk");
+    return corrupt(
+        fmt::format("dictionary of {} bytes, allowed are 1 to {} within the chunk", size, kMaxDictionaryBytes));
   }
   const auto length = static_cast<std::size_t>(size);
   if (at + length > prefix.size()) return invalid("the prefix ends inside the dictionary");
@@ -174,11 +176,10 @@ Result<void> ChunkDecoder::parse_blocks(ByteView prefix, const DecodeParams& par
 
 Result<ChunkDecoder> ChunkDecoder::special(SpecialValue value, std::int32_t nbytes, std::int32_t typesize) {
   if (value == SpecialValue::nan && typesize != 4 && typesize != 8) {
-    return unsupported("NaN of typesize " + std::to_string(typesize) + ", allowed are 4 and 8");
+    return unsupported(fmt::format("NaN of typesize {}, allowed are 4 and 8", typesize));
   }
   if (value != SpecialValue::zeros && (typesize <= 0 || nbytes % typesize != 0)) {
-    return corrupt("nbytes " + std::to_string(nbytes) + " of a special chunk is no multiple of typesize " +
-                   std::to_string(typesize));
+    return corrupt(fmt::format("nbytes {} of a special chunk is no multiple of typesize {}", nbytes, typesize));
   }
   ChunkDecoder decoder;
   ChunkHeader& header = decoder.header_;
@@ -237,10 +238,10 @@ bool ChunkDecoder::borrows_tail(std::uint32_t block) const {
 
 Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t block, ByteView stored, ByteSpan out,
                                         ByteView reference) const {
-  if (block >= block_count_) return invalid("the chunk has no block " + std::to_string(block));
+  if (block >= block_count_) return invalid(fmt::format("the chunk has no block {}", block));
   const ByteRange plain = block_range(block);
   if (out.size() != plain.size() || stored.size() != stored_range(block).size()) {
-    return invalid("buffer sizes do not match block " + std::to_string(block));
+    return invalid(fmt::format("buffer sizes do not match block {}", block));
   }
   switch (kind_) {
     case Kind::pattern:
@@ -255,7 +256,7 @@ Result<void> ChunkDecoder::decode_block(DecodeContext& context, std::uint32_t bl
   if (block == 0 || !needs_reference_) {
     reference = {};
   } else if (reference.size() != block_range(0).size()) {
-    return invalid("block " + std::to_string(block) + " needs the plain bytes of block 0");
+    return invalid(fmt::format("block {} needs the plain bytes of block 0", block));
   }
   Result<void> decoded = decode_streams(context, block, stored, out, reference);
   if (!decoded) return in_block(block, std::move(decoded.error()));
@@ -325,10 +326,10 @@ bool ChunkDecoder::decodes_partial(std::uint32_t block) const {
 
 Result<void> ChunkDecoder::decode_partial(DecodeContext& context, std::uint32_t block, ByteView stored,
                                           std::uint32_t begin, ByteSpan out) const {
-  if (!decodes_partial(block)) return invalid("block " + std::to_string(block) + " cannot be decoded in part");
+  if (!decodes_partial(block)) return invalid(fmt::format("block {} cannot be decoded in part", block));
   const auto length = static_cast<std::size_t>(block_range(block).size());
   if (begin > length || out.size() > length - begin || stored.size() != stored_range(block).size()) {
-    return invalid("buffer sizes do not match block " + std::to_string(block));
+    return invalid(fmt::format("buffer sizes do not match block {}", block));
   }
   BlockStreams streams;
   if (Result<void> parsed = parse_streams(block, stored, streams); !parsed) {
@@ -375,10 +376,9 @@ Result<void> ChunkDecoder::restore_tail(DecodeContext& context, std::uint32_t bl
 Result<void> decode_range(DecodeContext& context, const ChunkDecoder& decoder, ByteView chunk, std::uint32_t begin,
                           ByteSpan out) {
   if (begin > decoder.nbytes() || out.size() > decoder.nbytes() - begin)
-    return invalid("the range ends beyond nbytes " + std::to_string(decoder.nbytes()));
+    return invalid(fmt::format("the range ends beyond nbytes {}", decoder.nbytes()));
   if (chunk.size() < static_cast<std::size_t>(decoder.header_.cbytes))
-    return invalid("chunk of " + std::to_string(chunk.size()) + " bytes, cbytes is " +
-                   std::to_string(decoder.header_.cbytes));
+    return invalid(fmt::format("chunk of {} bytes, cbytes is {}", chunk.size(), decoder.header_.cbytes));
   if (out.empty()) return {};
   if (decoder.kind_ == ChunkDecoder::Kind::pattern) {
     fill_pattern(decoder.value_, begin, out);

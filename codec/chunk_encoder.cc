@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "codec/filter/filter_encoder.h"
 #include "codec/stream/block_sizes.h"
 #include "codec/stream/codec_table.h"
@@ -282,8 +284,7 @@ void put_memcpyed(const EncodeParameters& parameters, ByteView plain, Uninitiali
 Result<void> check_chunk(const EncodeParameters& parameters, ByteView plain) {
   if (Result<void> checked = check_encodable(parameters); !checked) return checked;
   if (plain.size() > static_cast<std::size_t>(kMaxChunkBytes)) {
-    return invalid("chunk of " + std::to_string(plain.size()) + " bytes, at most " + std::to_string(kMaxChunkBytes) +
-                   " are allowed");
+    return invalid(fmt::format("chunk of {} bytes, at most {} are allowed", plain.size(), kMaxChunkBytes));
   }
   return {};
 }
@@ -305,15 +306,13 @@ bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
 Result<void> check_encodable(const EncodeParameters& parameters) {
   if (const auto codec = check_writable(parameters.compcode); !codec) return Failure(codec.error());
   if (parameters.clevel < 0 || parameters.clevel > kMaxLevel) {
-    return invalid("clevel " + std::to_string(parameters.clevel) + " is not 0 to 9");
+    return invalid(fmt::format("clevel {} is not 0 to 9", parameters.clevel));
   }
-  if (parameters.typesize < 1) return invalid("typesize " + std::to_string(parameters.typesize) + " is less than 1");
+  if (parameters.typesize < 1) return invalid(fmt::format("typesize {} is less than 1", parameters.typesize));
   if (parameters.blocksize < 0 || parameters.blocksize > kMaxBlockBytes) {
-    return invalid("blocksize " + std::to_string(parameters.blocksize) + " is not 0 to " +
-                   std::to_string(kMaxBlockBytes));
+    return invalid(fmt::format("blocksize {} is not 0 to {}", parameters.blocksize, kMaxBlockBytes));
   }
-  if (parameters.split_mode > 4)
-    return invalid("split mode " + std::to_string(parameters.split_mode) + " is not 0 to 4");
+  if (parameters.split_mode > 4) return invalid(fmt::format("split mode {} is not 0 to 4", parameters.split_mode));
   return FilterEncoder::check(parameters);
 }
 

@@ -1,5 +1,6 @@
 #include "codec/base/error.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace cframefs::codec {
@@ -9,6 +10,10 @@ Failure io_error(int sys, const std::string& doing) {
   // The GNU strerror_r may return a static string instead of filling the buffer.
   const char* text = strerror_r(sys, buffer, sizeof buffer);
   return Failure(Error{ErrorKind::io, sys, doing + ": " + text});
+}
+
+bool is_missing(const Error& error) {
+  return error.sys == ENOENT || error.sys == ENOTDIR;
 }
 
 std::string describe(const Error& error) {

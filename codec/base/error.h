@@ -54,6 +54,9 @@ using Failure = tl::unexpected<Error>;
 /// `sys`: an errno value. `doing`: the operation that failed, such as "open" or "pread".
 [[nodiscard]] Failure io_error(int sys, const std::string& doing);
 
+/// Returns whether the error means that no file has the name.
+bool is_missing(const Error& error);
+
 /// Returns one line for users: "PATH: chunk 3 at file offset 1234: REASON". Omits unknown parts.
 std::string describe(const Error& error);
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/format/chunk_header.h"
 
 namespace cframefs::codec {
@@ -16,8 +18,8 @@ constexpr std::size_t kMaxDimensions = 16;
 
 Result<CellOrder> CellOrder::create(std::span<const std::int32_t> blockshape, std::size_t side, std::size_t itemsize) {
   if (blockshape.empty() || blockshape.size() > kMaxDimensions) {
-    return corrupt("n-d filter with a block shape of " + std::to_string(blockshape.size()) +
-                   " dimensions, allowed are 1 to " + std::to_string(kMaxDimensions));
+    return corrupt(fmt::format("n-d filter with a block shape of {} dimensions, allowed are 1 to {}", blockshape.size(),
+                               kMaxDimensions));
   }
   if (side == 0) return corrupt("n-d filter with cells of side 0");
   CellOrder order;
@@ -27,8 +29,7 @@ Result<CellOrder> CellOrder::create(std::span<const std::int32_t> blockshape, st
   order.dimensions_.resize(blockshape.size());
   for (std::size_t d = blockshape.size(); d-- > 0;) {
     if (blockshape[d] <= 0 || order.size_ > static_cast<std::size_t>(kMaxBlockBytes)) {
-      return corrupt("invalid block shape: extent " + std::to_string(blockshape[d]) + " of dimension " +
-                     std::to_string(d));
+      return corrupt(fmt::format("invalid block shape: extent {} of dimension {}", blockshape[d], d));
     }
     order.dimensions_[d] = {static_cast<std::size_t>(blockshape[d]), order.size_};
     order.size_ *= order.dimensions_[d].extent;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/core.h>
+
 namespace cframefs::codec {
 namespace {
 
@@ -32,8 +34,8 @@ Result<void> check_block_starts(ByteView starts, std::uint32_t first, const Chun
     if (start >= 0 && static_cast<std::uint64_t>(start) >= blocks_begin && start <= header.cbytes - kLengthField) {
       continue;
     }
-    return corrupt("block " + std::to_string(first + i) + " starts at " + std::to_string(start) + ", allowed are " +
-                   std::to_string(blocks_begin) + " to " + std::to_string(header.cbytes - kLengthField));
+    return corrupt(fmt::format("block {} starts at {}, allowed are {} to {}", first + i, start, blocks_begin,
+                               header.cbytes - kLengthField));
   }
   return {};
 }
@@ -61,27 +63,25 @@ Result<std::vector<StoredBlock>> read_block_starts(ByteView chunk, const ChunkHe
 Result<std::vector<std::uint32_t>> read_vl_offsets(std::span<const std::int32_t> lengths, const ChunkHeader& header,
                                                    const std::vector<StoredBlock>& blocks) {
   if (lengths.size() != blocks.size())
-    return invalid(std::to_string(lengths.size()) + " lengths for " + std::to_string(blocks.size()) + " blocks");
+    return invalid(fmt::format("{} lengths for {} blocks", lengths.size(), blocks.size()));
   std::vector<std::uint32_t> offsets;
   offsets.reserve(blocks.size() + 1);
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     offsets.push_back(static_cast<std::uint32_t>(offset));
     const std::int64_t stored = std::int64_t{blocks[i].end} - blocks[i].begin - kLengthField;
-    if (stored <= 0) return corrupt("block " + std::to_string(i) + " has no data");
+    if (stored <= 0) return corrupt(fmt::format("block {} has no data", i));
     const std::int64_t length = lengths[i];
     if (length < 1 || length > header.nbytes - offset) {
-      return corrupt("block " + std::to_string(i) + " has length " + std::to_string(length) + ", allowed are 1 to " +
-                     std::to_string(header.nbytes - offset));
+      return corrupt(fmt::format("block {} has length {}, allowed are 1 to {}", i, length, header.nbytes - offset));
     }
     if (stored > length + length / 16 + kVlSlack) {
-      return corrupt("block " + std::to_string(i) + " stores " + std::to_string(length) + " bytes in " +
-                     std::to_string(stored));
+      return corrupt(fmt::format("block {} stores {} bytes in {}", i, length, stored));
     }
     offset += length;
   }
   if (offset != header.nbytes) {
-    return corrupt("the blocks hold " + std::to_string(offset) + " bytes, nbytes is " + std::to_string(header.nbytes));
+    return corrupt(fmt::format("the blocks hold {} bytes, nbytes is {}", offset, header.nbytes));
   }
   offsets.push_back(static_cast<std::uint32_t>(offset));
   return offsets;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/format/block_geometry.h"
 
 namespace cframefs::codec {
@@ -140,7 +142,7 @@ Result<void> check_layout(const ChunkHeader& header) {
 
 Result<ChunkHeader> parse_chunk_header(ByteView bytes) {
   if (bytes.size() < kMinHeaderLength)
-    return corrupt(std::to_string(bytes.size()) + " bytes are too few for a chunk header of 16");
+    return corrupt(fmt::format("{} bytes are too few for a chunk header of 16", bytes.size()));
   ChunkHeader header;
   header.version = bytes[0];
   header.flags = bytes[2];
@@ -158,7 +160,7 @@ Result<ChunkHeader> parse_chunk_header(ByteView bytes) {
   const bool extended = (header.flags & kExtendedMark) == kExtendedMark;
   header.length = extended ? kExtendedHeaderLength : kMinHeaderLength;
   if (bytes.size() < header.length)
-    return corrupt(std::to_string(bytes.size()) + " bytes are too few for a chunk header of 32");
+    return corrupt(fmt::format("{} bytes are too few for a chunk header of 32", bytes.size()));
   const Result<void> pipeline = extended ? read_extension(bytes, header) : derive_pipeline(header);
   if (!pipeline) return Failure(pipeline.error());
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/core.h>
+
 // Most instructions are executed with copies of a fixed length, a pair of machine instructions each; a copy of the
 // exact length would be a call or a loop. Fixed-length copies write more bytes than needed: the excess lies after the
 // output position and is overwritten by later instructions. Near the end of a buffer the copies are exact.
@@ -170,8 +172,7 @@ Result<void> decode_blosclz(ByteView stream, ByteSpan out) {
     if (control < kLiterals) {
       const std::size_t length = control + std::size_t{1};
       if (length > at.in_left()) return corrupt("blosclz: the stream ends inside a literal run");
-      if (length > at.out_left())
-        return corrupt("blosclz: more than the expected " + std::to_string(out.size()) + " bytes");
+      if (length > at.out_left()) return corrupt(fmt::format("blosclz: more than the expected {} bytes", out.size()));
       std::memcpy(at.out, at.in, length);
       at.in += length;
       at.out += length;
@@ -184,17 +185,14 @@ Result<void> decode_blosclz(ByteView stream, ByteSpan out) {
         return corrupt("blosclz: the stream ends inside or after a match");
       }
       if (distance > at.produced())
-        return corrupt("blosclz: match distance " + std::to_string(distance) + " exceeds the " +
-                       std::to_string(at.produced()) + " decoded bytes");
-      if (length > at.out_left())
-        return corrupt("blosclz: more than the expected " + std::to_string(out.size()) + " bytes");
+        return corrupt(fmt::format("blosclz: match distance {} exceeds the {} decoded bytes", distance, at.produced()));
+      if (length > at.out_left()) return corrupt(fmt::format("blosclz: more than the expected {} bytes", out.size()));
       copy_match(at, distance, length);
     }
     control = *at.in++;
   }
   if (at.out != at.out_end) {
-    return corrupt("blosclz: decoded " + std::to_string(at.produced()) + " bytes, expected " +
-                   std::to_string(out.size()));
+    return corrupt(fmt::format("blosclz: decoded {} bytes, expected {}", at.produced(), out.size()));
   }
   return {};
 }

@@ -1,5 +1,7 @@
 #include "codec/stream/codec_table.h"
 
+#include <fmt/core.h>
+
 #include "codec/format/encode_parameters.h"
 #include "codec/stream/blosclz.h"
 #include "codec/stream/blosclz_encoder.h"
@@ -145,7 +147,7 @@ const CodecInfo* stream_codec_info(CodecFormat format, std::uint8_t compcode) {
 
 std::string codec_name(std::uint8_t compcode) {
   const CodecInfo* const codec = codec_info(compcode);
-  return codec != nullptr ? std::string(codec->name) : "codec " + std::to_string(compcode);
+  return codec != nullptr ? std::string(codec->name) : fmt::format("codec {}", compcode);
 }
 
 Result<std::uint8_t> find_codec(std::string_view name) {
@@ -158,8 +160,8 @@ Result<std::uint8_t> find_codec(std::string_view name) {
 Result<const CodecInfo*> check_writable(std::uint8_t compcode) {
   const CodecInfo* const codec = codec_info(compcode);
   if (codec != nullptr && codec->encode != nullptr) return codec;
-  return unsupported("codec " + std::to_string(compcode) + " (" + std::string(codec ? codec->name : "unknown") +
-                     ") cannot be written; codecs that can: " + writable_codec_names());
+  return unsupported(fmt::format("codec {} ({}) cannot be written; codecs that can: {}", compcode,
+                                 std::string(codec ? codec->name : "unknown"), writable_codec_names()));
 }
 
 std::string writable_codec_names(std::string_view last) {

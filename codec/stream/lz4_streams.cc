@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
 #include <lz4.h>
 #include <lz4hc.h>
 
@@ -70,8 +71,8 @@ Result<void> decode_lz4(StateSlot&, const StreamCodec& codec, ByteView stream, B
   } else {
     got = LZ4_decompress_safe(chars(stream), chars(out), size_of(stream), plain);
   }
-  if (got < 0) return corrupt("lz4: corrupt stream at byte " + std::to_string(-(got + 1)));
-  if (got != plain) return corrupt("lz4: decoded " + std::to_string(got) + " bytes, expected " + std::to_string(plain));
+  if (got < 0) return corrupt(fmt::format("lz4: corrupt stream at byte {}", -(got + 1)));
+  if (got != plain) return corrupt(fmt::format("lz4: decoded {} bytes, expected {}", got, plain));
   return {};
 }
 

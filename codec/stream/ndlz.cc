@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/stream/stream_decoders.h"
 
 namespace cframefs::codec {
@@ -74,8 +76,7 @@ class Decoder {
     const auto columns = load_le<std::int32_t>(&stream_[5]);
     if (rows <= 0 || columns <= 0 ||
         static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(columns) != out.size()) {
-      return corrupt("ndlz: block of " + std::to_string(rows) + " x " + std::to_string(columns) + ", expected " +
-                     std::to_string(out.size()) + " bytes");
+      return corrupt(fmt::format("ndlz: block of {} x {}, expected {} bytes", rows, columns, out.size()));
     }
     at_ = kHeader;
     const auto height = static_cast<std::size_t>(rows);
@@ -99,18 +100,18 @@ class Decoder {
  private:
   /// Returns the bytes of the next cell, row by row.
   Result<ByteView> read_cell(std::size_t rows, std::size_t columns) {
-    Result<ByteView> first = take(1);
+    Result<ByteView> first = next_bytes(1);
     if (!first) return first;
     token_at_ = at_ - 1;
     const std::uint8_t token = first->front();
     const std::size_t size = rows * columns;
     switch (token) {
       case kLiteral:
-        return take(size);
+        return next_bytes(size);
       case kWholeCell:
-        return take_back(size);
+        return copied_bytes(size);
       case kOneValue: {
-        Result<ByteView> value = take(1);
+        Result<ByteView> value = next_bytes(1);
         if (!value) return value;
         cell_.fill(value->front());
         return ByteView(cell_).first(size);
@@ -119,7 +120,7 @@ class Decoder {
         break;
     }
     const RowMatch match = side_ == 4 ? rows_of_4(token) : rows_of_8(token);
-    if (match.count == 0) return corrupt("ndlz: unknown token " + std::to_string(token));
+    if (match.count == 0) return corrupt(fmt::format("ndlz: unknown token {}", token));
     if (size != side_ * side_) return corrupt("ndlz: rows copied into an incomplete cell");
     return join_rows(match);
   }
@@ -127,10 +128,10 @@ class Decoder {
   Result<ByteView> join_rows(const RowMatch& match) {
     const std::size_t size = match.count * side_;
     // Both distances count from the token. The literals, if any, follow the first distance.
-    Result<ByteView> copied = take_back(size);
+    Result<ByteView> copied = copied_bytes(size);
     if (!copied) return copied;
     const std::size_t others = side_ * side_ - size;
-    Result<ByteView> rest = match.two_places ? take_back(others) : take(others);
+    Result<ByteView> rest = match.two_places ? copied_bytes(others) : next_bytes(others);
     if (!rest) return rest;
     std::array<bool, kMaxSide> is_copied{};
     for (std::size_t i = 0; i < match.count; ++i) {
@@ -149,20 +150,21 @@ class Decoder {
                 cell_.begin() + static_cast<std::ptrdiff_t>(row * side_));
   }
 
-  Result<ByteView> take(std::size_t size) {
+  /// Reads the next `size` bytes of the stream.
+  Result<ByteView> next_bytes(std::size_t size) {
     if (size > stream_.size() - at_) return corrupt("ndlz: the stream ends inside a cell");
     at_ += size;
     return stream_.subspan(at_ - size, size);
   }
 
   /// Reads a distance and returns the `size` bytes of the stream that lie that far before the token.
-  Result<ByteView> take_back(std::size_t size) {
-    Result<ByteView> field = take(2);
+  Result<ByteView> copied_bytes(std::size_t size) {
+    Result<ByteView> field = next_bytes(2);
     if (!field) return field;
     const std::size_t distance = load_le<std::uint16_t>(field->data());
     if (distance > token_at_ - kHeader || distance < size) {
-      return corrupt("ndlz: distance " + std::to_string(distance) + " at byte " + std::to_string(token_at_) +
-                     ", allowed are " + std::to_string(size) + " to " + std::to_string(token_at_ - kHeader));
+      return corrupt(fmt::format("ndlz: distance {} at byte {}, allowed are {} to {}", distance, token_at_, size,
+                                 token_at_ - kHeader));
     }
     return stream_.subspan(token_at_ - distance, size);
   }
@@ -177,7 +179,7 @@ class Decoder {
 }  // namespace
 
 Result<void> decode_ndlz(std::uint8_t side, ByteView stream, ByteSpan out) {
-  if (side != 4 && side != 8) return unsupported("codec 32 (ndlz) with cells of " + std::to_string(side));
+  if (side != 4 && side != 8) return unsupported(fmt::format("codec 32 (ndlz) with cells of {}", side));
   return Decoder(side, stream).decode(out);
 }
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/stream/codec_table.h"
 
 namespace cframefs::codec {
@@ -22,7 +24,7 @@ ExpansionLimit expansion_limit(const StreamCodec& codec) {
 }
 
 Failure at_stream(std::uint32_t stream, const std::string& reason) {
-  return corrupt("stream " + std::to_string(stream) + " " + reason);
+  return corrupt(fmt::format("stream {} {}", stream, reason));
 }
 
 }  // namespace
@@ -32,7 +34,7 @@ Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint
   count_ = count;
   length_ = plain / count;
   if (length_ == 0 || length_ * count != plain) {
-    return corrupt(std::to_string(count) + " streams cannot share a block of " + std::to_string(plain) + " bytes");
+    return corrupt(fmt::format("{} streams cannot share a block of {} bytes", count, plain));
   }
   const ExpansionLimit limit = expansion_limit(codec);
   std::size_t at = 0;
@@ -41,20 +43,20 @@ Result<void> BlockStreams::parse(ByteView stored, std::uint32_t count, std::uint
     const auto length = load_le<std::int32_t>(&stored[at]);
     at += kLengthField;
     if (length <= 0) {
-      if (!runs || length < -255) return at_stream(i, "has invalid length " + std::to_string(length));
+      if (!runs || length < -255) return at_stream(i, fmt::format("has invalid length {}", length));
       if (length < 0) {
         if (at == stored.size()) return at_stream(i, "has no token byte");
-        if (!(stored[at] & kRunToken)) return at_stream(i, "has unknown token " + std::to_string(stored[at]));
+        if (!(stored[at] & kRunToken)) return at_stream(i, fmt::format("has unknown token {}", stored[at]));
         ++at;
       }
       streams_[i] = {Stream::Kind::run, static_cast<std::uint8_t>(-length), nullptr, 0};
       continue;
     }
     const auto size = static_cast<std::uint32_t>(length);
-    if (stored.size() - at < size) return at_stream(i, "of " + std::to_string(size) + " bytes extends past its block");
+    if (stored.size() - at < size) return at_stream(i, fmt::format("of {} bytes extends past its block", size));
     const Stream::Kind kind = size == length_ ? Stream::Kind::raw : Stream::Kind::coded;
     if (kind == Stream::Kind::coded && limit != nullptr && length_ > limit(size)) {
-      return at_stream(i, "of " + std::to_string(size) + " bytes cannot hold " + std::to_string(length_));
+      return at_stream(i, fmt::format("of {} bytes cannot hold {}", size, length_));
     }
     streams_[i] = {kind, 0, &stored[at], size};
     at += size;
@@ -70,7 +72,7 @@ Result<void> BlockStreams::parse_vl(ByteView stored, std::uint32_t plain, const 
   const Stream::Kind kind = size == plain ? Stream::Kind::raw : Stream::Kind::coded;
   const ExpansionLimit limit = expansion_limit(codec);
   if (kind == Stream::Kind::coded && limit != nullptr && plain > limit(size)) {
-    return corrupt(std::to_string(size) + " bytes cannot hold " + std::to_string(plain));
+    return corrupt(fmt::format("{} bytes cannot hold {}", size, plain));
   }
   streams_[0] = {kind, 0, &stored[kLengthField], size};
   return {};
@@ -94,7 +96,7 @@ Result<void> BlockStreams::decode_coded(CodecStates& states, const StreamCodec& 
                                         ByteSpan place) const {
   Result<void> decoded = decode_stream(states, codec, {streams_[stream].payload, streams_[stream].size}, place);
   if (!decoded && count_ > 1) {
-    decoded.error().reason = "stream " + std::to_string(stream) + ": " + decoded.error().reason;
+    decoded.error().reason = fmt::format("stream {}: {}", stream, decoded.error().reason);
   }
   return decoded;
 }

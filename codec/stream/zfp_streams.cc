@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include <fmt/core.h>
 #include <zfp.h>
 
 namespace cframefs::codec {
@@ -71,14 +72,14 @@ void set_mode(zfp_stream* zfp, ZfpMode mode, std::uint8_t meta, zfp_type type, s
 }
 
 Failure wrong_size(std::size_t size) {
-  return corrupt("zfp: block of " + std::to_string(size) + " bytes does not match the block shape of the array");
+  return corrupt(fmt::format("zfp: block of {} bytes does not match the block shape of the array", size));
 }
 
 Result<void> check_block(std::int32_t typesize, std::span<const std::int32_t> shape, std::size_t size) {
   if (typesize != 4 && typesize != 8)
-    return unsupported("zfp: items of " + std::to_string(typesize) + " bytes, allowed are 4 and 8");
+    return unsupported(fmt::format("zfp: items of {} bytes, allowed are 4 and 8", typesize));
   if (shape.empty() || shape.size() > kMaxDimensions) {
-    return unsupported("zfp: blocks of " + std::to_string(shape.size()) + " dimensions, allowed are 1 to 4");
+    return unsupported(fmt::format("zfp: blocks of {} dimensions, allowed are 1 to 4", shape.size()));
   }
   auto bytes = static_cast<std::uint64_t>(typesize);
   for (const std::int32_t extent : shape) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <string>
 
+#include <fmt/core.h>
 #include <zdict.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -58,14 +59,14 @@ Result<void> decode_zstd(StateSlot& slot, const StreamCodec& codec, ByteView str
       ZSTD_decompress_usingDDict(context, out.data(), out.size(), stream.data(), stream.size(), digest);
   if (ZSTD_isError(got)) return corrupt(std::string("zstd: ") + ZSTD_getErrorName(got));
   if (got != out.size()) {
-    return corrupt("zstd: decoded " + std::to_string(got) + " bytes, expected " + std::to_string(out.size()));
+    return corrupt(fmt::format("zstd: decoded {} bytes, expected {}", got, out.size()));
   }
   return {};
 }
 
 Result<std::shared_ptr<const Dictionary>> zstd_decoder_dictionary(ByteView bytes) {
   auto dictionary = std::make_shared<const DecoderDictionary>(bytes);
-  if (!dictionary->digest) return corrupt("zstd rejects the dictionary of " + std::to_string(bytes.size()) + " bytes");
+  if (!dictionary->digest) return corrupt(fmt::format("zstd rejects the dictionary of {} bytes", bytes.size()));
   return dictionary;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace cframefs::frame {
 
 namespace {
@@ -59,14 +61,13 @@ Result<void> ArrayGeometry::parse_dimensions(const B2ndMeta& layer, std::uint64_
   std::vector<Dimension> inner_first;
   std::uint64_t unit = typesize;  // factor of the extents: bytes of an item for the last dimension, 1 for the others
   for (std::size_t i = ndim; i-- > 0;) {
-    const std::string which = "dimension " + std::to_string(i) + " of the array";
+    const std::string which = fmt::format("dimension {} of the array", i);
     const std::int64_t shape = layer.shape[i];
     const std::int32_t chunk = layer.chunkshape[i];
     const std::int32_t block = layer.blockshape[i];
     if (shape < 0 || chunk < 0 || block < 0) return corrupt(which + " has a negative extent");
     if ((chunk == 0 || block == 0) && (shape != 0 || chunk != block)) {
-      return corrupt(which + " has a chunk extent of " + std::to_string(chunk) + " and a block extent of " +
-                     std::to_string(block));
+      return corrupt(fmt::format("{} has a chunk extent of {} and a block extent of {}", which, chunk, block));
     }
     if (empty) continue;
     Dimension dimension;
@@ -139,32 +140,32 @@ Result<void> ArrayGeometry::compute_sizes() {
 Result<void> ArrayGeometry::check_frame(const FrameParameters& parameters) const {
   if (dimensions_.empty()) {
     if (parameters.nbytes != 0) {
-      return corrupt("the array has no items, but the frame holds " + std::to_string(parameters.nbytes) + " bytes");
+      return corrupt(fmt::format("the array has no items, but the frame holds {} bytes", parameters.nbytes));
     }
     return {};
   }
   // Old frames do not record a chunk size. ChunkReader checks the size of each chunk when it reads the chunk.
   if (!parameters.variable_chunks && static_cast<std::int64_t>(chunk_bytes_) != parameters.chunksize) {
-    return corrupt("a chunk of the array has " + std::to_string(chunk_bytes_) + " bytes, a chunk of the frame " +
-                   std::to_string(parameters.chunksize));
+    return corrupt(
+        fmt::format("a chunk of the array has {} bytes, a chunk of the frame {}", chunk_bytes_, parameters.chunksize));
   }
   const auto all_chunks = product(chunk_count_, chunk_bytes_, std::numeric_limits<std::uint64_t>::max());
   if (!all_chunks || *all_chunks != parameters.nbytes) {
-    return corrupt("the array has " + std::to_string(chunk_count_) + " chunks of " + std::to_string(chunk_bytes_) +
-                   " bytes, but the frame holds " + std::to_string(parameters.nbytes) + " bytes");
+    return corrupt(fmt::format("the array has {} chunks of {} bytes, but the frame holds {} bytes", chunk_count_,
+                               chunk_bytes_, parameters.nbytes));
   }
   return {};
 }
 
-Result<void> ArrayGeometry::for_each_part(std::uint64_t at, std::uint64_t length, const TakePart& take) const {
+Result<void> ArrayGeometry::for_each_part(std::uint64_t at, std::uint64_t length, const VisitPart& visit) const {
   if (at > nbytes_ || length > nbytes_ - at) return codec::invalid("range past the end of the array");
   if (length == 0) return {};
   Box box;
-  return for_each_box(0, box, at, at + length, [&](const Box& found) { return split_box(found, at, take); });
+  return for_each_box(0, box, at, at + length, [&](const Box& found) { return split_box(found, at, visit); });
 }
 
 Result<void> ArrayGeometry::for_each_part_in(ChunkNumber chunk, std::uint64_t at, std::uint64_t length,
-                                             const TakePart& take) const {
+                                             const VisitPart& visit) const {
   if (at > nbytes_ || length > nbytes_ - at) return codec::invalid("range past the end of the array");
   if (length == 0) return {};
   const Coordinates place = coordinates_of(chunk);
@@ -174,7 +175,7 @@ Result<void> ArrayGeometry::for_each_part_in(ChunkNumber chunk, std::uint64_t at
       const std::uint64_t origin = place[d] * dimensions_[d].chunk;
       if (found.end[d] <= origin || found.begin[d] >= origin + dimensions_[d].chunk) return {};
     }
-    return take(part_of(found, place, at));
+    return visit(part_of(found, place, at));
   });
 }
 
@@ -191,12 +192,12 @@ ArrayGeometry::Coordinates ArrayGeometry::coordinates_of(ChunkNumber chunk) cons
 /// Splits C-order bytes [begin, end) into boxes: the rest of the first row, the whole rows, the begin of the last row.
 /// The bytes count from the item at the coordinates of `box` before dimension `d`.
 Result<void> ArrayGeometry::for_each_box(std::size_t d, Box& box, std::uint64_t begin, std::uint64_t end,
-                                         const std::function<Result<void>(const Box&)>& take) const {
+                                         const std::function<Result<void>(const Box&)>& visit) const {
   const std::uint64_t row = dimensions_[d].flat_stride;
   const auto inside = [&](std::uint64_t index, std::uint64_t from, std::uint64_t to) {
     box.begin[d] = index;
     box.end[d] = index + 1;
-    return for_each_box(d + 1, box, from, to, take);
+    return for_each_box(d + 1, box, from, to, visit);
   };
   std::uint64_t first = begin / row;
   const std::uint64_t last = end / row;
@@ -212,13 +213,13 @@ Result<void> ArrayGeometry::for_each_box(std::size_t d, Box& box, std::uint64_t 
       box.begin[i] = 0;
       box.end[i] = dimensions_[i].shape;
     }
-    if (auto done = take(box); !done) return done;
+    if (auto done = visit(box); !done) return done;
   }
   if (last >= first && end % row != 0) return inside(last, 0, end - last * row);
   return {};
 }
 
-Result<void> ArrayGeometry::split_box(const Box& box, std::uint64_t at, const TakePart& take) const {
+Result<void> ArrayGeometry::split_box(const Box& box, std::uint64_t at, const VisitPart& visit) const {
   Coordinates first{};
   Coordinates last{};
   for (std::size_t d = 0; d < dimensions_.size(); ++d) {
@@ -227,7 +228,7 @@ Result<void> ArrayGeometry::split_box(const Box& box, std::uint64_t at, const Ta
   }
   Coordinates chunk = first;
   do {
-    if (auto done = take(part_of(box, chunk, at)); !done) return done;
+    if (auto done = visit(part_of(box, chunk, at)); !done) return done;
   } while (step(chunk, first, last, dimensions_.size()));
   return {};
 }
@@ -253,7 +254,7 @@ ArrayGeometry::Part ArrayGeometry::part_of(const Box& box, const Coordinates& ch
   return part;
 }
 
-Result<void> ArrayGeometry::for_each_tile(const Part& part, const TakeTile& take) const {
+Result<void> ArrayGeometry::for_each_tile(const Part& part, const VisitTile& visit) const {
   Coordinates first{};
   Coordinates last{};
   for (std::size_t d = 0; d < dimensions_.size(); ++d) {
@@ -262,7 +263,7 @@ Result<void> ArrayGeometry::for_each_tile(const Part& part, const TakeTile& take
   }
   Coordinates block = first;
   do {
-    if (auto done = take(tile_of(part, block)); !done) return done;
+    if (auto done = visit(tile_of(part, block)); !done) return done;
   } while (step(block, first, last, dimensions_.size()));
   return {};
 }
@@ -349,7 +350,7 @@ std::uint64_t ArrayGeometry::block_row_bytes() const {
   return dimensions_.empty() ? 0 : dimensions_[slab_dimension()].block_stride;
 }
 
-Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, const TakeBand& take) const {
+Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, const VisitBand& visit) const {
   const std::size_t d = slab_dimension();
   const Dimension& slab = dimensions_[d];
   Part piece = part;
@@ -359,7 +360,7 @@ Result<void> ArrayGeometry::for_each_band(const Part& part, std::uint64_t rows, 
     piece.begin[d] = begin;
     piece.end[d] = std::min(part.end[d], begin - row + std::min((band + 1) * rows, slab.block));
     piece.out = part.out + (begin - part.begin[d]) * slab.flat_stride;
-    if (auto done = take(piece, static_cast<std::uint32_t>(band)); !done) return done;
+    if (auto done = visit(piece, static_cast<std::uint32_t>(band)); !done) return done;
   }
   return {};
 }

@@ -59,15 +59,16 @@ class ArrayGeometry {
   /// Returns the number of blocks of a chunk along the last dimension.
   std::uint32_t row_blocks() const { return row_blocks_; }
 
-  using TakePart = std::function<Result<void>(const Part&)>;
-  using TakeTile = std::function<Result<void>(const Tile&)>;
-  /// Calls `take` with each part of C-order bytes [at, at + length), until it returns an error. invalid: the range lies
-  /// past nbytes().
-  Result<void> for_each_part(std::uint64_t at, std::uint64_t length, const TakePart& take) const;
-  /// Calls `take` only with the parts in `chunk`. The time does not depend on the number of other parts.
-  Result<void> for_each_part_in(ChunkNumber chunk, std::uint64_t at, std::uint64_t length, const TakePart& take) const;
-  /// Calls `take` with each tile of a part, in the order of blocks, until it returns an error.
-  Result<void> for_each_tile(const Part& part, const TakeTile& take) const;
+  using VisitPart = std::function<Result<void>(const Part&)>;
+  using VisitTile = std::function<Result<void>(const Tile&)>;
+  /// Calls `visit` with each part of C-order bytes [at, at + length), until it returns an error. invalid: the range
+  /// lies past nbytes().
+  Result<void> for_each_part(std::uint64_t at, std::uint64_t length, const VisitPart& visit) const;
+  /// Calls `visit` only with the parts in `chunk`. The time does not depend on the number of other parts.
+  Result<void> for_each_part_in(ChunkNumber chunk, std::uint64_t at, std::uint64_t length,
+                                const VisitPart& visit) const;
+  /// Calls `visit` with each tile of a part, in the order of blocks, until it returns an error.
+  Result<void> for_each_tile(const Part& part, const VisitTile& visit) const;
 
   /// Returns the bytes, without padding, of these rows of blocks [first, first + count) of the chunk at `origin`.
   /// REQUIRES: the blocks follow each other along the last dimension.
@@ -87,10 +88,10 @@ class ArrayGeometry {
   std::uint64_t block_rows() const;
   std::uint64_t block_row_bytes() const;
 
-  using TakeBand = std::function<Result<void>(const Part&, std::uint32_t)>;
-  /// Splits a part into pieces that touch only one band of `rows` rows of each block, and calls `take` with each piece
+  using VisitBand = std::function<Result<void>(const Part&, std::uint32_t)>;
+  /// Splits a part into pieces that touch only one band of `rows` rows of each block, and calls `visit` with each piece
   /// and the number of its band. Part::to remains that of the whole part.
-  Result<void> for_each_band(const Part& part, std::uint64_t rows, const TakeBand& take) const;
+  Result<void> for_each_band(const Part& part, std::uint64_t rows, const VisitBand& visit) const;
 
   /// Return the number of chunks with the same position along the first dimension, and the C-order bytes that these
   /// chunks hold together (fewer at the end of the array). Both are 0 if the array is empty.
@@ -118,8 +119,8 @@ class ArrayGeometry {
   Result<void> compute_sizes();
   Result<void> check_frame(const FrameParameters& parameters) const;
   Result<void> for_each_box(std::size_t d, Box& box, std::uint64_t begin, std::uint64_t end,
-                            const std::function<Result<void>(const Box&)>& take) const;
-  Result<void> split_box(const Box& box, std::uint64_t at, const TakePart& take) const;
+                            const std::function<Result<void>(const Box&)>& visit) const;
+  Result<void> split_box(const Box& box, std::uint64_t at, const VisitPart& visit) const;
   Coordinates coordinates_of(ChunkNumber chunk) const;
   std::size_t slab_dimension() const;
   Part part_of(const Box& box, const Coordinates& chunk, std::uint64_t at) const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/base/bytes.h"
 #include "codec/format/chunk_header.h"
 #include "frame/cframe/frame_layout.h"
@@ -56,8 +58,8 @@ std::string layer_dtype(const ItemType& type) {
 Result<B2ndMeta> plan_array(const std::vector<std::int64_t>& shape, const ItemType& type, std::uint64_t chunk_bytes,
                             std::uint64_t block_bytes) {
   if (shape.size() > kMaxDimensions)
-    return codec::unsupported("array of " + std::to_string(shape.size()) + " dimensions, at most " +
-                              std::to_string(kMaxDimensions) + " are supported");
+    return codec::unsupported(
+        fmt::format("array of {} dimensions, at most {} are supported", shape.size(), kMaxDimensions));
   if (type.itemsize == 0) return codec::unsupported("array of items of 0 bytes");
   B2ndMeta layer;
   layer.shape = shape;
@@ -65,9 +67,8 @@ Result<B2ndMeta> plan_array(const std::vector<std::int64_t>& shape, const ItemTy
   layer.blockshape = split(layer.chunkshape, type.itemsize, block_bytes);
   layer.dtype = layer_dtype(type);
   if (chunk_items(layer) > static_cast<std::uint64_t>(codec::kMaxBlockBytes) / type.itemsize) {
-    return codec::unsupported("array of items of " + std::to_string(type.itemsize) +
-                              " bytes: a chunk of it would have " + "more than " +
-                              std::to_string(codec::kMaxBlockBytes) + " bytes");
+    return codec::unsupported(fmt::format("array of items of {} bytes: a chunk of it would have more than {} bytes",
+                                          type.itemsize, codec::kMaxBlockBytes));
   }
   return layer;
 }

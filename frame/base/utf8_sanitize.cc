@@ -1,71 +1,82 @@
 #include "frame/base/utf8_sanitize.h"
 
 #include <cstdint>
-#include <vector>
+
+#include <utf8cpp/utf8.h>
 
 namespace cframefs::frame {
 
 namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-bool is_continuation(std::uint8_t byte) {
-  return (byte & 0xc0) == 0x80;
+/// Returns true for C0, delete and C1.
+bool is_control(std::uint32_t code_point) {
+  return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
 }
 
-/// Returns true for C0, delete, and C1 in its two-byte UTF-8 form.
-bool is_control(codec::ByteView sequence) {
-  if (sequence.size() == 1) return sequence[0] < 0x20 || sequence[0] == 0x7f;
-  return sequence.size() == 2 && sequence[0] == 0xc2 && sequence[1] < 0xa0;
+/// Calls on_character(code point, its bytes) for each character, and on_invalid(byte) for each byte that is no part of
+/// one.
+template <class OnCharacter, class OnInvalid>
+void for_each_character(std::string_view text, const OnCharacter& on_character, const OnInvalid& on_invalid) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    const char* const valid_end = utf8::find_invalid(at, end);
+    while (at != valid_end) {
+      const char* const begin = at;
+      const std::uint32_t code_point = utf8::unchecked::next(at);
+      on_character(code_point, std::string_view(begin, static_cast<std::size_t>(at - begin)));
+    }
+    if (at != end) on_invalid(*at++);
+  }
+}
+
+void append_escaped(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    out += "\\x";
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  }
 }
 
 }  // namespace
 
-std::size_t utf8_length(codec::ByteView bytes) {
-  const std::uint8_t lead = bytes[0];
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
-                             : lead >= 0xe0 && lead < 0xf0 ? 3
-                             : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                           : 0;
-  if (length == 0 || bytes.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!is_continuation(bytes[i])) return 0;
-  }
-  // The second byte shows overlong forms, surrogates and code points past U+10FFFF.
-  const std::uint8_t second = bytes[1];
-  if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second >= 0xa0) || (lead == 0xf0 && second < 0x90) ||
-      (lead == 0xf4 && second >= 0x90)) {
-    return 0;
-  }
-  return length;
+bool is_utf8(std::string_view text) {
+  return utf8::is_valid(text.begin(), text.end());
+}
+
+std::string replace_invalid_utf8(std::string_view text) {
+  std::string valid;
+  for_each_character(
+      text, [&valid](std::uint32_t, std::string_view bytes) { valid += bytes; },
+      [&valid](char) { valid += kReplacement; });
+  return valid;
 }
 
 bool is_plain_text(codec::ByteView bytes) {
-  while (!bytes.empty()) {
-    const std::size_t length = utf8_length(bytes);
-    if (length == 0) return false;
-    const std::uint8_t first = bytes[0];
-    if (is_control(bytes.first(length)) && first != '\t' && first != '\n' && first != '\r') return false;
-    bytes = bytes.subspan(length);
+  if (!utf8::is_valid(bytes.begin(), bytes.end())) return false;
+  for (auto at = bytes.begin(); at != bytes.end();) {
+    const std::uint32_t c = utf8::unchecked::next(at);
+    if (is_control(c) && c != '\t' && c != '\n' && c != '\r') return false;
   }
   return true;
 }
 
 std::string printable(std::string_view text) {
-  const std::vector<std::uint8_t> copy(text.begin(), text.end());
-  codec::ByteView bytes(copy);
   std::string shown;
-  while (!bytes.empty()) {
-    const std::size_t length = utf8_length(bytes);
-    if (length == 0 || is_control(bytes.first(length))) {
-      for (std::size_t i = 0; i < (length == 0 ? 1 : length); ++i)
-        shown += "\\x" + hex(bytes.subspan(i, 1));
-    } else {
-      shown.append(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
-    }
-    bytes = bytes.subspan(length == 0 ? 1 : length);
-  }
+  for_each_character(
+      text,
+      [&shown](std::uint32_t c, std::string_view bytes) {
+        if (is_control(c)) {
+          append_escaped(shown, bytes);
+        } else {
+          shown += bytes;
+        }
+      },
+      [&shown](char byte) { append_escaped(shown, std::string_view(&byte, 1)); });
   return shown;
 }
 

@@ -10,8 +10,10 @@
 
 namespace cframefs::frame {
 
-/// Returns the length of the UTF-8 character at the start of `bytes`; 0 if there is none. REQUIRES: bytes is not empty.
-std::size_t utf8_length(codec::ByteView bytes);
+bool is_utf8(std::string_view text);
+
+/// Returns the text with each byte that is no part of valid UTF-8 replaced by U+FFFD.
+std::string replace_invalid_utf8(std::string_view text);
 
 /// Returns true if `bytes` is valid UTF-8 without control characters other than tab and line ends.
 bool is_plain_text(codec::ByteView bytes);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "frame/cframe/frame_layout.h"
 
 namespace cframefs::frame {
@@ -22,7 +24,7 @@ class Fields {
   explicit Fields(ByteView bytes) : rest_(bytes) {}
   bool ok() const { return ok_; }
 
-  ByteView take(std::size_t size) {
+  ByteView next_bytes(std::size_t size) {
     if (!ok_ || rest_.size() < size) {
       ok_ = false;
       return {};
@@ -31,7 +33,7 @@ class Fields {
   }
   template <class T>
   T number() {
-    const ByteView bytes = take(sizeof(T));
+    const ByteView bytes = next_bytes(sizeof(T));
     return ok_ ? codec::load_be<T>(bytes.data()) : T{};
   }
   void expect(std::uint8_t marker) {
@@ -68,13 +70,12 @@ Result<B2ndMeta> parse_array_layer(ByteView content) {
   Fields fields(content);
   const auto outer = fields.number<std::uint8_t>();
   if (outer != kWithDtype && outer != kWithout) {
-    return corrupt("the array's metalayer begins with byte " + std::to_string(outer) + ", must be 149 or 151");
+    return corrupt(fmt::format("the array's metalayer begins with byte {}, must be 149 or 151", outer));
   }
   fields.number<std::uint8_t>();  // version: only one exists, and readers ignore the field
   const std::size_t ndim = fields.number<std::uint8_t>();
   if (ndim > kMaxDimensions)
-    return corrupt("array of " + std::to_string(ndim) + " dimensions, at most " + std::to_string(kMaxDimensions) +
-                   " are allowed");
+    return corrupt(fmt::format("array of {} dimensions, at most {} are allowed", ndim, kMaxDimensions));
   B2ndMeta layer;
   layer.shape = fields.list<std::int64_t>(ndim, layout::kInt64);
   layer.chunkshape = fields.list<std::int32_t>(ndim, layout::kInt32);
@@ -82,7 +83,7 @@ Result<B2ndMeta> parse_array_layer(ByteView content) {
   if (outer == kWithDtype) {
     const auto notation = fields.number<std::uint8_t>();
     fields.expect(layout::kString32);
-    const ByteView text = fields.take(fields.number<std::uint32_t>());
+    const ByteView text = fields.next_bytes(fields.number<std::uint32_t>());
     if (notation == kNumpyNotation) layer.dtype.emplace(text.begin(), text.end());
   }
   if (!fields.ok()) return corrupt("the array's metalayer is damaged or truncated");
@@ -95,8 +96,8 @@ Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) 
     for (const MetalayerPlace& place : container.metalayer_places()) {
       if (place.name != name) continue;
       if (place.length > kMaxArrayLayer) {
-        return codec::unsupported("the array's metalayer has " + std::to_string(place.length) + " bytes, at most " +
-                                  std::to_string(kMaxArrayLayer) + " are supported");
+        return codec::unsupported(
+            fmt::format("the array's metalayer has {} bytes, at most {} are supported", place.length, kMaxArrayLayer));
       }
       auto content = container.metalayer(place);
       if (!content) return Failure(content.error());

@@ -4,9 +4,12 @@
 #include <array>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "codec/format/chunk_header.h"
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/cframe/chunk_runs.h"
+#include "frame/io/located_error.h"
 
 namespace cframefs::frame {
 
@@ -28,18 +31,13 @@ constexpr std::uint64_t kFreeRuns = std::uint64_t{1} << 20;
 /// headers. An index of chunks of different sizes needs a byte or more for each chunk, so valid frames stay below.
 constexpr std::uint64_t kRunsPerByte = 4;
 
-Failure at_place(const ByteSource& source, FileOffset offset, Error error) {
-  if (!error.file_offset) error.file_offset = source.base_offset().value + offset.value;
-  return Failure(std::move(error));
-}
-
 /// Returns the range of the frame that the index may occupy.
 Result<codec::ByteRange> index_range(const FrameHeader& header, const Trailer& trailer) {
   const FrameParameters& parameters = header.parameters;
   codec::ByteRange range{parameters.header_length, trailer.begin};
   if (header.frame_type == layout::kContiguous) {
     if (parameters.cbytes > range.size()) {
-      return corrupt("chunk section of " + std::to_string(parameters.cbytes) + " bytes does not fit into the frame");
+      return corrupt(fmt::format("chunk section of {} bytes does not fit into the frame", parameters.cbytes));
     }
     range.begin += parameters.cbytes;
   }
@@ -61,8 +59,7 @@ Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr
   if (!index) return Failure(index.error());
   const std::int64_t expected = parts.header.chunk_count;
   if (expected >= 0 && (*index)->count() != expected) {
-    return corrupt("the index has " + std::to_string((*index)->count()) + " entries, but the header says " +
-                   std::to_string(expected) + " chunks");
+    return corrupt(fmt::format("the index has {} entries, but the header says {} chunks", (*index)->count(), expected));
   }
   if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
   parts.index = std::move(*index);
@@ -96,13 +93,13 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   RangeBuffer windows(*parts.source);
   if (auto done = windows.load(FileOffset{0}, kWindow); !done) return Failure(done.error());
   auto header = parse_fixed_header(windows.peek(FileOffset{0}, layout::kFixedHeaderLength));
-  if (!header) return at_place(*parts.source, {}, header.error());
+  if (!header) return at_offset(*parts.source, {}, header.error());
   if (header->frame_type != frame_type) {
     return corrupt(frame_type == layout::kContiguous
                        ? "this is the index file of a sparse frame: open the frame's directory instead"
                        : "the index file holds a contiguous frame, must be the index of a sparse frame");
   }
-  if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_place(*parts.source, {}, fits.error());
+  if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_offset(*parts.source, {}, fits.error());
   parts.header = std::move(*header);
 
   const FrameParameters& parameters = parts.header.parameters;
@@ -114,16 +111,16 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
   const FileOffset tail_at{parameters.frame_length - tail};
   if (auto done = windows.load(tail_at, static_cast<std::size_t>(tail)); !done) return Failure(done.error());
   auto trailer = read_trailer(windows, parts.header);
-  if (!trailer) return at_place(*parts.source, tail_at, trailer.error());
+  if (!trailer) return at_offset(*parts.source, tail_at, trailer.error());
   parts.trailer = std::move(*trailer);
 
   if (parameters.nbytes > 0) {
     if (auto done = read_index(windows, parts, std::move(cache)); !done) return Failure(done.error());
   } else if (parts.trailer.begin != parameters.header_length) {
     // A header whose nbytes was lost must not be taken for an empty frame.
-    return corrupt("the header says 0 uncompressed bytes, but the trailer begins at " +
-                   std::to_string(parts.trailer.begin) + ", not after the header at " +
-                   std::to_string(parameters.header_length));
+    return corrupt(
+        fmt::format("the header says 0 uncompressed bytes, but the trailer begins at {}, not after the header at {}",
+                    parts.trailer.begin, parameters.header_length));
   }
   return parts;
 }
@@ -142,7 +139,7 @@ Result<ChunkLocation> FrameContainer::place_of_entry(std::int64_t entry) const {
   }
   if (!parts_.all_stored) place.special = special_of(entry);
   if (place.special == SpecialValue::none) {
-    return corrupt("index entry " + std::to_string(entry) + " is neither an offset nor a special value");
+    return corrupt(fmt::format("index entry {} is neither an offset nor a special value", entry));
   }
   return place;
 }
@@ -151,8 +148,7 @@ Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t l
   const FrameParameters& parameters = this->parameters();
   const auto offset = static_cast<std::uint64_t>(entry);
   if (parameters.cbytes < least || offset > parameters.cbytes - least) {
-    return corrupt("offset " + std::to_string(entry) + " lies outside the chunk section of " +
-                   std::to_string(parameters.cbytes) + " bytes");
+    return corrupt(fmt::format("offset {} lies outside the chunk section of {} bytes", entry, parameters.cbytes));
   }
   place.source = parts_.source;
   place.offset = FileOffset{parameters.header_length + offset};
@@ -166,8 +162,7 @@ Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
     return Failure(std::move(error));
   };
   if (chunk.value < 0 || chunk.value >= chunk_count()) {
-    return codec::invalid("chunk " + std::to_string(chunk.value) + " does not exist, the container has " +
-                          std::to_string(chunk_count()));
+    return codec::invalid(fmt::format("chunk {} does not exist, the container has {}", chunk.value, chunk_count()));
   }
   const auto entry = parts_.index->entry(chunk.value);
   if (!entry) return fail(entry.error());
@@ -243,7 +238,7 @@ std::vector<std::string> FrameContainer::vlmetalayer_names() const {
 
 Result<std::vector<std::uint8_t>> FrameContainer::metalayer(const MetalayerPlace& place) const {
   auto content = read_metalayer(*parts_.source, place);
-  if (!content) return at_place(*parts_.source, place.offset, content.error());
+  if (!content) return at_offset(*parts_.source, place.offset, content.error());
   return content;
 }
 
@@ -255,7 +250,7 @@ Result<VlmetaChunk> FrameContainer::vlmetalayer_chunk(const std::string& name) c
     return codec::invalid("variable-length metalayer '" + name + "' does not exist");
   }
   auto chunk = find_vlmetalayer(*parts_.source, parts_.trailer, *entry);
-  if (!chunk) return at_place(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
+  if (!chunk) return at_offset(*parts_.source, FileOffset{parts_.trailer.begin}, chunk.error());
   return chunk;
 }
 
@@ -269,7 +264,7 @@ Result<std::vector<std::uint8_t>> FrameContainer::vlmetalayer(const std::string&
   const auto chunk = vlmetalayer_chunk(name);
   if (!chunk) return Failure(chunk.error());
   auto content = read_vlmetalayer(*parts_.source, *chunk);
-  if (!content) return at_place(*parts_.source, chunk->offset, content.error());
+  if (!content) return at_offset(*parts_.source, chunk->offset, content.error());
   return content;
 }
 
@@ -284,7 +279,7 @@ Result<std::vector<std::uint8_t>> FrameContainer::stored_vlmetalayer(const std::
   const auto chunk = vlmetalayer_chunk(name);
   if (!chunk) return Failure(chunk.error());
   auto stored = read_stored_vlmetalayer(*parts_.source, *chunk, budget);
-  if (!stored) return at_place(*parts_.source, chunk->offset, stored.error());
+  if (!stored) return at_offset(*parts_.source, chunk->offset, stored.error());
   return stored;
 }
 
@@ -292,7 +287,7 @@ Result<void> FrameContainer::check_vlmetalayer(const std::string& name, ParseBud
   const auto chunk = vlmetalayer_chunk(name);
   if (!chunk) return Failure(chunk.error());
   auto done = frame::check_vlmetalayer(*parts_.source, *chunk, budget);
-  if (!done) return at_place(*parts_.source, chunk->offset, done.error());
+  if (!done) return at_offset(*parts_.source, chunk->offset, done.error());
   return done;
 }
 
@@ -349,9 +344,9 @@ Result<ChunkTable> FrameContainer::measure_chunks() const {
   const std::int64_t count = chunk_count();
   const std::uint64_t most = most_runs();
   const auto too_many = [&] {
-    return codec::unsupported("index of " + std::to_string(count) + " chunks of different sizes in a frame of " +
-                              std::to_string(parameters().frame_length) + " bytes, at most " + std::to_string(most) +
-                              " runs are allowed");
+    return codec::unsupported(
+        fmt::format("index of {} chunks of different sizes in a frame of {} bytes, at most {} runs are allowed", count,
+                    parameters().frame_length, most));
   };
   // The runs of an index with a period above 1 are not consecutive chunks, so each chunk is measured on its own.
   if (parts_.index->period() > 1 && static_cast<std::uint64_t>(count) > most) return too_many();

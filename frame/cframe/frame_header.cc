@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/core.h>
+
 namespace cframefs::frame {
 
 namespace {
@@ -65,8 +67,8 @@ Result<void> check_markers(ByteView bytes) {
 Result<int> frame_version(std::uint8_t general_flags) {
   const int version = general_flags & kVersionMask;
   if (version < kFirstFrameVersion || version > kLastFrameVersion) {
-    return unsupported("frame format version " + std::to_string(version) + ", supported are " +
-                       std::to_string(kFirstFrameVersion) + " and " + std::to_string(kLastFrameVersion));
+    return unsupported(fmt::format("frame format version {}, supported are {} and {}", version, kFirstFrameVersion,
+                                   kLastFrameVersion));
   }
   if ((general_flags & kOffsetWidthMask) != kOffsetWidth64) {
     return unsupported("index offsets do not have 64 bits");
@@ -78,17 +80,16 @@ Result<int> frame_version(std::uint8_t general_flags) {
 Result<std::int64_t> header_chunk_count(const FrameParameters& parameters) {
   if (parameters.nbytes == 0) return 0;
   if (parameters.chunksize < 0)
-    return corrupt("frame holds " + std::to_string(parameters.nbytes) + " uncompressed bytes, but its chunk size is " +
-                   std::to_string(parameters.chunksize));
+    return corrupt(fmt::format("frame holds {} uncompressed bytes, but its chunk size is {}", parameters.nbytes,
+                               parameters.chunksize));
   if (parameters.chunksize == 0) return -1;
   if (parameters.chunksize > codec::kMaxChunkBytes) {
-    return corrupt("chunk size " + std::to_string(parameters.chunksize) + ", at most " +
-                   std::to_string(codec::kMaxChunkBytes) + " is allowed");
+    return corrupt(fmt::format("chunk size {}, at most {} is allowed", parameters.chunksize, codec::kMaxChunkBytes));
   }
   const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);
   const std::uint64_t count = (parameters.nbytes - 1) / chunksize + 1;
   if (count > static_cast<std::uint64_t>(codec::kMaxChunkBytes) / sizeof(std::int64_t)) {
-    return corrupt("frame of " + std::to_string(count) + " chunks, more than an index can hold");
+    return corrupt(fmt::format("frame of {} chunks, more than an index can hold", count));
   }
   return static_cast<std::int64_t>(count);
 }
@@ -118,7 +119,7 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
   if (!has_frame_magic(bytes)) return corrupt("not a Blosc2 frame: the magic is missing");
   if (auto known = check_generation(bytes[kArrayMarkerAt]); !known) return codec::Failure(known.error());
   if (bytes.size() < kFixedHeaderLength) {
-    return corrupt("frame is truncated inside its header, after " + std::to_string(bytes.size()) + " bytes");
+    return corrupt(fmt::format("frame is truncated inside its header, after {} bytes", bytes.size()));
   }
   if (auto markers = check_markers(bytes); !markers) return codec::Failure(markers.error());
   const auto version = frame_version(bytes[kGeneralFlagsAt]);
@@ -127,7 +128,7 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
   FrameHeader header;
   header.frame_type = bytes[kFrameTypeAt];
   if (header.frame_type != kContiguous && header.frame_type != kSparse) {
-    return corrupt("frame type " + std::to_string(header.frame_type) + ", must be 0 or 1");
+    return corrupt(fmt::format("frame type {}, must be 0 or 1", header.frame_type));
   }
   FrameParameters& parameters = header.parameters;
   parameters.kind = header.frame_type == kContiguous ? ContainerKind::cframe : ContainerKind::sframe;
@@ -135,22 +136,20 @@ Result<FrameHeader> parse_fixed_header(ByteView bytes) {
 
   const auto header_length = load_be<std::int32_t>(&bytes[kHeaderLengthAt]);
   if (header_length < static_cast<std::int32_t>(kMinHeaderLength)) {
-    return corrupt("header length " + std::to_string(header_length) + ", at least " + std::to_string(kMinHeaderLength) +
-                   " is needed");
+    return corrupt(fmt::format("header length {}, at least {} is needed", header_length, kMinHeaderLength));
   }
   parameters.header_length = static_cast<std::uint64_t>(header_length);
   parameters.frame_length = load_be<std::uint64_t>(&bytes[kFrameLengthAt]);
 
   const auto nbytes = load_be<std::int64_t>(&bytes[kNbytesAt]);
   const auto cbytes = load_be<std::int64_t>(&bytes[kCbytesAt]);
-  if (nbytes < 0) return corrupt("negative uncompressed length " + std::to_string(nbytes));
-  if (nbytes > 0 && cbytes < 0) return corrupt("negative length " + std::to_string(cbytes) + " of the chunk section");
+  if (nbytes < 0) return corrupt(fmt::format("negative uncompressed length {}", nbytes));
+  if (nbytes > 0 && cbytes < 0) return corrupt(fmt::format("negative length {} of the chunk section", cbytes));
   parameters.nbytes = static_cast<std::uint64_t>(nbytes);
   parameters.cbytes = nbytes > 0 ? static_cast<std::uint64_t>(cbytes) : 0;
 
   parameters.typesize = load_be<std::int32_t>(&bytes[kTypesizeAt]);
-  if (parameters.typesize <= 0)
-    return corrupt("typesize " + std::to_string(parameters.typesize) + ", must be positive");
+  if (parameters.typesize <= 0) return corrupt(fmt::format("typesize {}, must be positive", parameters.typesize));
   parameters.chunksize = load_be<std::int32_t>(&bytes[kChunksizeAt]);
   parameters.variable_chunks = parameters.chunksize == 0;
   read_defaults(bytes, parameters);
@@ -165,10 +164,10 @@ Result<void> check_extent(const FrameHeader& header, std::uint64_t available) {
   const std::uint64_t frame_length = header.parameters.frame_length;
   const std::uint64_t header_length = header.parameters.header_length;
   if (frame_length > available) {
-    return corrupt("frame of " + std::to_string(frame_length) + " bytes is truncated to " + std::to_string(available));
+    return corrupt(fmt::format("frame of {} bytes is truncated to {}", frame_length, available));
   }
   if (header_length > frame_length || frame_length - header_length < kMinTrailerLength) {
-    return corrupt("frame length " + std::to_string(frame_length) + " leaves no room for header and trailer");
+    return corrupt(fmt::format("frame length {} leaves no room for header and trailer", frame_length));
   }
   return {};
 }
@@ -188,8 +187,7 @@ MetalayerMap entries_of_map(ByteView bytes, std::size_t max_entries) {
   // The size in bytes 2 and 3 is ignored: it is redundant, and writers differ in what it counts.
   const std::size_t count = load_be<std::uint16_t>(&bytes[kMapCountAt]);
   if (count > max_entries) {
-    return damaged("metalayer map of " + std::to_string(count) + " entries, at most " + std::to_string(max_entries) +
-                   " are allowed");
+    return damaged(fmt::format("metalayer map of {} entries, at most {} are allowed", count, max_entries));
   }
   std::size_t at = kMapEntriesAt;
   for (std::size_t i = 0; i < count; ++i) {
@@ -208,7 +206,7 @@ MetalayerMap entries_of_map(ByteView bytes, std::size_t max_entries) {
     at += 1 + length + 5;
   }
   if (bytes.size() - at < 3 || bytes[at] != kArray16 || load_be<std::uint16_t>(&bytes[at + 1]) != count) {
-    return damaged("metalayer map does not end with an array of " + std::to_string(count));
+    return damaged(fmt::format("metalayer map does not end with an array of {}", count));
   }
   return map;
 }

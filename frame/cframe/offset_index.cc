@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "frame/cframe/frame_layout.h"
 #include "frame/container/chunk_prefix.h"
 
@@ -53,12 +55,10 @@ Result<std::unique_ptr<const OffsetIndex>> OffsetIndex::open(std::shared_ptr<con
   const auto header = codec::parse_chunk_header(*start);
   if (!header) return fail(header.error());
   if (static_cast<std::uint64_t>(header->cbytes) > limit) {
-    return fail(
-        corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, at most " + std::to_string(limit) + " can be")
-            .value());
+    return fail(corrupt(fmt::format("chunk of {} bytes, at most {} can be", header->cbytes, limit)).value());
   }
   if (header->nbytes % kEntryBytes != 0) {
-    return fail(corrupt("uncompressed length " + std::to_string(header->nbytes) + " is not a multiple of 8").value());
+    return fail(corrupt(fmt::format("uncompressed length {} is not a multiple of 8", header->nbytes)).value());
   }
   auto decoder = parse_chunk(*source, at, *header, windows.peek(at, static_cast<std::size_t>(header->cbytes)));
   if (!decoder) return fail(decoder.error());
@@ -219,8 +219,8 @@ Result<void> OffsetIndex::check_sizes(std::uint32_t begin, std::uint32_t end) co
 Result<void> OffsetIndex::check_size(std::uint32_t block) const {
   const std::uint64_t plain = decoder_.block_range(block).size();
   if (plain <= std::max(kFreeIndexBlock, kMaxIndexExpansion * decoder_.stored_range(block).size())) return {};
-  return codec::unsupported("block of " + std::to_string(plain) + " uncompressed bytes is too large for its " +
-                            std::to_string(decoder_.stored_range(block).size()) + " stored bytes");
+  return codec::unsupported(fmt::format("block of {} uncompressed bytes is too large for its {} stored bytes", plain,
+                                        decoder_.stored_range(block).size()));
 }
 
 Result<void> OffsetIndex::decode_bytes(codec::DecodeContext& context, std::uint32_t begin, ByteSpan out) const {
@@ -235,16 +235,16 @@ Result<void> OffsetIndex::decode_bytes(codec::DecodeContext& context, std::uint3
     const std::uint32_t block = decoder_.block_at(static_cast<std::uint32_t>(begin + done));
     const codec::ByteRange range = decoder_.block_range(block);
     const std::uint64_t skip = begin + done - range.begin;
-    const std::uint64_t take = std::min<std::uint64_t>(range.size() - skip, out.size() - done);
-    const ByteSpan target = out.subspan(done, take);
-    if (take == range.size()) {
+    const std::uint64_t count = std::min<std::uint64_t>(range.size() - skip, out.size() - done);
+    const ByteSpan target = out.subspan(done, count);
+    if (count == range.size()) {
       if (auto decoded = decode_block(context, block, target, reference); !decoded) return decoded;
     } else {
       whole.resize(range.size());
       if (auto decoded = decode_block(context, block, whole, reference); !decoded) return decoded;
-      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skip), take, target.begin());
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skip), count, target.begin());
     }
-    done += take;
+    done += count;
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 
 #include "frame/cframe/frame_container.h"
 
@@ -77,8 +78,7 @@ class ChunkFile final : public ByteSource {
 
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (at.value > size() || into.size() > size() - at.value) {
-      return corrupt("read of " + std::to_string(into.size()) + " bytes at " + std::to_string(at.value) +
-                     " of a file of " + std::to_string(size()) + " bytes");
+      return corrupt(fmt::format("read of {} bytes at {} of a file of {} bytes", into.size(), at.value, size()));
     }
     const auto file = directory_->open_chunk(name_);
     if (!file) return Failure(file.error());
@@ -129,8 +129,8 @@ Result<Descriptor> open_sparse_index(FileOps& files, int dir) {
 
 Result<std::string> chunk_file_name(std::int64_t number) {
   if (number < 0 || number > 0xffffffff) {
-    return corrupt("index entry " + std::to_string(number) + " is not the number of a chunk file, at most " +
-                   std::to_string(0xffffffff) + " is allowed");
+    return corrupt(
+        fmt::format("index entry {} is not the number of a chunk file, at most {} is allowed", number, 0xffffffff));
   }
   static constexpr char digits[] = "0123456789ABCDEF";
   std::string name = "00000000.chunk";

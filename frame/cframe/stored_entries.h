@@ -10,13 +10,13 @@
 
 namespace cframefs::frame {
 
-/// Calls take(chunk, entry) for each stored chunk of [begin, end) in order. Stops at the first error and returns it.
-template <class Take>
-Result<void> for_each_stored(const FrameContainer& frame, std::int64_t begin, std::int64_t end, const Take& take) {
+/// Calls visit(chunk, entry) for each stored chunk of [begin, end) in order. Stops at the first error and returns it.
+template <class Visit>
+Result<void> for_each_stored(const FrameContainer& frame, std::int64_t begin, std::int64_t end, const Visit& visit) {
   if (const auto uniform = frame.uniform_entry()) {
     if (*uniform < 0) return {};
     for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-      if (auto taken = take(chunk, *uniform); !taken) return taken;
+      if (auto done = visit(chunk, *uniform); !done) return done;
     }
     return {};
   }
@@ -26,7 +26,7 @@ Result<void> for_each_stored(const FrameContainer& frame, std::int64_t begin, st
     const auto entries = piece->entries.first(std::min(piece->entries.size(), static_cast<std::size_t>(end - begin)));
     for (const std::int64_t entry : entries) {
       if (entry >= 0) {
-        if (auto taken = take(begin, entry); !taken) return taken;
+        if (auto done = visit(begin, entry); !done) return done;
       }
       ++begin;
     }

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "codec/chunk_decoder.h"
 
 namespace cframefs::frame {
@@ -50,7 +52,7 @@ Result<Trailer> read_trailer(RangeBuffer& windows, const FrameHeader& header) {
   Trailer trailer;
   trailer.length = load_be<std::uint32_t>(&(*end)[1]);
   if (trailer.length < kMinTrailerLength || trailer.length > frame_length - header_length) {
-    return corrupt("trailer length " + std::to_string(trailer.length) + " does not fit into the frame");
+    return corrupt(fmt::format("trailer length {} does not fit into the frame", trailer.length));
   }
   trailer.begin = frame_length - trailer.length;
 
@@ -81,16 +83,14 @@ Result<VlmetaChunk> look_at_vlmetalayer(const ByteSource& source, const std::str
   if (!header) return trouble(name, "is damaged: " + header.error().reason);
   VlmetaChunk chunk{name, offset, stored, *header};
   if (static_cast<std::uint64_t>(header->cbytes) != stored) {
-    return trouble(name, "has a content of " + std::to_string(stored) + " bytes, but its chunk has " +
-                             std::to_string(header->cbytes));
+    return trouble(name, fmt::format("has a content of {} bytes, but its chunk has {}", stored, header->cbytes));
   }
   if (chunk.nbytes() > kMaxVlmetalayer) {
-    return codec::unsupported("variable-length metalayer '" + name + "' has " + std::to_string(chunk.nbytes()) +
-                              " bytes, at most " + std::to_string(kMaxVlmetalayer) + " are supported");
+    return codec::unsupported(fmt::format("variable-length metalayer '{}' has {} bytes, at most {} are supported", name,
+                                          chunk.nbytes(), kMaxVlmetalayer));
   }
   if (stored > 2 * chunk.nbytes() + kFreeOverhead) {
-    return trouble(
-        name, "takes " + std::to_string(stored) + " bytes for " + std::to_string(chunk.nbytes()) + " uncompressed");
+    return trouble(name, fmt::format("takes {} bytes for {} uncompressed", stored, chunk.nbytes()));
   }
   return chunk;
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "codec/stream/codec_table.h"
 #include "frame/cframe/frame_layout.h"
 
@@ -39,7 +41,7 @@ class BareChunk final : public Container {
   std::int64_t chunk_count() const override { return 1; }
 
   Result<ChunkLocation> place(ChunkNumber chunk) const override {
-    if (chunk.value != 0) return codec::invalid("there is no chunk " + std::to_string(chunk.value));
+    if (chunk.value != 0) return codec::invalid(fmt::format("there is no chunk {}", chunk.value));
     ChunkLocation place;
     place.nbytes = static_cast<std::int32_t>(parameters_.nbytes);
     place.source = source_;
@@ -75,12 +77,11 @@ Result<codec::ChunkHeader> parse_bare_chunk(ByteView first, std::uint64_t size, 
   if (!header) return header;
   const auto cbytes = static_cast<std::uint64_t>(header->cbytes);
   if (cbytes > size || (whole && cbytes != size)) {
-    return corrupt("cbytes " + std::to_string(cbytes) + " of the chunk does not fit a file of " + std::to_string(size) +
-                   " bytes");
+    return corrupt(fmt::format("cbytes {} of the chunk does not fit a file of {} bytes", cbytes, size));
   }
   // A chunk whose nbytes field was lost must not appear as an empty file.
   if (header->nbytes == 0 && header->cbytes > static_cast<std::int32_t>(codec::kExtendedHeaderLength)) {
-    return corrupt("chunk with nbytes 0 has cbytes " + std::to_string(cbytes) + ", at most 32 are allowed");
+    return corrupt(fmt::format("chunk with nbytes 0 has cbytes {}, at most 32 are allowed", cbytes));
   }
   return header;
 }

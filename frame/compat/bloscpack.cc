@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "frame/compat/bare_chunk.h"
 #include "frame/compat/bloscpack_header.h"
 #include "frame/compat/chunk_scan.h"
@@ -40,8 +42,8 @@ class DigestVerifier final : public ChunkVerifier {
     if ((word.load(std::memory_order_relaxed) & bit) != 0) return {};
     const std::uint64_t max_cbytes = 2 * static_cast<std::uint64_t>(place.nbytes) + kMaxOverhead;
     if (cbytes > max_cbytes) {
-      return corrupt("cbytes " + std::to_string(cbytes) + " of a chunk with nbytes " + std::to_string(place.nbytes) +
-                     ", at most " + std::to_string(max_cbytes) + " are allowed");
+      return corrupt(
+          fmt::format("cbytes {} of a chunk with nbytes {}, at most {} are allowed", cbytes, place.nbytes, max_cbytes));
     }
     const auto same = matches(place, cbytes);
     if (!same) return Failure(same.error());
@@ -135,7 +137,7 @@ Result<void> Bloscpack::open() {
   }
   const std::uint64_t slots = static_cast<std::uint64_t>(header_.slots) * sizeof(std::int64_t);
   if (slots > source_->size() - offsets_at_)
-    return corrupt("the file ends inside its section of " + std::to_string(header_.slots) + " offsets");
+    return corrupt(fmt::format("the file ends inside its section of {} offsets", header_.slots));
   chunks_at_ = offsets_at_ + slots;
 
   parameters_.kind = ContainerKind::bloscpack;
@@ -187,8 +189,8 @@ Result<void> Bloscpack::check_sizes() const {
     if (tells && plain == header_.size_of(chunk)) return {};
   }
   if (found == 0) return {};
-  return corrupt("the header records chunks of " + std::to_string(header_.size_of(0)) + " bytes, the first has " +
-                 std::to_string(walked->plain[1]));
+  return corrupt(
+      fmt::format("the header records chunks of {} bytes, the first has {}", header_.size_of(0), walked->plain[1]));
 }
 
 Result<Bloscpack::Chunks> Bloscpack::chunks() const {
@@ -209,8 +211,8 @@ Result<Bloscpack::Chunks> Bloscpack::find_chunks() const {
     if (*listed) {
       // The first chunk follows the offsets. Otherwise the header's count of offsets, and thus of chunks, is wrong.
       if ((*listed)->begins.front() != chunks_at_) {
-        return corrupt("the offset of the first chunk is " + std::to_string((*listed)->begins.front()) + ", expected " +
-                       std::to_string(chunks_at_));
+        return corrupt(
+            fmt::format("the offset of the first chunk is {}, expected {}", (*listed)->begins.front(), chunks_at_));
       }
       return std::make_shared<const ChunkOffsets>(std::move(**listed));
     }
@@ -221,14 +223,14 @@ Result<Bloscpack::Chunks> Bloscpack::find_chunks() const {
   if (header_.slots == 0 && !walked->damage && walked->end < source_->size()) {
     const auto more = walk_chunks(*source_, walked->end, gap(), 1);
     if (!more) return Failure(more.error());
-    if (!more->damage) return corrupt("the file has more chunks than the " + std::to_string(count_) + " of its header");
+    if (!more->damage) return corrupt(fmt::format("the file has more chunks than the {} of its header", count_));
   }
   return std::make_shared<const ChunkOffsets>(std::move(*walked));
 }
 
 Result<ChunkLocation> Bloscpack::place(ChunkNumber chunk) const {
   if (chunk.value < 0 || chunk.value >= count_) {
-    return codec::invalid("there is no chunk " + std::to_string(chunk.value));
+    return codec::invalid(fmt::format("there is no chunk {}", chunk.value));
   }
   const auto found = chunks();
   if (!found) return Failure(found.error());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/core.h>
 #include <libdeflate.h>
 
 #include "codec/format/chunk_header.h"
@@ -112,12 +113,12 @@ Result<void> check_extent(const BloscpackHeader& header, std::uint64_t size) {
   const std::uint64_t left = size - header.length;
   const std::uint64_t slots = static_cast<std::uint64_t>(header.slots);
   if (slots > left / sizeof(std::int64_t)) {
-    return corrupt(number(header.slots) + " offsets do not fit into a file of " + std::to_string(size) + " bytes");
+    return corrupt(fmt::format("{} offsets do not fit into a file of {} bytes", number(header.slots), size));
   }
   const std::uint64_t rest = left - slots * sizeof(std::int64_t);
   const std::uint64_t least = codec::kMinHeaderLength + digest_size(header.digest);
   if (header.count > 0 && static_cast<std::uint64_t>(header.count) > rest / least) {
-    return corrupt(number(header.count) + " chunks do not fit into a file of " + std::to_string(size) + " bytes");
+    return corrupt(fmt::format("{} chunks do not fit into a file of {} bytes", number(header.count), size));
   }
   if (header.count > 1 && header.chunksize > 0 && header.count > INT64_MAX / header.chunksize) {
     return corrupt(number(header.count) + " chunks of " + number(header.chunksize) + " bytes exceed 2^63 - 1 bytes");
@@ -152,7 +153,7 @@ Result<BloscpackHeader> parse_bloscpack_header(ByteView bytes, std::uint64_t siz
 
 Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint64_t at) {
   if (at > source.size() || source.size() - at < kMetaHead)
-    return corrupt("the file of " + std::to_string(source.size()) + " bytes ends inside its metadata");
+    return corrupt(fmt::format("the file of {} bytes ends inside its metadata", source.size()));
   std::array<std::uint8_t, kMetaHead> head{};
   if (auto done = source.read(FileOffset{at}, head); !done) return Failure(done.error());
   const auto digest = digest_kind(head[kMetaDigestAt]);
@@ -166,8 +167,8 @@ Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint
   const std::uint64_t room = load_le<std::uint32_t>(&head[kMetaRoomAt]);
   const std::uint64_t left = source.size() - metadata.at;
   if (metadata.stored_size > room || room > left || digest_size(*digest) > left - room) {
-    return corrupt("metadata of " + std::to_string(metadata.stored_size) + " bytes in room for " +
-                   std::to_string(room) + " do not fit into the file");
+    return corrupt(
+        fmt::format("metadata of {} bytes in room for {} do not fit into the file", metadata.stored_size, room));
   }
   metadata.digest_at = metadata.at + room;
   metadata.end = metadata.digest_at + digest_size(*digest);
@@ -179,8 +180,7 @@ Result<BloscpackMetadata> read_metadata_head(const ByteSource& source, std::uint
   if (head[kMetaCodecAt] > kMetaZlib) cannot("unknown codec " + number(head[kMetaCodecAt]) + " of the metadata");
   if (std::max(metadata.stored_size, metadata.plain_size) > kMaxMetadata) cannot("the metadata claim more than 16 MiB");
   if (metadata.stored_size > 2 * metadata.plain_size + kFreeMetadata) {
-    cannot("metadata of " + std::to_string(metadata.plain_size) + " bytes are stored in " +
-           std::to_string(metadata.stored_size));
+    cannot(fmt::format("metadata of {} bytes are stored in {}", metadata.plain_size, metadata.stored_size));
   }
   metadata.deflated = head[kMetaCodecAt] == kMetaZlib;
   return metadata;
@@ -200,14 +200,14 @@ Result<std::vector<std::uint8_t>> read_metadata(const ByteSource& source, const 
 
   if (!metadata.deflated) {
     if (metadata.plain_size != metadata.stored_size) {
-      return corrupt("uncompressed metadata of " + std::to_string(metadata.plain_size) + " bytes are stored in " +
-                     std::to_string(metadata.stored_size));
+      return corrupt(
+          fmt::format("uncompressed metadata of {} bytes are stored in {}", metadata.plain_size, metadata.stored_size));
     }
     return stored;
   }
   if (metadata.plain_size > kMaxInflation * metadata.stored_size) {
-    return corrupt("deflated metadata of " + std::to_string(metadata.stored_size) + " bytes cannot hold " +
-                   std::to_string(metadata.plain_size));
+    return corrupt(
+        fmt::format("deflated metadata of {} bytes cannot hold {}", metadata.stored_size, metadata.plain_size));
   }
   std::vector<std::uint8_t> plain(static_cast<std::size_t>(metadata.plain_size));
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
@@ -216,7 +216,7 @@ Result<std::vector<std::uint8_t>> read_metadata(const ByteSource& source, const 
   const auto result =
       libdeflate_zlib_decompress(inflater.get(), stored.data(), stored.size(), plain.data(), plain.size(), nullptr);
   if (result != LIBDEFLATE_SUCCESS)
-    return corrupt("the metadata do not inflate to " + std::to_string(metadata.plain_size) + " bytes");
+    return corrupt(fmt::format("the metadata do not inflate to {} bytes", metadata.plain_size));
   return plain;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "codec/format/chunk_header.h"
 
 namespace cframefs::frame {
@@ -58,7 +60,7 @@ Result<ChunkOffsets> walk_chunks(const ByteSource& source, std::uint64_t begin, 
   const auto wanted = static_cast<std::uint64_t>(count);  // -1 becomes the largest number
   while (chunks.begins.size() < wanted && !(count < 0 && chunks.end == source.size())) {
     if (chunks.begins.size() == kMaxChunks) {
-      stop(codec::unsupported("the file has more than " + std::to_string(kMaxChunks) + " chunks").value());
+      stop(codec::unsupported(fmt::format("the file has more than {} chunks", kMaxChunks)).value());
       break;
     }
     const auto bytes = window.get(chunks.end);
@@ -70,8 +72,7 @@ Result<ChunkOffsets> walk_chunks(const ByteSource& source, std::uint64_t begin, 
     }
     const auto length = static_cast<std::uint64_t>(header->cbytes) + gap;
     if (length > source.size() - chunks.end) {
-      stop(corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, but only " +
-                   std::to_string(source.size() - chunks.end) + " are left")
+      stop(corrupt(fmt::format("chunk of {} bytes, but only {} are left", header->cbytes, source.size() - chunks.end))
                .value());
       break;
     }

@@ -6,6 +6,7 @@
 
 #include "frame/cframe/frame_container.h"
 #include "frame/compat/legacy_header.h"
+#include "frame/io/located_error.h"
 
 namespace cframefs::frame {
 
@@ -43,11 +44,6 @@ class LegacyFrame final : public FrameContainer {
 
   const LegacyTrailer trailer_;
 };
-
-Failure at_place(const ByteSource& source, std::uint64_t offset, Error error) {
-  if (!error.file_offset) error.file_offset = source.base_offset().value + offset;
-  return Failure(std::move(error));
-}
 
 /// Takes the filters from the first chunk: the header of form beta1 does not record them.
 void note_filters(RangeBuffer& windows, FrameParameters& parameters) {
@@ -99,8 +95,8 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
   if (!has_frame_magic(first) || !is_legacy_header(first))
     return corrupt("not a frame of a Blosc2 2.0 beta: magic or number of fields differ");
   auto header = parse_legacy_header(first);
-  if (!header) return at_place(bytes, 0, header.error());
-  if (auto fits = check_extent(*header, bytes.size()); !fits) return at_place(bytes, 0, fits.error());
+  if (!header) return at_offset(bytes, {}, header.error());
+  if (auto fits = check_extent(*header, bytes.size()); !fits) return at_offset(bytes, {}, fits.error());
   parts.header = header->frame;
 
   FrameParameters& parameters = parts.header.parameters;
@@ -110,7 +106,7 @@ Result<std::shared_ptr<const Container>> open_legacy_frame(std::shared_ptr<const
     parts.metalayers = std::move(*metalayers);
   }
   const auto trailer = read_legacy_trailer(windows, *header);
-  if (!trailer) return at_place(bytes, parameters.frame_length, trailer.error());
+  if (!trailer) return at_offset(bytes, FileOffset{parameters.frame_length}, trailer.error());
   // beta.5 shuffles blocks that beta.3 and beta.4 do not (legacy-frame.md section 8).
   parts.old_bitshuffle = trailer->form != LegacyForm::beta3 || old_bitshuffle;
   if (parameters.nbytes > 0) {

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/core.h>
+
 namespace cframefs::frame {
 
 namespace {
@@ -45,8 +47,8 @@ struct Marker {
 Result<void> check_markers(ByteView bytes, std::span<const Marker> markers) {
   for (const Marker& marker : markers) {
     if (bytes[marker.at] != marker.value) {
-      return corrupt("beta frame header has " + std::to_string(bytes[marker.at]) + " at byte " +
-                     std::to_string(marker.at) + ", expected " + std::to_string(marker.value));
+      return corrupt(
+          fmt::format("beta frame header has {} at byte {}, expected {}", bytes[marker.at], marker.at, marker.value));
     }
   }
   return {};
@@ -67,13 +69,12 @@ Result<LegacyForm> header_form(ByteView bytes) {
   const std::uint8_t fields = bytes[layout::kArrayMarkerAt] & 0x0f;
   const LegacyForm form = fields == kBeta2Fields ? LegacyForm::beta2 : LegacyForm::beta1;
   if (bytes.size() < (form == LegacyForm::beta1 ? kBeta1Length : kBeta2MetalayersAt)) {
-    return corrupt("the frame ends inside its header, after " + std::to_string(bytes.size()) + " bytes");
+    return corrupt(fmt::format("the frame ends inside its header, after {} bytes", bytes.size()));
   }
   // Versions between beta.5 and the first release candidate had other forms; none of them was released.
   const std::uint8_t flags = bytes[layout::kGeneralFlagsAt];
   if (flags != (form == LegacyForm::beta1 ? kBeta1Flags : kBeta2Flags)) {
-    return unsupported("frame of " + std::to_string(fields) + " fields and flags " + std::to_string(flags) +
-                       ", which no release of Blosc2 wrote");
+    return unsupported(fmt::format("frame of {} fields and flags {}, which no release of Blosc2 wrote", fields, flags));
   }
   if (auto fine = check_markers(bytes, front); !fine) return Failure(fine.error());
   if (form == LegacyForm::beta2) {
@@ -99,23 +100,23 @@ Result<void> read_numbers(ByteView bytes, LegacyHeader& header) {
   const auto header_length = load_be<std::int32_t>(&bytes[layout::kHeaderLengthAt]);
   const std::size_t least = header.form == LegacyForm::beta1 ? kBeta1Length : kBeta2MinLength;
   if (header_length < static_cast<std::int32_t>(least)) {
-    return corrupt("header length " + std::to_string(header_length) + " is less than " + std::to_string(least));
+    return corrupt(fmt::format("header length {} is less than {}", header_length, least));
   }
   parameters.header_length = static_cast<std::uint64_t>(header_length);
   parameters.frame_length = load_be<std::uint64_t>(&bytes[layout::kFrameLengthAt]);
   const auto nbytes = load_be<std::int64_t>(&bytes[layout::kNbytesAt]);
   const auto cbytes = load_be<std::int64_t>(&bytes[layout::kCbytesAt]);
-  if (nbytes < 0) return corrupt("uncompressed length " + std::to_string(nbytes) + " is negative");
-  if (cbytes < 0) return corrupt("length " + std::to_string(cbytes) + " of the chunk section is negative");
+  if (nbytes < 0) return corrupt(fmt::format("uncompressed length {} is negative", nbytes));
+  if (cbytes < 0) return corrupt(fmt::format("length {} of the chunk section is negative", cbytes));
   if ((nbytes == 0) != (cbytes == 0)) {
-    return corrupt(std::to_string(nbytes) + " uncompressed bytes are stored in " + std::to_string(cbytes));
+    return corrupt(fmt::format("{} uncompressed bytes are stored in {}", nbytes, cbytes));
   }
   parameters.nbytes = static_cast<std::uint64_t>(nbytes);
   parameters.cbytes = static_cast<std::uint64_t>(cbytes);
   parameters.typesize = load_be<std::int32_t>(&bytes[layout::kTypesizeAt]);
-  if (parameters.typesize <= 0) return corrupt("typesize " + std::to_string(parameters.typesize) + " is less than 1");
+  if (parameters.typesize <= 0) return corrupt(fmt::format("typesize {} is less than 1", parameters.typesize));
   header.chunksize = load_be<std::int32_t>(&bytes[kChunksizeAt]);
-  if (header.chunksize < 0) return corrupt("chunk size " + std::to_string(header.chunksize) + " is negative");
+  if (header.chunksize < 0) return corrupt(fmt::format("chunk size {} is negative", header.chunksize));
   return {};
 }
 
@@ -156,17 +157,15 @@ Result<LegacyHeader> parse_legacy_header(ByteView bytes) {
 Result<void> check_extent(const LegacyHeader& header, std::uint64_t available) {
   const FrameParameters& parameters = header.frame.parameters;
   if (parameters.frame_length > available) {
-    return corrupt("frame of " + std::to_string(parameters.frame_length) + " bytes is truncated to " +
-                   std::to_string(available));
+    return corrupt(fmt::format("frame of {} bytes is truncated to {}", parameters.frame_length, available));
   }
   const std::uint64_t trailer = header.form == LegacyForm::beta1 ? 0 : kMinTrailer;
   if (parameters.header_length > parameters.frame_length ||
       parameters.frame_length - parameters.header_length < trailer) {
-    return corrupt("frame length " + std::to_string(parameters.frame_length) +
-                   " leaves no room for header and trailer");
+    return corrupt(fmt::format("frame length {} leaves no room for header and trailer", parameters.frame_length));
   }
   if (parameters.cbytes > parameters.frame_length - parameters.header_length - trailer) {
-    return corrupt("chunk section of " + std::to_string(parameters.cbytes) + " bytes does not fit into the frame");
+    return corrupt(fmt::format("chunk section of {} bytes does not fit into the frame", parameters.cbytes));
   }
   return {};
 }
@@ -185,7 +184,7 @@ Result<LegacyTrailer> read_legacy_trailer(RangeBuffer& windows, const LegacyHead
   }
   const std::uint64_t length = load_be<std::uint32_t>(&(*last)[1]);
   if (length < kMinTrailer || length > end - parameters.header_length - parameters.cbytes) {
-    return corrupt("trailer length " + std::to_string(length) + " does not fit into the frame");
+    return corrupt(fmt::format("trailer length {} does not fit into the frame", length));
   }
   trailer.begin = end - length;
   const auto front = windows.get(FileOffset{trailer.begin}, kTrailerFront);
@@ -197,13 +196,12 @@ Result<LegacyTrailer> read_legacy_trailer(RangeBuffer& windows, const LegacyHead
   } else if (marker == kTrailerMarker1 && version == 1) {
     trailer.form = LegacyForm::beta3;
   } else {
-    return corrupt("unknown trailer marker " + std::to_string(marker) + " and version " + std::to_string(version));
+    return corrupt(fmt::format("unknown trailer marker {} and version {}", marker, version));
   }
   trailer.usermeta_at = trailer.begin + kTrailerFront;
   trailer.usermeta_size = load_be<std::uint32_t>(&(*front)[3]);
   if ((*front)[2] != layout::kBin32 || trailer.usermeta_size != length - kMinTrailer) {
-    return corrupt("usermeta of " + std::to_string(trailer.usermeta_size) + " bytes does not fit a trailer of " +
-                   std::to_string(length));
+    return corrupt(fmt::format("usermeta of {} bytes does not fit a trailer of {}", trailer.usermeta_size, length));
   }
   return trailer;
 }

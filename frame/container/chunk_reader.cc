@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "codec/format/chunk_header.h"
 #include "frame/container/chunk_prefix.h"
 
@@ -45,12 +47,10 @@ Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& place, const codec
   const auto header = codec::parse_chunk_header(head);
   if (!header) return Failure(header.error());
   if (static_cast<std::uint64_t>(header->cbytes) > place.limit) {
-    return corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, but only " + std::to_string(place.limit) +
-                   " are left");
+    return corrupt(fmt::format("chunk of {} bytes, but only {} are left", header->cbytes, place.limit));
   }
   if (place.nbytes >= 0 && header->nbytes != place.nbytes) {
-    return corrupt("chunk holds " + std::to_string(header->nbytes) + " bytes, expected " +
-                   std::to_string(place.nbytes));
+    return corrupt(fmt::format("chunk holds {} bytes, expected {}", header->nbytes, place.nbytes));
   }
   return parse_chunk(*place.source, place.offset, *header, head, environment);
 }
@@ -85,11 +85,10 @@ Result<void> ChunkReader::decode(DecodeContext& context, std::uint32_t first, st
                                  ByteView reference) const {
   const std::uint32_t count = decoder_.block_count();
   if (first > count || outs.size() > count - first)
-    return codec::invalid("blocks past block_count " + std::to_string(count));
+    return codec::invalid(fmt::format("blocks past block_count {}", count));
   for (std::size_t i = 0; i < outs.size(); ++i) {
     if (outs[i].size() != decoder_.block_range(first + static_cast<std::uint32_t>(i)).size()) {
-      return codec::invalid("buffer of " + std::to_string(outs[i].size()) + " bytes does not match block " +
-                            std::to_string(first + i));
+      return codec::invalid(fmt::format("buffer of {} bytes does not match block {}", outs[i].size(), first + i));
     }
   }
   if (outs.empty()) return {};
@@ -160,8 +159,7 @@ Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const Byte
 
 Result<void> ChunkReader::decode_partial(DecodeContext& context, std::uint32_t block, std::uint32_t begin,
                                          ByteSpan out) const {
-  if (!decoder_.decodes_partial(block))
-    return codec::invalid("block " + std::to_string(block) + " cannot be decoded in part");
+  if (!decoder_.decodes_partial(block)) return codec::invalid(fmt::format("block {} cannot be decoded in part", block));
   if (auto good = verify(); !good) return good;
   const ByteRange range = decoder_.stored_range(block);
   const auto size = static_cast<std::size_t>(range.size());
@@ -219,8 +217,8 @@ Error ChunkReader::located(Error error) const {
 Result<void> decode_whole(DecodeContext& context, const ChunkReader& reader, ByteSpan out) {
   const codec::ChunkDecoder& decoder = reader.decoder();
   if (out.size() != decoder.nbytes())
-    return codec::invalid("buffer of " + std::to_string(out.size()) + " bytes does not match the chunk of " +
-                          std::to_string(decoder.nbytes()));
+    return codec::invalid(
+        fmt::format("buffer of {} bytes does not match the chunk of {}", out.size(), decoder.nbytes()));
   constexpr std::uint32_t kSpans = 256;
   std::array<ByteSpan, kSpans> spans;
   ByteView reference;

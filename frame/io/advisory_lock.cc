@@ -49,10 +49,10 @@ Result<Tried> try_lock(FileOps& files, int fd, int operation) {
 }
 
 /// Calls `take` until it returns true; EBUSY if it has not by `until`.
-template <class Take>
-Result<void> retry_until(std::chrono::steady_clock::time_point until, Take take) {
+template <class TryOnce>
+Result<void> retry_until(std::chrono::steady_clock::time_point until, const TryOnce& try_once) {
   while (true) {
-    const Result<bool> taken = take();
+    const Result<bool> taken = try_once();
     if (!taken) return Failure(taken.error());
     if (*taken) return {};
     if (std::chrono::steady_clock::now() >= until) return held_by_another();
@@ -159,7 +159,7 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
 }
 
 Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) {
-  const auto take = [&]() -> Result<bool> {
+  const auto try_once = [&]() -> Result<bool> {
     const auto alone = try_lock(*files_, target_.frame, LOCK_EX);
     if (!alone) return Failure(alone.error());
     is_exclusive_ = true;
@@ -174,7 +174,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
     return manner.alone ? false : take_guard();
   };
   const auto before = files_->status(target_.frame);
-  auto held = retry_until(until, take);
+  auto held = retry_until(until, try_once);
   if (!held && manner.alone && frame_ >= 0) {
     return io_error(EBUSY, "open for writing in a mount, or locked by another program");
   }

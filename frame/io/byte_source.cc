@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "frame/base/elapsed.h"
@@ -36,8 +37,7 @@ constexpr std::size_t kMinHoleCheck = std::size_t{32} << 10;
 constexpr std::uint64_t kMaxSlack = std::uint64_t{1} << 20;
 
 codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
-  return codec::corrupt("the file ends at byte " + std::to_string(end) + ", but " + std::to_string(size) +
-                        " bytes are needed at " + std::to_string(at.value));
+  return codec::corrupt(fmt::format("the file ends at byte {}, but {} bytes are needed at {}", end, size, at.value));
 }
 
 class FileSource final : public ByteSource {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 namespace cframefs::frame {
 
 ByteView RangeBuffer::peek(FileOffset at, std::size_t size) const {
@@ -27,8 +29,8 @@ Result<void> RangeBuffer::load(FileOffset at, std::size_t size) {
 Result<ByteView> RangeBuffer::get(FileOffset at, std::size_t size) {
   if (size == 0) return ByteView{};
   if (at.value > source_.size() || size > source_.size() - at.value) {
-    return codec::corrupt("the file ends at byte " + std::to_string(source_.size()) + ", but " + std::to_string(size) +
-                          " bytes are needed at " + std::to_string(at.value));
+    return codec::corrupt(
+        fmt::format("the file ends at byte {}, but {} bytes are needed at {}", source_.size(), size, at.value));
   }
   if (auto done = load(at, size); !done) return codec::Failure(done.error());
   return peek(at, size);

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "frame/numpy/python_literal.h"
 
 namespace cframefs::frame {
@@ -165,13 +167,6 @@ std::optional<Type> with_shape(Type type, const Literal& literal) {
   return type;
 }
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
 // ---- records -----------------------------------------------------------------------------------------------------
 
 struct Field {
@@ -188,7 +183,7 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
   std::uint64_t at = 0;
   const auto add = [&text](const std::string& tuple) { text += (text.size() == 1 ? "" : ", ") + tuple; };
   const auto pad = [&](std::uint64_t until) {
-    if (until > at) add("('', '|V" + std::to_string(until - at) + "')");
+    if (until > at) add(fmt::format("('', '|V{}')", until - at));
   };
   for (const Field& field : fields) {
     if (!names.insert(field.name).second) return std::nullopt;
@@ -197,7 +192,7 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
     pad(field.offset);
     const std::string name = python_repr(field.name);
     const std::string label = field.title ? "(" + python_repr(*field.title) + ", " + name + ")" : name;
-    const std::string shape = field.type.shape.empty() ? "" : ", " + shape_text(field.type.shape);
+    const std::string shape = field.type.shape.empty() ? "" : ", " + python_tuple<std::uint64_t>(field.type.shape);
     add("(" + label + ", " + field.type.descr + shape + ")");
     at = field.offset + field.type.itemsize;
     if (at > kMaxItemBytes) return std::nullopt;
@@ -333,7 +328,7 @@ std::optional<ItemType> parse_dtype(std::string_view text) {
 
 ItemType opaque_type(std::uint64_t itemsize) {
   if (itemsize == 1) return {"'|u1'", 1};
-  return {"'|V" + std::to_string(itemsize) + "'", itemsize};
+  return {fmt::format("'|V{}'", itemsize), itemsize};
 }
 
 }  // namespace cframefs::frame

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/numpy/npy_header.h"
 #include "frame/numpy/python_literal.h"
@@ -81,11 +83,11 @@ Result<std::vector<std::int64_t>> shape_of(const Literal* literal) {
 Result<std::pair<std::string, std::size_t>> header_text(ByteView bytes) {
   if (!has_npy_magic(bytes) || bytes.size() < kLengthAt + 4) return corrupt("not a .npy file: the magic is missing");
   const int version = bytes[kVersionAt];
-  if (version < 1 || version > 3) return codec::unsupported(".npy format version " + std::to_string(version));
+  if (version < 1 || version > 3) return codec::unsupported(fmt::format(".npy format version {}", version));
   const std::size_t begin = kLengthAt + (version == 1 ? 2 : 4);
   const std::size_t length = version == 1 ? codec::load_le<std::uint16_t>(&bytes[kLengthAt])
                                           : codec::load_le<std::uint32_t>(&bytes[kLengthAt]);
-  if (length > bytes.size() - begin) return corrupt(".npy header of " + std::to_string(length) + " bytes is truncated");
+  if (length > bytes.size() - begin) return corrupt(fmt::format(".npy header of {} bytes is truncated", length));
   std::string text;
   for (const std::uint8_t byte : bytes.subspan(begin, length)) {
     // Versions 1 and 2 are Latin-1.

@@ -17,13 +17,6 @@ constexpr std::size_t kAlignment = 64;
 // NumPy reserves this many digits for the slowest extent, so that it can grow in place.
 constexpr std::size_t kGrowthDigits = 21;
 
-std::string shape_text(std::span<const std::int64_t> shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
 /// Returns nullopt if there is a character beyond Latin-1.
 std::optional<std::string> to_latin1(const std::string& utf8) {
   const auto decoded = decode_utf8(utf8);
@@ -56,7 +49,7 @@ std::vector<std::uint8_t> wrap(std::string text, std::uint8_t version, std::size
 
 std::vector<std::uint8_t> npy_header(const ItemType& type, std::span<const std::int64_t> shape, bool fortran_order) {
   std::string text = "{'descr': " + type.descr + ", 'fortran_order': " + (fortran_order ? "True" : "False") +
-                     ", 'shape': " + shape_text(shape) + ", }";
+                     ", 'shape': " + python_tuple(shape) + ", }";
   if (!shape.empty()) {
     const std::int64_t slowest = fortran_order ? shape.back() : shape.front();
     text.append(kGrowthDigits - std::min(kGrowthDigits, std::to_string(slowest).size()), ' ');

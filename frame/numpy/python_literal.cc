@@ -1,8 +1,11 @@
 #include "frame/numpy/python_literal.h"
 
 #include <array>
+#include <iterator>
 #include <limits>
 #include <utility>
+
+#include <utf8cpp/utf8.h>
 
 namespace cframefs::frame {
 
@@ -52,7 +55,7 @@ class Parser {
 
  private:
   char32_t peek() const { return at_ < text_.size() ? text_[at_] : U'\0'; }
-  bool take(char32_t wanted) {
+  bool accept(char32_t wanted) {
     skip_blanks();
     if (peek() != wanted) return false;
     ++at_;
@@ -62,7 +65,7 @@ class Parser {
     while (peek() == U' ' || peek() == U'\t' || peek() == U'\n' || peek() == U'\r')
       ++at_;
   }
-  bool take_word(std::u32string_view word) {
+  bool accept_word(std::u32string_view word) {
     if (text_.substr(at_, word.size()) != word) return false;
     at_ += word.size();
     return true;
@@ -74,11 +77,11 @@ class Parser {
     const char32_t first = peek();
     if (first == U'\'' || first == U'"') return string();
     if (first >= U'0' && first <= U'9') return number();
-    if (take_word(U"True")) return Literal{true};
-    if (take_word(U"False")) return Literal{false};
-    if (take(U'(')) return tuple(depth);
-    if (take(U'[')) return list(depth);
-    if (take(U'{')) return dictionary(depth);
+    if (accept_word(U"True")) return Literal{true};
+    if (accept_word(U"False")) return Literal{false};
+    if (accept(U'(')) return tuple(depth);
+    if (accept(U'[')) return list(depth);
+    if (accept(U'{')) return dictionary(depth);
     return std::nullopt;
   }
 
@@ -86,12 +89,12 @@ class Parser {
   std::optional<std::vector<Literal>> sequence(char32_t end, int depth, bool& comma) {
     std::vector<Literal> items;
     comma = true;
-    while (!take(end)) {
+    while (!accept(end)) {
       if (!comma) return std::nullopt;
       auto item = literal(depth + 1);
       if (!item) return std::nullopt;
       items.push_back(std::move(*item));
-      comma = take(U',');
+      comma = accept(U',');
     }
     return items;
   }
@@ -115,15 +118,15 @@ class Parser {
   std::optional<Literal> dictionary(int depth) {
     Dictionary found;
     bool comma = true;
-    while (!take(U'}')) {
+    while (!accept(U'}')) {
       if (!comma) return std::nullopt;
       auto key = literal(depth + 1);
-      if (!key || !take(U':')) return std::nullopt;
+      if (!key || !accept(U':')) return std::nullopt;
       auto value = literal(depth + 1);
       if (!value) return std::nullopt;
       found.keys.push_back(std::move(*key));
       found.values.push_back(std::move(*value));
-      comma = take(U',');
+      comma = accept(U',');
     }
     return Literal{std::move(found)};
   }
@@ -208,48 +211,15 @@ std::optional<Literal> parse_literal(std::string_view text) {
   return Parser(*decoded).whole();
 }
 
-std::optional<std::u32string> decode_utf8(std::string_view utf8) {
+std::optional<std::u32string> decode_utf8(std::string_view text) {
+  if (!utf8::is_valid(text.begin(), text.end())) return std::nullopt;
   std::u32string decoded;
-  for (std::size_t at = 0; at < utf8.size();) {
-    const auto lead = static_cast<std::uint8_t>(utf8[at++]);
-    if (lead < 0x80) {
-      decoded += lead;
-      continue;
-    }
-    const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4) return std::nullopt;
-    char32_t c = lead & (0x3fU >> more);
-    for (int i = 0; i < more; ++i) {
-      if (at == utf8.size()) return std::nullopt;
-      const auto byte = static_cast<std::uint8_t>(utf8[at++]);
-      if ((byte & 0xc0) != 0x80) return std::nullopt;
-      c = c << 6 | (byte & 0x3fU);
-    }
-    constexpr std::array<char32_t, 4> kMinByLength = {0, 0x80, 0x800, 0x10000};
-    if (c < kMinByLength[static_cast<std::size_t>(more)] || c > kLastCodePoint || is_surrogate(c)) return std::nullopt;
-    decoded += c;
-  }
+  utf8::unchecked::utf8to32(text.begin(), text.end(), std::back_inserter(decoded));
   return decoded;
 }
 
-void append_utf8(std::string& out, char32_t c) {
-  const auto put = [&out](char32_t byte) { out += static_cast<char>(static_cast<std::uint8_t>(byte)); };
-  if (c < 0x80) {
-    put(c);
-    return;
-  }
-  if (c < 0x800) {
-    put(0xc0 | c >> 6);
-  } else {
-    if (c < 0x10000) {
-      put(0xe0 | c >> 12);
-    } else {
-      put(0xf0 | c >> 18);
-      put(0x80 | (c >> 12 & 0x3f));
-    }
-    put(0x80 | (c >> 6 & 0x3f));
-  }
-  put(0x80 | (c & 0x3f));
+void append_utf8(std::string& out, char32_t code_point) {
+  utf8::unchecked::append(code_point, std::back_inserter(out));
 }
 
 std::string python_repr(std::u32string_view text) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,11 +34,20 @@ struct Literal {
 /// deep.
 std::optional<Literal> parse_literal(std::string_view text);
 
-/// Returns the code points of `utf8`; nullopt if it is not valid UTF-8.
-std::optional<std::u32string> decode_utf8(std::string_view utf8);
+/// Returns the code points of `text`; nullopt if it is not valid UTF-8.
+std::optional<std::u32string> decode_utf8(std::string_view text);
 void append_utf8(std::string& out, char32_t code_point);
 
 /// Returns Python's repr() of a string, as UTF-8.
 std::string python_repr(std::u32string_view text);
+
+/// Returns Python's repr() of a tuple of integers.
+template <class Integer>
+std::string python_tuple(std::span<const Integer> items) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < items.size(); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(items[i]);
+  return text + (items.size() == 1 ? ",)" : ")");
+}
 
 }  // namespace cframefs::frame

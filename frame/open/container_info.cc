@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -12,22 +11,6 @@
 #include "frame/base/utf8_sanitize.h"
 
 namespace cframefs::frame {
-
-namespace {
-
-/// Converts a name, which may be any bytes, to UTF-8 for JSON. Invalid bytes become the replacement character.
-std::string as_text(const std::string& name) {
-  const std::vector<std::uint8_t> bytes(name.begin(), name.end());
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size();) {
-    const std::size_t length = utf8_length(codec::ByteView(bytes).subspan(at));
-    text += length == 0 ? "\xef\xbf\xbd" : name.substr(at, length);
-    at += length == 0 ? 1 : length;
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string filters_name(const FrameParameters& parameters) {
   std::string names;
@@ -61,10 +44,10 @@ nlohmann::json summary_json(const Container& container) {
   summary["chunks"] = container.chunk_count();
   summary["metalayers"] = nlohmann::json::array();
   for (const MetalayerPlace& layer : container.metalayer_places())
-    summary["metalayers"].push_back(as_text(layer.name));
+    summary["metalayers"].push_back(replace_invalid_utf8(layer.name));
   summary["vlmetalayers"] = nlohmann::json::array();
   for (const std::string& name : container.vlmetalayer_names())
-    summary["vlmetalayers"].push_back(as_text(name));
+    summary["vlmetalayers"].push_back(replace_invalid_utf8(name));
   return summary;
 }
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <set>
 
+#include <fmt/core.h>
 #include <linux/limits.h>
 
 namespace cframefs::frame {
@@ -97,8 +98,8 @@ Result<std::string> vlmetalayer_attribute(const Container& container, const std:
 Result<std::vector<std::uint8_t>> with_layer_part(std::vector<std::uint8_t> content, const LayerPart& part,
                                                   ByteView value) {
   if (content.size() < part.begin) {
-    return codec::invalid("a part of metalayer '" + part.layer + "' begins at byte " + std::to_string(part.begin) +
-                          ", but the metalayer has only " + std::to_string(content.size()) + " bytes");
+    return codec::invalid(fmt::format("a part of metalayer '{}' begins at byte {}, but the metalayer has only {} bytes",
+                                      part.layer, part.begin, content.size()));
   }
   if (value.empty()) return codec::invalid("a part of metalayer '" + part.layer + "' has 0 bytes");
   const std::size_t end = part.begin + value.size();

@@ -67,7 +67,7 @@ class ChunkCarver {
       }
       return true;
     }
-    std::vector<std::int64_t> take() { return std::move(entries_); }
+    std::vector<std::int64_t> release_entries() { return std::move(entries_); }
 
    private:
     bool add_entry(std::int64_t entry) {
@@ -112,7 +112,7 @@ class ChunkCarver {
       at = begin_ + next;
       if (next + kHeader > window_.size()) continue;
       cost_ = 0;
-      const auto length = take(at);
+      const auto length = examine(at);
       if (!length) return Failure(length.error());
       at += std::max<std::uint64_t>(*length, 1);
       if (*length > 0) continue;
@@ -146,7 +146,7 @@ class ChunkCarver {
     return zeros;
   }
 
-  /// Returns false if the header cannot be that of a chunk. A cheap check before take().
+  /// Returns false if the header cannot be that of a chunk. A cheap check before examine().
   bool plausible(const std::uint8_t* header) const {
     if (header[0] < kFirstVersion || header[0] > kLastVersion) return false;
     if ((header[2] & kExtended) != kExtended || header[3] == 0) return false;
@@ -156,7 +156,7 @@ class ChunkCarver {
 
   /// Returns the stored length of the chunk at `at`, or 0 if no chunk begins there. Adds the chunk to found_ if it
   /// belongs to the frame.
-  Result<std::uint64_t> take(std::uint64_t at) {
+  Result<std::uint64_t> examine(std::uint64_t at) {
     std::array<std::uint8_t, kHeader> first{};
     if (auto done = source_.read(FileOffset{at}, first); !done) return Failure(done.error());
     const auto header = codec::parse_chunk_header(first);
@@ -173,7 +173,7 @@ class ChunkCarver {
     if (!*whole) return std::uint64_t{0};
     if (is_metalayer(at, cbytes)) return cbytes;
     if (index.is_index()) {
-      found_.index_entries = index.take();
+      found_.index_entries = index.release_entries();
       return cbytes;
     }
     if (!as_data) return std::uint64_t{0};

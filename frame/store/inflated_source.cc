@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 
+#include <fmt/core.h>
 #include <zlib.h>
 
 #include "frame/base/parse_budget.h"
@@ -121,13 +122,13 @@ Result<std::shared_ptr<const InflatedSource>> InflatedSource::open(std::shared_p
                                                                    Stream stream,
                                                                    std::shared_ptr<InflateMemory> memory) {
   if (stream.size / kMaxRatio > stream.stored) {
-    return corrupt("zip: '" + stream.name + "' of " + std::to_string(stream.stored) + " bytes cannot inflate to " +
-                   std::to_string(stream.size) + " bytes, as the directory says");
+    return corrupt(fmt::format("zip: '{}' of {} bytes cannot inflate to {} bytes, as the directory says", stream.name,
+                               stream.stored, stream.size));
   }
   // Opening a frame inflates all of it to read its end. A frame is compressed already, so zip saves little.
   if (stream.size > ParseBudget::asked(stream.stored).work_left()) {
-    return codec::unsupported("zip: '" + stream.name + "' inflates from " + std::to_string(stream.stored) + " to " +
-                              std::to_string(stream.size) + " bytes, too many for a frame");
+    return codec::unsupported(fmt::format("zip: '{}' inflates from {} to {} bytes, too many for a frame", stream.name,
+                                          stream.stored, stream.size));
   }
   return std::shared_ptr<const InflatedSource>(
       new InflatedSource(std::move(source), std::move(stream), std::move(memory)));

@@ -21,27 +21,27 @@ class Surveyor final : public nlohmann::json_sax<json> {
   explicit Surveyor(ParseBudget& budget) : budget_(budget) {}
   const std::optional<codec::Error>& too_much() const { return too_much_; }
 
-  bool null() override { return take(kValueBytes); }
-  bool boolean(bool) override { return take(kValueBytes); }
-  bool number_integer(number_integer_t) override { return take(kValueBytes); }
-  bool number_unsigned(number_unsigned_t) override { return take(kValueBytes); }
-  bool number_float(number_float_t, const string_t&) override { return take(kValueBytes); }
-  bool string(string_t& value) override { return take(kValueBytes + 2 * value.size()); }
-  bool binary(binary_t& value) override { return take(kValueBytes + 4 * value.size()); }
+  bool null() override { return charge(kValueBytes); }
+  bool boolean(bool) override { return charge(kValueBytes); }
+  bool number_integer(number_integer_t) override { return charge(kValueBytes); }
+  bool number_unsigned(number_unsigned_t) override { return charge(kValueBytes); }
+  bool number_float(number_float_t, const string_t&) override { return charge(kValueBytes); }
+  bool string(string_t& value) override { return charge(kValueBytes + 2 * value.size()); }
+  bool binary(binary_t& value) override { return charge(kValueBytes + 4 * value.size()); }
   bool start_object(std::size_t) override { return enter(); }
-  bool key(string_t& value) override { return take(kKeyBytes + 2 * value.size()); }
+  bool key(string_t& value) override { return charge(kKeyBytes + 2 * value.size()); }
   bool end_object() override { return leave(); }
   bool start_array(std::size_t) override { return enter(); }
   bool end_array() override { return leave(); }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
  private:
-  bool take(std::uint64_t bytes) {
-    const auto taken = budget_.take_memory(bytes, "values in msgpack");
-    if (!taken) too_much_ = taken.error();
-    return taken.has_value();
+  bool charge(std::uint64_t bytes) {
+    const auto charged = budget_.take_memory(bytes, "values in msgpack");
+    if (!charged) too_much_ = charged.error();
+    return charged.has_value();
   }
-  bool enter() { return ++depth_ <= kMaxNesting && take(kValueBytes); }
+  bool enter() { return ++depth_ <= kMaxNesting && charge(kValueBytes); }
   bool leave() {
     --depth_;
     return true;

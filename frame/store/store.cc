@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "frame/base/parse_budget.h"
 #include "frame/cframe/cframe.h"
 #include "frame/cframe/fixed_metalayers.h"
@@ -78,7 +80,7 @@ Result<void> Store::add(const std::string& path, const Leaf& leaf, std::uint32_t
   const bool is_metadata = name == metadata || name == std::string(metadata) + ".b2f";
   if (!is_metadata && is_hidden(name)) return {};
   if (index_.size() >= kMaxLeaves) {
-    return codec::unsupported("store of more than " + std::to_string(kMaxLeaves) + " frames");
+    return codec::unsupported(fmt::format("store of more than {} frames", kMaxLeaves));
   }
   return index_.add(path, leaf, order, budget);
 }
@@ -179,10 +181,10 @@ Result<std::vector<Store::Entry>> Store::read_entries(ByteView map, ParseBudget&
   const auto wanted = [](const std::string& key) {
     return key.starts_with('/') && is_sound(std::string_view(key).substr(1));
   };
-  const auto take = [&](const EmbeddedPlace& place) -> Result<void> {
+  const auto add_entry = [&](const EmbeddedPlace& place) -> Result<void> {
     if (place.offset > available || place.length > available - place.offset) {
-      return corrupt("embedded frame '" + place.key + "' of " + std::to_string(place.length) + " bytes at " +
-                     std::to_string(place.offset) + " lies past the end at " + std::to_string(available));
+      return corrupt(fmt::format("embedded frame '{}' of {} bytes at {} lies past the end at {}", place.key,
+                                 place.length, place.offset, available));
     }
     const std::uint64_t held = sizeof(Entry) + place.key.size();
     if (auto fits = budget.take_memory(held, "the map of the embedded frames"); !fits) return fits;
@@ -190,7 +192,7 @@ Result<std::vector<Store::Entry>> Store::read_entries(ByteView map, ParseBudget&
     entries.push_back({place.key.substr(1), place.offset, place.length, number});
     return {};
   };
-  if (auto done = visit_embed_map(map, wanted, take); !done) return Failure(done.error());
+  if (auto done = visit_embed_map(map, wanted, add_entry); !done) return Failure(done.error());
   return entries;
 }
 
@@ -274,13 +276,13 @@ Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const std::uint64_t inner = at - span->begin.value;
   if (inner >= decoder.nbytes()) {
-    return corrupt("a chunk of the embed frame has only " + std::to_string(decoder.nbytes()) + " uncompressed bytes");
+    return corrupt(fmt::format("a chunk of the embed frame has only {} uncompressed bytes", decoder.nbytes()));
   }
   const std::uint32_t block = decoder.block_at(static_cast<std::uint32_t>(inner));
   const codec::ByteRange range = decoder.block_range(block);
   if (range.size() > kMaxBlock) {
-    return codec::unsupported("a block of the embed frame has " + std::to_string(range.size()) + " bytes, at most " +
-                              std::to_string(kMaxBlock) + " are supported");
+    return codec::unsupported(
+        fmt::format("a block of the embed frame has {} bytes, at most {} are supported", range.size(), kMaxBlock));
   }
   const std::uint64_t first = decoder.needs_reference() && block > 0 ? decoder.block_range(0).size() : 0;
   const std::uint64_t held = range.size() + first + decoder.stored_range(block).size();

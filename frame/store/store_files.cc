@@ -42,10 +42,6 @@ std::uint64_t inode_of(const struct stat& holder, const std::string& inside) {
   return kInsideInode | (hash & (kInsideInode - 1));
 }
 
-bool is_missing(const Error& error) {
-  return error.sys == ENOENT || error.sys == ENOTDIR;
-}
-
 bool is_unchanged(const struct stat& before, const struct stat& now) {
   return FileVersion::of(before) == FileVersion::of(now);
 }

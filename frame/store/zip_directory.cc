@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "codec/base/bytes.h"
 
 namespace cframefs::frame {
@@ -50,7 +52,7 @@ Result<void> read_zip64_end(const ByteSource& source, std::uint64_t end_at, End&
   std::array<std::uint8_t, kEnd64Length> record{};
   if (auto done = source.read(FileOffset{at}, record); !done) return done;
   if (load_le<std::uint32_t>(record.data()) != kEnd64Magic)
-    return corrupt("zip: no zip64 end record at " + std::to_string(at) + ", where its locator points");
+    return corrupt(fmt::format("zip: no zip64 end record at {}, where its locator points", at));
   end.entries = load_le<std::uint64_t>(&record[32]);
   end.size = load_le<std::uint64_t>(&record[40]);
   end.offset = load_le<std::uint64_t>(&record[48]);
@@ -70,11 +72,10 @@ Result<std::optional<End>> read_end(const ByteSource& source) {
             load_le<std::uint32_t>(&tail[at + 16])};
     if (auto done = read_zip64_end(source, begin + at, end); !done) return Failure(done.error());
     if (end.offset > source.size() || end.size > source.size() - end.offset || end.size > kMaxDirectory) {
-      return corrupt("zip: the directory lies past the file or exceeds " + std::to_string(kMaxDirectory) + " bytes");
+      return corrupt(fmt::format("zip: the directory lies past the file or exceeds {} bytes", kMaxDirectory));
     }
     if (end.entries > end.size / kEntryLength) {
-      return corrupt("zip: " + std::to_string(end.entries) + " members do not fit into a directory of " +
-                     std::to_string(end.size) + " bytes");
+      return corrupt(fmt::format("zip: {} members do not fit into a directory of {} bytes", end.entries, end.size));
     }
     return std::optional<End>(end);
   }
@@ -194,13 +195,13 @@ Result<std::optional<ZipMember>> find_zip_member(const ByteSource& source, std::
 Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& member) {
   if (member.encrypted) return codec::unsupported("zip: '" + member.name + "' is encrypted");
   if (member.method != ZipMethod::stored && member.method != ZipMethod::deflated) {
-    return codec::unsupported("zip: '" + member.name + "' is compressed by method " +
-                              std::to_string(static_cast<unsigned>(member.method)) +
-                              ", supported are 0 (stored) and 8 (deflated)");
+    return codec::unsupported(
+        fmt::format("zip: '{}' is compressed by method {}, supported are 0 (stored) and 8 (deflated)", member.name,
+                    static_cast<unsigned>(member.method)));
   }
   if (member.method == ZipMethod::stored && member.stored != member.size) {
-    return corrupt("zip: '" + member.name + "' is stored, but its size of " + std::to_string(member.size) +
-                   " bytes differs from its compressed size of " + std::to_string(member.stored));
+    return corrupt(fmt::format("zip: '{}' is stored, but its size of {} bytes differs from its compressed size of {}",
+                               member.name, member.size, member.stored));
   }
   std::array<std::uint8_t, kLocalLength> local{};
   if (member.header > source.size() || source.size() - member.header < kLocalLength) {
@@ -208,7 +209,7 @@ Result<FileOffset> zip_member_begin(const ByteSource& source, const ZipMember& m
   }
   if (auto done = source.read(FileOffset{member.header}, local); !done) return Failure(done.error());
   if (load_le<std::uint32_t>(local.data()) != kLocalMagic) {
-    return corrupt("zip: '" + member.name + "' has no local header at " + std::to_string(member.header));
+    return corrupt(fmt::format("zip: '{}' has no local header at {}", member.name, member.header));
   }
   if (load_le<std::uint16_t>(&local[8]) != static_cast<std::uint16_t>(member.method)) {
     return corrupt("zip: the compression method of '" + member.name + "' differs between directory and local header");

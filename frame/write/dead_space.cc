@@ -44,10 +44,10 @@ class Places {
     if (place < kPlaces && stored.entry > before_[place].entry) before_[place] = stored;
     if (stored.entry < next_[place].entry) next_[place] = stored;
   }
-  /// Calls take(chunk, end) for each place: the last chunk that begins at or before it (-1: none), and the offset where
-  /// the next chunk begins.
-  template <class Take>
-  Result<void> for_each(const Take& take) {
+  /// Calls visit(chunk, end) for each place: the last chunk that begins at or before it (-1: none), and the offset
+  /// where the next chunk begins.
+  template <class Visit>
+  Result<void> for_each(const Visit& visit) {
     for (std::size_t i = 1; i < kPlaces; ++i) {
       if (before_[i].chunk < 0) before_[i] = before_[i - 1];
     }
@@ -58,7 +58,7 @@ class Places {
       end = std::min(end, static_cast<std::uint64_t>(next_[i].entry));
     }
     for (std::size_t i = 0; i < kPlaces; ++i) {
-      if (auto taken = take(before_[i], ends[i]); !taken) return taken;
+      if (auto done = visit(before_[i], ends[i]); !done) return done;
     }
     return {};
   }
@@ -163,9 +163,9 @@ Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
 
 Result<std::uint64_t> measure_killed_bytes(const FrameContainer& frame, const PendingChanges& pending) {
   const std::vector<ChunkIntervals::Run> runs = pending.killed(frame.chunk_count());
-  const auto for_each = [&](const auto& take) -> Result<void> {
+  const auto for_each = [&](const auto& visit) -> Result<void> {
     for (const ChunkIntervals::Run& run : runs) {
-      if (auto done = for_each_stored(frame, run.begin, run.end, take); !done) return done;
+      if (auto done = for_each_stored(frame, run.begin, run.end, visit); !done) return done;
     }
     return {};
   };

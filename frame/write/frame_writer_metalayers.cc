@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "frame/cframe/trailer.h"
 #include "frame/write/frame_metalayers.h"
 #include "frame/write/frame_writer-inl.h"
@@ -18,8 +20,8 @@ using Bytes = std::vector<std::uint8_t>;
 
 Result<void> check_name(const std::string& name) {
   if (name.empty() || name.size() > layout::kMaxNameLength) {
-    return codec::invalid("the name of the metalayer has " + std::to_string(name.size()) + " bytes, 1 to " +
-                          std::to_string(layout::kMaxNameLength) + " are allowed");
+    return codec::invalid(fmt::format("the name of the metalayer has {} bytes, 1 to {} are allowed", name.size(),
+                                      layout::kMaxNameLength));
   }
   return {};
 }
@@ -30,8 +32,8 @@ auto find_layer(std::vector<Metalayer>& layers, const std::string& name) {
 
 /// A longer metalayer could be written, but not read.
 Failure too_long(std::size_t length) {
-  return codec::invalid("the variable-length metalayer has " + std::to_string(length) + " bytes, at most " +
-                        std::to_string(kMaxVlmetalayer) + " are supported");
+  return codec::invalid(
+      fmt::format("the variable-length metalayer has {} bytes, at most {} are supported", length, kMaxVlmetalayer));
 }
 
 /// Sets the content of a metalayer, or adds the metalayer if it does not exist.
@@ -42,7 +44,7 @@ Result<void> put_layer(std::vector<Metalayer>& layers, const std::string& name, 
     return {};
   }
   if (layers.size() >= layout::kMaxMetalayers) {
-    return codec::invalid("a frame has at most " + std::to_string(layout::kMaxMetalayers) + " metalayers of a kind");
+    return codec::invalid(fmt::format("a frame has at most {} metalayers of a kind", layout::kMaxMetalayers));
   }
   layers.push_back(Metalayer{name, std::move(content)});
   return {};

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "frame/cframe/frame_layout.h"
 #include "frame/cframe/trailer.h"
 #include "frame/write/compaction.h"
@@ -55,12 +57,11 @@ Result<void> NewFrameFile::append_stored(const ByteSource& source, FileOffset at
 Result<void> NewFrameFile::append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count) {
   const bool fits = nbytes == chunksize_ || (nbytes > 0 && nbytes < chunksize_ && count == 1);
   if (!fits || nbytes_ % static_cast<std::uint64_t>(chunksize_) != 0) {
-    return codec::invalid("a chunk of " + std::to_string(nbytes) + " bytes after " + std::to_string(nbytes_) +
-                          " bytes, in a frame with chunks of " + std::to_string(chunksize_));
+    return codec::invalid(
+        fmt::format("a chunk of {} bytes after {} bytes, in a frame with chunks of {}", nbytes, nbytes_, chunksize_));
   }
   if (count > IndexEncoder::kMaxEntries - index_.count()) {
-    return codec::invalid("more than " + std::to_string(IndexEncoder::kMaxEntries) +
-                          " chunks: choose a larger chunk size");
+    return codec::invalid(fmt::format("more than {} chunks: choose a larger chunk size", IndexEncoder::kMaxEntries));
   }
   nbytes_ += static_cast<std::uint64_t>(nbytes) * static_cast<std::uint64_t>(count);
   index_.append_run(entry, count);
@@ -78,9 +79,8 @@ Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
   std::vector<std::vector<std::uint8_t>> stored;
   for (const Metalayer& layer : vlmetalayers) {
     if (layer.content.size() > kMaxVlmetalayer) {
-      return codec::invalid("variable-length metalayer '" + layer.name + "' has " +
-                            std::to_string(layer.content.size()) + " bytes, at most " +
-                            std::to_string(kMaxVlmetalayer) + " are supported");
+      return codec::invalid(fmt::format("variable-length metalayer '{}' has {} bytes, at most {} are supported",
+                                        layer.name, layer.content.size(), kMaxVlmetalayer));
     }
     stored.push_back(metalayer_chunk(layer.content));
     lengths.push_back({layer.name, stored.back().size()});
@@ -114,10 +114,10 @@ Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmet
   for (std::size_t number = 0; number < vlmetalayers.size(); ++number) {
     const MetalayerLength& layer = vlmetalayers[number];
     const auto stored = content(number);
-    if (!stored) return tl::unexpected(stored.error());
+    if (!stored) return Failure(stored.error());
     if (stored->size() != layer.length) {
-      return codec::stale("variable-length metalayer '" + layer.name + "' changed its length from " +
-                          std::to_string(layer.length) + " to " + std::to_string(stored->size()) + " bytes");
+      return codec::stale(fmt::format("variable-length metalayer '{}' changed its length from {} to {} bytes",
+                                      layer.name, layer.length, stored->size()));
     }
     if (auto put = out_.append(content_prefix(layer.length)); !put) return put;
     if (auto put = out_.append(*stored); !put) return put;

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/index_encoder.h"
 
@@ -105,22 +107,20 @@ Result<void> PendingChanges::store(ChunkNumber chunk, codec::EncodedChunk encode
   const std::int64_t count = chunk_count();
   const std::int64_t number = chunk.value;
   if (number < 0 || number > count) {
-    return invalid("store of chunk " + std::to_string(number) + " in a frame of " + std::to_string(count) + " chunks");
+    return invalid(fmt::format("store of chunk {} in a frame of {} chunks", number, count));
   }
   if (number >= IndexEncoder::kMaxEntries) return invalid("more chunks than an index can hold");
-  if (encoded.nbytes <= 0) return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes");
+  if (encoded.nbytes <= 0) return invalid(fmt::format("chunk of {} bytes", encoded.nbytes));
   if (encoded.special == SpecialValue::none && encoded.bytes.size() < codec::kExtendedHeaderLength) {
-    return invalid("encoded chunk of " + std::to_string(encoded.bytes.size()) + " bytes is shorter than its header");
+    return invalid(fmt::format("encoded chunk of {} bytes is shorter than its header", encoded.bytes.size()));
   }
   // The first chunk decides the chunk size of an empty frame without one.
   if (chunksize_ <= 0) chunksize_ = encoded.nbytes;
   if (encoded.nbytes > chunksize_) {
-    return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes, at most " + std::to_string(chunksize_) +
-                   " are allowed");
+    return invalid(fmt::format("chunk of {} bytes, at most {} are allowed", encoded.nbytes, chunksize_));
   }
   if (number + 1 < count && encoded.nbytes != chunksize_) {
-    return invalid("chunk of " + std::to_string(encoded.nbytes) + " bytes before the last chunk, must have " +
-                   std::to_string(chunksize_));
+    return invalid(fmt::format("chunk of {} bytes before the last chunk, must have {}", encoded.nbytes, chunksize_));
   }
   if (number + 1 >= count) {
     nbytes_ = static_cast<std::uint64_t>(number) * static_cast<std::uint64_t>(chunksize_) +
@@ -211,15 +211,15 @@ Result<void> PendingChanges::check_length(const FrameContainer& committed, std::
   const auto entry = committed.index_entry(ChunkNumber{chunk});
   if (!entry) return codec::Failure(entry.error());
   if (*entry < 0) return {};  // special chunks have any length
-  return invalid("chunk " + std::to_string(chunk) + " changes its length from " + std::to_string(was) + " to " +
-                 std::to_string(chunk_nbytes(chunk)) + " bytes, but was not stored again");
+  return invalid(fmt::format("chunk {} changes its length from {} to {} bytes, but was not stored again", chunk, was,
+                             chunk_nbytes(chunk)));
 }
 
 Result<void> PendingChanges::check(const FrameContainer& committed) const {
   for (const auto& [number, encoded] : chunks_) {
     if (encoded.special == SpecialValue::none && encoded.nbytes != chunk_nbytes(number)) {
-      return invalid("chunk " + std::to_string(number) + " was stored with " + std::to_string(encoded.nbytes) +
-                     " bytes, must have " + std::to_string(chunk_nbytes(number)));
+      return invalid(
+          fmt::format("chunk {} was stored with {} bytes, must have {}", number, encoded.nbytes, chunk_nbytes(number)));
     }
   }
   // Only a last chunk can be short, so only the old and the new last chunk can have changed their lengths.

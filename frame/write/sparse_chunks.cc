@@ -44,13 +44,13 @@ std::int64_t number_of(const std::string& name) {
 /// Returns the numbers that the index refers to, in any order. unsupported: more than `most`.
 Result<std::vector<std::int64_t>> referenced(const FrameContainer& frame, std::size_t most) {
   std::vector<std::int64_t> numbers;
-  const auto take = [&](std::int64_t, std::int64_t entry) -> Result<void> {
+  const auto add_number = [&](std::int64_t, std::int64_t entry) -> Result<void> {
     if (numbers.size() == most)
       return codec::unsupported("sparse frame of more stored chunks than its " + std::to_string(most) + " chunk files");
     numbers.push_back(entry);
     return {};
   };
-  if (auto done = for_each_stored(frame, 0, frame.chunk_count(), take); !done) return Failure(done.error());
+  if (auto done = for_each_stored(frame, 0, frame.chunk_count(), add_number); !done) return Failure(done.error());
   return numbers;
 }
 
@@ -136,8 +136,8 @@ Result<void> SparseChunks::obsolete(std::int64_t entry) {
 
 Result<void> SparseChunks::kill_replaced(const FrameContainer& committed, const PendingChanges& pending) {
   for (const ChunkIntervals::Run& run : pending.killed(committed.chunk_count())) {
-    const auto take = [this](std::int64_t, std::int64_t entry) { return obsolete(entry); };
-    if (auto done = for_each_stored(committed, run.begin, run.end, take); !done) return done;
+    const auto note_obsolete = [this](std::int64_t, std::int64_t entry) { return obsolete(entry); };
+    if (auto done = for_each_stored(committed, run.begin, run.end, note_obsolete); !done) return done;
   }
   return {};
 }
@@ -182,14 +182,14 @@ Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& 
     return static_cast<std::uint64_t>(number) + codec::kExtendedHeaderLength;
   };
   if (needed(highest_number()) <= sum) return sum;
-  const auto take = [&highest](std::int64_t, std::int64_t entry) -> Result<void> {
+  const auto raise_highest = [&highest](std::int64_t, std::int64_t entry) -> Result<void> {
     highest = std::max(highest, entry);
     return {};
   };
   for (std::int64_t chunk = 0; chunk < pending.chunk_count();) {
     const PendingChanges::Piece piece = pending.piece(chunk);
     if (piece.kind == PendingChanges::Piece::Kind::kept) {
-      if (auto done = for_each_stored(committed, chunk, piece.end, take); !done) return Failure(done.error());
+      if (auto done = for_each_stored(committed, chunk, piece.end, raise_highest); !done) return Failure(done.error());
     }
     chunk = piece.end;
   }

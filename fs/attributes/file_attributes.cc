@@ -165,7 +165,7 @@ codec::Result<EntryStat> FileAttributes::apply_stat(Node& node, const EntryStat&
     probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
   }
   pages_.carry_out(node.pages.seen_by_stat(look, probe.identity, probe.size), node.id);
-  if (node.pages.is_dropping()) {
+  if (node.pages.drops().are_pending()) {
     // Another request may have seen the change without having posted the drop yet.
     pages_.carry_out(PageCacheState::Drop::pages, node.id);
     pages_.wait_for_drop(node);
@@ -184,9 +184,10 @@ Attributes FileAttributes::describe(const Node& node, const EntryStat& probe) {
   // removed or replaced a file must see that at once, unless attr_timeout or entry_timeout is given.
   const bool is_directory = probe.kind == EntryKind::directory;
   const bool is_watched_directory = is_directory && node.watched.load(std::memory_order_acquire);
-  attributes.attr_timeout = is_watched_directory ? mount_.options.attr_timeout.value_or(kDirectoryTimeout) : 0;
+  attributes.attr_timeout =
+      is_watched_directory ? mount_.options.kernel_cache.attr_timeout.value_or(kDirectoryTimeout) : 0;
   if (name_watched && (is_directory || notices_.keeps_names()))
-    attributes.entry_timeout = mount_.options.entry_timeout.value_or(kDirectoryTimeout);
+    attributes.entry_timeout = mount_.options.kernel_cache.entry_timeout.value_or(kDirectoryTimeout);
   attributes.status.st_ino = shown_inode(node);
   if (node_files_.is_made_up_root(node)) {
     show_made_up_root(attributes.status);
@@ -222,7 +223,7 @@ void FileAttributes::show_made_up_root(struct stat& status) {
 }
 
 double FileAttributes::attribute_seconds(const EntryStat& probe, Node& node) const {
-  if (!mount_.options.attr_timeout) return 0;
+  if (!mount_.options.kernel_cache.attr_timeout) return 0;
   const std::shared_ptr<Node> directory = mount_.nodes.find(mount_.nodes.parent_of(node.id));
   bool watched = directory && directory->watched.load(std::memory_order_acquire);
   if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
@@ -230,7 +231,7 @@ double FileAttributes::attribute_seconds(const EntryStat& probe, Node& node) con
   // on other files, and for a file that is being written, which changes with each commit.
   const bool is_reported = is_container(node.kind) || node.kind == EntryKind::plain;
   const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
-  return watched && is_reported && has_one_name && !write_back_of(node) ? *mount_.options.attr_timeout : 0;
+  return watched && is_reported && has_one_name && !write_back_of(node) ? *mount_.options.kernel_cache.attr_timeout : 0;
 }
 
 }  // namespace cframefs::fs

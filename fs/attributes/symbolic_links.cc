@@ -55,7 +55,7 @@ codec::Result<HeldDirectory> SymbolicLinks::walk(NodeId directory, std::string p
     if (name.empty() || name == ".") continue;
     if (name != "..") {
       auto next = mount_.tree.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-      const auto target = next ? codec::Result<std::string>() : mount_.tree.target_of((*at)->fd(), name);
+      const auto target = next ? codec::Result<std::string>() : mount_.tree.links().target_of((*at)->fd(), name);
       if (!next && target && ++links <= kMaxLinks) {
         // An absolute target leads outside the mount.
         if (target->starts_with('/')) return codec::io_error(EXDEV, "lookup");
@@ -81,7 +81,7 @@ std::string SymbolicLinks::shown_target(NodeId directory, const std::string& tar
   std::string relative = target;
   if (target.starts_with('/')) {
     // An absolute target within the source becomes relative, so that it leads to the decoded file.
-    const auto place = mount_.tree.place_in_source(mount_.tree.root()->fd(), target);
+    const auto place = mount_.tree.links().place_in_source(mount_.tree.root()->fd(), target);
     if (!place) return target;
     relative = *place;
     for (NodeId at = directory; at != kRootNode && at != 0; at = mount_.nodes.parent_of(at))
@@ -89,7 +89,7 @@ std::string SymbolicLinks::shown_target(NodeId directory, const std::string& tar
   }
   const std::size_t slash = relative.rfind('/');
   codec::Result<HeldDirectory> walked;
-  return mount_.tree.shown_target(relative, [&](const std::string& name) -> codec::Result<EntryKind> {
+  return mount_.tree.links().shown_target(relative, [&](const std::string& name) -> codec::Result<EntryKind> {
     if (walked && !*walked) walked = walk(directory, slash == std::string::npos ? "" : relative.substr(0, slash));
     if (!walked) return codec::Failure(walked.error());
     return mount_.tree.kind_of((*walked)->fd(), name);

@@ -76,7 +76,7 @@ void KernelPages::drop_pages(const std::shared_ptr<Node>& node) {
 
 void KernelPages::drop_around_reads(const std::shared_ptr<Node>& node) {
   const NodeId id = node->id;
-  const std::uint64_t drops = node->pages.drops();
+  const std::uint64_t drops = node->pages.drops().requested();
   const auto gaps = node->reads.gaps();
   if (ReadsUnderWay::is_all(gaps)) {
     notices_.kernel().invalidate_inode(id);
@@ -86,7 +86,7 @@ void KernelPages::drop_around_reads(const std::shared_ptr<Node>& node) {
       notices_.kernel().forget_range(id, gap.begin, gap.end - gap.begin);
     notices_.post(Lane::rest, id, "", [this, id] { notices_.kernel().invalidate_inode(id); });
   }
-  node->pages.dropped(drops);
+  node->pages.drops().carried_out(drops);
 }
 
 void KernelPages::wait_for_drop(const Node& node) {

@@ -59,7 +59,7 @@ void SourceChanges::look_into_change(const std::shared_ptr<Node>& node) {
   notices_.post(Lane::changes, node->id, "", [this, node] {
     if (is_changed_behind(*node)) {
       pages_.drop_pages(node);
-    } else if (mount_.options.attr_timeout && node->kind != EntryKind::sparse_frame) {
+    } else if (mount_.options.kernel_cache.attr_timeout && node->kind != EntryKind::sparse_frame) {
       notices_.kernel().forget_attributes(node->id);
     }
   });

@@ -70,7 +70,7 @@ codec::Result<std::uint64_t> OpenFiles::seek(FileHandle& handle, std::uint64_t f
 codec::Result<void> OpenFiles::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
                                      ChangePermit& permit) {
   if (!handle.writable) return codec::io_error(EBADF, "write");
-  const bool append = handle.append && !from_page_cache && !mount_.options.writeback;
+  const bool append = handle.append && !from_page_cache && !mount_.options.kernel_cache.writeback;
   if (handle.frame) return frames_.write(handle, at, bytes, from_page_cache, append, permit);
   if (auto begun = permit.begin(); !begun) return begun;
   return plain_.write(handle, at, bytes, append);

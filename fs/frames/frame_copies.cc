@@ -108,8 +108,10 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> FrameCopies::state_to_copy(F
 
 bool FrameCopies::may_be_made_like(const frame::NewFrame& frame) const {
   const std::int32_t typesize = frame.encode.typesize;
-  if (mount_.options.typesize != 0 && mount_.options.typesize != static_cast<std::uint32_t>(typesize)) return false;
-  const auto wanted = static_cast<std::int64_t>(mount_.options.chunksize);
+  if (mount_.options.new_frames.typesize != 0 &&
+      mount_.options.new_frames.typesize != static_cast<std::uint32_t>(typesize))
+    return false;
+  const auto wanted = static_cast<std::int64_t>(mount_.options.new_frames.chunksize);
   if (wanted != 0 && frame::choose_chunksize(typesize, wanted) != frame.chunksize) return false;
   return codec::check_encodable(frame.encode).has_value();
 }
@@ -138,7 +140,7 @@ codec::Result<std::uint64_t> FrameCopies::copy_range(FileHandle& from, std::uint
     auto stored = ChunkCopy(*writer).store(to_at, std::move(copied), may_remake, permit);
     if (!stored) return codec::Failure(stored.error());
     if (!*stored) return by_pages();
-    mount_.statistics.chunks_copied.fetch_add(count, std::memory_order_relaxed);
+    mount_.statistics.writing.chunks_copied.fetch_add(count, std::memory_order_relaxed);
     return nbytes;
   }
   return by_pages();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "fs/util/log.h"
@@ -28,7 +29,7 @@ FrameWriters::FrameWriters(MountContext& mount, NodeFiles& node_files, KernelPag
       node_files_(node_files),
       pages_(pages),
       states_(states),
-      encoders_(mount.workers, ahead_threads(mount.options), mount.statistics) {
+      encoders_(mount.workers, ahead_threads(mount.options), mount.statistics.writing) {
   const auto milliseconds = [](double seconds) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   };
@@ -123,7 +124,7 @@ class FrameWriters::FrameHost final : public WriteBackHost {
     return writers_.states_.view_of(std::move(container), path);
   }
   frame::NewFrame choose_parameters(codec::ByteView first_chunk) override {
-    return auto_params(writers_.mount_.options, first_chunk);
+    return auto_params(writers_.mount_.options.new_frames, first_chunk);
   }
   void committed(const CommittedVersion& version) override {
     const auto node = node_.lock();
@@ -213,9 +214,8 @@ bool FrameWriters::drop_rest(WriteBack& writer, const codec::Error& reason, cons
   const auto dropped = writer.discard(may);
   if (!dropped) return false;
   if (!*dropped || !rest.has_name) return true;
-  mount_.statistics.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
-  log_error(writer.snapshot()->path() + ": " + std::to_string(rest.bytes) +
-            " uncommitted bytes are lost: " + reason.reason);
+  mount_.statistics.writing.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
+  log_error(fmt::format("{}: {} uncommitted bytes are lost: {}", writer.snapshot()->path(), rest.bytes, reason.reason));
   return true;
 }
 
@@ -270,7 +270,7 @@ FrameLocation FrameWriters::frame_place(const HeldDirectory& directory, const Di
 /// Returns the handle as the author of a change; nullptr with writeback=on, because the kernel then writes pages
 /// through any handle.
 Changer FrameWriters::changer(const FileHandle& handle) const {
-  return mount_.options.writeback ? nullptr : &handle;
+  return mount_.options.kernel_cache.writeback ? nullptr : &handle;
 }
 
 }  // namespace cframefs::fs

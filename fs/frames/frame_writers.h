@@ -73,8 +73,8 @@ class FrameWriters {
   KernelPages& pages_;
   FrameStates& states_;
   ChunkEncoders encoders_;
-  WriteBackShared write_back_{mount_.files,      mount_.read_path, encoders_,
-                              mount_.statistics, mount_.once,      mount_.index_cache};
+  WriteBackShared write_back_{mount_.files, mount_.read_path,  encoders_, mount_.statistics.writing,
+                              mount_.once,  mount_.index_cache};
   Flusher flusher_{write_back_};
 };
 

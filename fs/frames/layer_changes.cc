@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <sys/xattr.h>
 
 #include "frame/open/layer_attributes.h"
@@ -82,8 +83,8 @@ codec::Result<void> change_layer(FrameWriters& writers, Node& node, const std::s
     if (variable) return frame::FrameMetalayers(writer).set_variable(layer, content);
     // Another length would move everything behind the metalayer.
     if (content.size() != length) {
-      return codec::invalid("fixed metalayer '" + layer + "' has " + std::to_string(length) + " bytes, not " +
-                            std::to_string(content.size()) + ", and its length cannot change");
+      return codec::invalid(fmt::format("fixed metalayer '{}' has {} bytes, not {}, and its length cannot change",
+                                        layer, length, content.size()));
     }
     return frame::FrameMetalayers(writer).set_fixed(layer, content);
   };

@@ -101,11 +101,11 @@ std::vector<std::string> mount_arguments(const MountOptions& options, bool read_
   std::vector<std::string> arguments = {read_only ? "ro" : "rw", "default_permissions", "subtype=cframefs",
                                         "max_read=" + std::to_string(FuseAdapter::kMaxRead)};
   const auto given = [&](const std::string& prefix) {
-    return std::any_of(options.fuse_options.begin(), options.fuse_options.end(),
+    return std::any_of(options.daemon.fuse_options.begin(), options.daemon.fuse_options.end(),
                        [&](const std::string& option) { return option.starts_with(prefix); });
   };
   if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(options.source));
-  arguments.insert(arguments.end(), options.fuse_options.begin(), options.fuse_options.end());
+  arguments.insert(arguments.end(), options.daemon.fuse_options.begin(), options.daemon.fuse_options.end());
   return arguments;
 }
 
@@ -183,14 +183,14 @@ void tune_malloc() {
 }
 
 unsigned service_threads(const MountOptions& options) {
-  if (options.single_thread) return 1;
+  if (options.daemon.single_thread) return 1;
   return std::max(2U, std::thread::hardware_concurrency());
 }
 
 codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGuard& guard, const MountOptions& options,
                           const KernelReadahead& readahead) {
   guard.watch();
-  filesystem.start(adapter, readahead);
+  filesystem.start(adapter.kernel(), readahead);
   auto served = adapter.serve(service_threads(options));
   adapter.unmount([&guard] { guard.release_readers(); });
   guard.dismiss();
@@ -223,8 +223,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   umask(0);
   tune_malloc();
   raise_descriptor_limit();
-  const bool foreground = options.foreground || options.debug;
-  log_to(LogTarget::standard_error, options.debug);
+  const bool foreground = options.daemon.foreground || options.daemon.debug;
+  log_to(LogTarget::standard_error, options.daemon.debug);
   auto is_file = check_mountpoint(options.mountpoint);
   if (!is_file) return codec::Failure(is_file.error());
   frame::StoreFiles files(frame::system_files());
@@ -240,7 +240,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
   FuseAdapter adapter(filesystem, [&ready] { ready.notify_parent(); });
-  if (auto mounted = adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.debug);
+  if (auto mounted =
+          adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.daemon.debug);
       !mounted)
     return mounted;
   KernelReadahead readahead;
@@ -265,7 +266,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     _exit(serves ? 0 : 3);
   }
   ready.close_reader();
-  log_to(LogTarget::syslog, options.debug);
+  log_to(LogTarget::syslog, options.daemon.debug);
   detach_from_terminal();
   const bool served = serve(filesystem, adapter, guard, options, readahead).has_value();
   std::_Exit(served ? 0 : 3);

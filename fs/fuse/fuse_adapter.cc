@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include <linux/fuse.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,8 +29,6 @@ constexpr unsigned kMaxServiceThreads = 128;
 // Linux 6.18, the first kernel to drop pages that were read during a direct write.
 constexpr std::uint32_t kCoherentProtocol = 45;
 constexpr const char* kNoAcls = "this kernel does not support ACLs on FUSE mounts: only file modes decide access";
-// How long unmounting waits for notifications in flight.
-constexpr auto kNotifyPatience = std::chrono::seconds(2);
 // Number of times that the kernel is made to write its write-back cache when the mount ends.
 constexpr int kSweeps = 3;
 constexpr auto kSweepPause = std::chrono::milliseconds(30);
@@ -48,13 +45,13 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // With READDIRPLUS a listing looks up each of its entries. If names are valid for no time, the kernel asks for each
   // that it uses once more.
   const MountOptions& options = static_cast<FuseAdapter*>(userdata)->filesystem().options();
-  if (options.entry_timeout.value_or(0) == 0)
+  if (options.kernel_cache.entry_timeout.value_or(0) == 0)
     connection->want &= ~static_cast<unsigned>(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
   // The source's modes and ACLs decide access; the umask applies only if there is no default ACL.
   constexpr auto kAccess = static_cast<unsigned>(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
   if ((connection->capable & FUSE_CAP_POSIX_ACL) == 0) log_warning(kNoAcls);
   connection->want |= connection->capable & kAccess;
-  if (options.writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0)
+  if (options.kernel_cache.writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0)
     connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   connection->max_read = FuseAdapter::kMaxRead;
   // The kernel uses the lower of this and of read_ahead_kb of the mount, which the daemon raises if permitted.
@@ -162,6 +159,7 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
   session_ = fuse_session_new(&args, &ops, sizeof ops, this);
   fuse_opt_free_args(&args);
   if (session_ == nullptr) return mount_failure(mountpoint);
+  notifications_.begin(session_);
   int mounted = 0;
   {
     const StderrCapture complaints;
@@ -185,12 +183,12 @@ codec::Result<void> FuseAdapter::serve(unsigned threads) {
 
 void FuseAdapter::ready(std::uint32_t protocol) {
   // writeback=on asks for small writes through the kernel's cache, which direct writes would bypass.
-  writes_directly_ = protocol >= kCoherentProtocol && !filesystem_.options().writeback;
+  writes_directly_ = protocol >= kCoherentProtocol && !filesystem_.options().kernel_cache.writeback;
   ready_();
 }
 
 void FuseAdapter::flush_page_cache() {
-  const bool writeback = filesystem_.options().writeback;
+  const bool writeback = filesystem_.options().kernel_cache.writeback;
   refuses_cached_writes_ = writeback;
   for (int sweep = 0; sweep < (writeback ? kSweeps : 1); ++sweep) {
     // A write that began before the last sweep puts its bytes into the kernel's pages a moment later.
@@ -201,7 +199,7 @@ void FuseAdapter::flush_page_cache() {
     });
     // The kernel writes a dirty page, and waits for the reply, before it drops the page.
     for (const NodeId node : written)
-      invalidate_inode(node);
+      notifications_.invalidate_inode(node);
   }
 }
 
@@ -213,61 +211,11 @@ void FuseAdapter::drop_handles() {
 void FuseAdapter::unmount(const std::function<void()>& release_readers) {
   // A notification that waits in the kernel for a page locked by a reader never ends, and neither does the reader,
   // because no thread answers any more. Unmounting alone unblocks neither of them.
-  if (!wait_for_notifications()) {
+  if (!notifications_.end()) {
     release_readers();
-    wait_for_notifications();
+    notifications_.end();
   }
   fuse_session_unmount(session_);
-}
-
-bool FuseAdapter::wait_for_notifications() {
-  codec::MutexLock lock(mutex_);
-  ended_ = true;
-  const auto end = std::chrono::steady_clock::now() + kNotifyPatience;
-  while (notifications_in_flight_ > 0 && std::chrono::steady_clock::now() < end)
-    notify_done_.wait_for(mutex_, std::chrono::milliseconds(100));
-  return notifications_in_flight_ == 0;
-}
-
-void FuseAdapter::notify(const std::function<void()>& tell) {
-  {
-    codec::MutexLock lock(mutex_);
-    if (ended_) return;
-    ++notifications_in_flight_;
-  }
-  tell();
-  {
-    codec::MutexLock lock(mutex_);
-    --notifications_in_flight_;
-  }
-  notify_done_.notify_all();
-}
-
-void FuseAdapter::invalidate_inode(NodeId node) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
-}
-
-void FuseAdapter::forget_range(NodeId node, std::uint64_t at, std::uint64_t length) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, static_cast<off_t>(at), static_cast<off_t>(length)); });
-}
-
-void FuseAdapter::forget_attributes(NodeId node) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
-}
-
-bool FuseAdapter::invalidate_all_entries() {
-  // Since Linux 6.16 this message makes the kernel look up every name again; libfuse has no call for it.
-  constexpr std::int32_t kForgetNames = 8;  // FUSE_NOTIFY_INC_EPOCH
-  fuse_out_header message{};
-  message.len = sizeof message;
-  message.error = kForgetNames;
-  bool sent = false;
-  notify([&] { sent = ::write(fuse_session_fd(session_), &message, sizeof message) == sizeof message; });
-  return sent;
-}
-
-void FuseAdapter::invalidate_entry(NodeId parent, const std::string& name) {
-  notify([&] { fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size()); });
 }
 
 }  // namespace cframefs::fs

@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "codec/base/error.h"
-#include "codec/base/mutex.h"
 #include "codec/base/turns.h"
 #include "fs/filesystem.h"
+#include "fs/fuse/kernel_notifications.h"
 #include "fs/fuse/open_handles.h"
 
 struct fuse_session;
 
 namespace cframefs::fs {
 
-class FuseAdapter final : public KernelInvalidator {
+class FuseAdapter {
  public:
   /// Bytes of the largest read request. By measurement, two decoding threads stay busier with requests of this size
   /// than with larger ones.
@@ -31,7 +31,7 @@ class FuseAdapter final : public KernelInvalidator {
 
   /// Calls `ready` once, from a session thread, when the kernel's INIT has been answered.
   FuseAdapter(Filesystem& filesystem, std::function<void()> ready);
-  ~FuseAdapter() override;
+  ~FuseAdapter();
   FuseAdapter(const FuseAdapter&) = delete;
   FuseAdapter& operator=(const FuseAdapter&) = delete;
 
@@ -43,16 +43,12 @@ class FuseAdapter final : public KernelInvalidator {
   /// that no thread answers any more.
   void unmount(const std::function<void()>& release_readers = [] {});
 
-  void invalidate_inode(NodeId node) override;
-  void forget_range(NodeId node, std::uint64_t at, std::uint64_t length) override;
-  void invalidate_entry(NodeId parent, const std::string& name) override;
-  void forget_attributes(NodeId node) override;
-  bool invalidate_all_entries() override;
-
   /// Drops the handles that the kernel has not released. REQUIRES: serve() and the filesystem's stop() have returned.
   void drop_handles();
 
   Filesystem& filesystem() { return filesystem_; }
+  /// Invalidates what the kernel has cached, from mount() until unmount().
+  KernelInvalidator& kernel() { return notifications_; }
   OpenHandles<FileHandle>& files() { return files_; }
   OpenHandles<DirectoryHandle>& directories() { return directories_; }
   /// Turns of requests for entries of large directories: half as many as processors. With as many as processors, small
@@ -73,10 +69,6 @@ class FuseAdapter final : public KernelInvalidator {
  private:
   /// Makes the kernel write its dirty pages to the daemon.
   void flush_page_cache();
-  /// Prevents new notifications and waits for those in flight. Returns false if some do not end in time.
-  bool wait_for_notifications();
-  /// Calls `tell` unless the session has ended, because its descriptor may be another file by then.
-  void notify(const std::function<void()>& tell);
 
   Filesystem& filesystem_;
   const std::function<void()> ready_;
@@ -87,10 +79,7 @@ class FuseAdapter final : public KernelInvalidator {
   OpenHandles<FileHandle> files_;
   OpenHandles<DirectoryHandle> directories_;
   codec::Turns listings_;
-  codec::Mutex mutex_;
-  codec::CondVar notify_done_;
-  bool ended_ GUARDED_BY(mutex_) = false;
-  unsigned notifications_in_flight_ GUARDED_BY(mutex_) = 0;
+  KernelNotifications notifications_;
 };
 
 }  // namespace cframefs::fs

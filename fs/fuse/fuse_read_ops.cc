@@ -56,11 +56,11 @@ void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   if (!handle) return reply_error(request, handle.error());
   info->fh = to_kernel(adapter.directories().add(std::move(*handle)));
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
-    adapter.directories().take(from_kernel<DirectoryHandle>(info));
+    adapter.directories().remove(from_kernel<DirectoryHandle>(info));
 }
 
 void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  this_adapter().directories().take(from_kernel<DirectoryHandle>(info));
+  this_adapter().directories().remove(from_kernel<DirectoryHandle>(info));
   reply_errno(request, 0);
 }
 
@@ -205,7 +205,7 @@ void on_read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t of
 void on_lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
   // With its write-back cache the kernel sends lseek before it has written dirty pages. ENOSYS makes it treat all as
   // data.
-  if (this_filesystem().options().writeback) {
+  if (this_filesystem().options().kernel_cache.writeback) {
     reply_errno(request, ENOSYS);
     return;
   }

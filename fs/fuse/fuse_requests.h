@@ -110,7 +110,7 @@ template <class... Arguments, void (*Handle)(fuse_req_t, Arguments...), Abandon 
 struct Answered<Handle, kAbandon> {
   static void call(fuse_req_t request, Arguments... arguments) {
     PendingRequest& pending = *PendingRequest::current();
-    pending.take(request, kAbandon, handles_in(arguments...));
+    pending.start(request, kAbandon, handles_in(arguments...));
     if (!try_in_memory([&] { Handle(request, arguments...); })) reply_errno(request, ENOMEM);
     pending.finish();
   }

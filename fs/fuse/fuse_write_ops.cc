@@ -76,7 +76,7 @@ void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileH
 }
 
 void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
-  if (auto handle = adapter.files().take(from_kernel<FileHandle>(info)))
+  if (auto handle = adapter.files().remove(from_kernel<FileHandle>(info)))
     adapter.filesystem().files().release(std::move(handle));
 }
 
@@ -107,7 +107,7 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   const bool fresh = !(*handle)->keep_pages;
   fill_open(adapter, info, std::move(*handle));
   // The size cached by the kernel belongs to an older state. A notification of attributes never waits.
-  if (fresh) until_there_is_memory([&] { adapter.forget_attributes(node); });
+  if (fresh) until_there_is_memory([&] { adapter.kernel().forget_attributes(node); });
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
     try_in_memory([&] { close_handle(adapter, info); });
 }

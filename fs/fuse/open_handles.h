@@ -1,8 +1,8 @@
 // The handles that the kernel holds, from open to RELEASE. The kernel sends RELEASE asynchronously, so a session may
 // end without some of them; this object then drops the remaining handles.
 //
-//   add() ──▶ open ──take()──▶ (the caller's)
-//               │ keep(), take()
+//   add() ──▶ open ──remove()──▶ (the caller's)
+//               │ keep(), remove()
 //               └──────▶ released, kept ──the last let_go()──▶ (the caller's)
 //
 // Thread safety: internally synchronised. Ownership: owns the handles. The kernel guarantees no RELEASE while a request
@@ -36,7 +36,7 @@ class OpenHandles {
     return held;
   }
   /// Removes the handle and returns it. Returns nullptr if the handle is unknown or kept.
-  std::unique_ptr<Handle> take(Handle* held) {
+  std::unique_ptr<Handle> remove(Handle* held) {
     codec::MutexLock lock(mutex_);
     auto found = open_.find(held);
     if (found == open_.end()) return nullptr;

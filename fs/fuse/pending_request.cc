@@ -22,7 +22,7 @@ void PendingRequest::set_current(PendingRequest* pending) {
   current_request = pending;
 }
 
-void PendingRequest::take(fuse_req* request, Abandon abandon, const Handles& handles) {
+void PendingRequest::start(fuse_req* request, Abandon abandon, const Handles& handles) {
   const fuse_ctx* context = fuse_req_ctx(request);
   request_ = request;
   adapter_ = static_cast<FuseAdapter*>(fuse_req_userdata(request));

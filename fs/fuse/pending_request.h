@@ -1,7 +1,7 @@
 // The request that a service thread answers. Another thread answers it early when the caller no longer waits: a program
 // that is killed, or interrupted with Ctrl-C, ends before the work is done.
 //
-//          take()            claim(), begin()
+//          start()           claim(), begin()
 //   none ─────────▶ pending ─────────────────────▶ claimed     its own thread answers; end(): pending again
 //    ▲                │  ▲
 //    │        look()  ▼  │ the caller still waits
@@ -47,7 +47,7 @@ class PendingRequest final : public ChangePermit {
   /// Sets what current() returns on the calling thread.
   static void set_current(PendingRequest* pending);
 
-  void take(fuse_req* request, Abandon abandon, const Handles& handles);
+  void start(fuse_req* request, Abandon abandon, const Handles& handles);
   /// Returns true if this thread must answer the request; false if it has been answered and is freed.
   bool claim();
   /// Begins a change: the request cannot be abandoned until end(). EINTR: it has been abandoned already.
@@ -74,7 +74,7 @@ class PendingRequest final : public ChangePermit {
   bool is_forsaken() const;
 
   std::atomic<State> state_{State::none};
-  // Written by take() alone, and read while the state is not `none`.
+  // Written by start() alone, and read while the state is not `none`.
   fuse_req* request_ = nullptr;
   FuseAdapter* adapter_ = nullptr;
   Caller caller_{};

@@ -1,7 +1,5 @@
 #include "fs/kernel/page_cache_state.h"
 
-#include <algorithm>
-
 namespace cframefs::fs {
 
 PageCacheState::Look PageCacheState::begin_look() const {
@@ -26,23 +24,8 @@ PageCacheState::Drop PageCacheState::foreign(const frame::FileVersion& file) {
 }
 
 PageCacheState::Drop PageCacheState::drop() {
-  ++drops_;
+  drops_.request();
   return Drop::pages;
-}
-
-std::uint64_t PageCacheState::drops() const {
-  codec::MutexLock lock(mutex_);
-  return drops_;
-}
-
-void PageCacheState::dropped(std::uint64_t drops) {
-  codec::MutexLock lock(mutex_);
-  dropped_ = std::max(dropped_, drops);
-}
-
-bool PageCacheState::is_dropping() const {
-  codec::MutexLock lock(mutex_);
-  return dropped_ != drops_;
 }
 
 PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
@@ -52,7 +35,7 @@ PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
   Opened answer;
   answer.direct = damaged_ && opening.damage_shares_pages;
   // While a drop is pending, the open drops the pages instead: it keeps none.
-  const bool has_old_pages = opening.has_old_head || dropped_ != drops_;
+  const bool has_old_pages = opening.has_old_head || drops_.are_pending();
   answer.keep_pages = same && !answer.direct && !has_old_pages;
   if (!answer.keep_pages) {
     ++unconfirmed_;

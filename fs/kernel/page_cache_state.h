@@ -18,6 +18,7 @@
 
 #include "codec/base/mutex.h"
 #include "frame/io/byte_source.h"
+#include "fs/kernel/page_drops.h"
 
 namespace cframefs::fs {
 
@@ -28,7 +29,7 @@ class PageCacheState {
     held,     // pages are those of state_, with what programs have written since
     racing,   // as held, but a page may have been read before a write arrived that was in flight
   };
-  /// What the caller must make the kernel drop. Opens keep no pages until the caller reports it with dropped().
+  /// What the caller must make the kernel drop. Opens keep no pages until drops() counts it as carried out.
   enum class Drop : std::uint8_t { nothing, pages };
 
   /// A marker taken before a look at the backing file. The result of the look counts only if the mount itself has not
@@ -89,12 +90,9 @@ class PageCacheState {
   /// Records that a read of the current version has failed.
   void note_damage();
 
-  /// Returns how many drops the transitions have returned so far.
-  std::uint64_t drops() const;
-  /// Records that the first `drops` drops have been carried out.
-  void dropped(std::uint64_t drops);
-  /// Returns whether pages may be older than the version, because a drop is not carried out yet.
-  bool is_dropping() const;
+  /// Returns the drops that the transitions have returned. The caller records there which it has carried out.
+  PageDrops& drops() { return drops_; }
+  const PageDrops& drops() const { return drops_; }
 
   /// Returns whether the range of a write that has just been made must be dropped. `unconfirmed`: open_confirmed() has
   /// not been called for the handle that wrote.
@@ -120,8 +118,7 @@ class PageCacheState {
   unsigned unconfirmed_ GUARDED_BY(mutex_) = 0;   // handles whose open may not have dropped pages yet
   unsigned changing_ GUARDED_BY(mutex_) = 0;      // changes by the mount that are in progress
   std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // changes by the mount that have ended
-  std::uint64_t drops_ GUARDED_BY(mutex_) = 0;    // drops that transitions have returned
-  std::uint64_t dropped_ GUARDED_BY(mutex_) = 0;  // drops that have been carried out
+  PageDrops drops_;                               // requested under the mutex
 };
 
 }  // namespace cframefs::fs

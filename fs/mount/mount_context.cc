@@ -19,7 +19,8 @@ MountContext::MountContext(frame::FileOps& file_ops, const MountOptions& mount_o
     : files(file_ops),
       options(mount_options),
       memory(usable_memory(MemorySources::of_system())),
-      read_path(options.cache_size.value_or(default_cache_size(memory)), statistics, once, ahead_threads(options) + 1),
+      read_path(options.cache_size.value_or(default_cache_size(memory)), statistics.decoding, once,
+                ahead_threads(options) + 1),
       tree(files, options),
       index_cache(std::make_shared<frame::IndexCache>()),
       watcher(std::move(reporter)) {}

@@ -39,9 +39,9 @@ codec::Result<Attributes> Namespace::make_symlink(NodeId parent, const std::stri
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   auto directory = entries_.directory_for_new(parent, name);
   if (!directory) return codec::Failure(directory.error());
-  const bool inside = mount_.tree.place_in_source((*directory)->fd(), target).has_value();
+  const bool inside = mount_.tree.links().place_in_source((*directory)->fd(), target).has_value();
   const std::string stored = inside ? mount_.tree.rules().stored_target(target) : target;
-  const std::string stored_name = NameMapper::on_disk(mount_.tree.link_name((*directory)->fd(), name, stored));
+  const std::string stored_name = NameMapper::on_disk(mount_.tree.links().link_name((*directory)->fd(), name, stored));
   auto done =
       as_caller(caller, 0, [&] { return mount_.files.make_symlink_at(stored, (*directory)->fd(), stored_name); });
   if (!done) return codec::Failure(done.error());

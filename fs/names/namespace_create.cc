@@ -68,8 +68,8 @@ codec::Result<struct stat> Namespace::create_frame(const HeldDirectory& director
   auto fd = mount_.files.create_at(directory->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(mount_.files, *fd);
-  auto done =
-      mount_.files.pwrite(file.fd(), frame::empty_frame(placeholder_params(mount_.options)), frame::FileOffset{0});
+  auto done = mount_.files.pwrite(file.fd(), frame::empty_frame(placeholder_params(mount_.options.new_frames)),
+                                  frame::FileOffset{0});
   if (done && (mode & ~kRights) != 0) {
     // Set these bits after the write, which would have cleared them.
     const auto made = mount_.files.status(file.fd());

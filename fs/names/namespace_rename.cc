@@ -36,8 +36,8 @@ codec::Result<void> Namespace::rename_entry(NodeId from_parent, const std::strin
   if (is_shortened(from->kind)) {
     stored = mount_.tree.rules().renamed_container({from->place.name, from->kind}, to_name);
   } else if (from->kind == EntryKind::symlink) {
-    const auto target = mount_.tree.target_of(from->fd(), from->name());
-    if (target) stored = NameMapper::on_disk(mount_.tree.link_name((*to_directory)->fd(), to_name, *target));
+    const auto target = mount_.tree.links().target_of(from->fd(), from->name());
+    if (target) stored = NameMapper::on_disk(mount_.tree.links().link_name((*to_directory)->fd(), to_name, *target));
   }
   if (stored.empty()) return refused(EXDEV, "rename", to_name);
   const Entry to{{to_parent, stored}, *to_directory, from->kind};

@@ -19,6 +19,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "fs/read/read_path.h"
 
 namespace cframefs::fs {
@@ -45,8 +47,8 @@ bool has_array_blocks(const codec::ChunkDecoder& decoder, const ArrayGeometry& a
 }
 
 codec::Error wrong_length(const frame::ChunkReader& reader, const ArrayGeometry& array) {
-  codec::Error error = codec::corrupt("the chunk has " + std::to_string(reader.decoder().nbytes()) +
-                                      " bytes; chunks of the array have " + std::to_string(array.chunk_bytes()))
+  codec::Error error = codec::corrupt(fmt::format("the chunk has {} bytes; chunks of the array have {}",
+                                                  reader.decoder().nbytes(), array.chunk_bytes()))
                            .value();
   error.chunk = reader.chunk().value;
   return error;
@@ -213,11 +215,11 @@ std::uint64_t ReadPath::band_rows(const frame::ChunkReader& reader, const ArrayG
 codec::Result<void> ReadPath::for_each_cells(
     const frame::ChunkReader& reader, const ArrayGeometry& array, const ArrayGeometry::Part& part,
     AccessPattern pattern,
-    const std::function<codec::Result<void>(const TileCells&, const ArrayGeometry::Part&)>& take) {
+    const std::function<codec::Result<void>(const TileCells&, const ArrayGeometry::Part&)>& visit) {
   const std::uint64_t rows = pattern == AccessPattern::sequential ? band_rows(reader, array) : 0;
-  if (rows == 0) return take(TileCells(reader, array), part);
+  if (rows == 0) return visit(TileCells(reader, array), part);
   return array.for_each_band(part, rows, [&](const ArrayGeometry::Part& piece, std::uint32_t band) {
-    return take(TileCells(reader, array, rows, band), piece);
+    return visit(TileCells(reader, array, rows, band), piece);
   });
 }
 

@@ -155,7 +155,7 @@ codec::ByteSpan BlockCache::Pin::bytes() const {
   return cell_->buffer.bytes();
 }
 
-BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics)
+BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, DecodingStatistics& statistics)
     : bound_(bound), pool_(pool), statistics_(statistics) {
   pool_.on_shortage([this] {
     while (evict_one(0) || evict(kProtected, kLarge) || evict(kProbation) || evict(kPrefetched)) {

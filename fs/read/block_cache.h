@@ -124,7 +124,7 @@ class BlockCache {
     Found found = Found::ready;
   };
 
-  BlockCache(std::uint64_t bound, BufferPool& pool, Statistics& statistics);
+  BlockCache(std::uint64_t bound, BufferPool& pool, DecodingStatistics& statistics);
   ~BlockCache();
 
   /// Returns a pin of the cell and what the caller must do with it. `size`: bytes of the cell.
@@ -179,7 +179,7 @@ class BlockCache {
 
   const std::uint64_t bound_;
   BufferPool& pool_;
-  Statistics& statistics_;
+  DecodingStatistics& statistics_;
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> large_bytes_{0};
   std::array<std::atomic<std::uint64_t>, kLists> list_bytes_{};

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace cframefs::fs {
 namespace {
 
@@ -29,7 +31,7 @@ constexpr std::uint64_t kMinPinned = std::uint64_t{16} << 20;
 
 }  // namespace
 
-ReadPath::ReadPath(std::uint64_t cache_bound, Statistics& statistics, DedupLogger& once, unsigned decoders)
+ReadPath::ReadPath(std::uint64_t cache_bound, DecodingStatistics& statistics, DedupLogger& once, unsigned decoders)
     : statistics_(statistics),
       once_(once),
       cache_(cache_bound, pool_, statistics),
@@ -290,8 +292,8 @@ codec::Result<std::uint64_t> ReadPath::read_chunk(const FrameSnapshot& snapshot,
   const codec::ChunkDecoder& decoder = (*reader)->decoder();
   const auto nbytes = static_cast<std::size_t>(decoder.nbytes());
   if (nbytes > out.size()) {
-    return failed(codec::corrupt("chunk " + std::to_string(chunk.value) + " has " + std::to_string(nbytes) +
-                                 " bytes, more than the chunk size of " + std::to_string(out.size()))
+    return failed(codec::corrupt(fmt::format("chunk {} has {} bytes, more than the chunk size of {}", chunk.value,
+                                             nbytes, out.size()))
                       .value());
   }
   const ByteBudget::Reservation share(budget_, (*reader)->scratch_bytes(0, decoder.block_count()));

@@ -31,7 +31,7 @@ namespace cframefs::fs {
 class ReadPath {
  public:
   /// `decoders`: the most threads that decode large blocks at once, and the most that decode small ones.
-  ReadPath(std::uint64_t cache_bound, Statistics& statistics, DedupLogger& once, unsigned decoders);
+  ReadPath(std::uint64_t cache_bound, DecodingStatistics& statistics, DedupLogger& once, unsigned decoders);
 
   /// The access pattern of a reader, as far as it is known.
   enum class AccessPattern : std::uint8_t {
@@ -96,7 +96,7 @@ class ReadPath {
   codec::Result<void> for_each_cells(
       const frame::ChunkReader& reader, const frame::ArrayGeometry& array, const frame::ArrayGeometry::Part& part,
       AccessPattern pattern,
-      const std::function<codec::Result<void>(const TileCells&, const frame::ArrayGeometry::Part&)>& take);
+      const std::function<codec::Result<void>(const TileCells&, const frame::ArrayGeometry::Part&)>& visit);
   codec::Result<void> gather_tiles(const Gathering& gathering, const TileCells& cells,
                                    const frame::ArrayGeometry::Part& part);
   codec::Result<void> gather_runs(const Gathering& gathering, const frame::ChunkReader& reader,
@@ -120,7 +120,7 @@ class ReadPath {
   void fail(const FrameSnapshot& snapshot, const Run& run, const codec::Error& error);
   codec::Failure report(const FrameSnapshot& snapshot, codec::Error error);
 
-  Statistics& statistics_;
+  DecodingStatistics& statistics_;
   DedupLogger& once_;
   BufferPool pool_;
   BlockCache cache_;

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -29,10 +28,6 @@ constexpr int kNeverWait = O_NONBLOCK | O_NOCTTY;
 // How often, and at what interval, a recently changed container is examined before it counts as damaged.
 constexpr int kTornLooks = 20;
 constexpr auto kTornPause = std::chrono::milliseconds(1);
-
-bool is_missing(const codec::Error& error) {
-  return error.sys == ENOENT || error.sys == ENOTDIR;
-}
 
 /// Returns whether the daemon lacks permission, which holds until owner or mode change.
 bool is_refused(const codec::Error& error) {
@@ -96,6 +91,7 @@ SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
     : files_(files),
       options_(options),
       rules_(options.names, options.b2nd),
+      links_(files, rules_, options.source),
       spelling_(std::make_unique<NameSpelling>(files)) {}
 
 codec::Result<void> SourceTree::open() {
@@ -115,6 +111,7 @@ codec::Result<void> SourceTree::open() {
   if (is_directory && !is_sparse) {
     if (options_.offset == 0) {
       root_ = std::move(opened);
+      links_.open(root_);
       return {};
     }
     return of(codec::invalid("offset= requires a source that is one file; this is a directory").value(), root_path_);
@@ -129,6 +126,7 @@ codec::Result<void> SourceTree::open() {
   auto directory = files_.open_named(root_path_, O_RDONLY | O_DIRECTORY);
   if (!directory) return of(directory.error(), root_path_);
   root_ = std::make_shared<const frame::Descriptor>(files_, *directory);
+  links_.open(root_);
   return {};
 }
 
@@ -180,7 +178,9 @@ codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::s
 
 codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string& name, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
-  if (kind == EntryKind::symlink) return link_kind(directory, name);
+  if (kind == EntryKind::symlink) {
+    return !is_single_file() && links_.shows_shortened(directory, name) ? EntryKind::frame_link : kind;
+  }
   if (!may_be_container(name)) return kind;
   if (kind == EntryKind::directory) {
     const auto is_sparse = has_index(directory, name);
@@ -406,65 +406,6 @@ codec::Result<frame::FileVersion> SourceTree::identity(int fd, EntryKind kind) c
   auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndexName) : files_.status(fd);
   if (!status) return codec::Failure(status.error());
   return frame::FileVersion::of(*status);
-}
-
-codec::Result<std::string> SourceTree::target_of(int directory, const std::string& name) const {
-  auto fd = files_.open_at(directory, name, O_PATH | O_NOFOLLOW);
-  if (!fd) return codec::Failure(fd.error());
-  return files_.read_link(frame::Descriptor(files_, *fd).fd());
-}
-
-/// Returns the current path of an open directory; "" if it is unknown.
-std::string SourceTree::path_of(int fd) const {
-  const auto link = files_.open_named("/proc/self/fd/" + std::to_string(fd), O_PATH | O_NOFOLLOW);
-  if (!link) return {};
-  const auto path = files_.read_link(frame::Descriptor(files_, *link).fd());
-  return path ? *path : std::string();
-}
-
-/// Uses the text alone: a link must not change its name when its target appears or disappears.
-std::optional<std::string> SourceTree::place_in_source(int directory, const std::string& target) const {
-  const std::filesystem::path root = path_of(root_->fd());
-  std::filesystem::path place = target;
-  if (place.is_relative()) place = std::filesystem::path(path_of(directory)) / place;
-  place = place.lexically_normal();
-  // The path of the source as given by the user may contain a link, as the target may.
-  for (const std::filesystem::path& top : {root, std::filesystem::path(options_.source).lexically_normal()}) {
-    if (!top.is_absolute()) continue;
-    const std::string inner = place.lexically_relative(top).string();
-    if (!inner.empty() && inner != "." && inner != ".." && !inner.starts_with("../")) return inner;
-  }
-  return std::nullopt;
-}
-
-EntryKind SourceTree::link_kind(int directory, const std::string& name) const {
-  if (is_single_file() || !rules_.has_container_suffix(name)) return EntryKind::symlink;
-  const auto target = target_of(directory, name);
-  const bool shortened =
-      target && rules_.shortens_link(name, *target) && place_in_source(directory, *target).has_value();
-  return shortened ? EntryKind::frame_link : EntryKind::symlink;
-}
-
-std::string SourceTree::link_name(int directory, const std::string& shown, const std::string& target) const {
-  const bool shortened = rules_.shortens_link(shown, target) && place_in_source(directory, target).has_value();
-  return shortened ? rules_.new_name(shown) : shown;
-}
-
-/// Examines the target, because not every container shows without its suffix, and not every file with such a suffix is
-/// a container.
-std::string SourceTree::shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const {
-  const std::size_t slash = target.rfind('/');
-  const std::string before = slash == std::string::npos ? "" : target.substr(0, slash + 1);
-  const std::string name = target.substr(before.size());
-  if (target.starts_with('/') || !rules_.has_container_suffix(name)) return target;
-  const auto kind = kind_of_neighbour(name);
-  // A target that does not exist shows as if it were a container. A target outside of the source shows unchanged.
-  if (!kind && !is_missing(kind.error())) return target;
-  if (!kind || *kind == EntryKind::none) return rules_.shown_target(target);
-  if (!is_shortened(*kind)) return target;
-  std::string short_name = rules_.short_name_of(name, *kind);
-  const auto owner = rules_.resolve_shown(short_name, kind_of_neighbour);
-  return owner && owner->name == name ? before + short_name : target;
 }
 
 }  // namespace cframefs::fs

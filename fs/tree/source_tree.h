@@ -17,6 +17,7 @@
 #include "frame/open/open.h"
 #include "fs/tree/name_mapping.h"
 #include "fs/tree/name_spelling.h"
+#include "fs/tree/source_links.h"
 #include "fs/util/options.h"
 
 namespace cframefs::fs {
@@ -72,16 +73,7 @@ class SourceTree {
                                                                      int flags = O_RDONLY) const;
   /// Returns the version of the open container, by which changes are detected.
   codec::Result<frame::FileVersion> identity(int fd, EntryKind kind) const;
-  /// Returns the target of a link.
-  codec::Result<std::string> target_of(int directory, const std::string& name) const;
-  /// Returns the path, relative to the source and without "..", that the target of a link in `directory` names by its
-  /// text; none if that is outside of the source.
-  std::optional<std::string> place_in_source(int directory, const std::string& target) const;
-  /// Returns the name on disk of a link that shows as `shown`.
-  std::string link_name(int directory, const std::string& shown, const std::string& target) const;
-  /// Returns what a link with the target `target` shows. `kind_of_neighbour` examines a name in the directory of the
-  /// target.
-  std::string shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const;
+  const SourceLinks& links() const { return links_; }
   /// Returns the offset of the frame in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }
   frame::FileOps& files() const { return files_; }
@@ -89,8 +81,6 @@ class SourceTree {
   const std::shared_ptr<const frame::Descriptor>& root() const { return root_; }
 
  private:
-  EntryKind link_kind(int directory, const std::string& name) const;
-  std::string path_of(int fd) const;
   codec::Result<EntryStat> entry_from(int directory, const std::string& name, EntryKind kind,
                                       const struct stat& status) const;
   codec::Result<EntryKind> kind_from(int directory, const std::string& name, mode_t mode) const;
@@ -106,6 +96,7 @@ class SourceTree {
   frame::FileOps& files_;
   const MountOptions options_;
   const NameMapper rules_;
+  SourceLinks links_;
   const std::unique_ptr<NameSpelling> spelling_;
   std::shared_ptr<const frame::Descriptor> root_;
   std::string root_path_;

@@ -23,9 +23,9 @@ class ByteBudget {
   class Reservation {
    public:
     Reservation(ByteBudget& budget, std::uint64_t bytes) : lane_(budget.lane_of(bytes)), bytes_(bytes) {
-      lane_.take(bytes_);
+      lane_.acquire(bytes_);
     }
-    ~Reservation() { lane_.give(bytes_); }
+    ~Reservation() { lane_.release(bytes_); }
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
@@ -44,7 +44,7 @@ class ByteBudget {
 
   struct Lane {
     Lane(std::uint64_t lane_bound, unsigned lane_most) : bound(lane_bound), most(lane_most) {}
-    void take(std::uint64_t bytes) {
+    void acquire(std::uint64_t bytes) {
       codec::MutexLock lock(mutex);
       const std::uint64_t ticket = tickets++;
       while (ticket != next || !has_room(bytes))
@@ -54,7 +54,7 @@ class ByteBudget {
       used += bytes;
       if (next != tickets) changed.notify_all();
     }
-    void give(std::uint64_t bytes) {
+    void release(std::uint64_t bytes) {
       bool is_waited_for = false;
       {
         codec::MutexLock lock(mutex);

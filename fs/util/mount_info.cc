@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -98,7 +99,7 @@ bool exists(std::uint64_t unique_id) {
 
 /// Returns the mount ID of an open file; 0 if it is unknown.
 std::uint64_t mount_of(int fd) {
-  std::ifstream about("/proc/self/fdinfo/" + std::to_string(fd));
+  std::ifstream about(fmt::format("/proc/self/fdinfo/{}", fd));
   for (std::string word; about >> word;) {
     std::uint64_t id = 0;
     if (word == "mnt_id:" && about >> id) return id;
@@ -109,7 +110,7 @@ std::uint64_t mount_of(int fd) {
 }  // namespace
 
 std::string device_numbers(const MountIdentity& mount) {
-  return std::to_string(mount.device_major) + ":" + std::to_string(mount.device_minor);
+  return fmt::format("{}:{}", mount.device_major, mount.device_minor);
 }
 
 std::optional<MountIdentity> mount_at(const std::string& mountpoint) {

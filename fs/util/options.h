@@ -18,6 +18,35 @@ enum class Detect : std::uint8_t { suffix, content };
 
 inline constexpr double kDirectoryTimeout = 1.0;  // seconds
 
+/// The encoding of frames that are created in the mount.
+struct NewFrameOptions {
+  std::string codec = "zstd";
+  int clevel = 5;
+  std::string filter = "shuffle";
+  std::uint32_t typesize = 0;   // 0: auto
+  std::uint64_t chunksize = 0;  // 0: auto
+  std::uint64_t blocksize = 0;  // 0: auto
+};
+
+/// What the kernel may cache.
+struct KernelCacheOptions {
+  bool writeback = false;  // the kernel's write-back cache
+  // Seconds for which the kernel may cache attributes and names in watched directories. None: kDirectoryTimeout for
+  // directories, 0 for files. A number holds for both; a change by another program is then visible when the watcher has
+  // reported it, shortly afterwards, instead of at the next call.
+  std::optional<double> attr_timeout;
+  std::optional<double> entry_timeout;
+};
+
+/// How the process runs and mounts.
+struct DaemonOptions {
+  bool foreground = false;
+  bool debug = false;  // implies foreground
+  bool single_thread = false;
+  // Mount options of libfuse or the kernel, passed on unchanged ("allow_other", "fsname=x").
+  std::vector<std::string> fuse_options;
+};
+
 struct MountOptions {
   std::string source;      // directory, or one frame file
   std::string mountpoint;  // directory; or a regular file when source is one file
@@ -34,30 +63,13 @@ struct MountOptions {
   unsigned workers = 0;                     // decoding threads, the reader's included; 0: one per CPU
   bool statistics = false;                  // serve the directory .cframefs
 
-  // For files created in the mount.
-  std::string codec = "zstd";
-  int clevel = 5;
-  std::string filter = "shuffle";
-  std::uint32_t typesize = 0;                // 0: auto
-  std::uint64_t chunksize = 0;               // 0: auto
-  std::uint64_t blocksize = 0;               // 0: auto
   std::optional<std::uint64_t> dirty_limit;  // none: default_dirty_limit()
   double commit_interval = 5.0;              // seconds
   double lock_timeout = 5.0;  // seconds that a request waits for a frame that another program has locked; no option
-  bool writeback = false;     // the kernel's write-back cache
 
-  // Seconds for which the kernel may cache attributes and names in watched directories. None: kDirectoryTimeout for
-  // directories, 0 for files. A number holds for both; a change by another program is then visible when the watcher has
-  // reported it, shortly afterwards, instead of at the next call.
-  std::optional<double> attr_timeout;
-  std::optional<double> entry_timeout;
-
-  bool foreground = false;
-  bool debug = false;  // implies foreground
-  bool single_thread = false;
-
-  // Mount options of libfuse or the kernel, passed on unchanged ("allow_other", "fsname=x").
-  std::vector<std::string> fuse_options;
+  NewFrameOptions new_frames;
+  KernelCacheOptions kernel_cache;
+  DaemonOptions daemon;
 };
 
 }  // namespace cframefs::fs

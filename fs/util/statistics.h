@@ -1,6 +1,7 @@
 // Counters of a mount, shown by stats=on. They count from the start of the mount; units are bytes or events.
 //
-// Thread safety: every member is atomic; reading all of them is not atomic.
+// The read path gets the counters of decoding and the write-backs get those of writing; the others belong to the mount.
+// Thread safety: every counter is atomic; reading all of them is not atomic.
 #pragma once
 
 #include <atomic>
@@ -8,13 +9,10 @@
 
 namespace cframefs::fs {
 
-struct Statistics {
-  using Counter = std::atomic<std::uint64_t>;
+using Counter = std::atomic<std::uint64_t>;
 
-  Counter lookups{0};
-  Counter opens{0};
-  Counter reads{0};              // read requests that reached the daemon
-  Counter bytes_served{0};       // uncompressed bytes in replies
+/// Counters of decoding and of the cache of decoded blocks.
+struct DecodingStatistics {
   Counter bytes_fetched{0};      // compressed bytes read to decode blocks
   Counter cache_hits{0};         // cache blocks found decoded, or being decoded by another thread
   Counter cache_misses{0};       // cache blocks that a reader had to decode
@@ -22,18 +20,31 @@ struct Statistics {
   Counter blocks_decoded{0};
   Counter bytes_decoded{0};
   Counter evictions{0};
+};
+
+/// Counters of writes into frames and of commits.
+struct WritingStatistics {
   Counter writes{0};       // requests to write into frames that reached the daemon
   Counter write_bytes{0};  // uncompressed bytes of these requests
   Counter chunks_encoded{0};
   Counter bytes_encoded{0};  // uncompressed bytes of these chunks
+  Counter chunks_copied{0};  // chunks copied between frames in compressed form
   Counter commits{0};
   Counter failed_commits{0};
-  Counter bytes_lost{0};       // upper bound: uncompressed bytes that were accepted and could not be committed
-  Counter bytes_written{0};    // bytes that commits have written into frames, compaction included
-  Counter dead_bytes{0};       // bytes without use in frames that are open for writing, as of their last commit
+  Counter bytes_lost{0};     // upper bound: uncompressed bytes that were accepted and could not be committed
+  Counter bytes_written{0};  // bytes that commits have written into frames, compaction included
+  Counter dead_bytes{0};     // bytes without use in frames that are open for writing, as of their last commit
+};
+
+struct Statistics {
+  Counter lookups{0};
+  Counter opens{0};
+  Counter reads{0};            // read requests that reached the daemon
+  Counter bytes_served{0};     // uncompressed bytes in replies
   Counter errors{0};           // reads answered with an error
   Counter backing_changes{0};  // changes of frames by other programs that were detected
-  Counter chunks_copied{0};    // chunks copied between frames in compressed form
+  DecodingStatistics decoding;
+  WritingStatistics writing;
 };
 
 }  // namespace cframefs::fs

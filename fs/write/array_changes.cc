@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
 #include <linux/falloc.h>
 
 #include "frame/array/array_partition.h"
@@ -29,8 +30,8 @@ codec::Failure too_large() {
 }
 
 codec::Failure no_whole_rows(std::uint64_t size, std::uint64_t head, std::uint64_t row) {
-  return codec::invalid("size " + std::to_string(size) + " is not that of a header (" + std::to_string(head) +
-                        " bytes) and whole rows (" + std::to_string(row) + " bytes each)");
+  return codec::invalid(
+      fmt::format("size {} is not that of a header ({} bytes) and whole rows ({} bytes each)", size, head, row));
 }
 
 }  // namespace
@@ -72,8 +73,8 @@ codec::Result<Buffer> ArrayChanges::Work::chunk(std::int64_t number) const {
     const auto got = read_path.read_chunk(*snapshot, ChunkNumber{number}, plain);
     if (!got) return codec::Failure(got.error());
     if (*got != plain.size()) {
-      return codec::corrupt("chunk " + std::to_string(number) + " has " + std::to_string(*got) +
-                            " bytes; chunks of the array have " + std::to_string(plain.size()));
+      return codec::corrupt(
+          fmt::format("chunk {} has {} bytes; chunks of the array have {}", number, *got, plain.size()));
     }
   } else {
     std::fill(plain.begin(), plain.end(), std::uint8_t{0});
@@ -102,8 +103,8 @@ codec::Result<std::optional<ArrayChanges>> ArrayChanges::of(const FrameSnapshot&
   const std::int32_t chunksize = snapshot.container().parameters().chunksize;
   const bool fits = chunksize <= 0 || static_cast<std::uint32_t>(chunksize) == (*array)->chunk_bytes();
   if (!fits && (*array)->can_change()) {
-    return codec::unsupported("chunks of the array have " + std::to_string((*array)->chunk_bytes()) +
-                              " bytes, chunks of its frame " + std::to_string(chunksize));
+    return codec::unsupported(
+        fmt::format("chunks of the array have {} bytes, chunks of its frame {}", (*array)->chunk_bytes(), chunksize));
   }
   return std::optional(ArrayChanges(std::move(**array), view.array_geometry() != nullptr, view.head().size()));
 }
@@ -236,11 +237,11 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
   };
   std::uint64_t done = kept;
   // Merge pieces and runs of zeros in order.
-  auto piece = layer.chunks().begin();
-  auto zeros = layer.zeros().runs().begin();
-  while (piece != layer.chunks().end() || zeros != layer.zeros().runs().end()) {
-    const bool is_piece =
-        zeros == layer.zeros().runs().end() || (piece != layer.chunks().end() && piece->first < zeros->first);
+  auto piece = layer.chunks().whole().begin();
+  auto zeros = layer.chunks().zeros().runs().begin();
+  while (piece != layer.chunks().whole().end() || zeros != layer.chunks().zeros().runs().end()) {
+    const bool is_piece = zeros == layer.chunks().zeros().runs().end() ||
+                          (piece != layer.chunks().whole().end() && piece->first < zeros->first);
     const std::int64_t first = is_piece ? piece->first : zeros->first;
     const std::int64_t last = is_piece ? first + 1 : zeros->second;
     const std::uint64_t origin = static_cast<std::uint64_t>(first) * layer.chunksize();

@@ -160,7 +160,7 @@ std::optional<ChunkEncoders::Encoded> ChunkEncoders::take_early(Preencode& early
 }
 
 codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters& parameters,
-                                                   std::vector<ChunkToEncode> chunks, const Take& take) {
+                                                   std::vector<ChunkToEncode> chunks, const Store& store) {
   const auto work = std::make_shared<Work>(*this, parameters, std::move(chunks));
   const std::size_t count = work->chunks.size();
   const std::size_t ahead = kAheadOfEach * (helpers_ + 1);
@@ -197,7 +197,7 @@ codec::Result<void> ChunkEncoders::encode_in_order(const codec::EncodeParameters
     }
     result = or_no_memory([&]() -> codec::Result<void> {
       if (!encoded) return codec::Failure(encoded.error());
-      return take(number, std::move(*encoded));
+      return store(number, std::move(*encoded));
     });
   }
   codec::MutexLock lock(work->mutex);

@@ -7,7 +7,7 @@
 //
 // Thread safety: all members may be called concurrently; encode_in_order() encodes chunks itself, too, and finishes
 // even if no worker ever helps. Ownership: a chunk owns its early encoding; the queue has weak pointers to chunks; a
-// task shares what it needs. Errors: the first error of encoding or of `take`.
+// task shares what it needs. Errors: the first error of encoding or of `store`.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct Preencode {
 
 class ChunkEncoders {
  public:
-  ChunkEncoders(WorkerPool& workers, unsigned helpers, Statistics& statistics)
+  ChunkEncoders(WorkerPool& workers, unsigned helpers, WritingStatistics& statistics)
       : workers_(workers), helpers_(helpers), statistics_(statistics), turns_(helpers + 1) {}
 
   /// Identifies the file that a chunk belongs to: an address, for comparison only.
@@ -59,10 +59,10 @@ class ChunkEncoders {
   /// (back-pressure).
   void drain_to(Owner owner, std::size_t most);
 
-  using Take = std::function<codec::Result<void>(std::int64_t number, codec::EncodedChunk encoded)>;
-  /// Encodes `chunks` and calls `take` in the calling thread for each, in order. Releases chunks as they are encoded.
+  using Store = std::function<codec::Result<void>(std::int64_t number, codec::EncodedChunk encoded)>;
+  /// Encodes `chunks` and calls `store` in the calling thread for each, in order. Releases chunks as they are encoded.
   codec::Result<void> encode_in_order(const codec::EncodeParameters& parameters, std::vector<ChunkToEncode> chunks,
-                                      const Take& take);
+                                      const Store& store);
 
  private:
   struct Work;
@@ -78,7 +78,7 @@ class ChunkEncoders {
 
   WorkerPool& workers_;
   const unsigned helpers_;
-  Statistics& statistics_;
+  WritingStatistics& statistics_;
   codec::Turns turns_;  // limits the threads that encode: commits of many files must not take all processors
   codec::EncodeContextPool contexts_;
   codec::Mutex mutex_;

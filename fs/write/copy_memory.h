@@ -24,7 +24,7 @@ class CopyMemory {
    public:
     /// Takes `wanted` bytes of the limit `all`, or what is left of it.
     Reservation(CopyMemory& memory, std::uint64_t all, std::uint64_t wanted)
-        : memory_(memory), all_(all), bytes_(memory.take(all, std::min(wanted, all))) {}
+        : memory_(memory), all_(all), bytes_(memory.acquire(all, std::min(wanted, all))) {}
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
     ~Reservation() { memory_.settle(all_, bytes_, 0); }
@@ -49,7 +49,7 @@ class CopyMemory {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::uint64_t take(std::uint64_t all, std::uint64_t wanted) {
+  std::uint64_t acquire(std::uint64_t all, std::uint64_t wanted) {
     codec::MutexLock lock(mutex_);
     const auto left = [&]() REQUIRES(mutex_) { return all - std::min(all, held_); };
     while (left() < wanted && Clock::now() < moved_at_ + kPatience)

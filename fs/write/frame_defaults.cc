@@ -7,7 +7,7 @@
 namespace cframefs::fs {
 namespace {
 
-codec::EncodeParameters parameters_of(const MountOptions& options) {
+codec::EncodeParameters parameters_of(const NewFrameOptions& options) {
   codec::EncodeParameters parameters;
   if (const auto compcode = codec::find_codec(options.codec)) parameters.compcode = *compcode;
   if (const auto filters = codec::filters_named(options.filter)) parameters.filters = *filters;
@@ -19,14 +19,14 @@ codec::EncodeParameters parameters_of(const MountOptions& options) {
 
 }  // namespace
 
-frame::NewFrame placeholder_params(const MountOptions& options) {
+frame::NewFrame placeholder_params(const NewFrameOptions& options) {
   codec::EncodeParameters parameters = parameters_of(options);
   if (parameters.typesize == 0) parameters.typesize = 1;
   const auto wanted = static_cast<std::int64_t>(options.chunksize);
   return {parameters, frame::choose_chunksize(parameters.typesize, wanted), {}};
 }
 
-frame::NewFrame auto_params(const MountOptions& options, codec::ByteView first) {
+frame::NewFrame auto_params(const NewFrameOptions& options, codec::ByteView first) {
   codec::EncodeContext context;
   return frame::choose_frame(context, parameters_of(options), static_cast<std::int64_t>(options.chunksize), first);
 }

@@ -9,8 +9,8 @@
 namespace cframefs::fs {
 
 /// Returns the parameters as far as they are known without data.
-frame::NewFrame placeholder_params(const MountOptions& options);
+frame::NewFrame placeholder_params(const NewFrameOptions& options);
 /// Returns the parameters that suit the first data. `first`: the bytes of the first chunk written so far.
-frame::NewFrame auto_params(const MountOptions& options, codec::ByteView first);
+frame::NewFrame auto_params(const NewFrameOptions& options, codec::ByteView first);
 
 }  // namespace cframefs::fs

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "fs/write/mount_changes.h"
@@ -48,20 +49,20 @@ std::optional<struct timespec> WriteBack::dirty_since_write() {
 
 std::uint64_t WriteBack::dirty_bytes() {
   codec::MutexLock lock(mutex_);
-  return dirty_.footprint();
+  return dirty_.chunks().footprint();
 }
 
 Uncommitted WriteBack::uncommitted() {
   codec::MutexLock lock(mutex_);
-  Uncommitted held{0, dirty_.footprint(), has_name_};
+  Uncommitted held{0, dirty_.chunks().footprint(), has_name_};
   const auto add = [&held](const DirtyLayer& layer) {
-    for (const auto& [number, chunk] : layer.chunks())
+    for (const auto& [number, chunk] : layer.chunks().whole())
       held.bytes += layer.length_of(number);
-    for (const auto& [begin, end] : layer.zeros().runs()) {
+    for (const auto& [begin, end] : layer.chunks().zeros().runs()) {
       const std::uint64_t from = static_cast<std::uint64_t>(begin) * layer.chunksize();
       held.bytes += std::min(static_cast<std::uint64_t>(end) * layer.chunksize(), layer.size()) - from;
     }
-    for (const auto& [number, patches] : layer.patches())
+    for (const auto& [number, patches] : layer.chunks().patches())
       held.bytes += patches->written();
   };
   add(dirty_);
@@ -228,8 +229,8 @@ codec::Result<void> WriteBack::check_chunk(std::uint64_t length) const {
   const std::uint64_t most = std::max(shared_.dirty_limit, kMinWritable);
   if (length <= most) return {};
   codec::Error error = codec::io_error(EFBIG, "write").value();
-  error.reason = "a chunk of " + std::to_string(length) + " bytes exceeds the " + std::to_string(most) +
-                 " bytes that may be held uncommitted: raise dirty_limit";
+  error.reason = fmt::format("a chunk of {} bytes exceeds the {} bytes that may be held uncommitted: raise dirty_limit",
+                             length, most);
   return codec::Failure(std::move(error));
 }
 
@@ -263,7 +264,7 @@ codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t fro
       array_ && array_->is_flat() ? array_->chunk_bytes() : std::max(dirty_.length_of(number), to);
   if (auto fits = check_chunk(held); !fits) return fits;
   // The commit of an array assembles its chunks; pieces of the dirty layer are no chunks.
-  const bool lacks_rest = !array_ && dirty_.find(number) == nullptr && begin < dirty_.kept();
+  const bool lacks_rest = !array_ && dirty_.chunks().find(number) == nullptr && begin < dirty_.kept();
   if (lacks_rest && (from != 0 || to < dirty_.length_of(number))) {
     const ChunkPatches& patches = dirty_.patch(number, from, bytes, shared_.dirty_bytes);
     dirty_.grow(begin + to);
@@ -273,14 +274,14 @@ codec::Result<void> WriteBack::write_part(std::int64_t number, std::uint64_t fro
     permit.end();
     auto chunk = assemble(number);
     if (!chunk) return codec::Failure(chunk.error());
-    if (covered && (*chunk)->note_written(0, chunksize)) chunk_filled(*dirty_.find(number));
+    if (covered && (*chunk)->note_written(0, chunksize)) chunk_filled(*dirty_.chunks().find(number));
     return permit.begin();
   }
   auto chunk = chunk_to_write(number, from, to);
   if (!chunk) return codec::Failure(chunk.error());
   std::memcpy((*chunk)->bytes().data() + from, bytes.data(), bytes.size());
   dirty_.grow(begin + to);
-  if (!array_ && (*chunk)->note_written(from, to)) chunk_filled(*dirty_.find(number));
+  if (!array_ && (*chunk)->note_written(from, to)) chunk_filled(*dirty_.chunks().find(number));
   return {};
 }
 
@@ -290,7 +291,7 @@ DirtyLayer::Chunk WriteBack::new_chunk(std::uint64_t size) const {
 
 /// Returns the chunk, with its bytes before `to` held. Bytes of [from, to) are written next.
 codec::Result<DirtyChunk*> WriteBack::chunk_to_write(std::int64_t number, std::uint64_t from, std::uint64_t to) {
-  const DirtyLayer::Chunk* known = dirty_.find(number);
+  const DirtyLayer::Chunk* known = dirty_.chunks().find(number);
   const auto hold = [from, to, is_array = array_.has_value()](DirtyChunk& chunk) {
     chunk.hold(from, to);
     if (is_array) chunk.hold(chunk.size(), chunk.size());  // a commit uses pieces of an array whole

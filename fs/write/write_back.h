@@ -58,7 +58,7 @@ struct WriteBackShared {
   frame::FileOps& files;
   ReadPath& read_path;
   ChunkEncoders& encoders;
-  Statistics& statistics;
+  WritingStatistics& statistics;
   DedupLogger& once;
   std::shared_ptr<frame::IndexCache> index_cache;
   std::uint64_t dirty_limit = 0;              // bound on dirty_bytes

@@ -126,7 +126,7 @@ Buffer WriteBack::copy_head(std::uint64_t at, std::uint64_t length) {
 codec::Result<void> WriteBack::store_array(const Batch& batch, const ArrayChanges& array) {
   const codec::EncodeParameters encode = array.encoding(encode_);
   if (!array.is_flat()) {
-    store_zeros(*writer_, batch.layer.zeros());
+    store_zeros(*writer_, batch.layer.chunks().zeros());
     return store_in_order(*writer_, encode, chunks_of(batch), batch.layer.chunksize());
   }
   auto plan = array.plan(batch.layer, batch.snapshot, shared_.read_path);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "frame/base/elapsed.h"
@@ -89,12 +90,9 @@ void WriteBack::defer_tail(DirtyLayer& layer, std::uint64_t below, CommitExtent 
   const std::int64_t last = layer.size() == 0 ? -1 : static_cast<std::int64_t>((layer.size() - 1) / layer.chunksize());
   const std::uint64_t last_begin = static_cast<std::uint64_t>(std::max<std::int64_t>(last, 0)) * layer.chunksize();
   const bool grows = last == last_touched_ && layer.size() % layer.chunksize() != 0;
-  const DirtyLayer::Chunk* growing = grows ? layer.find(last) : nullptr;
+  const DirtyLayer::Chunk* growing = grows ? layer.chunks().find(last) : nullptr;
   if (extent == CommitExtent::complete && growing != nullptr && layer.kept() == below && last_begin >= below) {
-    dirty_ = DirtyLayer(layer.chunksize(), last_begin);
-    dirty_.put(last, *growing);
-    dirty_.grow(layer.size());
-    layer.resize_whole_chunks(last_begin);
+    dirty_ = layer.split_off_last();
     oldest_ = committing_since_;
   }
 }
@@ -232,7 +230,7 @@ codec::Result<void> WriteBack::choose_parameters() {
     codec::MutexLock lock(mutex_);
     if (committing_->size() == 0 || writer_->pending().chunk_count() != 0 || !has_name_) return {};
     chunksize = committing_->chunksize();
-    const DirtyLayer::Chunk* chunk = committing_->find(0);
+    const DirtyLayer::Chunk* chunk = committing_->chunks().find(0);
     if (chunk != nullptr && *chunk) first = (*chunk)->first(committing_->length_of(0));
   }
   const frame::NewFrame wanted =
@@ -248,7 +246,7 @@ codec::Result<void> WriteBack::choose_parameters() {
       // Merge what has been written since: one layer is easier to split into other chunks than two.
       DirtyLayer all = std::move(*committing_);
       dirty_.merge_into(all, make);
-      committing_ = all.rechunked(target, make);
+      committing_ = rechunked(all, target, make);
       dirty_ = DirtyLayer(target, committing_->size());
     }
     if (!made) return made;
@@ -278,8 +276,8 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
       }
       if (*read < stored) {
         unreadable_.store(number);
-        return codec::corrupt("chunk " + std::to_string(number) + " has " + std::to_string(*read) +
-                              " bytes, fewer than the frame says: " + std::to_string(stored));
+        return codec::corrupt(
+            fmt::format("chunk {} has {} bytes, fewer than the frame says: {}", number, *read, stored));
       }
     }
     const auto rest = buffer.bytes().subspan(stored);
@@ -294,12 +292,12 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
 std::vector<ChunkToEncode> WriteBack::chunks_of(const Batch& batch) {
   const DirtyLayer& layer = batch.layer;
   std::vector<ChunkToEncode> chunks;
-  for (const auto& [number, chunk] : layer.chunks())
+  for (const auto& [number, chunk] : layer.chunks().whole())
     chunks.push_back({number, chunk, layer.length_of(number), nullptr});
-  for (const auto& [number, patches] : layer.patches())
+  for (const auto& [number, patches] : layer.chunks().patches())
     chunks.push_back(patched_chunk(batch, number, patches));
   const auto has = [&layer](std::int64_t number) {
-    return layer.find(number) != nullptr || layer.find_patches(number) != nullptr;
+    return layer.chunks().find(number) != nullptr || layer.chunks().find_patches(number) != nullptr;
   };
   // A last chunk of zeros that is not a whole number of items must be stored, unlike other zeros.
   const std::uint64_t tail = layer.size() % layer.chunksize();
@@ -335,7 +333,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
   std::vector<ChunkToEncode> inner(std::make_move_iterator(first_inner), std::make_move_iterator(chunks.end()));
   chunks.erase(first_inner, chunks.end());
   std::size_t stored = 0;
-  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+  const auto store_and_commit = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     auto done = writer_->store(frame::ChunkNumber{number}, std::move(encoded));
     if (!done || ++stored % most != 0) return done;  // the remaining ones are committed with the other chunks
     done = commit_counted([this] { return commit_writer(frame::Durability::ordered); });
@@ -346,7 +344,7 @@ codec::Result<void> WriteBack::commit_patches_first(const Batch& batch, std::vec
     if (done) state_.enter(Progress::preparing);
     return done;
   };
-  return shared_.encoders.encode_in_order(encode_, std::move(inner), take);
+  return shared_.encoders.encode_in_order(encode_, std::move(inner), store_and_commit);
 }
 
 codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
@@ -358,7 +356,7 @@ codec::Result<void> WriteBack::store_chunks(const Batch& batch) {
   if (left < writer_->pending().nbytes()) {
     if (auto cut = writer_->resize(left); !cut) return cut;
   }
-  store_zeros(*writer_, layer.zeros());
+  store_zeros(*writer_, layer.chunks().zeros());
   if (auto done = store_in_order(*writer_, encode_, std::move(chunks), layer.chunksize()); !done) return done;
   if (writer_->pending().nbytes() < layer.size()) return writer_->resize(layer.size());
   return {};
@@ -372,14 +370,14 @@ void WriteBack::store_zeros(frame::FrameWriter& to, const frame::ChunkIntervals&
 
 codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const codec::EncodeParameters& parameters,
                                               std::vector<ChunkToEncode> chunks, std::uint64_t chunksize) {
-  const auto take = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
+  const auto store = [&](std::int64_t number, codec::EncodedChunk encoded) -> codec::Result<void> {
     if (number > to.pending().chunk_count()) {
       const std::uint64_t gap = static_cast<std::uint64_t>(number) * chunksize;
       if (auto grown = to.resize(gap); !grown) return grown;
     }
     return to.store(frame::ChunkNumber{number}, std::move(encoded));
   };
-  return shared_.encoders.encode_in_order(parameters, std::move(chunks), take);
+  return shared_.encoders.encode_in_order(parameters, std::move(chunks), store);
 }
 
 /// Drops patches of a chunk whose other bytes cannot be read: they can never be committed, and must not block the rest.
@@ -431,7 +429,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   copied_.notify_all();
   if (!done || !early_parameters_) return done;
   // Chunks that were filled before the parameters were known.
-  for (const auto& [number, chunk] : dirty_.chunks()) {
+  for (const auto& [number, chunk] : dirty_.chunks().whole()) {
     if (chunk->is_filled() && !chunk->early()) shared_.encoders.encode_early(this, *early_parameters_, chunk);
   }
   return done;

@@ -33,9 +33,9 @@ bool WriteBack::shows_zeros(std::int64_t begin, std::int64_t end) const {
     const auto first = by_number.lower_bound(begin);
     return first != by_number.end() && first->first < end;
   };
-  if (has_any(dirty_.chunks()) || has_any(dirty_.patches())) return false;
+  if (has_any(dirty_.chunks().whole()) || has_any(dirty_.chunks().patches())) return false;
   if (static_cast<std::uint64_t>(begin) * dirty_.chunksize() >= dirty_.kept()) return true;
-  const auto run = dirty_.zeros().next(begin);
+  const auto run = dirty_.chunks().zeros().next(begin);
   if (run && run->begin == begin && run->end >= end) return true;
   return !committing_ && stores_zeros(begin, end);
 }

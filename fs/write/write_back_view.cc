@@ -45,11 +45,11 @@ class WriteBack::SegmentList {
     };
     const auto number = static_cast<std::int64_t>(at / layer.chunksize());
     const std::uint64_t begin = at / layer.chunksize() * layer.chunksize();
-    if (const DirtyLayer::Chunk* chunk = layer.find(number)) {
+    if (const DirtyLayer::Chunk* chunk = layer.chunks().find(number)) {
       add_chunk(*chunk, begin, at, end);
       return;
     }
-    if (const ChunkPatches* patches = layer.find_patches(number)) {
+    if (const ChunkPatches* patches = layer.chunks().find_patches(number)) {
       for (const auto& [from, piece] : patches->pieces()) {
         const std::uint64_t first = std::clamp(begin + from, at, end);
         const std::uint64_t last = std::clamp(begin + from + piece.size(), at, end);
@@ -61,7 +61,7 @@ class WriteBack::SegmentList {
     }
     add_below(at, end);
   }
-  std::vector<Segment> take() { return std::move(found_); }
+  std::vector<Segment> release() { return std::move(found_); }
 
  private:
   std::vector<Segment> found_;
@@ -75,7 +75,7 @@ std::vector<WriteBack::Segment> WriteBack::segments(std::uint64_t at, std::uint6
     list.add_view(dirty_, committing_ ? &*committing_ : nullptr, at, stop);
     at = stop;
   }
-  return list.take();
+  return list.release();
 }
 
 codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) {

@@ -163,10 +163,10 @@ class ArrayRun {
   SimulatedDisk disk_;
   fs::Statistics statistics_;
   fs::DedupLogger once_;
-  fs::ReadPath read_path_{1U << 20, statistics_, once_, 2};
+  fs::ReadPath read_path_{1U << 20, statistics_.decoding, once_, 2};
   fs::WorkerPool workers_;
-  fs::ChunkEncoders encoders_{workers_, 0, statistics_};
-  fs::WriteBackShared shared_{disk_, read_path_, encoders_, statistics_, once_, nullptr, 1U << 24};
+  fs::ChunkEncoders encoders_{workers_, 0, statistics_.writing};
+  fs::WriteBackShared shared_{disk_, read_path_, encoders_, statistics_.writing, once_, nullptr, 1U << 24};
   std::shared_ptr<fs::WriteBack> file_;
 };
 

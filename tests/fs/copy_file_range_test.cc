@@ -24,10 +24,10 @@ std::string noise(std::size_t size, unsigned seed) {
 class FrameCopies : public WrittenFilesystem {
  protected:
   void SetUp() override {
-    options_.chunksize = kChunk;
-    options_.typesize = 1;
+    options_.new_frames.chunksize = kChunk;
+    options_.new_frames.typesize = 1;
     WrittenFilesystem::SetUp();
-    options_.chunksize = kChunk;
+    options_.new_frames.chunksize = kChunk;
     remount();
   }
   std::unique_ptr<FileHandle> make(const std::string& name, const std::string& text) {
@@ -38,13 +38,13 @@ class FrameCopies : public WrittenFilesystem {
   }
   codec::Result<std::uint64_t> copy(FileHandle& from, std::uint64_t from_at, FileHandle& to, std::uint64_t to_at,
                                     std::uint64_t length) {
-    const auto decoded = filesystem_->statistics().blocks_decoded.load();
-    const auto encoded = filesystem_->statistics().chunks_encoded.load();
-    const auto copied = filesystem_->statistics().chunks_copied.load();
+    const auto decoded = filesystem_->statistics().decoding.blocks_decoded.load();
+    const auto encoded = filesystem_->statistics().writing.chunks_encoded.load();
+    const auto copied = filesystem_->statistics().writing.chunks_copied.load();
     auto done = filesystem_->files().copy_range(from, from_at, to, to_at, length);
-    EXPECT_EQ(filesystem_->statistics().blocks_decoded.load(), decoded);
-    was_encoded_ = filesystem_->statistics().chunks_encoded.load() - encoded;
-    was_copied_ = filesystem_->statistics().chunks_copied.load() - copied;
+    EXPECT_EQ(filesystem_->statistics().decoding.blocks_decoded.load(), decoded);
+    was_encoded_ = filesystem_->statistics().writing.chunks_encoded.load() - encoded;
+    was_copied_ = filesystem_->statistics().writing.chunks_copied.load() - copied;
     return done;
   }
   void drop(std::unique_ptr<FileHandle> handle) { EXPECT_TRUE(close(std::move(handle))); }
@@ -168,7 +168,7 @@ TEST_F(FrameCopies, FramesOfOtherChunksAreLeftToTheKernel) {
   const std::string text = noise(8 * kChunk, 10);
   drop(make("from", text));
   drop(make("same", ""));
-  options_.chunksize = 2 * kChunk;
+  options_.new_frames.chunksize = 2 * kChunk;
   remount();
   auto from = open("from", O_RDONLY);
   auto to = create("to");
@@ -176,7 +176,7 @@ TEST_F(FrameCopies, FramesOfOtherChunksAreLeftToTheKernel) {
   EXPECT_EQ(read(*to), "");
   drop(std::move(to));
   filesystem_->files().release(std::move(from));
-  options_.chunksize = 0;
+  options_.new_frames.chunksize = 0;
   remount();
   from = open("from", O_RDONLY);
   to = create("other");
@@ -269,11 +269,11 @@ TEST_F(FrameCopies, ACopyWhoseCallerHasGoneChangesNothing) {
   auto to = make("to", before);
   auto empty = create("new");
   RefusedPermit refused;
-  const auto errors = filesystem_->statistics().failed_commits.load();
+  const auto errors = filesystem_->statistics().writing.failed_commits.load();
   EXPECT_EQ(errno_of(filesystem_->files().copy_range(*from, 0, *to, 0, text.size(), refused)), EINTR);
   EXPECT_EQ(errno_of(filesystem_->files().copy_range(*from, 0, *to, 7 * kChunk, text.size(), refused)), EINTR);
   EXPECT_EQ(errno_of(filesystem_->files().copy_range(*from, 0, *empty, 0, text.size(), refused)), EINTR);
-  EXPECT_EQ(filesystem_->statistics().failed_commits.load(), errors);
+  EXPECT_EQ(filesystem_->statistics().writing.failed_commits.load(), errors);
   EXPECT_EQ(read(*to), before);
   EXPECT_EQ(read(*empty), "");
   EXPECT_TRUE(write(*empty, 0, "of this program"));

@@ -45,7 +45,7 @@ class FailingMount {
   FailingMount(const std::string& source, FailingFiles& files) : files_(files) {
     MountOptions options;
     options.source = source;
-    options.chunksize = 4096;
+    options.new_frames.chunksize = 4096;
     options.commit_interval = 1000;
     options.lock_timeout = 0;
     filesystem_ = std::make_unique<Filesystem>(files_, options);

@@ -124,10 +124,10 @@ class ReadsAtRandomPlaces : public FilesystemReads, public ::testing::WithParamI
  protected:
   void SetUp() override {
     FilesystemReads::SetUp();
-    options_.chunksize = 1 << 20;
-    options_.blocksize = 128 << 10;
-    options_.typesize = 4;
-    options_.codec = GetParam();
+    options_.new_frames.chunksize = 1 << 20;
+    options_.new_frames.blocksize = 128 << 10;
+    options_.new_frames.typesize = 4;
+    options_.new_frames.codec = GetParam();
     remount();
   }
 };
@@ -152,12 +152,12 @@ TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
   const Statistics& statistics = filesystem_->statistics();
   constexpr std::size_t kLength = 4096;
   for (int round = 1; round <= 5; ++round) {
-    const std::uint64_t before = statistics.bytes_decoded;
+    const std::uint64_t before = statistics.decoding.bytes_decoded;
     for (std::size_t i = 0; i < 8; ++i) {
       const std::size_t at = (7 - i) * kStep + i * 997 + static_cast<std::size_t>(round);
       ASSERT_EQ(read(*handle, at, kLength), text.substr(at, kLength)) << at;
     }
-    const std::uint64_t decoded = statistics.bytes_decoded - before;
+    const std::uint64_t decoded = statistics.decoding.bytes_decoded - before;
     const std::size_t of_each = round <= 3 ? kLength : round == 4 ? std::size_t{128} << 10 : 0;
     EXPECT_EQ(decoded, 8 * of_each) << "round " << round;
   }
@@ -170,10 +170,10 @@ class SequentialReads : public FilesystemReads {
 
   void SetUp() override {
     FilesystemReads::SetUp();
-    options_.chunksize = 1 << 20;
-    options_.blocksize = 256 << 10;
-    options_.typesize = 4;
-    options_.codec = "lz4";
+    options_.new_frames.chunksize = 1 << 20;
+    options_.new_frames.blocksize = 256 << 10;
+    options_.new_frames.typesize = 4;
+    options_.new_frames.codec = "lz4";
     options_.workers = 2;
   }
   /// Writes a frame and opens it in a mount whose kernel asks ahead as a large window lets it.
@@ -193,7 +193,7 @@ class SequentialReads : public FilesystemReads {
     for (std::size_t at = 0; at < end; at += kRequest)
       ASSERT_EQ(read(handle, at, kRequest), text_.substr(at, kRequest)) << at;
   }
-  std::uint64_t prefetched_blocks() { return filesystem_->statistics().prefetched_blocks; }
+  std::uint64_t prefetched_blocks() { return filesystem_->statistics().decoding.prefetched_blocks; }
   /// Reads a little, and waits until more than that is decoded.
   void check_is_decoded_ahead(std::unique_ptr<FileHandle> handle) {
     read_on(*handle, 1 << 20);
@@ -211,7 +211,7 @@ TEST_F(SequentialReads, AreLeftToAKernelThatAsksAheadForEnough) {
   read_on(*handle, kSize);
   filesystem_->stop();
   EXPECT_EQ(prefetched_blocks(), 0U);
-  EXPECT_EQ(filesystem_->statistics().bytes_decoded, kSize);
+  EXPECT_EQ(filesystem_->statistics().decoding.bytes_decoded, kSize);
   filesystem_->files().release(std::move(handle));
 }
 
@@ -257,7 +257,7 @@ TEST_F(SequentialReads, AreDecodedAheadOfWhereMoreThreadsMayDecodeThanAnswer) {
 }
 
 TEST_F(SequentialReads, AreDecodedAheadOfWhereBlocksAreLargeForTheKernelsWindow) {
-  options_.blocksize = 1 << 20;
+  options_.new_frames.blocksize = 1 << 20;
   check_is_decoded_ahead(reader());
 }
 
@@ -335,15 +335,15 @@ class ReadsOfAFileThatIsTouched : public FilesystemReads {
     let_settle("x");
     EXPECT_TRUE(read(*handle, 0, kBytes) == text_);
     filesystem_->files().release(std::move(handle));
-    return filesystem_->statistics().blocks_decoded;
+    return filesystem_->statistics().decoding.blocks_decoded;
   }
 
   std::string text_;
 };
 
 TEST_F(ReadsOfAFileThatIsTouched, DecodeWhatIsTheSameOnce) {
-  options_.chunksize = kBytes;
-  options_.blocksize = kBytes;
+  options_.new_frames.chunksize = kBytes;
+  options_.new_frames.blocksize = kBytes;
   remount();
   for (int i = 0; text_.size() < kBytes; ++i)
     text_ += std::to_string(i) + " ";

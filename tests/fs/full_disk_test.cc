@@ -77,7 +77,7 @@ class FullDiskTest : public WrittenFilesystem {
  protected:
   void SetUp() override {
     options_.source = directory_.path();
-    options_.chunksize = 64 << 10;
+    options_.new_frames.chunksize = 64 << 10;
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(full_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));

@@ -212,7 +212,7 @@ TEST_F(Notices, AttributesAreToldWhilePagesAreWaitedFor) {
 TEST_F(Notices, AStatOfAFileWhosePagesStayIsAnsweredAllTheSame) {
   const NodeId held = make("held");
   hold_after_changes(held, "held");
-  EXPECT_TRUE(filesystem_->nodes().find(held)->pages.is_dropping());
+  EXPECT_TRUE(filesystem_->nodes().find(held)->pages.drops().are_pending());
 }
 
 TEST_F(Notices, TheMountEndsOnceTheKernelLetsGo) {
@@ -243,7 +243,7 @@ TEST_F(Notices, PagesOfAReadUnderWayAreNotWaitedFor) {
   std::filesystem::last_write_time(directory_.path() / "x.b2frame", before - std::chrono::hours(1));
   EXPECT_TRUE(filesystem_->attributes().of(node, nullptr));
   // The watcher reports the same change, maybe only now, and has all others dropped once more.
-  EXPECT_TRUE(becomes([&] { return !filesystem_->nodes().find(node)->pages.is_dropping(); }))
+  EXPECT_TRUE(becomes([&] { return !filesystem_->nodes().find(node)->pages.drops().are_pending(); }))
       << "a drop waits for the pages of the read";
   const auto ranges = kernel_.told(node).ranges;
   ASSERT_GE(ranges.size(), 2U);

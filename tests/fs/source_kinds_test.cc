@@ -84,7 +84,7 @@ class OddSource : public WrittenFilesystem {
       const test::TempDir directory;
       MountOptions options;
       options.source = directory.path();
-      options.chunksize = 4096;
+      options.new_frames.chunksize = 4096;
       Filesystem filesystem(frame::system_files(), options);
       CountingKernel kernel;
       EXPECT_TRUE(filesystem.open_source(false));

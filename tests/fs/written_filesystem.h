@@ -149,7 +149,7 @@ class WrittenFilesystem : public ::testing::Test {
  protected:
   void SetUp() override {
     options_.source = directory_.path();
-    options_.chunksize = 4096;
+    options_.new_frames.chunksize = 4096;
     options_.commit_interval = 1000;
     start();
   }

@@ -91,6 +91,39 @@ class CheckLayout(Directory):
             self.assertIn(f'{script}: 501 lines', self.offences(script, '#!/bin/sh\n' * 501))
             self.assertNotIn('501', self.offences(script, '#!/bin/sh\n' * 500))
 
+    def test_classes_with_many_public_members(self):
+        def members(count):
+            return ''.join(f'  int f{i}(int a) const {{ return a; }}\n' for i in range(count))
+        few = 'class A {\n public:\n' + members(20) + '};\n'
+        many = 'namespace a {\nclass A final : public B {\n public:\n' + members(21) + '};\n}\n'
+        for name in ('codec/a.h', 'frame/io/a.h', 'fs/a.cc', 'tools/lib/a.h', 'tests/fs/a.h'):
+            self.assertEqual(self.offences(name, few + many.replace('class A', 'class B')),
+                             f'{name}:25: B has 21 public members, at most 20\n')
+        private = 'class A {\n' + members(30) + ' public:\n' + members(20) + '};\n'
+        template = 'template <typename T>\nstruct B {\n' + members(20) + '  int a = 1;\n};\n'
+        two = 'struct C {\n' + members(20) + '  std::map<int, int> a{}, b;\n};\n'
+        self.assertEqual(self.offences('fs/a.h', private + template + two),
+                         'fs/a.h:55: B has 21 public members, at most 20\n'
+                         'fs/a.h:78: C has 22 public members, at most 20\n')
+
+    def test_what_is_a_public_member(self):
+        members = ''.join(f'  int f{i}();\n' for i in range(20))
+        uncounted = (
+            'A() = default;', 'explicit A(int a) : a_{a}, b_(a) { f(); }', '~A();', 'A(const A&) = delete;',
+            'A& operator=(A&& other) { return *this; }', 'void f20() = delete;', 'void f21() override;',
+            'bool f22(int) const override { return {}; }', 'using B = int;', 'friend class C;', 'friend void c(A a);',
+            'struct D { int a; int b; };', 'class E;', 'enum class F : char { a, b };', 'static_assert(sizeof(int) == 4);',
+            'int f3(double a);', '// int f23();', 'private:\n  int f24();\n public:')
+        self.assertEqual(self.offences('fs/a.h', 'class A {\n public:\n' + members + '\n'.join(uncounted) + '};\n'), '')
+        counted = (
+            'bool operator==(const A& a) const;', 'explicit operator bool() const { return true; }', 'struct stat a {};',
+            'template <typename T> T f20(T a = {1, 2});', 'static constexpr int kA = 1 << 3;',
+            'std::function<void(int)> a = [](int) {};', 'int a GUARDED_BY(mutex_) = 0;', 'virtual void f20() = 0;',
+            'int f20() REQUIRES(mutex_);', 'int a[3];', '[[nodiscard]] std::pair<int, int> f20() const;')
+        classes = ''.join(f'class A{i} {{\n public:\n{members}{text}\n}};\n' for i, text in enumerate(counted))
+        refused = ''.join(f'fs/a.h:{24 * i + 1}: A{i} has 21 public members, at most 20\n' for i in range(len(counted)))
+        self.assertEqual(self.offences('fs/a.h', classes), refused)
+
     def test_layers(self):
         self.assertIn('comes after it', self.offences('codec/a.cc', '#include "frame/container/container.h"\n'))
         self.assertIn('comes after it', self.offences('frame/io/a.cc', '#include "fs/util/options.h"\n'))

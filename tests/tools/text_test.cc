@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "frame/base/utf8_sanitize.h"
+#include "frame/numpy/python_literal.h"
 #include "tests/support/golden.h"
 #include "tools/lib/metalayers.h"
 #include "tools/lib/progress.h"
@@ -54,6 +55,42 @@ TEST(Text, NothingThatSteersATerminalGetsThrough) {
 
 RC_GTEST_PROP(Text, PrintableIsAlwaysPlainText, (const std::string& text)) {
   RC_ASSERT(frame::is_plain_text(bytes_of(frame::printable(text))));
+}
+
+TEST(Text, InvalidBytesAreReplacedOneByOne) {
+  struct Case {
+    std::string text;
+    std::string shown;
+  };
+  const std::string mark = "\xef\xbf\xbd";
+  const std::vector<Case> invalid = {
+      {"a\x80z", "a" + mark + "z"},                                // a continuation byte alone
+      {"\xc3", mark},                                              // cut short
+      {"\xe2\x82z", mark + mark + "z"},                            // cut short by another character
+      {"\xf0\x9f\x98", mark + mark + mark},                        // cut short at the end
+      {"\xc1\xbf", mark + mark},                                   // overlong, 2 bytes
+      {"\xe0\x9f\xbf", mark + mark + mark},                        // overlong, 3 bytes
+      {"\xf0\x8f\xbf\xbf", mark + mark + mark + mark},             // overlong, 4 bytes
+      {"\xed\xbf\xbf", mark + mark + mark},                        // a surrogate
+      {"\xf4\x90\x80\x80", mark + mark + mark + mark},             // past U+10FFFF
+      {"\xf8\x88\x80\x80\x80", mark + mark + mark + mark + mark},  // no lead byte
+      {"\xff\xc3\xa9\xfe", mark + "\xc3\xa9" + mark},              // a valid character between invalid bytes
+  };
+  for (const auto& [text, shown] : invalid) {
+    EXPECT_FALSE(frame::is_utf8(text)) << frame::printable(text);
+    EXPECT_FALSE(frame::is_plain_text(bytes_of(text))) << frame::printable(text);
+    EXPECT_FALSE(frame::decode_utf8(text)) << frame::printable(text);
+    EXPECT_EQ(frame::replace_invalid_utf8(text), shown) << frame::printable(text);
+  }
+  for (const std::u32string text :
+       {U"", U"\u007f\u0080\u07ff\u0800\ud7ff\ue000\ufffe\uffff\U00010000\U0010fffe\U0010ffff"}) {
+    std::string encoded;
+    for (const char32_t c : text)
+      frame::append_utf8(encoded, c);
+    EXPECT_TRUE(frame::is_utf8(encoded));
+    EXPECT_EQ(frame::decode_utf8(encoded), text);
+    EXPECT_EQ(frame::replace_invalid_utf8(encoded), encoded);
+  }
 }
 
 json shown_metalayer(codec::ByteView content) {

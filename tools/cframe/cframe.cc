@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include "frame/base/suffixes.h"
 #include "frame/cframe/sparse_frame.h"
@@ -80,6 +81,12 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   return run ? run(io) : kUsageError;
 }
 
+void add_input_option(CLI::App& app, const std::string& name, std::string& into) {
+  app.add_option(name, into, "Frame, or directory of a sparse frame, or - for standard input")
+      ->required()
+      ->type_name("");
+}
+
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help) {
   return app
       .add_option_function<std::string>(
@@ -126,8 +133,8 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFil
   if (opened) return opened;
   if (auto fine = check_no_directory(path, input.name()); !fine) return codec::Failure(fine.error());
   if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {
-    codec::Failure refused = codec::invalid("is a store of " + std::to_string(leaves->size()) +
-                                            " members; name one of them: " + input.name() + "/" + leaves->front().path);
+    codec::Failure refused = codec::invalid(fmt::format("is a store of {} members; name one of them: {}/{}",
+                                                        leaves->size(), input.name(), leaves->front().path));
     refused.value().path = input.name();
     return refused;
   }

@@ -48,6 +48,9 @@ SubcommandRun declare_repair(CLI::App& app);
 SubcommandRun declare_get_meta(CLI::App& app);
 SubcommandRun declare_set_meta(CLI::App& app);
 
+/// Declares the required positional argument `name`: the frame to read.
+void add_input_option(CLI::App& app, const std::string& name, std::string& into);
+
 /// Declares an option whose value is a size (sizes.h).
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& into, const std::string& help);
 

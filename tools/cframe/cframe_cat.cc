@@ -39,9 +39,7 @@ int run_cat(const CatOptions& options, Io& io) {
 
 SubcommandRun declare_cat(CLI::App& app) {
   auto options = std::make_shared<CatOptions>();
-  app.add_option("FILE", options->file, "Frame, or directory of a sparse frame, or - for standard input")
-      ->required()
-      ->type_name("");
+  add_input_option(app, "FILE", options->file);
   add_size_option(app, "--offset", options->offset, "First uncompressed byte (0); beyond the end nothing is written");
   add_size_option(app, "--length", options->length, "Largest number of uncompressed bytes to write (all)");
   add_size_option(app, "--frame-offset", options->frame_offset, "Offset of the frame in the file (0)");

@@ -41,11 +41,11 @@ std::uint64_t total_length(const std::string& frame) {
 
 codec::Result<std::string> compact_one(const std::string& file, double wait) {
   auto opened = open_writer(file, wait);
-  if (!opened) return tl::unexpected(opened.error());
+  if (!opened) return codec::Failure(opened.error());
   frame::FrameWriter& writer = *opened->writer;
   const std::uint64_t before = total_length(file);
   if (auto done = frame::FrameSpace(writer).compact(); !done) {
-    return tl::unexpected(with_path(done.error(), file));
+    return codec::Failure(with_path(done.error(), file));
   }
   return printable(file) + ": " + human_size(before) + " became " + human_size(total_length(file)) + "\n";
 }

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <fmt/core.h>
 
 #include "frame/array/array_view.h"
 #include "frame/cframe/frame_container.h"
@@ -261,7 +262,7 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   const auto bytes = frame::array_bytes(npy->shape, npy->type.itemsize);
   const auto size = static_cast<std::uint64_t>(status->st_size);
   if (!bytes || npy->data_at > size || *bytes > size - npy->data_at)
-    return codec::corrupt("the .npy file is truncated: it has " + std::to_string(size) + " bytes");
+    return codec::corrupt(fmt::format("the .npy file is truncated: it has {} bytes", size));
   auto items = std::make_unique<NpyInput>(files, std::move(file), npy->data_at, npy->data_at + *bytes);
   auto plan = plan_buffer(std::move(items), npy->type, npy->shape, npy->fortran_order, options.wishes);
   if (!plan) return Failure(plan.error());
@@ -293,10 +294,7 @@ int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like
   if (!packed) return report_failure(io, packed.error(), options.in);
   if (packed->nbytes != plan.nbytes) {
     return report_failure(
-        io,
-        codec::corrupt("ends after " + std::to_string(packed->nbytes) + " of " + std::to_string(plan.nbytes) + " bytes")
-            .value(),
-        options.in);
+        io, codec::corrupt(fmt::format("ends after {} of {} bytes", packed->nbytes, plan.nbytes)).value(), options.in);
   }
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
   return done;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "frame/cframe/b2nd_meta.h"
@@ -98,21 +99,22 @@ json vlmetalayers_json(const frame::Container& container, frame::ParseBudget& bu
 }
 
 json scan_json(const FrameScan& scan) {
-  json found = {{"headers_read", scan.headers},
+  const HeaderCounts& headers = scan.headers;
+  json found = {{"headers_read", headers.read},
                 {"complete", scan.complete},
-                {"codecs", scan.codecs},
-                {"split", scan.split},
-                {"unsplit", scan.unsplit},
-                {"memcpyed", scan.memcpyed},
-                {"stored_special", scan.stored_special},
-                {"dictionary", scan.dictionary},
-                {"instrumented", scan.instrumented},
-                {"variable_blocks", scan.variable_blocks},
-                {"nbytes", scan.nbytes},
-                {"cbytes", scan.cbytes},
+                {"codecs", headers.codecs},
+                {"split", headers.split},
+                {"unsplit", headers.unsplit},
+                {"memcpyed", headers.memcpyed},
+                {"stored_special", headers.stored_special},
+                {"dictionary", headers.dictionary},
+                {"instrumented", headers.instrumented},
+                {"variable_blocks", headers.variable_blocks},
+                {"nbytes", headers.nbytes},
+                {"cbytes", headers.cbytes},
                 {"damaged", scan.damaged}};
-  if (scan.headers > 0) found["chunksizes"] = {scan.least_chunk, scan.most_chunk};
-  if (scan.least_blocksize) found["blocksizes"] = {*scan.least_blocksize, *scan.most_blocksize};
+  if (headers.read > 0) found["chunksizes"] = {headers.least_chunk, headers.most_chunk};
+  if (headers.least_blocksize) found["blocksizes"] = {*headers.least_blocksize, *headers.most_blocksize};
   return found;
 }
 
@@ -134,16 +136,16 @@ struct Findings {
 
 codec::Result<Findings> look_into(const InfoOptions& options, const std::string& argument, Io& io) {
   const auto input = InputFile::open(argument, io);
-  if (!input) return tl::unexpected(input.error());
+  if (!input) return codec::Failure(input.error());
   const std::string& file = input->name();
   const auto opened = open_frame(*input, options.offset);
-  if (!opened) return tl::unexpected(opened.error());
+  if (!opened) return codec::Failure(opened.error());
   const frame::Container& container = **opened;
   Progress progress(io, "reading chunk headers", Progress::Unit::items);
   const auto scan =
       scan_frame(container, options.all ? std::numeric_limits<std::int64_t>::max() : kMaxHeaders, io.stop, progress);
   if (!scan) {
-    return tl::unexpected(with_path(scan.error(), file));
+    return codec::Failure(with_path(scan.error(), file));
   }
   Findings found{frame::summary_json(container), scan->first_damage};
   json& info = found.info;
@@ -151,8 +153,10 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
   info["offset"] = options.offset;
   info["file_bytes"] = stored_bytes(input->path());
   add_header_fields(info, container.parameters());
-  info["special_chunks"] = {
-      {"zeros", scan->zeros}, {"nan", scan->nan}, {"uninitialised", scan->uninitialised}, {"repeated", scan->repeated}};
+  info["special_chunks"] = {{"zeros", scan->zeros},
+                            {"nan", scan->nan},
+                            {"uninitialised", scan->uninitialised},
+                            {"repeated", scan->headers.repeated}};
   info["stored_chunks"] = scan->stored;
   info["found"] = scan_json(*scan);
   auto budget = frame::ParseBudget::asked(container.stored_bytes());
@@ -184,7 +188,7 @@ class Lines {
     head.resize(std::max(head.size() + 1, kLabelWidth), ' ');
     text_ += head + printable(value) + "\n";
   }
-  std::string take() { return std::move(text_); }
+  std::string release() { return std::move(text_); }
 
  private:
   std::string text_;
@@ -220,7 +224,7 @@ std::string counts_text(const std::vector<std::pair<std::string, std::int64_t>>&
   std::string text;
   for (const auto& [name, count] : counts) {
     if (count == 0) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+    text += fmt::format("{}{} {}", (text.empty() ? "" : ", "), count, name);
   }
   return text.empty() ? "none" : text;
 }
@@ -297,7 +301,7 @@ std::string human_text(const json& info) {
     for (const auto& layer : info[kind])
       lines.add("  " + layer["name"].get<std::string>(), layer_text(layer));
   }
-  return printable(info["path"].get<std::string>()) + "\n" + lines.take();
+  return printable(info["path"].get<std::string>()) + "\n" + lines.release();
 }
 
 // ---- the subcommand ----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ codec::Result<std::vector<std::uint8_t>> content_of(const frame::Container& cont
   const auto found =
       std::find_if(layers.begin(), layers.end(), [&name](const auto& layer) { return layer.name == name; });
   if (found != layers.end()) return container.metalayer(*found);
-  if (container.metalayer_damage()) return tl::unexpected(*container.metalayer_damage());
+  if (container.metalayer_damage()) return codec::Failure(*container.metalayer_damage());
   return codec::invalid("no fixed metalayer '" + name + "'");
 }
 
@@ -94,17 +94,17 @@ int run_get(const GetOptions& options, Io& io) {
 
 codec::Result<std::vector<std::uint8_t>> read_content(const std::string& argument, Io& io) {
   const auto input = InputFile::open(argument, io);
-  if (!input) return tl::unexpected(input.error());
+  if (!input) return codec::Failure(input.error());
   const std::string& path = input->name();
   frame::FileOps& files = frame::system_files();
   const auto fd = files.open_named(input->path(), O_RDONLY);
-  if (!fd) return tl::unexpected(with_path(fd.error(), path));
+  if (!fd) return codec::Failure(with_path(fd.error(), path));
   const frame::Descriptor file(files, *fd);
   std::vector<std::uint8_t> content;
   std::vector<std::uint8_t> piece(1 << 16);
   while (true) {
     const auto got = files.pread(file.fd(), piece, frame::FileOffset{content.size()});
-    if (!got) return tl::unexpected(with_path(got.error(), path));
+    if (!got) return codec::Failure(with_path(got.error(), path));
     content.insert(content.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*got));
     if (content.size() > kMaxContent) {
       return codec::invalid(path + " is too long for a metalayer of at most " + std::to_string(kMaxContent) + " bytes");
@@ -153,9 +153,7 @@ int run_set(const SetOptions& options, Io& io) {
 
 SubcommandRun declare_get_meta(CLI::App& app) {
   auto options = std::make_shared<GetOptions>();
-  app.add_option("FILE", options->file, "Frame, or directory of a sparse frame, or - for standard input")
-      ->required()
-      ->type_name("");
+  add_input_option(app, "FILE", options->file);
   app.add_option("NAME", options->name, "The metalayer; without it, all names")->type_name("");
   app.add_flag("--fixed", options->fixed, "Read a fixed metalayer instead of a variable-length one");
   auto* as_json = app.add_flag("--json", options->as_json, "Print JSON with the decoded value and its encoding");

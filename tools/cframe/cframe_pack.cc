@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <fmt/core.h>
 
 #include "codec/format/filter_registry.h"
 #include "codec/stream/codec_table.h"
@@ -225,10 +226,10 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
       const auto tuned = tune(context, wishes, *samples);
       if (!tuned) return codec::Failure(tuned.error());
       encode = tuned->encode;
-      io.err.print("cframe: of " + std::to_string(tuned->tried) + " settings: --codec " +
-                   codec::codec_name(encode.compcode) + " --clevel " + std::to_string(encode.clevel) + " --filter " +
-                   pipeline_text(encode) + " --typesize " + std::to_string(encode.typesize) + " (" +
-                   ratio_text(tuned->ratio, 1) + " on samples)\n");
+      io.err.print(
+          fmt::format("cframe: of {} settings: --codec {} --clevel {} --filter {} --typesize {} ({} on samples)\n",
+                      tuned->tried, codec::codec_name(encode.compcode), encode.clevel, pipeline_text(encode),
+                      encode.typesize, ratio_text(tuned->ratio, 1)));
     }
   }
   return frame::choose_frame(context, encode, chunksize, {});

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <fmt/core.h>
 
 #include "frame/base/suffixes.h"
 #include "frame/cframe/b2nd_meta.h"
@@ -49,10 +50,10 @@ int cut_tail(const RepairOptions& options, Io& io) {
 Result<frame::Salvage> open_salvage(const std::string& path) {
   frame::FileOps& files = frame::system_files();
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!fd) return tl::unexpected(fd.error());
+  if (!fd) return codec::Failure(fd.error());
   const auto file = std::make_shared<const frame::Descriptor>(files, *fd);
   const auto status = files.status(*fd);
-  if (!status) return tl::unexpected(status.error());
+  if (!status) return codec::Failure(status.error());
   if (!S_ISREG(status->st_mode)) return codec::unsupported("only contiguous frames can be repaired");
   const auto size = static_cast<std::uint64_t>(status->st_size);
   return frame::open_damaged(frame::file_source(files, file, {}, size), std::make_shared<frame::IndexCache>());
@@ -62,12 +63,12 @@ Result<frame::Salvage> open_salvage(const std::string& path) {
 std::string saved_text(const frame::Salvage& salvage, std::int64_t lost) {
   const std::int64_t chunks = salvage.container->chunk_count();
   if (!salvage.missing_chunks) {
-    return std::to_string(chunks) + " chunks, " + (lost > 0 ? std::to_string(lost) + " of them lost; " : "") +
-           "the original number is not known";
+    return fmt::format("{} chunks, {}the original number is not known", chunks,
+                       (lost > 0 ? std::to_string(lost) + " of them lost; " : ""));
   }
   const std::int64_t missing = *salvage.missing_chunks;
-  const std::string of = missing > 0 ? " of " + std::to_string(chunks + missing) : "";
-  return std::to_string(chunks) + of + " chunks, " + std::to_string(lost + missing) + " lost";
+  const std::string of = missing > 0 ? fmt::format(" of {}", chunks + missing) : "";
+  return fmt::format("{}{} chunks, {} lost", chunks, of, lost + missing);
 }
 
 codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {
@@ -75,7 +76,7 @@ codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {
   like.encode = frame::encode_parameters(from.parameters());
   like.chunksize = from.parameters().chunksize;
   auto layers = from.metalayers();
-  if (!layers) return tl::unexpected(layers.error());
+  if (!layers) return codec::Failure(layers.error());
   like.metalayers = std::move(*layers);
   return like;
 }
@@ -85,10 +86,10 @@ Result<frame::NewFrame> plan(const frame::FrameContainer& from, const std::strin
   if (from.parameters().variable_chunks) return codec::unsupported("the chunks of the frame vary in size");
   auto like = frame_like(from);
   if (!like) return like;
-  if (auto named = check_frame_name(out, like->metalayers); !named) return tl::unexpected(named.error());
+  if (auto named = check_frame_name(out, like->metalayers); !named) return codec::Failure(named.error());
   if (!out.ends_with(frame::kArraySuffix)) return like;
   const auto array = frame::b2nd_meta_of(from);
-  if (!array) return tl::unexpected(array.error());
+  if (!array) return codec::Failure(array.error());
   if (!*array) return codec::invalid("is not an array, but a .b2nd file must be one");
   return like;
 }

@@ -147,9 +147,7 @@ int run_unpack(const UnpackOptions& options, Io& io) {
 
 SubcommandRun declare_unpack(CLI::App& app) {
   auto options = std::make_shared<UnpackOptions>();
-  app.add_option("IN", options->in, "Frame, or directory of a sparse frame, or - for standard input")
-      ->required()
-      ->type_name("");
+  add_input_option(app, "IN", options->in);
   app.add_option("OUT", options->out, "File to create, or - for standard output")->required()->type_name("");
   add_size_option(app, "--frame-offset", options->frame_offset, "Offset of the frame in the file (0)");
   add_array_form_option(app, options->b2nd);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "frame/base/suffixes.h"
@@ -57,7 +58,7 @@ class Reporter {
   Reporter(const VerifyOptions& options, Io& io, Progress& progress)
       : options_(options), io_(io), progress_(progress) {}
 
-  void take(const CheckReport& report) {
+  void add(const CheckReport& report) {
     ++files_;
     ok_ += report.errors.empty();
     for (const Error& error : report.errors)
@@ -71,7 +72,7 @@ class Reporter {
   }
 
   /// Reports a directory that could not be walked.
-  void take(const Error& error) {
+  void add_walk_error(const Error& error) {
     status_ = std::max(status_, status_of(error));
     if (options_.as_json) {
       directories_.push_back({{"path", error.path}, {"reason", error.reason}});
@@ -87,8 +88,8 @@ class Reporter {
       return std::max(status_, emit(io_, all.dump(2, ' ', false, json::error_handler_t::replace) + "\n"));
     }
     if (options_.quiet || files_ == 1) return status_;
-    return std::max(status_, emit(io_, std::to_string(files_) + " frames checked: " + std::to_string(ok_) + " ok, " +
-                                           std::to_string(files_ - ok_) + " faulty\n"));
+    return std::max(status_,
+                    emit(io_, fmt::format("{} frames checked: {} ok, {} faulty\n", files_, ok_, files_ - ok_)));
   }
 
  private:
@@ -107,13 +108,12 @@ class Reporter {
     for (const Error& error : checked.errors)
       report(io_, error);
     if (checked.further_errors > 0) {
-      io_.err.print("cframe: " + printable(checked.path) + ": " + std::to_string(checked.further_errors) +
-                    " further errors\n");
+      io_.err.print(fmt::format("cframe: {}: {} further errors\n", printable(checked.path), checked.further_errors));
     }
     if (options_.quiet) return;
     std::string line = printable(checked.path) + ": " + verdict(checked);
     if (checked.kind != frame::ContainerKind::none) {
-      line += ", " + std::to_string(checked.chunks) + " chunks, " + human_size(checked.nbytes);
+      line += fmt::format(", {} chunks, {}", checked.chunks, human_size(checked.nbytes));
     }
     status_ = std::max(status_, emit(io_, line + "\n"));
   }
@@ -137,7 +137,7 @@ class StreamName {
       if (file != kStandardStream) continue;
       if (!input_) {
         auto opened = InputFile::open(file, io);
-        if (!opened) return tl::unexpected(opened.error());
+        if (!opened) return codec::Failure(opened.error());
         input_ = std::move(*opened);
       }
       file = input_->path();
@@ -170,7 +170,7 @@ int run_verify(VerifyOptions options, Io& io) {
   Progress progress(io, "verifying", Progress::Unit::bytes);
   Reporter reporter(options, io, progress);
   for (const Error& error : found.errors)
-    reporter.take(error);
+    reporter.add_walk_error(error);
 
   FrameChecker* running = nullptr;
   const auto idle = [&] { progress.update(running->bytes_done(), total); };
@@ -178,7 +178,7 @@ int run_verify(VerifyOptions options, Io& io) {
   running = &checker;
   const auto deliver = [&] {
     for (const auto& report : checker.take_reports())
-      reporter.take(stream.restore(report));
+      reporter.add(stream.restore(report));
   };
   for (const FrameFile& file : found.frames) {
     if (io.stop.load()) break;

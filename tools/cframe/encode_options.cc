@@ -17,12 +17,12 @@ using codec::Result;
 template <class T, class Into>
 void add_parsed(CLI::App& app, const std::string& name, const char* type, const std::string& help, Into& into,
                 const std::function<Result<T>(const std::string&)>& parse) {
-  const auto take = [&into, name, parse](const std::string& text) {
+  const auto parse_into = [&into, name, parse](const std::string& text) {
     const auto value = parse(text);
     if (!value) throw CLI::ValidationError(name, "'" + text + "' " + value.error().reason);
     into = *value;
   };
-  app.add_option_function<std::string>(name, take, help)->type_name(type);
+  app.add_option_function<std::string>(name, parse_into, help)->type_name(type);
 }
 
 void add_size(CLI::App& app, const std::string& name, const char* type, const std::string& help, std::uint64_t& into,

@@ -123,10 +123,10 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
     const std::int64_t step = chunks_per_task(**container);
     const bool is_small = file->stored_bytes <= kSmallBytes && file->report.nbytes <= kSmallBytes &&
                           file->report.chunks <= kSmallChunks && (*container)->vlmetalayer_names().empty();
-    const auto give = [&](const Task& task) { is_small ? run(*own_, task) : push(task); };
-    give({file, 0, 0, true});
+    const auto submit = [&](const Task& task) { is_small ? run(*own_, task) : push(task); };
+    submit({file, 0, 0, true});
     for (std::int64_t begin = 0; begin < file->report.chunks && !stop_.load(); begin += step) {
-      give({file, begin, std::min(begin + step, file->report.chunks), false});
+      submit({file, begin, std::min(begin + step, file->report.chunks), false});
     }
   } else {
     file->note(container.error(), std::nullopt);
@@ -248,7 +248,7 @@ void FrameChecker::complete(File& file) {
   }
   file.container.reset();
   CheckReport& report = file.report;
-  report.errors = file.errors.take();
+  report.errors = file.errors.release();
   report.further_errors = file.errors.count() - report.errors.size();
   report.has_io_error = file.errors.has(codec::ErrorKind::io);
   report.has_unsupported = file.errors.has(codec::ErrorKind::unsupported);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <fmt/core.h>
+
 #include "codec/stream/encode_context.h"
 #include "frame/cframe/frame_layout.h"
 #include "frame/write/compaction.h"
@@ -34,7 +36,7 @@ Result<void> FrameSaver::run() {
   if (auto saved = save_chunks(); !saved) return saved;
   frame::ParseBudget budget = frame::ParseBudget::asked(from_.stored_bytes());
   const auto layers = check_vlmetalayers(budget);
-  if (!layers) return tl::unexpected(layers.error());
+  if (!layers) return codec::Failure(layers.error());
   return to_.finish(*layers, [&](std::size_t number) {
     auto stored = from_.stored_vlmetalayer((*layers)[number].name, budget);
     if (stored) budget.release_memory(stored->size());
@@ -47,10 +49,10 @@ Result<void> FrameSaver::save_chunks() {
   frame::ChunkRun run;
   while (!io_.stop.load()) {
     const auto more = runs->next(run);
-    if (!more) return tl::unexpected(more.error());
+    if (!more) return codec::Failure(more.error());
     if (!*more) return {};
     if (run.step > 1 && run.count > 1) {
-      return codec::unsupported("the index repeats its entries every " + std::to_string(run.step) + " chunks");
+      return codec::unsupported(fmt::format("the index repeats its entries every {} chunks", run.step));
     }
     if (auto saved = save(run); !saved) return saved;
   }
@@ -67,9 +69,9 @@ Result<std::vector<frame::MetalayerLength>> FrameSaver::check_vlmetalayers(frame
     if (length && *length > left) {
       length = codec::unsupported("variable-length metalayer '" + name + "' of a frame whose metalayers share bytes");
     }
-    auto checked = length ? from_.check_vlmetalayer(name, budget) : Result<void>(tl::unexpected(length.error()));
+    auto checked = length ? from_.check_vlmetalayer(name, budget) : Result<void>(codec::Failure(length.error()));
     if (!checked) {
-      if (checked.error().kind == codec::ErrorKind::io) return tl::unexpected(checked.error());
+      if (checked.error().kind == codec::ErrorKind::io) return codec::Failure(checked.error());
       ++lost_;
       report(io_, with_path(checked.error(), path_));
       continue;
@@ -116,7 +118,7 @@ Result<void> FrameSaver::save_first(const frame::ChunkRun& run, std::int32_t nby
 
 Result<void> FrameSaver::save_stored(const frame::ChunkLocation& place, ChunkNumber chunk) {
   const auto reader = frame::ChunkReader::open(from_, chunk);
-  if (!reader) return tl::unexpected(reader.error());
+  if (!reader) return codec::Failure(reader.error());
   if (auto decoded = decoder_.check(**reader); !decoded) return decoded;
   const codec::ChunkHeader& header = (*reader)->decoder().header();
   const auto cbytes = static_cast<std::uint64_t>(header.cbytes);
@@ -139,19 +141,19 @@ Result<void> FrameSaver::save_anew(const frame::ChunkReader& reader) {
 Result<void> FrameSaver::encode(codec::ByteView plain) {
   codec::EncodeContext context;
   const auto encoded = codec::encode_chunk(context, frame::encode_parameters(from_.parameters()), plain);
-  return encoded ? to_.append(*encoded) : Result<void>(tl::unexpected(encoded.error()));
+  return encoded ? to_.append(*encoded) : Result<void>(codec::Failure(encoded.error()));
 }
 
 /// Saves zeros in place of the first chunk, and reports all chunks of the run as lost.
 Result<void> FrameSaver::lose(Error error, const frame::ChunkRun& run, std::int32_t nbytes) {
-  if (error.kind == codec::ErrorKind::io || shares_bytes_) return tl::unexpected(error);
+  if (error.kind == codec::ErrorKind::io || shares_bytes_) return codec::Failure(error);
   ++lost_;
   if (!error.chunk) error.chunk = run.first.value;
   if (reported_++ < kMaxReported) {
     report(io_, with_path(error, path_));
     if (run.count > 1) {
-      io_.err.print("cframe: " + printable(path_) + ": the next " + std::to_string(run.count - 1) +
-                    " chunks have the same damage\n");
+      io_.err.print(
+          fmt::format("cframe: {}: the next {} chunks have the same damage\n", printable(path_), run.count - 1));
     }
   }
   return save_zeros(nbytes);

@@ -58,7 +58,7 @@ Result<std::uint64_t> bounded_size(std::string_view value, std::uint64_t least, 
 
 template <class T, class U>
 Status store(Result<T> value, U& into) {
-  if (!value) return tl::unexpected(value.error());
+  if (!value) return codec::Failure(value.error());
   into = static_cast<U>(*value);
   return {};
 }
@@ -124,33 +124,33 @@ Status set_stats(MountOptions& options, std::string_view value) {
 
 Status set_codec(MountOptions& options, std::string_view value) {
   if (const auto known = codec::find_codec(value); !known) return codec::Failure(known.error());
-  options.codec = value;
+  options.new_frames.codec = value;
   return {};
 }
 
 Status set_clevel(MountOptions& options, std::string_view value) {
   const auto level = parse_count(value);
   if (!level || *level > 9) return invalid("must be a number between 0 and 9");
-  options.clevel = static_cast<int>(*level);
+  options.new_frames.clevel = static_cast<int>(*level);
   return {};
 }
 
 Status set_filter(MountOptions& options, std::string_view value) {
   if (const auto known = codec::filters_named(value); !known) return codec::Failure(known.error());
-  options.filter = value;
+  options.new_frames.filter = value;
   return {};
 }
 
 Status set_typesize(MountOptions& options, std::string_view value) {
-  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.typesize);
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.new_frames.typesize);
 }
 
 Status set_chunksize(MountOptions& options, std::string_view value) {
-  return store(parse_size_or_auto(value, codec::kMaxChunkBytes), options.chunksize);
+  return store(parse_size_or_auto(value, codec::kMaxChunkBytes), options.new_frames.chunksize);
 }
 
 Status set_blocksize(MountOptions& options, std::string_view value) {
-  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.blocksize);
+  return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.new_frames.blocksize);
 }
 
 Status set_dirty_limit(MountOptions& options, std::string_view value) {
@@ -162,15 +162,15 @@ Status set_commit_interval(MountOptions& options, std::string_view value) {
 }
 
 Status set_writeback(MountOptions& options, std::string_view value) {
-  return choose_switch(value, options.writeback);
+  return choose_switch(value, options.kernel_cache.writeback);
 }
 
 Status set_attr_timeout(MountOptions& options, std::string_view value) {
-  return store(parse_seconds(value), options.attr_timeout);
+  return store(parse_seconds(value), options.kernel_cache.attr_timeout);
 }
 
 Status set_entry_timeout(MountOptions& options, std::string_view value) {
-  return store(parse_seconds(value), options.entry_timeout);
+  return store(parse_seconds(value), options.kernel_cache.entry_timeout);
 }
 
 // ---- the tables -------------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ std::string escaped(std::string_view option) {
 Status apply_option(MountOptions& options, const std::string& option) {
   if (option.empty() || is_ignored(option)) return {};
   if (option == "debug") {
-    options.debug = options.foreground = true;
+    options.daemon.debug = options.daemon.foreground = true;
     return {};
   }
   const std::size_t equals = option.find('=');
@@ -275,7 +275,7 @@ Status apply_option(MountOptions& options, const std::string& option) {
       if (option == refused) return invalid("option '" + option + "': " + std::string(why));
     }
     if (!is_passed_on(option)) return invalid("unknown option '" + option + "' (-h lists the options)");
-    options.fuse_options.push_back(escaped(option));
+    options.daemon.fuse_options.push_back(escaped(option));
     // The kernel keeps the access times of the mount unchanged, and the daemon those of the source.
     if (option == "noatime") options.no_access_times = true;
     return {};
@@ -314,10 +314,12 @@ Status apply_options(MountOptions& options, std::string_view text) {
 
 /// Returns `invalid` if options conflict.
 Status validate_combination(const MountOptions& options) {
-  if (options.blocksize != 0 && options.chunksize != 0 && options.blocksize > options.chunksize) {
+  if (options.new_frames.blocksize != 0 && options.new_frames.chunksize != 0 &&
+      options.new_frames.blocksize > options.new_frames.chunksize) {
     return invalid("option 'blocksize' is larger than 'chunksize'");
   }
-  if (options.typesize != 0 && options.blocksize != 0 && options.typesize > options.blocksize) {
+  if (options.new_frames.typesize != 0 && options.new_frames.blocksize != 0 &&
+      options.new_frames.typesize > options.new_frames.blocksize) {
     return invalid("option 'typesize' is larger than 'blocksize'");
   }
   return {};
@@ -347,11 +349,11 @@ Status apply_switch(MountCommand& command, const std::string& argument, Argument
   }
   if (argument.starts_with("-o")) return apply_options(options, std::string_view(argument).substr(2));
   if (argument == "-f") {
-    options.foreground = true;
+    options.daemon.foreground = true;
   } else if (argument == "-d" || argument == "--debug") {
-    options.debug = options.foreground = true;
+    options.daemon.debug = options.daemon.foreground = true;
   } else if (argument == "-s") {
-    options.single_thread = true;
+    options.daemon.single_thread = true;
   } else if (argument == "-h" || argument == "--help") {
     command.action = MountAction::show_help;
   } else if (argument == "-V" || argument == "--version") {
@@ -375,14 +377,14 @@ Result<MountCommand> parse_mount_command(const std::vector<std::string>& argumen
     } else if (argument == "--") {
       only_names = true;
     } else if (auto applied = apply_switch(command, argument, rest); !applied) {
-      return tl::unexpected(applied.error());
+      return codec::Failure(applied.error());
     }
     if (command.action != MountAction::mount) return command;
   }
   if (names.size() > 2) return invalid("too many arguments: '" + names[2] + "' after SOURCE and MOUNTPOINT");
   if (names.empty() || names[0].empty()) return invalid("SOURCE and MOUNTPOINT are missing (-h shows the usage)");
   if (names.size() < 2 || names[1].empty()) return invalid("MOUNTPOINT is missing (-h shows the usage)");
-  if (auto fitting = validate_combination(command.options); !fitting) return tl::unexpected(fitting.error());
+  if (auto fitting = validate_combination(command.options); !fitting) return codec::Failure(fitting.error());
   command.options.source = names[0];
   command.options.mountpoint = names[1];
   return command;

@@ -2,6 +2,8 @@
 """Checks rules of the source tree that a compiler does not check. Run by tools/check from the top of the tree.
 
 - A source file or script has at most 500 lines, a function of C++ at most 60 (80 if it contains a switch).
+- A class has at most 20 public members: functions and data by name, overloads once. Constructors, the destructor,
+  assignments, deleted functions, overrides of an interface, types and friends do not count.
 - Layers: tools -> fs -> frame -> codec; a layer includes only itself and the layers to its right. The directories of
   a layer have an order, too: DIRECTORIES. Only fs/fuse includes FUSE headers (and tests/bench, which has its own server to
   compare with).
@@ -17,6 +19,9 @@ import sys
 MOST_LINES = 500
 MOST_FUNCTION_LINES = 60
 MOST_SWITCH_LINES = 80
+MOST_PUBLIC_MEMBERS = 20
+# Temporary: classes that another branch splits. Delete the entry when the branch is merged.
+MAY_HAVE_MORE_MEMBERS = {'FileOps', 'StoreFiles', 'Container', 'FrameContainer'}
 
 SOURCE_SUFFIXES = ('.cc', '.h', '.cpp', '.hpp')
 
@@ -47,12 +52,16 @@ def blank(match):
     return re.sub(r'[^\n]', ' ', text)
 
 
-def functions(source):
-    """Yields (first line, last line, has switch) of every block that is not a type, a namespace or an initialiser."""
+def code_of(source):
+    """Returns the source with comments, literals and preprocessor lines blanked."""
     source = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", '_', source)
     source = TOKEN.sub(blank, source)
-    source = re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', lambda found: re.sub(r'[^\n]', ' ', found.group(0)), source,
-                    flags=re.MULTILINE)
+    return re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', blank, source, flags=re.MULTILINE)
+
+
+def functions(source):
+    """Yields (first line, last line, has switch) of every block of code_of() that is not a type, a namespace or an
+    initialiser."""
     stack = []
     head_begin = 0
     line = 1
@@ -80,6 +89,77 @@ def functions(source):
             head_begin = position + 1
 
 
+TYPE = re.compile(r'(?<!enum )\b(?:class|struct|union)\s+(?:\w+\([^()]*\)\s*|\[\[.*?\]\]\s*)?'
+                  r'(?P<name>\w+)\s*(?:<[^;{}()]*>)?\s*(?:final\s*)?(?::(?!:)[^;{}()]*)?\{')
+NO_MEMBER = re.compile(r'(?:using|typedef|friend|static_assert)\b|(?:enum(?:\s+class)?|class|struct|union)\b'
+                       r'\s*\w*\s*(?:final\s*)?(?::[^:].*)?(?:\{\})?$', re.DOTALL)
+ACCESS = re.compile(r'\s*(public|protected|private)\s*:(?!:)')
+
+
+def statements(code, begin):
+    """Yields the declarations of the class whose body begins at `begin`, with the contents of () and {} left out."""
+    depth = 0
+    text = ''
+    for position in range(begin, len(code)):
+        char = code[position]
+        if char in ')}':
+            depth -= 1
+        if depth < 0:
+            return
+        if depth == 0 and char != ';':
+            text += char
+        if char in '({':
+            depth += 1
+        ends = char == ';' or (char == '}' and not re.match(r'\s*[,;{]', code[position + 1:]))
+        if depth == 0 and ends:
+            yield text
+            text = ''
+
+
+def without_angles(text):
+    previous = None
+    while previous != text:
+        previous, text = text, re.sub(r'<[^<>]*>', ' ', text)
+    return text
+
+
+def declared(statement, class_name):
+    """Returns the names that a declaration adds to a class."""
+    text = re.sub(r'\boperator\s*(\(\)|\[\]|[^\w\s(]+)', lambda found: 'operator_' + found.group(1).encode().hex(),
+                  statement)
+    text = re.sub(r'\[\[.*?\]\]|\b[A-Z][A-Z_]+\(\)|\balignas\(\)', ' ', text, flags=re.DOTALL)
+    text = without_angles(text).strip()
+    text = re.sub(r'^(?:template\s+)+', '', text)
+    if not text or NO_MEMBER.match(text) or re.search(r'=\s*delete\s*$|\)[^=]*\b(?:override|final)\b', text):
+        return []
+    function = re.search(r'([~\w]+)\s*\(', text.split('=')[0])
+    if not function:
+        declarators = re.sub(r'=[^,]*|\{\}|\[[^\]]*\]|:\s*\d+', ' ', text).split(',')
+        return [name for declarator in declarators for name in re.findall(r'(\w+)\s*$', declarator)]
+    name = function.group(1)
+    return [] if name.startswith('~') or name in (class_name, 'operator_' + b'='.hex()) else [name]
+
+
+def public_members(code):
+    """Yields (line, class, number of public members) of every class of code_of()."""
+    for found in TYPE.finditer(code):
+        public = code[found.start():].startswith(('struct', 'union'))
+        names = set()
+        for statement in statements(code, found.end()):
+            while label := ACCESS.match(statement):
+                public = label.group(1) == 'public'
+                statement = statement[label.end():]
+            if public:
+                names.update(declared(statement, found['name']))
+        yield code.count('\n', 0, found.start()) + 1, found['name'], len(names)
+
+
+def class_offences(name, code):
+    for line, class_name, members in public_members(code):
+        if members > MOST_PUBLIC_MEMBERS and class_name not in MAY_HAVE_MORE_MEMBERS:
+            yield f'{name}:{line}: {class_name} has {members} public members, at most {MOST_PUBLIC_MEMBERS}'
+
+
 def offences(path):
     text = path.read_text(encoding='utf-8')
     name = path.as_posix()
@@ -87,8 +167,10 @@ def offences(path):
     if path.suffix not in SOURCE_SUFFIXES:
         return
     lines = text.splitlines()
+    code = code_of(text)
+    yield from class_offences(name, code)
     outermost_end = 0
-    for first, last, has_switch in sorted(functions(text)):
+    for first, last, has_switch in sorted(functions(code)):
         most = MOST_SWITCH_LINES if has_switch else MOST_FUNCTION_LINES
         length = last - first + 1
         if length > most and first > outermost_end:

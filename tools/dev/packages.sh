@@ -8,7 +8,7 @@ build_packages=(
   g++ meson ninja-build pkg-config scdoc
   fuse3 libfuse3-dev libspdlog-dev libfmt-dev
   libzstd-dev liblz4-dev libdeflate-dev libsnappy-dev libzfp-dev libhwy-dev libssl-dev zlib1g-dev
-  libboost-dev libboost-filesystem-dev libexpected-dev libcli11-dev nlohmann-json3-dev
+  libboost-dev libboost-filesystem-dev libexpected-dev libcli11-dev nlohmann-json3-dev libutfcpp-dev
 )
 
 # Further packages to build and run the tests. clang provides the sanitizers and fuzzers.

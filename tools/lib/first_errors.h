@@ -46,7 +46,7 @@ class FirstErrors {
   bool has(codec::ErrorKind kind) const { return (kinds_ & bit(kind)) != 0; }
 
   /// Moves the listed errors out, sorted.
-  std::vector<codec::Error> take() {
+  std::vector<codec::Error> release() {
     std::sort_heap(heap_.begin(), heap_.end(), is_before);
     return std::exchange(heap_, {});
   }

@@ -27,16 +27,6 @@ void replace_binary(json& value) {
   }
 }
 
-bool is_utf8(const std::string& text) {
-  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  for (ByteView rest(bytes); !rest.empty();) {
-    const std::size_t length = frame::utf8_length(rest);
-    if (length == 0) return false;
-    rest = rest.subspan(length);
-  }
-  return true;
-}
-
 /// Returns true if the first byte of a msgpack value is that of a string of characters or bytes, whose decoding takes
 /// no more memory than the content.
 bool is_string_type(std::uint8_t first) {
@@ -74,7 +64,8 @@ codec::Result<std::vector<std::uint8_t>> meta_content(MetaType type, std::vector
   switch (type) {
     case MetaType::text: {
       const std::string text(value.begin(), value.end());
-      if (!is_utf8(text)) return codec::invalid("the value is not UTF-8 text: --type bytes or raw stores any bytes");
+      if (!frame::is_utf8(text))
+        return codec::invalid("the value is not UTF-8 text: --type bytes or raw stores any bytes");
       return json::to_msgpack(text);
     }
     case MetaType::json: {

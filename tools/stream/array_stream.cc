@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "frame/array/array_geometry.h"
 #include "frame/container/chunk_reader.h"
 #include "tools/stream/block_decoder.h"
@@ -46,7 +48,7 @@ class ArrayStream {
   Result<void> read(std::uint64_t at, ByteSpan out) {
     auto done = array_.for_each_part(at, out.size(), [&](const ArrayGeometry::Part& part) -> Result<void> {
       auto reader = reader_of(part.chunk);
-      if (!reader) return tl::unexpected(reader.error());
+      if (!reader) return codec::Failure(reader.error());
       if ((*reader)->decoder().is_zeros()) {
         frame::clear_box(part.to, out.data() + part.out);
         return {};
@@ -80,10 +82,10 @@ class ArrayStream {
     if (!opened) return opened;
     if ((*opened)->decoder().nbytes() != array_.chunk_bytes()) {
       codec::Error error{codec::ErrorKind::corruption, 0,
-                         "the chunk has " + std::to_string((*opened)->decoder().nbytes()) +
-                             " bytes, a chunk of the array " + std::to_string(array_.chunk_bytes())};
+                         fmt::format("the chunk has {} bytes, a chunk of the array {}", (*opened)->decoder().nbytes(),
+                                     array_.chunk_bytes())};
       error.chunk = chunk.value;
-      return tl::unexpected(error);
+      return codec::Failure(error);
     }
     if (readers_.size() == kKeptReaders) readers_.clear();
     readers_.emplace(chunk.value, *opened);
@@ -105,7 +107,7 @@ class ArrayStream {
   Result<void> finish_batch(ByteSpan out) {
     decode_missing();
     for (const Missing& missing : missing_) {
-      if (missing.error) return tl::unexpected(*missing.error);
+      if (missing.error) return codec::Failure(*missing.error);
     }
     missing_.clear();
     for (const Wanted& wanted : tiles_) {

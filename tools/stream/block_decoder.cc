@@ -49,7 +49,7 @@ Result<ByteView> BlockDecoder::reference(const frame::ChunkReader& reader, std::
   if (!reader.decoder().needs_reference() || first == 0) return ByteView{};
   const ByteSpan block = reference_.of(reader.decoder().block_range(0).size());
   if (auto decoded = reader.decode(context_, 0, std::span(&block, 1), {}); !decoded) {
-    return tl::unexpected(decoded.error());
+    return codec::Failure(decoded.error());
   }
   return ByteView(block);
 }
@@ -61,7 +61,7 @@ Result<void> BlockDecoder::decode(const frame::ChunkReader& reader, std::uint32_
   const std::uint32_t first = decoder.block_at(begin);
   const std::uint32_t last = decoder.block_at(static_cast<std::uint32_t>(end - 1));
   const auto plain_reference = reference(reader, first);
-  if (!plain_reference) return tl::unexpected(plain_reference.error());
+  if (!plain_reference) return codec::Failure(plain_reference.error());
 
   // Blocks that extend beyond the range at either end are decoded into edges_; the others directly into `out`.
   std::vector<ByteSpan> outs;
@@ -103,7 +103,7 @@ Result<void> BlockDecoder::check(const frame::ChunkReader& reader) {
 Result<void> BlockDecoder::check_blocks(const frame::ChunkReader& reader) {
   const auto& decoder = reader.decoder();
   const auto plain_reference = reference(reader, decoder.block_count() > 1 ? 1 : 0);
-  if (!plain_reference) return tl::unexpected(plain_reference.error());
+  if (!plain_reference) return codec::Failure(plain_reference.error());
   std::vector<ByteSpan> outs;
   for (std::uint32_t block = 0; block < decoder.block_count();) {
     const std::uint32_t first = block;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 namespace cframefs::tools {
 
 using codec::Failure;
@@ -15,9 +17,8 @@ Result<void> ContainerInput::find_chunk() {
   auto reader = frame::ChunkReader::open(*container_, span->chunk);
   if (!reader) return Failure(reader.error());
   if ((*reader)->decoder().nbytes() != span->nbytes) {
-    return codec::corrupt("chunk " + std::to_string(span->chunk.value) + " has " +
-                          std::to_string((*reader)->decoder().nbytes()) + " bytes, must have " +
-                          std::to_string(span->nbytes));
+    return codec::corrupt(fmt::format("chunk {} has {} bytes, must have {}", span->chunk.value,
+                                      (*reader)->decoder().nbytes(), span->nbytes));
   }
   span_ = *span;
   reader_ = std::move(*reader);

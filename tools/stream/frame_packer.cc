@@ -37,7 +37,7 @@ class Packer {
   void work(const std::function<void(const Packed&)>& progress) {
     codec::EncodeContext context;
     RawBuffer buffer;
-    while (const auto piece = take(buffer)) {
+    while (const auto piece = next_piece(buffer)) {
       Slot& slot = slots_[static_cast<std::size_t>(piece->number) % slots_.size()];
       Result<void> done;
       if (!piece->plain) {
@@ -73,7 +73,7 @@ class Packer {
   };
 
   /// Claims the next chunk and reads it. Returns none if there are no more.
-  std::optional<Piece> take(RawBuffer& buffer) {
+  std::optional<Piece> next_piece(RawBuffer& buffer) {
     const auto chunksize = static_cast<std::size_t>(frame_.chunksize);
     if (read_at_) {
       const auto number = claim();

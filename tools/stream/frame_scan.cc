@@ -21,31 +21,6 @@ std::string format_name(const codec::ChunkHeader& header) {
   return first != nullptr ? std::string(first->name) : "unknown";
 }
 
-void count_header(FrameScan& scan, const codec::ChunkHeader& header, std::int64_t count) {
-  scan.headers += count;
-  scan.nbytes += static_cast<std::uint64_t>(header.nbytes) * static_cast<std::uint64_t>(count);
-  scan.cbytes += static_cast<std::uint64_t>(header.cbytes) * static_cast<std::uint64_t>(count);
-  scan.least_chunk = std::min(scan.least_chunk, header.nbytes);
-  scan.most_chunk = std::max(scan.most_chunk, header.nbytes);
-  if (header.special == SpecialValue::repeated) {
-    scan.repeated += count;
-  } else if (header.special != SpecialValue::none) {
-    scan.stored_special += count;
-  } else if (header.memcpyed) {
-    scan.memcpyed += count;
-  } else {
-    scan.codecs[format_name(header)] += count;
-    (header.dont_split || header.typesize == 1 ? scan.unsplit : scan.split) += count;
-    scan.dictionary += header.dictionary ? count : 0;
-    scan.instrumented += header.instrumented ? count : 0;
-    scan.variable_blocks += header.vl_blocks ? count : 0;
-    if (!header.vl_blocks) {
-      scan.least_blocksize = std::min(scan.least_blocksize.value_or(header.blocksize), header.blocksize);
-      scan.most_blocksize = std::max(scan.most_blocksize.value_or(0), header.blocksize);
-    }
-  }
-}
-
 /// The properties of a chunk, and the number of equal chunks.
 struct Finding {
   std::int64_t count = 0;
@@ -60,7 +35,7 @@ class Scanner {
   Scanner(FrameScan& scan, const frame::Container& container, std::int64_t most_headers)
       : scan_(scan), container_(container), most_headers_(most_headers) {}
 
-  codec::Result<void> take(const frame::ChunkRun& run) {
+  codec::Result<void> add_run(const frame::ChunkRun& run) {
     if (run.damage != nullptr) {
       codec::Error error = *run.damage;
       if (!error.chunk) error.chunk = run.first.value;
@@ -68,12 +43,12 @@ class Scanner {
       scan_.damaged += run.count;
       return {};
     }
-    if (!run.alike) return take_alone(run);
+    if (!run.alike) return add_alone(run);
     auto& slot = known_.slot(run.same);
     if (!slot.value || slot.same != run.same) {
       if (slot.value) add(*slot.value);
       auto found = look_at(run.first);
-      if (!found) return tl::unexpected(found.error());
+      if (!found) return codec::Failure(found.error());
       slot.same = run.same;
       slot.value = *found;
     }
@@ -88,9 +63,9 @@ class Scanner {
   }
 
  private:
-  codec::Result<void> take_alone(const frame::ChunkRun& run) {
+  codec::Result<void> add_alone(const frame::ChunkRun& run) {
     auto found = look_at(run.first);
-    if (!found) return tl::unexpected(found.error());
+    if (!found) return codec::Failure(found.error());
     found->count = run.count;
     add(*found);
     return {};
@@ -99,7 +74,7 @@ class Scanner {
   codec::Result<Finding> look_at(ChunkNumber chunk) {
     Finding found;
     const auto damaged = [&](const codec::Error& error) -> codec::Result<Finding> {
-      if (error.kind == codec::ErrorKind::io) return tl::unexpected(error);
+      if (error.kind == codec::ErrorKind::io) return codec::Failure(error);
       note(error);
       found.damaged = true;
       return found;
@@ -126,7 +101,7 @@ class Scanner {
     scan_.uninitialised += found.special == SpecialValue::uninitialised ? found.count : 0;
     scan_.stored += found.stored ? found.count : 0;
     scan_.damaged += found.damaged ? found.count : 0;
-    if (found.header) count_header(scan_, *found.header, found.count);
+    if (found.header) scan_.headers.add(*found.header, found.count);
     if (found.stored && !found.damaged && !found.header) scan_.complete = false;
   }
 
@@ -139,6 +114,31 @@ class Scanner {
 
 }  // namespace
 
+void HeaderCounts::add(const codec::ChunkHeader& header, std::int64_t count) {
+  read += count;
+  nbytes += static_cast<std::uint64_t>(header.nbytes) * static_cast<std::uint64_t>(count);
+  cbytes += static_cast<std::uint64_t>(header.cbytes) * static_cast<std::uint64_t>(count);
+  least_chunk = std::min(least_chunk, header.nbytes);
+  most_chunk = std::max(most_chunk, header.nbytes);
+  if (header.special == SpecialValue::repeated) {
+    repeated += count;
+  } else if (header.special != SpecialValue::none) {
+    stored_special += count;
+  } else if (header.memcpyed) {
+    memcpyed += count;
+  } else {
+    codecs[format_name(header)] += count;
+    (header.dont_split || header.typesize == 1 ? unsplit : split) += count;
+    dictionary += header.dictionary ? count : 0;
+    instrumented += header.instrumented ? count : 0;
+    variable_blocks += header.vl_blocks ? count : 0;
+    if (!header.vl_blocks) {
+      least_blocksize = std::min(least_blocksize.value_or(header.blocksize), header.blocksize);
+      most_blocksize = std::max(most_blocksize.value_or(0), header.blocksize);
+    }
+  }
+}
+
 codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers,
                                     const std::atomic<bool>& stop, Progress& progress) {
   FrameScan scan;
@@ -149,12 +149,12 @@ codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int6
   for (std::int64_t number = 0;; ++number) {
     if (stop.load(std::memory_order_relaxed)) return codec::io_error(EINTR, "read");
     const auto more = runs->next(run);
-    if (!more) return tl::unexpected(more.error());
+    if (!more) return codec::Failure(more.error());
     if (!*more) break;
     if (number % 256 == 0) {
       progress.update(static_cast<std::uint64_t>(run.first.value), static_cast<std::uint64_t>(scan.chunks));
     }
-    if (auto taken = scanner.take(run); !taken) return tl::unexpected(taken.error());
+    if (auto added = scanner.add_run(run); !added) return codec::Failure(added.error());
   }
   scanner.finish();
   return scan;

@@ -17,18 +17,9 @@
 
 namespace cframefs::tools {
 
-struct FrameScan {
-  std::int64_t chunks = 0;
-
-  // From the index, of all chunks.
-  std::int64_t zeros = 0;
-  std::int64_t nan = 0;
-  std::int64_t uninitialised = 0;
-  std::int64_t stored = 0;
-
-  // From the headers of the first `headers` stored chunks.
-  std::int64_t headers = 0;
-  bool complete = true;  // these are all stored chunks
+/// What the headers of stored chunks say.
+struct HeaderCounts {
+  std::int64_t read = 0;
   std::int64_t repeated = 0;
   std::int64_t stored_special = 0;  // zeros, NaN or uninitialised by the chunk's own header
   std::int64_t memcpyed = 0;
@@ -43,6 +34,21 @@ struct FrameScan {
   std::optional<std::int32_t> least_blocksize, most_blocksize;  // of compressed chunks
   std::int32_t least_chunk = std::numeric_limits<std::int32_t>::max();
   std::int32_t most_chunk = 0;
+
+  /// Adds `count` chunks with this header.
+  void add(const codec::ChunkHeader& header, std::int64_t count);
+};
+
+struct FrameScan {
+  // From the index, of all chunks.
+  std::int64_t chunks = 0;
+  std::int64_t zeros = 0;
+  std::int64_t nan = 0;
+  std::int64_t uninitialised = 0;
+  std::int64_t stored = 0;
+
+  HeaderCounts headers;  // of the first stored chunks
+  bool complete = true;  // these are all stored chunks
 
   std::int64_t damaged = 0;
   std::optional<codec::Error> first_damage;

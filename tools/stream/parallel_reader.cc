@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/core.h>
 #include <sched.h>
 
 #include "frame/container/chunk_reader.h"
@@ -57,7 +58,7 @@ class Planner {
       const auto span = container_.locate(FlatOffset{at_});
       if (!span) {
         // Return the parts before the error first; the next call returns the error.
-        if (job.parts.empty()) return tl::unexpected(span.error());
+        if (job.parts.empty()) return codec::Failure(span.error());
         return job;
       }
       const auto inner = static_cast<std::uint32_t>(at_ - span->begin.value);
@@ -108,15 +109,14 @@ Result<void> decode_part(const Container& container, const Part& part, BlockDeco
   auto reader = part.reader;
   if (!reader) {
     auto opened = ChunkReader::open(container, part.chunk);
-    if (!opened) return tl::unexpected(opened.error());
+    if (!opened) return codec::Failure(opened.error());
     reader = *opened;
   }
   if (part.end > reader->decoder().nbytes()) {
     Error error{codec::ErrorKind::corruption, 0,
-                "the chunk has " + std::to_string(reader->decoder().nbytes()) + " bytes, the frame needs " +
-                    std::to_string(part.end)};
+                fmt::format("the chunk has {} bytes, the frame needs {}", reader->decoder().nbytes(), part.end)};
     error.chunk = part.chunk.value;
-    return tl::unexpected(error);
+    return codec::Failure(error);
   }
   return decoder.decode(*reader, part.begin, out);
 }
@@ -143,7 +143,7 @@ struct Slot {
 /// Passes the good bytes of the oldest job to the sink.
 Result<void> consume(Slot& slot, const Sink& sink) {
   if (auto taken = sink(slot.buffer.of(slot.job.size).first(slot.outcome.good)); !taken) return taken;
-  if (slot.outcome.error) return tl::unexpected(*slot.outcome.error);
+  if (slot.outcome.error) return codec::Failure(*slot.outcome.error);
   return {};
 }
 
@@ -173,7 +173,7 @@ Result<void> stream_flat(const Container& container, FlatOffset begin, std::uint
     if (auto consumed = consume(ring.oldest(), sink); !consumed) return consumed;
     ring.release();
   }
-  if (broken) return tl::unexpected(*broken);
+  if (broken) return codec::Failure(*broken);
   return {};
 }
 

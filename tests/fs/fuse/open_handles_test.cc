@@ -11,10 +11,10 @@ namespace {
 TEST(OpenHandles, OneIsGivenBackWhenItIsReleased) {
   OpenHandles<int> handles;
   int* const held = handles.add(std::make_unique<int>(7));
-  const auto back = handles.take(held);
+  const auto back = handles.remove(held);
   ASSERT_TRUE(back);
   EXPECT_EQ(*back, 7);
-  EXPECT_FALSE(handles.take(held));
+  EXPECT_FALSE(handles.remove(held));
 }
 
 TEST(OpenHandles, OneThatIsKeptOutlivesItsRelease) {
@@ -22,7 +22,7 @@ TEST(OpenHandles, OneThatIsKeptOutlivesItsRelease) {
   int* const held = handles.add(std::make_unique<int>(7));
   handles.keep(held);
   handles.keep(held);
-  EXPECT_FALSE(handles.take(held));
+  EXPECT_FALSE(handles.remove(held));
   EXPECT_FALSE(handles.let_go(held));
   EXPECT_EQ(*held, 7);
   const auto back = handles.let_go(held);
@@ -36,7 +36,7 @@ TEST(OpenHandles, OneThatWasKeptIsReleasedAsEver) {
   handles.keep(held);
   EXPECT_FALSE(handles.let_go(held));
   EXPECT_FALSE(handles.let_go(held)) << "more often than it was kept";
-  EXPECT_TRUE(handles.take(held));
+  EXPECT_TRUE(handles.remove(held));
 }
 
 TEST(OpenHandles, WhatIsNoHandleIsLeftAlone) {

@@ -37,7 +37,7 @@ class PageCacheStateTest : public ::testing::Test {
     return pages_.seen_by_stat(pages_.begin_look(), file, size);
   }
   Drop read(const frame::FileVersion& file) { return pages_.seen_by_read(pages_.begin_look(), file); }
-  void carry_out() { pages_.dropped(pages_.drops()); }
+  void carry_out() { pages_.drops().carried_out(pages_.drops().requested()); }
 
   PageCacheState pages_;
 };
@@ -265,12 +265,12 @@ TEST_F(PageCacheStateTest, ARenameKeepsPages) {
 TEST_F(PageCacheStateTest, AnOpenKeepsNoPagesThatAreStillToBeDropped) {
   open_and_confirm(state(1));
   EXPECT_EQ(stat(state(1)), Drop::nothing);
-  EXPECT_FALSE(pages_.is_dropping());
+  EXPECT_FALSE(pages_.drops().are_pending());
   EXPECT_EQ(stat(state(2)), Drop::pages);
-  EXPECT_TRUE(pages_.is_dropping());
+  EXPECT_TRUE(pages_.drops().are_pending());
   EXPECT_FALSE(open_and_confirm(state(2))) << "the kernel drops them itself";
   carry_out();
-  EXPECT_FALSE(pages_.is_dropping());
+  EXPECT_FALSE(pages_.drops().are_pending());
   EXPECT_TRUE(open(state(2)).keep_pages);
 }
 
@@ -278,19 +278,19 @@ TEST_F(PageCacheStateTest, ADropThatBeganBeforeAChangeDoesNotCountForIt) {
   open_and_confirm(state(1));
   EXPECT_EQ(stat(state(1)), Drop::nothing);
   EXPECT_EQ(stat(state(2)), Drop::pages);
-  const auto begun = pages_.drops();
+  const auto begun = pages_.drops().requested();
   EXPECT_EQ(stat(state(3)), Drop::pages);
-  pages_.dropped(begun);
-  EXPECT_TRUE(pages_.is_dropping());
+  pages_.drops().carried_out(begun);
+  EXPECT_TRUE(pages_.drops().are_pending());
   carry_out();
-  EXPECT_FALSE(pages_.is_dropping());
+  EXPECT_FALSE(pages_.drops().are_pending());
 }
 
 TEST_F(PageCacheStateTest, NothingIsToBeDroppedWhereTheKernelDoesItItself) {
   open_and_confirm(state(1));
   EXPECT_EQ(stat(state(1), 100), Drop::nothing);
   EXPECT_EQ(stat(state(2), 200), Drop::nothing);
-  EXPECT_FALSE(pages_.is_dropping());
+  EXPECT_FALSE(pages_.drops().are_pending());
 }
 
 TEST_F(PageCacheStateTest, AnOpenKeepsNoPagesWithAnOldHeader) {

@@ -43,7 +43,7 @@ struct Reader {
   }
   std::uint64_t blocks_decoded() const { return statistics.blocks_decoded.load(); }
 
-  Statistics statistics;
+  DecodingStatistics statistics;
   DedupLogger once;
   ReadPath read_path;
   std::shared_ptr<const FrameSnapshot> snapshot;

@@ -30,7 +30,7 @@ class BlockCacheTest : public ::testing::Test {
   }
 
   BufferPool pool_;
-  Statistics statistics_;
+  DecodingStatistics statistics_;
   BlockCache cache_{kBound, pool_, statistics_};
 };
 

@@ -60,17 +60,17 @@ TEST_F(StatisticsTest, AFrameThatAnotherProgramReplacesIsOneChange) {
 TEST_F(StatisticsTest, FailedCommitsAndLostBytesAreCounted) {
   make("f", "stored");
   const Statistics& statistics = filesystem_->statistics();
-  EXPECT_EQ(statistics.failed_commits, 0U);
+  EXPECT_EQ(statistics.writing.failed_commits, 0U);
   auto handle = open("f");
   ASSERT_TRUE(write(*handle, 0, std::string(1000, 'x')));
   disk_.write_error = ENOSPC;
   EXPECT_EQ(errno_of(close(std::move(handle))), ENOSPC);
-  const std::uint64_t failed = statistics.failed_commits;
+  const std::uint64_t failed = statistics.writing.failed_commits;
   EXPECT_GE(failed, 1U);
-  EXPECT_EQ(statistics.bytes_lost, 0U);  // the commit will be retried
+  EXPECT_EQ(statistics.writing.bytes_lost, 0U);  // the commit will be retried
   filesystem_->stop();
-  EXPECT_GT(statistics.failed_commits, failed);
-  EXPECT_EQ(statistics.bytes_lost, 1000U);
+  EXPECT_GT(statistics.writing.failed_commits, failed);
+  EXPECT_EQ(statistics.writing.bytes_lost, 1000U);
   disk_.write_error = 0;
 }
 

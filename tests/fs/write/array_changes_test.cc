@@ -296,7 +296,7 @@ TEST_F(ArrayChangesTest, ARowThatOneHandleIsWritingIsNoFailureOfAnother) {
 
 /// The kernel writes pages by several requests at once.
 TEST_F(ArrayChangesTest, PagesOfANewArrayMayComeBeforeItsHeader) {
-  options_.writeback = true;
+  options_.kernel_cache.writeback = true;
   constexpr std::size_t kPart = std::size_t{1} << 20;
   const std::string text = npy_file("<f8", 8, {300, 900}, 7);
   const auto write_pages = [&](FileHandle& handle, std::size_t at) {
@@ -323,7 +323,7 @@ TEST_F(ArrayChangesTest, PagesOfANewArrayMayComeBeforeItsHeader) {
 }
 
 TEST_F(ArrayChangesTest, PagesOfAnEmptiedArrayNeedNoHeader) {
-  options_.writeback = true;
+  options_.kernel_cache.writeback = true;
   start_plain(frame::ArrayForm::npy);
   auto handle = open(name_, O_RDWR | O_TRUNC);
   resize_model(0);

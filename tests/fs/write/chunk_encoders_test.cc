@@ -28,7 +28,7 @@ class ChunkEncodersTest : public testing::Test {
 
   BufferPool pool_;
   std::atomic<std::uint64_t> counter_{0};
-  Statistics statistics_;
+  WritingStatistics statistics_;
   WorkerPool workers_;  // never started: only writers encode
   ChunkEncoders encoders_{workers_, 1, statistics_};
   std::vector<DirtyLayer::Chunk> chunks_;

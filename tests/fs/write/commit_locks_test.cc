@@ -39,7 +39,7 @@ class WrittenOver : public ::testing::Test {
  protected:
   void SetUp() override {
     options_.source = directory_.path();
-    options_.chunksize = 4096;
+    options_.new_frames.chunksize = 4096;
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(disk_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
@@ -143,7 +143,7 @@ class CommitLocksTest : public WrittenFilesystem {
     EXPECT_TRUE(frame::system_files().try_lock(made.fd(), operation).value_or(false));
     return made;
   }
-  std::uint64_t lost() const { return filesystem_->statistics().bytes_lost; }
+  std::uint64_t lost() const { return filesystem_->statistics().writing.bytes_lost; }
 };
 
 TEST_F(CommitLocksTest, ACommitWaitsForALockThatIsHeldBriefly) {

@@ -20,11 +20,11 @@ class DirtyLayerTest : public ::testing::Test {
   /// Returns the bytes of a layer over nothing.
   static std::vector<std::uint8_t> plain(const DirtyLayer& layer) {
     std::vector<std::uint8_t> bytes(layer.size());
-    for (const auto& [number, chunk] : layer.chunks()) {
+    for (const auto& [number, chunk] : layer.chunks().whole()) {
       const auto from = chunk->first(layer.length_of(number));
       std::copy(from.begin(), from.end(), bytes.begin() + number * static_cast<std::ptrdiff_t>(layer.chunksize()));
     }
-    for (const auto& [number, patches] : layer.patches()) {
+    for (const auto& [number, patches] : layer.chunks().patches()) {
       const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
       patches->apply_to(codec::ByteSpan(bytes).subspan(begin, layer.length_of(number)));
     }
@@ -54,7 +54,7 @@ TEST_F(DirtyLayerTest, BytesWrittenIntoAHoleSurviveAnotherChunkSize) {
   dirty.merge_into(committing, make());
   EXPECT_EQ(plain(committing), wanted);
   for (const std::uint64_t chunksize : {70U, 100U, 1000U, 7U})
-    EXPECT_EQ(plain(committing.rechunked(chunksize, make())), wanted) << chunksize;
+    EXPECT_EQ(plain(rechunked(committing, chunksize, make())), wanted) << chunksize;
 }
 
 /// Returns the bytes of a layer over those of another one.
@@ -64,8 +64,8 @@ std::vector<std::uint8_t> over(const DirtyLayer& layer, const std::vector<std::u
   for (std::uint64_t at = 0; at < layer.size(); at += layer.chunksize()) {
     const auto number = static_cast<std::int64_t>(at / layer.chunksize());
     const auto part = codec::ByteSpan(bytes).subspan(at, layer.length_of(number));
-    const DirtyLayer::Chunk* chunk = layer.find(number);
-    const ChunkPatches* patches = layer.find_patches(number);
+    const DirtyLayer::Chunk* chunk = layer.chunks().find(number);
+    const ChunkPatches* patches = layer.chunks().find_patches(number);
     EXPECT_TRUE(chunk == nullptr || patches == nullptr);
     if (chunk != nullptr && *chunk) {
       const std::vector<std::uint8_t> first = (*chunk)->first(part.size());
@@ -107,7 +107,7 @@ TEST_F(DirtyLayerTest, RandomChangesOfLayersEqualThoseOfBytes) {
         }
         case 2:
           if (length == 0) break;
-          if (layer.find(number) == nullptr) {
+          if (layer.chunks().find(number) == nullptr) {
             const std::vector<std::uint8_t> piece(1 + below(length), value);
             layer.patch(number, length - piece.size(), piece, bytes_);
             std::fill_n(at + static_cast<std::ptrdiff_t>(length - piece.size()), piece.size(), value);
@@ -136,9 +136,9 @@ TEST_F(DirtyLayerTest, RandomChangesOfLayersEqualThoseOfBytes) {
     upper.merge_into(lower, make());
     ASSERT_EQ(over(lower, stored), upper_bytes) << "seed " << seed;
     // Runs of zeros exist only where they hide something below.
-    for (const auto& [begin, end] : lower.zeros().runs())
+    for (const auto& [begin, end] : lower.chunks().zeros().runs())
       ASSERT_LT(static_cast<std::uint64_t>(end - 1) * kChunk, lower.kept()) << "seed " << seed;
-    if (!lower.patches().empty()) continue;
+    if (!lower.chunks().patches().empty()) continue;
     const std::uint64_t cut = lower.kept() + below(lower.size() - lower.kept() + 1);
     const DirtyLayer above = lower.split_off(cut);
     const std::vector<std::uint8_t> kept = over(lower, stored);
@@ -148,21 +148,42 @@ TEST_F(DirtyLayerTest, RandomChangesOfLayersEqualThoseOfBytes) {
   }
 }
 
+TEST_F(DirtyLayerTest, TheLastChunkCanBeSplitOff) {
+  const std::vector<std::uint8_t> stored(100, 1);
+  DirtyLayer lower(100, 100);
+  lower.put(2, make()(100));
+  lower.resize(350);
+  const DirtyLayer::Chunk last = make()(100);
+  last->hold(0, 50);
+  std::fill_n(last->bytes().begin(), 50, std::uint8_t{7});
+  lower.put(3, last);
+  const std::vector<std::uint8_t> all = over(lower, stored);
+  const DirtyLayer above = lower.split_off_last();
+  EXPECT_EQ(lower.size(), 300U);
+  EXPECT_EQ(lower.kept(), 100U);
+  EXPECT_EQ(lower.chunks().whole().size(), 1U);
+  EXPECT_EQ(above.size(), 350U);
+  EXPECT_EQ(above.kept(), 300U);
+  EXPECT_EQ(above.chunks().whole().size(), 1U);
+  EXPECT_EQ(above.chunks().find(3)->get(), last.get());
+  EXPECT_EQ(over(above, over(lower, stored)), all);
+}
+
 TEST_F(DirtyLayerTest, AHoleIsOneRunHoweverLongItIs) {
   constexpr std::uint64_t kLong = std::uint64_t{1} << 60;
   DirtyLayer layer(100, kLong);
   layer.put_zeros(1, static_cast<std::int64_t>(kLong / 100));
   layer.patch(0, 50, std::vector<std::uint8_t>(10, 1), bytes_);
-  EXPECT_EQ(layer.zeros().size(), 1U);
+  EXPECT_EQ(layer.chunks().zeros().size(), 1U);
   DirtyLayer below(100, kLong);
   layer.merge_into(below, make());
-  EXPECT_EQ(below.zeros().size(), 1U);
-  EXPECT_EQ(bytes_.load(), below.find_patches(0)->footprint());
+  EXPECT_EQ(below.chunks().zeros().size(), 1U);
+  EXPECT_EQ(bytes_.load(), below.chunks().find_patches(0)->footprint());
   // Where nothing is below there is nothing to hide.
   DirtyLayer grown(100, 1000);
   grown.resize(kLong);
   grown.put_zeros(10, static_cast<std::int64_t>(kLong / 100));
-  EXPECT_TRUE(grown.zeros().empty());
+  EXPECT_TRUE(grown.chunks().zeros().empty());
 }
 
 }  // namespace

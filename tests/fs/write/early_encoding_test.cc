@@ -88,8 +88,8 @@ class EarlyEncodingTest : public WrittenFilesystem {
     file.write("\1\2\3\4", 4);
     return file.good();
   }
-  std::uint64_t decoded() { return filesystem_->statistics().bytes_decoded; }
-  std::uint64_t encoded() { return filesystem_->statistics().chunks_encoded; }
+  std::uint64_t decoded() { return filesystem_->statistics().decoding.bytes_decoded; }
+  std::uint64_t encoded() { return filesystem_->statistics().writing.chunks_encoded; }
 };
 
 TEST_F(EarlyEncodingTest, SmallWritesAllOverAFileReadAndEncodeEachChunkOnce) {

@@ -82,10 +82,11 @@ class FlusherTest : public ::testing::Test {
   std::shared_ptr<const frame::Descriptor> dir_;
   Statistics statistics_;
   DedupLogger once_;
-  ReadPath read_path_{1 << 20, statistics_, once_, 2};
+  ReadPath read_path_{1 << 20, statistics_.decoding, once_, 2};
   WorkerPool workers_;
-  ChunkEncoders encoders_{workers_, 2, statistics_};
-  WriteBackShared shared_{disk_, read_path_, encoders_, statistics_, once_, std::make_shared<frame::IndexCache>()};
+  ChunkEncoders encoders_{workers_, 2, statistics_.writing};
+  WriteBackShared shared_{
+      disk_, read_path_, encoders_, statistics_.writing, once_, std::make_shared<frame::IndexCache>()};
   Flusher flusher_{shared_};
   Flusher::Time now_{1000s};
   std::map<std::string, std::shared_ptr<WriteBack>> files_;
@@ -170,9 +171,9 @@ TEST_F(FlusherTest, AFailedCommitIsRetriedAfterPausesThatGrow) {
   std::vector<std::chrono::milliseconds> pauses;
   auto last = now_;
   for (int i = 0; i < 20'000 && pauses.size() < 9; ++i, now_ += 10ms) {
-    const std::uint64_t before = statistics_.failed_commits;
+    const std::uint64_t before = statistics_.writing.failed_commits;
     flusher_.commit_due();
-    if (statistics_.failed_commits == before) continue;
+    if (statistics_.writing.failed_commits == before) continue;
     pauses.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(now_ - last));
     last = now_;
   }

@@ -83,7 +83,7 @@ TEST_F(WriteBackTest, PunchedChunksAreHolesOnDisk) {
 }
 
 TEST_F(WriteBackTest, ALastChunkOfZerosThatIsNoWholeNumberOfItemsIsStored) {
-  options_.typesize = 4;
+  options_.new_frames.typesize = 4;
   remount();
   for (const bool punched : {false, true}) {
     auto handle = create("x", O_RDWR | O_TRUNC);

@@ -180,12 +180,12 @@ TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
     }
     ASSERT_EQ(read(*handle), model) << i;
   }
-  const std::uint64_t encoded = filesystem_->statistics().chunks_encoded;
+  const std::uint64_t encoded = filesystem_->statistics().writing.chunks_encoded;
   ASSERT_TRUE(filesystem_->files().allocate(*handle, kPunch, 64 << 10, model.size()));
   ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   std::fill(model.begin() + (64 << 10), model.end(), '\0');
   EXPECT_EQ(read(*handle), model);
-  EXPECT_LT(filesystem_->statistics().chunks_encoded - encoded, 40U);
+  EXPECT_LT(filesystem_->statistics().writing.chunks_encoded - encoded, 40U);
   EXPECT_TRUE(close(std::move(handle)));
   const auto container = stored("x.b2nd");
   EXPECT_EQ(container->chunk_count(), 6667 * 2);

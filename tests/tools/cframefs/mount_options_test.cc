@@ -37,9 +37,9 @@ TEST(MountOptions, DefaultsAreThoseOfTheStruct) {
   EXPECT_EQ(options.names, fs::Names::strip);
   EXPECT_EQ(options.b2nd, fs::ArrayView::npy);
   EXPECT_EQ(options.detect, fs::Detect::suffix);
-  EXPECT_FALSE(options.read_only || options.foreground || options.debug || options.single_thread);
+  EXPECT_FALSE(options.read_only || options.daemon.foreground || options.daemon.debug || options.daemon.single_thread);
   EXPECT_FALSE(options.cache_size);
-  EXPECT_TRUE(options.fuse_options.empty());
+  EXPECT_TRUE(options.daemon.fuse_options.empty());
 }
 
 TEST(MountOptions, ComeInAnyPlaceAndForm) {
@@ -52,17 +52,17 @@ TEST(MountOptions, ComeInAnyPlaceAndForm) {
     EXPECT_EQ(options.source, "src");
     EXPECT_EQ(options.mountpoint, "mnt");
     EXPECT_TRUE(options.read_only);
-    EXPECT_TRUE(options.foreground);
+    EXPECT_TRUE(options.daemon.foreground);
     EXPECT_EQ(options.workers, 3U);
   }
   EXPECT_EQ(parse({"--", "-src", "-mnt"}).source, "-src");
 }
 
 TEST(MountOptions, SwitchesWork) {
-  EXPECT_TRUE(parse({"-s", "src", "mnt"}).single_thread);
-  EXPECT_TRUE(parse({"-d", "src", "mnt"}).debug);
-  EXPECT_TRUE(parse({"-d", "src", "mnt"}).foreground);
-  EXPECT_TRUE(with("debug").debug);
+  EXPECT_TRUE(parse({"-s", "src", "mnt"}).daemon.single_thread);
+  EXPECT_TRUE(parse({"-d", "src", "mnt"}).daemon.debug);
+  EXPECT_TRUE(parse({"-d", "src", "mnt"}).daemon.foreground);
+  EXPECT_TRUE(with("debug").daemon.debug);
   for (const char* word : {"-h", "--help"})
     EXPECT_EQ(parse_mount_command({word})->action, MountAction::show_help);
   for (const char* word : {"-V", "--version"})
@@ -84,19 +84,19 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("readahead=16MiB").readahead, std::uint64_t{16} << 20);
   EXPECT_TRUE(with("stats=on").statistics);
   EXPECT_FALSE(with("stats=on,stats=off").statistics);
-  EXPECT_EQ(with("codec=lz4hc").codec, "lz4hc");
-  EXPECT_EQ(with("clevel=9").clevel, 9);
-  EXPECT_EQ(with("filter=delta+shuffle").filter, "delta+shuffle");
-  EXPECT_EQ(with("filter=none").filter, "none");
-  EXPECT_EQ(with("typesize=8").typesize, 8U);
-  EXPECT_EQ(with("typesize=8,typesize=auto").typesize, 0U);
-  EXPECT_EQ(with("chunksize=1M").chunksize, std::uint64_t{1} << 20);
-  EXPECT_EQ(with("blocksize=64k").blocksize, std::uint64_t{64} << 10);
+  EXPECT_EQ(with("codec=lz4hc").new_frames.codec, "lz4hc");
+  EXPECT_EQ(with("clevel=9").new_frames.clevel, 9);
+  EXPECT_EQ(with("filter=delta+shuffle").new_frames.filter, "delta+shuffle");
+  EXPECT_EQ(with("filter=none").new_frames.filter, "none");
+  EXPECT_EQ(with("typesize=8").new_frames.typesize, 8U);
+  EXPECT_EQ(with("typesize=8,typesize=auto").new_frames.typesize, 0U);
+  EXPECT_EQ(with("chunksize=1M").new_frames.chunksize, std::uint64_t{1} << 20);
+  EXPECT_EQ(with("blocksize=64k").new_frames.blocksize, std::uint64_t{64} << 10);
   EXPECT_EQ(with("dirty_limit=256M").dirty_limit, std::uint64_t{256} << 20);
   EXPECT_EQ(with("commit_interval=0.5").commit_interval, 0.5);
-  EXPECT_TRUE(with("writeback=on").writeback);
-  EXPECT_EQ(with("attr_timeout=0").attr_timeout, 0.0);
-  EXPECT_EQ(with("entry_timeout=2.5").entry_timeout, 2.5);
+  EXPECT_TRUE(with("writeback=on").kernel_cache.writeback);
+  EXPECT_EQ(with("attr_timeout=0").kernel_cache.attr_timeout, 0.0);
+  EXPECT_EQ(with("entry_timeout=2.5").kernel_cache.entry_timeout, 2.5);
 }
 
 TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
@@ -157,21 +157,21 @@ TEST(MountOptions, WhatFstabAddsIsIgnored) {
   const MountOptions options = with(
       "defaults,noauto,auto,user,user=jo,nouser,users,owner,group,nofail,_netdev,x-systemd.automount,x-gvfs-show,"
       "X-mount.mkdir,comment=anything,relatime,uhelper=fuse,rw");
-  EXPECT_TRUE(options.fuse_options.empty());
+  EXPECT_TRUE(options.daemon.fuse_options.empty());
 }
 
 TEST(MountOptions, WhatFuseUnderstandsIsPassedOn) {
   EXPECT_EQ(
-      with("allow_other,nosuid,nodev,fsname=x,ro,subtype=y,max_read=65536,default_permissions").fuse_options,
+      with("allow_other,nosuid,nodev,fsname=x,ro,subtype=y,max_read=65536,default_permissions").daemon.fuse_options,
       (Arguments{"allow_other", "nosuid", "nodev", "fsname=x", "subtype=y", "max_read=65536", "default_permissions"}));
-  EXPECT_EQ(with("fsname=a\\,b,ro").fuse_options, (Arguments{"fsname=a\\,b"}));
+  EXPECT_EQ(with("fsname=a\\,b,ro").daemon.fuse_options, (Arguments{"fsname=a\\,b"}));
 }
 
 TEST(MountOptions, WhatAMountCannotHaveIsRefusedWithTheReason) {
   EXPECT_NE(error_of({"-o", "blkdev", "src", "mnt"}).find("no block device"), std::string::npos);
   EXPECT_NE(error_of({"-o", "remount,ro", "src", "mnt"}).find("unmount"), std::string::npos);
   EXPECT_NE(error_of({"-o", "nosymfollow", "src", "mnt"}).find("'nosymfollow'"), std::string::npos);
-  EXPECT_TRUE(with("nodiratime").fuse_options.empty());
+  EXPECT_TRUE(with("nodiratime").daemon.fuse_options.empty());
 }
 
 TEST(MountOptions, AnythingElseIsNamed) {

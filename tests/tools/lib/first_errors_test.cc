@@ -22,7 +22,7 @@ Error at(std::optional<std::int64_t> chunk, const std::string& reason = "bad") {
 
 std::vector<std::int64_t> chunks_of(FirstErrors& errors) {
   std::vector<std::int64_t> chunks;
-  for (const Error& error : errors.take())
+  for (const Error& error : errors.release())
     chunks.push_back(error.chunk.value_or(-1));
   return chunks;
 }
