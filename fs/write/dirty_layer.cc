@@ -112,9 +112,9 @@ void DirtyLayer::resize(std::uint64_t size) {
 }
 
 void DirtyLayer::resize_whole_chunks(std::uint64_t size) {
-  const auto end = static_cast<std::int64_t>(size / chunksize_);
-  chunks_.erase(chunks_.lower_bound(end), chunks_.end());
-  zeros_.remove(end, frame::ChunkIntervals::kEnd);
+  const auto count = static_cast<std::int64_t>(size / chunksize_);
+  chunks_.erase(chunks_.lower_bound(count), chunks_.end());
+  zeros_.remove(count, frame::ChunkIntervals::kEnd);
   size_ = size;
 }
 
