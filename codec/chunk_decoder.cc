@@ -32,7 +32,7 @@ void fill_pattern(ByteView value, std::uint64_t begin, ByteSpan out) {
     std::memset(out.data(), 0, out.size());
     return;
   }
-  const std::size_t phase = static_cast<std::size_t>(begin % value.size());
+  const auto phase = static_cast<std::size_t>(begin % value.size());
   const std::size_t head = std::min(out.size(), value.size() - phase);
   std::memcpy(out.data(), &value[phase], head);
   const std::size_t rest = std::min(out.size() - head, phase);

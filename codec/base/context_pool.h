@@ -21,7 +21,7 @@ class ObjectPool {
   class PooledPtr {
    public:
     PooledPtr(ObjectPool& pool, std::unique_ptr<Context> context) : pool_(&pool), context_(std::move(context)) {}
-    PooledPtr(PooledPtr&&) = default;
+    PooledPtr(PooledPtr&&) noexcept = default;
     PooledPtr& operator=(PooledPtr&&) = delete;
     ~PooledPtr() {
       if (context_) pool_->release(std::move(context_));

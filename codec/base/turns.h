@@ -63,7 +63,7 @@ class Turns {
       if (is_wanted()) continue;
       line_.erase(place);
       changed_.notify_all();
-      return Turn();
+      return {};
     }
     line_.erase(place);
     ++taken_;

@@ -18,6 +18,7 @@ namespace cframefs::codec {
 
 inline constexpr std::uint32_t kMaxStreams = 255;
 
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): streams_ says why
 class BlockStreams {
  public:
   /// Parses `count` streams. `stored`: begins with the first stream and may extend past the last one. `plain`:

@@ -12,6 +12,8 @@
 #include <fmt/core.h>
 #include <zfp.h>
 
+#include "codec/base/malloc_ptr.h"
+
 namespace cframefs::codec {
 namespace {
 
@@ -23,9 +25,6 @@ struct CloseStream {
 };
 struct CloseBits {
   void operator()(bitstream* bits) const { stream_close(bits); }
-};
-struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }  // NOLINT(cppcoreguidelines-no-malloc): memory of calloc
 };
 
 constexpr std::size_t kMaxDimensions = 4;
@@ -107,7 +106,7 @@ Result<void> decode_zfp(ZfpMode mode, std::uint8_t meta, std::int32_t typesize,
   const std::size_t most = 2 * zfp_stream_maximum_size(zfp.get(), field.get()) + kWordSlack;
   const std::size_t size = std::max(most, stream.size() + kWordSlack);
   // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): a vector would touch every page to clear it
-  const std::unique_ptr<void, FreeMemory> memory(std::calloc(1, size));
+  const MallocPtr<void> memory(std::calloc(1, size));
   if (!memory) return io_error(ENOMEM, "zfp");
   std::memcpy(memory.get(), stream.data(), stream.size());
   const std::unique_ptr<bitstream, CloseBits> bits(stream_open(memory.get(), size));

@@ -14,16 +14,19 @@ namespace cframefs::frame {
 
 struct FlatOffset {
   std::uint64_t value = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in the generated code for a null pointer
   auto operator<=>(const FlatOffset&) const = default;
 };
 
 struct FileOffset {
   std::uint64_t value = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in the generated code for a null pointer
   auto operator<=>(const FileOffset&) const = default;
 };
 
 struct ChunkNumber {
   std::int64_t value = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in the generated code for a null pointer
   auto operator<=>(const ChunkNumber&) const = default;
 };
 

@@ -100,7 +100,7 @@ Result<FrameParts> read_frame_parts(std::shared_ptr<const ByteSource> source, st
                        : "the index file holds a contiguous frame, must be the index of a sparse frame");
   }
   if (auto fits = check_extent(*header, parts.source->size()); !fits) return at_offset(*parts.source, {}, fits.error());
-  parts.header = std::move(*header);
+  parts.header = *header;
 
   const FrameParameters& parameters = parts.header.parameters;
   auto metalayers = read_metalayers(windows, parameters.header_length);

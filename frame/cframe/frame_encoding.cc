@@ -30,6 +30,7 @@ void put_be(Bytes& to, std::uint8_t marker, T value) {
 
 std::vector<MetalayerLength> lengths_of(const std::vector<Metalayer>& layers) {
   std::vector<MetalayerLength> lengths;
+  lengths.reserve(layers.size());
   for (const Metalayer& layer : layers)
     lengths.push_back({layer.name, layer.content.size()});
   return lengths;
@@ -152,6 +153,7 @@ Result<void> check_metalayer_room(const std::vector<std::uint64_t>& contents) {
 
 Result<void> check_metalayer_room(const std::vector<Metalayer>& layers) {
   std::vector<std::uint64_t> contents;
+  contents.reserve(layers.size());
   for (const Metalayer& layer : layers)
     contents.push_back(layer.content.size());
   return check_metalayer_room(contents);

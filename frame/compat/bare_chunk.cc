@@ -73,7 +73,7 @@ class BareChunk final : public Container {
 }  // namespace
 
 Result<codec::ChunkHeader> parse_bare_chunk(ByteView first, std::uint64_t size, bool whole) {
-  const auto header = codec::parse_chunk_header(first);
+  auto header = codec::parse_chunk_header(first);
   if (!header) return header;
   const auto cbytes = static_cast<std::uint64_t>(header->cbytes);
   if (cbytes > size || (whole && cbytes != size)) {

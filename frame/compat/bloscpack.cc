@@ -181,7 +181,7 @@ Result<void> Bloscpack::describe_first() {
 Result<void> Bloscpack::check_sizes() const {
   const auto walked = walk_chunks(*source_, chunks_at_, gap(), std::min<std::int64_t>(count_, 2));
   if (!walked) return Failure(walked.error());
-  const std::int64_t found = static_cast<std::int64_t>(walked->begins.size());
+  const auto found = static_cast<std::int64_t>(walked->begins.size());
   for (std::int64_t chunk = 0; chunk < found; ++chunk) {
     const auto number = static_cast<std::size_t>(chunk);
     const auto plain = static_cast<std::int64_t>(walked->plain[number + 1] - walked->plain[number]);

@@ -111,7 +111,7 @@ Result<BloscpackHeader> parse_later_version(ByteView bytes) {
 Result<void> check_extent(const BloscpackHeader& header, std::uint64_t size) {
   if (header.count < -1 || header.count == 0) return corrupt("the header records " + number(header.count) + " chunks");
   const std::uint64_t left = size - header.length;
-  const std::uint64_t slots = static_cast<std::uint64_t>(header.slots);
+  const auto slots = static_cast<std::uint64_t>(header.slots);
   if (slots > left / sizeof(std::int64_t)) {
     return corrupt(fmt::format("{} offsets do not fit into a file of {} bytes", number(header.slots), size));
   }

@@ -40,7 +40,7 @@ Error at_chunk(const ByteSource* source, ChunkNumber chunk, FileOffset offset, E
 }
 
 Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& place, const codec::DecodeParams& environment) {
-  std::array<std::uint8_t, kFirstRead> first;
+  std::array<std::uint8_t, kFirstRead> first;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before use
   const ByteSpan head =
       ByteSpan(first).first(static_cast<std::size_t>(std::min<std::uint64_t>(place.limit, kFirstRead)));
   if (auto done = place.source->read(place.offset, head); !done) return Failure(done.error());

@@ -77,7 +77,7 @@ class PrefixedView final : public FlatView {
   Result<FlatOffset> seek(FlatOffset from, bool hole) const override {
     if (!hole && from.value < head_.size()) return from;
     const std::uint64_t inner = std::max<std::uint64_t>(from.value, head_.size()) - head_.size();
-    const auto found = chunks_.seek(FlatOffset{inner}, hole);
+    auto found = chunks_.seek(FlatOffset{inner}, hole);
     if (!found) return found;
     return FlatOffset{found->value + head_.size()};
   }

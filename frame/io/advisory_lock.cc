@@ -25,7 +25,6 @@ constexpr std::chrono::milliseconds kPause(5);
 constexpr FileOffset kCounterAt{8};
 
 bool locking_asked_for() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread changes the environment
   const char* asked = std::getenv("BLOSC_LOCKING");
   return asked != nullptr && *asked != '\0' && std::string_view(asked) != "0";
 }

@@ -55,7 +55,8 @@ std::optional<std::string> literal_of(const json& type, int nesting) {
   if (type.is_string()) return quoted(type);
   if (!type.is_array() || type.empty()) return std::nullopt;
   // The first release wrote a plain type as one field without a name.
-  if (type.size() == 1 && type[0].is_array() && type[0].size() == 2 && type[0][0] == "") return quoted(type[0][1]);
+  if (type.size() == 1 && type[0].is_array() && type[0].size() == 2 && type[0][0] == json(""))
+    return quoted(type[0][1]);
   std::string text = "[";
   for (const json& field : type) {
     const auto literal = field_literal(field, nesting);

@@ -73,7 +73,7 @@ std::optional<std::uint64_t> parse_number(std::string_view digits) {
   return value;
 }
 
-std::optional<Type> named(std::string descr, std::uint64_t itemsize) {
+std::optional<Type> named(const std::string& descr, std::uint64_t itemsize) {
   if (itemsize > kMaxItemBytes) return std::nullopt;
   return Type{"'" + descr + "'", itemsize, {}};
 }
@@ -176,6 +176,14 @@ struct Field {
   std::uint64_t offset = 0;
 };
 
+/// Returns an item of the list of fields: "('name', '<i4')".
+std::string tuple_of(const Field& field) {
+  const std::string name = python_repr(field.name);
+  const std::string label = field.title ? "(" + python_repr(*field.title) + ", " + name + ")" : name;
+  const std::string shape = field.type.shape.empty() ? "" : ", " + python_tuple<std::uint64_t>(field.type.shape);
+  return "(" + label + ", " + field.type.descr + shape + ")";
+}
+
 /// Returns a record type with the list of fields of `dtype.descr`, including padding.
 std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<std::uint64_t> itemsize) {
   std::set<std::u32string> names;
@@ -190,10 +198,7 @@ std::optional<Type> record_of(const std::vector<Field>& fields, std::optional<st
     if (field.title && !names.insert(*field.title).second) return std::nullopt;
     if (field.offset < at || field.offset > kMaxItemBytes) return std::nullopt;
     pad(field.offset);
-    const std::string name = python_repr(field.name);
-    const std::string label = field.title ? "(" + python_repr(*field.title) + ", " + name + ")" : name;
-    const std::string shape = field.type.shape.empty() ? "" : ", " + python_tuple<std::uint64_t>(field.type.shape);
-    add("(" + label + ", " + field.type.descr + shape + ")");
+    add(tuple_of(field));
     at = field.offset + field.type.itemsize;
     if (at > kMaxItemBytes) return std::nullopt;
   }

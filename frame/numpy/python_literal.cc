@@ -1,5 +1,6 @@
 #include "frame/numpy/python_literal.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <limits>
@@ -31,10 +32,8 @@ bool is_unprintable(char32_t c) {
       {0xfff0, 0xfffb},    {0xfffe, 0xffff}, {0x110bd, 0x110bd}, {0x1d173, 0x1d17a}, {0xe0000, 0xe00ff},
       {0xf0000, 0x10ffff},
   }};
-  for (const Range& range : kRanges) {
-    if (c >= range.first && c <= range.last) return true;
-  }
-  return false;
+  return std::any_of(kRanges.begin(), kRanges.end(),
+                     [c](const Range& range) { return c >= range.first && c <= range.last; });
 }
 
 void append_hex(std::string& out, char32_t value, int digits) {

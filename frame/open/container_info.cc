@@ -18,8 +18,8 @@ std::string filters_name(const FrameParameters& parameters) {
     if (parameters.filters[slot] == 0) continue;
     if (!names.empty()) names += '+';
     names += codec::filter_name(parameters.filters[slot]);
-    const int meta = static_cast<std::int8_t>(parameters.filters_meta[slot]);
-    if (meta != 0) names += '(' + std::to_string(meta) + ')';
+    const std::uint8_t meta = parameters.filters_meta[slot];
+    if (meta != 0) names += '(' + std::to_string(static_cast<std::int8_t>(meta)) + ')';
   }
   return names.empty() ? "none" : names;
 }

@@ -29,7 +29,7 @@ std::string part_name(std::size_t number, const std::string& layer) {
 }
 
 Result<std::uint64_t> length_of(const Container& container, const std::string& layer) {
-  const auto length = container.vlmetalayer_length(layer);
+  auto length = container.vlmetalayer_length(layer);
   if (!length && length.error().kind == ErrorKind::invalid) return io_error(ENODATA, "getxattr");
   return length;
 }

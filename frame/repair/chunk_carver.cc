@@ -105,7 +105,7 @@ class ChunkCarver {
         }
         if (auto there = load(at); !there) return Failure(there.error());
       }
-      const std::size_t skip = static_cast<std::size_t>(at - begin_);
+      const auto skip = static_cast<std::size_t>(at - begin_);
       std::size_t next = skip;
       while (next + kHeader <= window_.size() && !plausible(&window_[next]))
         next += 1 + zeros_behind(next);
@@ -147,7 +147,7 @@ class ChunkCarver {
   }
 
   /// Returns false if the header cannot be that of a chunk. A cheap check before examine().
-  bool plausible(const std::uint8_t* header) const {
+  static bool plausible(const std::uint8_t* header) {
     if (header[0] < kFirstVersion || header[0] > kLastVersion) return false;
     if ((header[2] & kExtended) != kExtended || header[3] == 0) return false;
     return load_le<std::int32_t>(header + 4) > 0 && load_le<std::int32_t>(header + 8) > 0 &&

@@ -88,7 +88,7 @@ class Salvager {
     if (!parsed || parsed->frame_type != layout::kContiguous) return {};
     if (parsed->parameters.header_length > source_->size()) return {};
     head_.resize(static_cast<std::size_t>(parsed->parameters.header_length));
-    header_ = std::move(*parsed);
+    header_ = *parsed;
     return source_->read(FileOffset{0}, head_);
   }
 

@@ -56,8 +56,8 @@ class InflatedSource::Inflater {
   /// Returns an inflater at the same position, or nullptr if memory is exhausted.
   std::unique_ptr<Inflater> copy() const {
     auto made = std::unique_ptr<Inflater>(new Inflater());
-    // inflateCopy() does not change its source, although the parameter is not const.
-    made->opened_ = inflateCopy(&made->state_, const_cast<z_stream*>(&state_)) == Z_OK;  // NOLINT
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): inflateCopy() does not change its source
+    made->opened_ = inflateCopy(&made->state_, const_cast<z_stream*>(&state_)) == Z_OK;
     if (!made->opened_) return nullptr;
     made->consumed_ = consumed_;
     return made;

@@ -140,7 +140,7 @@ std::unique_ptr<ByteSource> StoreFiles::source_of(const Known& known) const {
 /// Returns false for a zip file without an embed frame, and true for a damaged zip file.
 Result<bool> StoreFiles::is_store(const Known& known) const {
   if (!known.is_zip) return true;
-  const auto is_zip_store = Store::is_store_zip(*source_of(known));
+  auto is_zip_store = Store::is_store_zip(*source_of(known));
   if (!is_zip_store && is_zip_store.error().kind != ErrorKind::io) return true;
   return is_zip_store;
 }
@@ -246,7 +246,7 @@ Result<int> StoreFiles::open_inside(const Place& place, int flags) {
     if (!source) return Failure(source.error());
     opened.leaf = std::move(*source);
   }
-  const auto fd = base_.reopen(known.file->fd(), O_RDONLY | (flags & O_NOATIME));
+  auto fd = base_.reopen(known.file->fd(), O_RDONLY | (flags & O_NOATIME));
   if (!fd) return fd;
   enter(*fd, std::move(opened));
   return fd;
@@ -281,7 +281,7 @@ Result<int> StoreFiles::reopen(int fd, int flags) {
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   // Callers see a store that is a file as a directory, so they may pass O_DIRECTORY.
   const bool is_directory_of_file = !known->leaf && !known->place.known->on_directory;
-  const auto again = base_.reopen(fd, is_directory_of_file ? flags & ~O_DIRECTORY : flags);
+  auto again = base_.reopen(fd, is_directory_of_file ? flags & ~O_DIRECTORY : flags);
   if (again) enter(*again, *known);
   return again;
 }
@@ -293,7 +293,7 @@ Result<int> StoreFiles::open_named(const std::string& path, int flags) {
     if (has_store_suffix(part)) {
       const std::size_t slash = part.rfind('/');
       const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
-      const auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
+      auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
       if (!directory) return directory;
       const Descriptor opened(base_, *directory);
       if (store_at(opened.fd(), std::string(part.substr(begin)), Look::glance))
@@ -333,7 +333,7 @@ Result<struct stat> StoreFiles::status(int fd) {
   if (!known || known->is_member) return base_.status(fd);
   // Directories on disk keep their own status.
   if (!known->leaf && known->place.known->on_directory) {
-    const auto status = base_.status(fd);
+    auto status = base_.status(fd);
     if (status && S_ISDIR(status->st_mode)) return status;
   }
   return status_inside(known->place);

@@ -55,7 +55,7 @@ Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_fl
 }  // namespace
 
 FrameWriter::FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache,
-                         WriterOptions options)
+                         const WriterOptions& options)
     : files_(files),
       dir_(dir),
       path_(std::move(path)),

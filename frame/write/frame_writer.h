@@ -133,7 +133,8 @@ class FrameWriter {
   friend class FrameSpace;
   struct Next;
 
-  FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache, WriterOptions options);
+  FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache,
+              const WriterOptions& options);
 
   Result<void> open_files(int frame);
   Result<void> load(int frame);

@@ -103,7 +103,7 @@ Result<std::uint64_t> FrameSpace::cut_tail() {
   const auto held = writer_.lock();
   if (!held) return codec::Failure(held.error());
   if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
-  const auto cut = writer_.cut_tail_locked();
+  auto cut = writer_.cut_tail_locked();
   if (!cut || *cut == 0) return cut;
   if (auto synced = writer_.files_.sync(writer_.file_->fd(), false); !synced) return codec::Failure(synced.error());
   return cut;

@@ -90,6 +90,7 @@ Result<void> NewFrameFile::finish(const std::vector<Metalayer>& vlmetalayers) {
 
 Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content) {
   std::vector<std::uint64_t> lengths;
+  lengths.reserve(vlmetalayers.size());
   for (const MetalayerLength& layer : vlmetalayers)
     lengths.push_back(layer.length);
   if (auto fits = check_metalayer_room(lengths); !fits) return fits;

@@ -113,7 +113,7 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   written_.push_back(number);
   // Root gives new files to the owner of the index file. Other users own the files that they create.
   if (::geteuid() == 0 && (user_ != 0 || group_ != ::getegid())) {
-    const auto given = files_.change_owner(file.fd(), user_, group_);
+    auto given = files_.change_owner(file.fd(), user_, group_);
     // As for the index file: if the filesystem does not allow a change of owner, the file keeps the owner it has.
     if (!given && !is_refused_change(given.error())) return given;
   }
@@ -167,7 +167,7 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
   }
   const std::uint64_t before = committed.parameters().cbytes;
   const std::uint64_t sum = before - std::min(before, surplus_ + killed_bytes_) + written;
-  const auto given = with_room_for_numbers(committed, pending, sum, highest);
+  auto given = with_room_for_numbers(committed, pending, sum, highest);
   if (given) next_surplus_ = *given - sum;
   return given;
 }

@@ -32,12 +32,12 @@ class ExtendedAttributes {
         states_(states),
         writers_(writers) {}
 
-  codec::Result<std::vector<std::string>> list(NodeId node);
-  codec::Result<std::string> get(NodeId node, const std::string& name);
+  codec::Result<std::vector<std::string>> list(NodeId id);
+  codec::Result<std::string> get(NodeId id, const std::string& name);
   /// `flags`: as setxattr(2).
-  codec::Result<void> set(NodeId node, const std::string& name, const std::string& value, int flags,
+  codec::Result<void> set(NodeId id, const std::string& name, const std::string& value, int flags,
                           const Caller& caller = {}, ChangePermit& permit = free_permit());
-  codec::Result<void> remove(NodeId node, const std::string& name, const Caller& caller = {},
+  codec::Result<void> remove(NodeId id, const std::string& name, const Caller& caller = {},
                              ChangePermit& permit = free_permit());
 
  private:

@@ -28,9 +28,9 @@ class FileAttributes {
 
   /// Returns what stat(2) shows. `handle`: an open handle of the node, or nullptr. Fails for a container that cannot be
   /// opened, with the reason, because its size is not known.
-  codec::Result<Attributes> of(NodeId node, FileHandle* handle);
+  codec::Result<Attributes> of(NodeId id, FileHandle* handle);
   /// Changes attributes. `handle`: an open handle of the node, or nullptr.
-  codec::Result<Attributes> change(NodeId node, FileHandle* handle, const AttributeChanges& changes,
+  codec::Result<Attributes> change(NodeId id, FileHandle* handle, const AttributeChanges& changes,
                                    const Caller& caller = {}, ChangePermit& permit = free_permit());
   /// Examines the node's file on disk, which must still have the node's name.
   codec::Result<EntryStat> probe_node(Node& node);

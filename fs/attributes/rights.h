@@ -25,7 +25,7 @@ class Rights {
 
   /// Checks rights (R_OK, W_OK) that the kernel cannot decide from the attributes shown to it. EACCES: the caller lacks
   /// them.
-  codec::Result<void> check_caller(NodeId node, const Caller& caller, int rights);
+  codec::Result<void> check_caller(NodeId id, const Caller& caller, int rights);
   /// Changes mode, owner and times.
   codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
                                     ChangePermit& permit);

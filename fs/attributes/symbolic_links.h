@@ -16,7 +16,7 @@ class SymbolicLinks {
   SymbolicLinks(MountContext& mount, NodeFiles& node_files) : mount_(mount), node_files_(node_files) {}
 
   /// Returns the target that the link shows.
-  codec::Result<std::string> read_link(NodeId node);
+  codec::Result<std::string> read_link(NodeId id);
   /// Returns the length of the target that a link shows. `stored`: the length of its stored target.
   std::uint64_t shown_link_size(Node& node, std::uint64_t stored) EXCLUDES(mount_.names);
 

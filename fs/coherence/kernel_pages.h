@@ -35,7 +35,7 @@ class KernelPages {
                                        const std::function<codec::Result<void>()>& change);
 
   /// Makes the kernel drop pages, without waiting for it.
-  void carry_out(PageCacheState::Drop drop, NodeId node);
+  void carry_out(PageCacheState::Drop drop, NodeId id);
   /// Makes the kernel drop attributes and pages of a file. Does not wait for pages of reads in progress that check the
   /// file once more.
   void drop_pages(const std::shared_ptr<Node>& node);

@@ -29,7 +29,7 @@ class SourceChanges {
   /// Makes the kernel forget a name whose entry has changed, unless the mount has changed it itself.
   void forget_moved(const DirEntry& place) EXCLUDES(mount_.changes);
   /// Returns true if the node is on disk at `place`, or the table has it at another place.
-  bool lies_at(Node& node, const DirEntry& place) EXCLUDES(mount_.changes);
+  bool lies_at(Node& node, const DirEntry& at) EXCLUDES(mount_.changes);
   /// Posts a check of a file of which the watcher has reported a change.
   void look_into_change(const std::shared_ptr<Node>& node);
   /// Checks a file of which the watcher has reported a change. Returns true if the kernel must drop its pages.

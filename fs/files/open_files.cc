@@ -30,7 +30,7 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open(NodeId id, int flags)
 codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,
                                     bool holds_pages) {
   mount_.statistics.reads.fetch_add(1, std::memory_order_relaxed);
-  pages_.confirm_open(handle);
+  KernelPages::confirm_open(handle);
   if (holds_pages && length > 0 && is_container(handle.node->kind)) {
     reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length);
   }

@@ -30,7 +30,7 @@ class OpenFiles {
         copies_(mount, states, writers) {}
 
   /// Opens a file. `flags`: as open(2), without O_CREAT and O_EXCL.
-  codec::Result<std::unique_ptr<FileHandle>> open(NodeId node, int flags = O_RDONLY);
+  codec::Result<std::unique_ptr<FileHandle>> open(NodeId id, int flags = O_RDONLY);
   /// Opens a frame that was just created.
   codec::Result<std::unique_ptr<FileHandle>> open_new_frame(std::unique_ptr<FileHandle> handle, int flags, bool fresh) {
     return frames_.open(std::move(handle), flags, fresh);

@@ -33,7 +33,7 @@ codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<File
     if (!status) return codec::Failure(status.error());
     // A pipe that has replaced the file may have the same inode number.
     if (!S_ISREG(status->st_mode)) return codec::stale("another file has replaced it");
-    pages_.enter(*handle, {frame::FileVersion::of(*status), writes});
+    KernelPages::enter(*handle, {frame::FileVersion::of(*status), writes});
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
     node.opened.push_back(handle->file);

@@ -75,7 +75,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
   const auto look = [&](const std::shared_ptr<const FrameSnapshot>& state, const frame::FileVersion& identity) {
     // If a page contains bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
     const bool shares_pages = !has_page_sized_chunks(state->view());
-    pages_.enter(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
+    KernelPages::enter(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
   };
   if (writer) {
     writer->inspect(look);

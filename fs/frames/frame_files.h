@@ -36,8 +36,8 @@ class FrameFiles {
  private:
   /// Returns true if a small frame has a chunk that cannot be decoded.
   bool is_damaged_small(const FrameSnapshot& snapshot);
-  codec::Result<void> read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at, std::size_t length,
-                                   Reply& reply);
+  static codec::Result<void> read_written(FileHandle& handle, WriteBack& writer, std::uint64_t at, std::size_t length,
+                                          Reply& reply);
   /// Returns true if the last change of the handle's frame came through this mount.
   bool was_changed_here(const FileHandle& handle) const;
   /// Logs and returns the error of a read during which the file changed at each attempt.

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "codec/base/malloc_ptr.h"
 #include "frame/store/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/fuse/fuse_adapter.h"
@@ -37,11 +38,9 @@ codec::Failure at(const std::string& path, codec::Failure failure) {
 }
 
 codec::Result<std::string> real_path(const std::string& path) {
-  char* resolved = realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return at(path, codec::io_error(errno, "open"));
-  std::string text = resolved;
-  std::free(resolved);
-  return text;
+  const codec::MallocPtr<char> resolved(realpath(path.c_str(), nullptr));
+  if (!resolved) return at(path, codec::io_error(errno, "open"));
+  return std::string(resolved.get());
 }
 
 /// Unmounts a mount whose daemon has died: all calls on it fail with ENOTCONN. Returns true if it is unmounted.
@@ -177,9 +176,11 @@ void detach_from_terminal() {
 void tune_malloc() {
   constexpr int kLarge = 4 << 20;
   constexpr int kHeaps = 4;
+  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs yet
   mallopt(M_ARENA_MAX, kHeaps);
   mallopt(M_MMAP_THRESHOLD, kLarge);
   mallopt(M_TRIM_THRESHOLD, 2 * kLarge);
+  // NOLINTEND(concurrency-mt-unsafe)
 }
 
 unsigned service_threads(const MountOptions& options) {

@@ -151,6 +151,7 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
     words.push_back("-o" + argument);
   if (debug) words.emplace_back("-d");
   std::vector<char*> pointers;
+  pointers.reserve(words.size());
   for (std::string& word : words)
     pointers.push_back(word.data());
   fuse_args args = FUSE_ARGS_INIT(static_cast<int>(pointers.size()), pointers.data());

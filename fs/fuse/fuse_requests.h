@@ -42,6 +42,7 @@ std::uint64_t to_kernel(Handle* handle) {
 }
 template <class Handle>
 Handle* from_kernel(std::uint64_t held) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel keeps a handle as a number
   return reinterpret_cast<Handle*>(held);
 }
 template <class Handle>

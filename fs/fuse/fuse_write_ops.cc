@@ -193,7 +193,7 @@ codec::Result<void> check_change(fuse_ino_t node, int what) {
   const bool touches = (what & FUSE_SET_ATTR_MTIME_NOW) != 0;
   if (!truncates && !touches) return {};
   const Caller caller = this_caller();
-  const auto allowed = this_filesystem().rights().check_caller(node, caller, W_OK);
+  auto allowed = this_filesystem().rights().check_caller(node, caller, W_OK);
   if (allowed || truncates) return allowed;
   const auto attributes = this_filesystem().attributes().of(node, nullptr);
   return attributes && attributes->status.st_uid == caller.user ? codec::Result<void>() : allowed;

@@ -107,7 +107,7 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint) {
   return {};
 }
 
-void MountGuard::mounted(const MountIdentity& mount) {
+void MountGuard::mounted(const MountIdentity& mount) const {
   if (messages_ >= 0) send_news(messages_, GuardNews::mounted, mount);
 }
 
@@ -155,7 +155,7 @@ void MountGuard::leave() {
   close_ends();
 }
 
-void MountGuard::release_readers() {
+void MountGuard::release_readers() const {
   if (messages_ >= 0) send_news(messages_, GuardNews::released);
 }
 

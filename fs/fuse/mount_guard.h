@@ -34,13 +34,13 @@ class MountGuard {
   /// Starts the guard's process. REQUIRES: no thread runs and nothing is mounted yet. `mountpoint`: resolved.
   codec::Result<void> start(const std::string& mountpoint);
   /// Sends the guard the mount to guard.
-  void mounted(const MountIdentity& mount);
+  void mounted(const MountIdentity& mount) const;
   /// Called in the serving process: from now on the guard ends the mount when this process ends.
   void watch();
   /// Called in a process that leaves the mount to its child: closes the connections to the guard.
   void leave();
   /// Makes the guard abort the connection now, which unblocks threads of the daemon in the kernel.
-  void release_readers();
+  void release_readers() const;
   /// Ends the guard after the mount has ended normally.
   void dismiss();
 

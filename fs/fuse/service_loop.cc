@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <poll.h>
 #include <sched.h>
 
+#include "codec/base/malloc_ptr.h"
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/pending_request.h"
 
@@ -39,7 +39,7 @@ constexpr std::chrono::milliseconds kShortage{100};
 ///    └─────────────────── take_back() ──────────────────────────────┘
 class ServiceLoop::Receiver {
  public:
-  ~Receiver() { std::free(memory_.mem); }
+  ~Receiver() { free_memory(); }
 
   /// Receives a request. Returns its number of bytes, 0, or a negative errno, as libfuse does.
   int receive(fuse_session* session) {
@@ -59,21 +59,23 @@ class ServiceLoop::Receiver {
   /// Frees the memory. Called by the thread itself, between requests.
   void give_back() {
     take_back();
-    std::free(memory_.mem);  // libfuse has allocated it
-    memory_ = fuse_buf{};
+    free_memory();
   }
   /// Frees the memory unless it is in use. Called by any other thread.
   void free_idle() {
     State idle = State::idle;
     if (!state_.compare_exchange_strong(idle, State::being_freed)) return;
-    std::free(memory_.mem);
-    memory_ = fuse_buf{};
+    free_memory();
     state_.store(State::freed, std::memory_order_release);
   }
 
  private:
   enum class State : unsigned char { used, idle, being_freed, freed };
 
+  void free_memory() {
+    codec::FreeMemory()(memory_.mem);  // libfuse has allocated it
+    memory_ = fuse_buf{};
+  }
   void take_back() {
     State idle = State::idle;
     if (state_.compare_exchange_strong(idle, State::used)) return;

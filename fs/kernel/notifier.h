@@ -74,6 +74,7 @@ class Notifier {
   struct Key {
     Lane lane = Lane::attributes;
     std::uint64_t id = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in the generated code for a null pointer
     auto operator<=>(const Key&) const = default;
   };
   struct Item {

@@ -15,9 +15,9 @@ unsigned ahead_threads(const MountOptions& options) {
   return std::max(2U, threads) - 1;
 }
 
-MountContext::MountContext(frame::FileOps& file_ops, const MountOptions& mount_options, Watcher::Reporter reporter)
+MountContext::MountContext(frame::FileOps& file_ops, MountOptions mount_options, Watcher::Reporter reporter)
     : files(file_ops),
-      options(mount_options),
+      options(std::move(mount_options)),
       memory(usable_memory(MemorySources::of_system())),
       read_path(options.cache_size.value_or(default_cache_size(memory)), statistics.decoding, once,
                 ahead_threads(options) + 1),

@@ -25,7 +25,7 @@ namespace cframefs::fs {
 
 struct MountContext {
   /// `reporter`: called with the changes that the watcher sees.
-  MountContext(frame::FileOps& file_ops, const MountOptions& mount_options, Watcher::Reporter reporter);
+  MountContext(frame::FileOps& file_ops, MountOptions mount_options, Watcher::Reporter reporter);
 
   frame::FileOps& files;
   const MountOptions options;

@@ -24,7 +24,7 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Directories::open(NodeId id) {
   return handle;
 }
 
-codec::Result<void> Directories::list(DirectoryHandle& handle) {
+codec::Result<void> Directories::list(DirectoryHandle& handle) const {
   if (handle.directory) {
     auto entries = mount_.tree.list(handle.directory->fd());
     if (!entries) return codec::Failure(entries.error());
@@ -59,7 +59,7 @@ std::uint64_t Directories::own_inode(const DirectoryHandle& handle) {
   return FileAttributes::shown_inode(*handle.node);
 }
 
-std::uint64_t Directories::parent_inode(const DirectoryHandle& handle) {
+std::uint64_t Directories::parent_inode(const DirectoryHandle& handle) const {
   const std::shared_ptr<Node> parent = mount_.nodes.find(mount_.nodes.parent_of(handle.node->id));
   return FileAttributes::shown_inode(parent ? *parent : *handle.node);
 }

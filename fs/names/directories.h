@@ -16,9 +16,9 @@ class Directories {
  public:
   Directories(MountContext& mount, NodeFiles& node_files) : mount_(mount), node_files_(node_files) {}
 
-  codec::Result<std::unique_ptr<DirectoryHandle>> open(NodeId node);
+  codec::Result<std::unique_ptr<DirectoryHandle>> open(NodeId id);
   /// Reads the current entries into the handle.
-  codec::Result<void> list(DirectoryHandle& handle) REQUIRES(handle.mutex);
+  codec::Result<void> list(DirectoryHandle& handle) const REQUIRES(handle.mutex);
   /// Returns true if the directory is so large that listing it is slow; an estimate before list().
   bool is_large(const DirectoryHandle& handle) REQUIRES(handle.mutex);
   /// Returns the inode number of an entry, as its attributes show it.
@@ -26,9 +26,9 @@ class Directories {
   /// Returns the inode number of the directory itself.
   static std::uint64_t own_inode(const DirectoryHandle& handle);
   /// Returns the inode number of the parent directory.
-  std::uint64_t parent_inode(const DirectoryHandle& handle);
+  std::uint64_t parent_inode(const DirectoryHandle& handle) const;
   /// fsync(2) of a directory.
-  codec::Result<void> sync(NodeId node);
+  codec::Result<void> sync(NodeId id);
 
  private:
   MountContext& mount_;

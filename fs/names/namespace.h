@@ -42,7 +42,7 @@ class Namespace {
   /// Creates a pipe, socket or device; a regular file as create() does.
   codec::Result<Attributes> make_node(NodeId parent, const std::string& name, mode_t mode, dev_t device,
                                       const Caller& caller, ChangePermit& permit = free_permit());
-  codec::Result<Attributes> link(NodeId node, NodeId parent, const std::string& name,
+  codec::Result<Attributes> link(NodeId id, NodeId parent, const std::string& name,
                                  ChangePermit& permit = free_permit());
   /// unlink(2), or rmdir(2) with `directory`.
   codec::Result<void> remove(NodeId parent, const std::string& name, bool directory,
@@ -100,7 +100,7 @@ class Namespace {
       REQUIRES(mount_.changes);
   void move_lock(const Entry& from, const Entry& to);
   /// Returns the nodes at these places that no program writes, with their states, for carry_versions() after a rename.
-  std::vector<VersionedNode> capture_versions(const std::vector<Entry>& entries);
+  std::vector<VersionedNode> capture_versions(const std::vector<Entry>& entries) const;
   /// Keeps the kernel's pages after a rename, which leaves the content unchanged.
   void carry_versions(const std::vector<VersionedNode>& before);
 

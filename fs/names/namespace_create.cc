@@ -36,7 +36,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
   NewEntry entry;
   entry.directory = std::move(*directory);
   entry.name = mount_.tree.rules().new_name(name);
-  entry.is_frame = mount_.tree.rules().has_container_suffix(entry.name);
+  entry.is_frame = NameMapper::has_container_suffix(entry.name);
   // With names=keep, the suffix of an array or of another container format.
   if (entry.is_frame && !NameMapper::names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
   mode = mode_for_new(entry.directory, mode & 07777U, caller);

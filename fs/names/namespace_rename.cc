@@ -46,7 +46,7 @@ codec::Result<void> Namespace::rename_entry(NodeId from_parent, const std::strin
   return move_entry(*from, replaced, to);
 }
 
-std::vector<Namespace::VersionedNode> Namespace::capture_versions(const std::vector<Entry>& entries) {
+std::vector<Namespace::VersionedNode> Namespace::capture_versions(const std::vector<Entry>& entries) const {
   std::vector<VersionedNode> found;
   for (const Entry& entry : entries) {
     auto probe = mount_.tree.probe_entry(entry.fd(), entry.name());
@@ -123,8 +123,8 @@ void Namespace::move_lock(const Entry& from, const Entry& to) {
 }
 
 codec::Result<void> Namespace::exchange(const Entry& one, const Entry& other) {
-  const auto suffix = [this](const Entry& entry) {
-    return is_shortened(entry.kind) ? mount_.tree.rules().suffix_of(entry.place.name) : std::string_view();
+  const auto suffix = [](const Entry& entry) {
+    return is_shortened(entry.kind) ? NameMapper::suffix_of(entry.place.name) : std::string_view();
   };
   // Names on disk with different suffixes cannot be exchanged in one step.
   if (is_container(one.kind) != is_container(other.kind) || suffix(one) != suffix(other)) {

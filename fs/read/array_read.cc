@@ -81,11 +81,12 @@ class ReadPath::TileCells {
       : reader_(reader), array_(array), layout_(reader.decoder(), array.row_blocks()) {}
   /// Cells are band `band` of each block; a band has `rows` rows.
   TileCells(const frame::ChunkReader& reader, const ArrayGeometry& array, std::uint64_t rows, std::uint32_t band)
-      : TileCells(reader, array) {
-    bands_ = static_cast<std::uint32_t>((array.block_rows() + rows - 1) / rows);
-    band_ = band;
-    rows_ = {band * rows, std::min((band + 1) * rows, array.block_rows())};
-  }
+      : reader_(reader),
+        array_(array),
+        layout_(reader.decoder(), array.row_blocks()),
+        bands_(static_cast<std::uint32_t>((array.block_rows() + rows - 1) / rows)),
+        band_(band),
+        rows_{band * rows, std::min((band + 1) * rows, array.block_rows())} {}
 
   const frame::ChunkReader& reader() const { return reader_; }
   const CacheBlockLayout& layout() const { return layout_; }

@@ -12,6 +12,13 @@ constexpr std::size_t kAllReaderBytes = std::size_t{16} << 20;
 constexpr std::size_t kFewReaderBytes = std::size_t{4} << 10;
 constexpr std::uint64_t kCellBytes = std::uint64_t{64} << 10;
 
+/// Returns how many of the blocks in a row make one cell.
+std::uint32_t blocks_in_cell(const codec::ChunkDecoder& decoder, std::uint32_t row_blocks) {
+  const std::uint64_t blocks = decoder.block_count();
+  const std::uint64_t bytes = std::max<std::uint64_t>(decoder.nbytes(), 1);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kCellBytes * blocks / bytes, 1, row_blocks));
+}
+
 }  // namespace
 
 std::atomic<std::size_t> FrameSnapshot::count_{0};
@@ -79,12 +86,10 @@ void FrameSnapshot::prefetch(frame::FlatOffset at, std::uint64_t length) const {
 }
 
 CacheBlockLayout::CacheBlockLayout(const codec::ChunkDecoder& decoder, std::uint32_t row_blocks)
-    : decoder_(&decoder), row_blocks_(std::max(row_blocks, 1U)) {
-  const std::uint64_t blocks = decoder.block_count();
-  const std::uint64_t bytes = std::max<std::uint64_t>(decoder.nbytes(), 1);
-  blocks_per_cell_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kCellBytes * blocks / bytes, 1, row_blocks_));
-  cells_per_row_ = (row_blocks_ - 1) / blocks_per_cell_ + 1;
-}
+    : decoder_(&decoder),
+      row_blocks_(std::max(row_blocks, 1U)),
+      blocks_per_cell_(blocks_in_cell(decoder, row_blocks_)),
+      cells_per_row_((row_blocks_ - 1) / blocks_per_cell_ + 1) {}
 
 std::uint32_t CacheBlockLayout::block_count(std::uint32_t cell) const {
   const std::uint32_t first = first_block(cell);

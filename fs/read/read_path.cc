@@ -134,7 +134,7 @@ codec::Result<void> ReadPath::read_cells(const FrameSnapshot& snapshot, const fr
     all_known = all_known && cells.back().pin;
   }
   if (!all_known) {
-    const auto entered = reply.permit().enter(turns_for(layout.range(first).size()));
+    auto entered = reply.permit().enter(turns_for(layout.range(first).size()));
     if (!entered) return entered;
   }
   std::uint64_t misses = 0;

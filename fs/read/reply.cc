@@ -26,7 +26,7 @@ void Reply::clear() {
 
 void Reply::add_part(codec::ByteView bytes) {
   if (bytes.empty()) return;
-  // iovec has no const pointer; writev(2) does not write to it.
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): iovec has no const pointer; writev(2) does not write to it
   parts_.push_back(iovec{const_cast<std::uint8_t*>(bytes.data()), bytes.size()});
   size_ += bytes.size();
 }

@@ -135,10 +135,11 @@ codec::Result<HeldDirectory> HeldDirectories::open(NodeId node) {
     at = place->parent;
     way.push_back(std::move(*place));
   }
-  for (auto step = way.rbegin(); step != way.rend(); ++step) {
-    auto directory = open_beneath(*parent, *step);
+  for (; !way.empty(); way.pop_back()) {
+    const NodePlace& step = way.back();
+    auto directory = open_beneath(*parent, step);
     if (!directory) return directory;
-    if (step->node->device == device_) keep(step->node->id, *directory);
+    if (step.node->device == device_) keep(step.node->id, *directory);
     parent = std::move(*directory);
   }
   return parent;

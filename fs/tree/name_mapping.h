@@ -62,7 +62,7 @@ class NameMapper {
   explicit NameMapper(Names names, ArrayView arrays = ArrayView::npy) : names_(names), arrays_(arrays) {}
 
   /// Returns whether the suffix is that of a container (frame/base/suffixes.h).
-  bool has_container_suffix(std::string_view name) const { return !suffix_of(name).empty(); }
+  static bool has_container_suffix(std::string_view name) { return !suffix_of(name).empty(); }
   /// Returns whether the suffix is that of an array (.b2nd).
   static bool has_array_suffix(std::string_view name);
   /// Returns whether the shown name depends on the content: Bloscpack files (.blp) may hold NumPy arrays.

@@ -161,7 +161,8 @@ codec::Result<std::string> NodeTable::path_of(NodeId id) const {
     auto found = places_.find(id);
     if (found == places_.end()) return codec::stale("a parent directory is unknown");
     const Place& place = found->second;
-    if (!place.name.empty()) path = path.empty() ? place.name : place.name + "/" + path;
+    if (!place.name.empty() && !path.empty()) path.insert(0, 1, '/');
+    path.insert(0, place.name);
     if (id == kRootNode) return path;
     id = place.parent;
   }

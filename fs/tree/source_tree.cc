@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include "codec/base/malloc_ptr.h"
 #include "frame/base/suffixes.h"
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/posix_acl.h"
@@ -95,10 +96,9 @@ SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
       spelling_(std::make_unique<NameSpelling>(files)) {}
 
 codec::Result<void> SourceTree::open() {
-  char* resolved = realpath(options_.source.c_str(), nullptr);
-  if (resolved == nullptr) return of(codec::io_error(errno, "open").value(), options_.source);
-  root_path_ = resolved;
-  std::free(resolved);
+  const codec::MallocPtr<char> resolved(realpath(options_.source.c_str(), nullptr));
+  if (!resolved) return of(codec::io_error(errno, "open").value(), options_.source);
+  root_path_ = resolved.get();
 
   auto fd = files_.open_named(root_path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return of(fd.error(), root_path_);
@@ -106,7 +106,7 @@ codec::Result<void> SourceTree::open() {
   auto status = files_.status(opened->fd());
   if (!status) return of(status.error(), root_path_);
   const bool is_directory = S_ISDIR(status->st_mode);
-  const bool is_sparse = is_directory && rules_.has_container_suffix(root_path_) &&
+  const bool is_sparse = is_directory && NameMapper::has_container_suffix(root_path_) &&
                          files_.status_at(opened->fd(), kSparseIndexName).has_value();
   if (is_directory && !is_sparse) {
     if (options_.offset == 0) {
@@ -132,7 +132,7 @@ codec::Result<void> SourceTree::open() {
 
 bool SourceTree::may_be_container(const std::string& name) const {
   if (is_single_file()) return name == single_name_;
-  return options_.detect == Detect::content || rules_.has_container_suffix(name);
+  return options_.detect == Detect::content || NameMapper::has_container_suffix(name);
 }
 
 codec::Result<EntryKind> SourceTree::kind_of(int directory, const std::string& name) const {
@@ -143,7 +143,7 @@ codec::Result<EntryKind> SourceTree::kind_of(int directory, const std::string& n
 
 bool SourceTree::keeps_kind(EntryKind kind, const std::string& name) const {
   if (is_container(kind)) return may_be_container(name);
-  return kind != EntryKind::plain || !rules_.has_container_suffix(name);
+  return kind != EntryKind::plain || !NameMapper::has_container_suffix(name);
 }
 
 /// Returns whether a directory is a sparse frame. Returns false if the daemon lacks permission.
@@ -164,7 +164,7 @@ codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::s
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(files_, *fd);
   auto index = files_.status_at(entry.fd(), kSparseIndexName);
-  const auto status = index ? files_.status(entry.fd()) : index;
+  auto status = index ? files_.status(entry.fd()) : index;
   if (!status) return status;
   std::optional<mode_t> listed;
   if (const auto acl = files_.get_attribute(entry.fd(), std::string(frame::kAccessAcl))) {
@@ -193,7 +193,7 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
     if (!is_array) return codec::Failure(is_array.error());
     if (*is_array) return EntryKind::packed_array;
   }
-  const bool by_suffix = options_.detect == Detect::suffix && !frame::is_shared_suffix(rules_.suffix_of(name));
+  const bool by_suffix = options_.detect == Detect::suffix && !frame::is_shared_suffix(NameMapper::suffix_of(name));
   if (by_suffix || is_single_file()) return EntryKind::frame;
   auto fd = open_to_look(directory, name);
   // A file that the daemon may not read is passed through; opening it fails with the system's error.
@@ -386,7 +386,7 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
     // frame. For other entries the type in the directory is enough.
     EntryKind kind = kind_of_mode(DTTOIF(entry.type));
     const bool by_content = options_.detect == Detect::content && kind == EntryKind::directory;
-    if (by_content || rules_.has_container_suffix(entry.name)) {
+    if (by_content || NameMapper::has_container_suffix(entry.name)) {
       auto looked = kind_from(directory, entry.name, DTTOIF(entry.type));
       if (looked) kind = *looked;
     }

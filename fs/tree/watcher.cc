@@ -83,7 +83,7 @@ void Watcher::report(const char* events, std::size_t length) {
   std::map<std::pair<std::uint64_t, std::string>, bool> changed;
   bool lost = false;
   for (std::size_t at = 0; at + sizeof(inotify_event) <= length;) {
-    inotify_event event;
+    inotify_event event{};
     std::memcpy(&event, events + at, sizeof event);
     const char* name = events + at + sizeof event;
     at += sizeof event + event.len;

@@ -1,7 +1,6 @@
 #include "fs/util/buffer_pool.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 
 #include <sys/mman.h>
@@ -15,6 +14,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMapped = std::size_t{64} << 10;  // from this capacity on, buffers are mapped
 constexpr std::size_t kPopulated = std::size_t{1} << 20;
 constexpr std::size_t kSmallStep = 64;
+constexpr std::align_val_t kSmallAlignment{kSmallStep};
 // Idle memory above this is never reused in practice.
 constexpr std::size_t kMaxIdle = std::size_t{32} << 20;
 
@@ -26,14 +26,14 @@ std::uint8_t* allocate(std::size_t capacity) {
     void* mapped = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
     return mapped == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(mapped);
   }
-  return static_cast<std::uint8_t*>(std::aligned_alloc(kSmallStep, capacity));
+  return static_cast<std::uint8_t*>(::operator new(capacity, kSmallAlignment, std::nothrow));
 }
 
 void release(std::uint8_t* data, std::size_t capacity) {
   if (capacity >= kMapped) {
     munmap(data, capacity);
   } else {
-    std::free(data);
+    ::operator delete(data, kSmallAlignment);
   }
 }
 
@@ -62,7 +62,7 @@ Buffer BufferPool::get(std::size_t size) {
       found->second.pop_back();
       if (found->second.empty()) idle_.erase(found);
       idle_bytes_ -= capacity;
-      return Buffer(this, data, size, capacity);
+      return {this, data, size, capacity};
     }
   }
   std::uint8_t* data = allocate(capacity);
@@ -71,7 +71,7 @@ Buffer BufferPool::get(std::size_t size) {
     data = allocate(capacity);
   }
   if (data == nullptr) throw std::bad_alloc();
-  return Buffer(this, data, size, capacity);
+  return {this, data, size, capacity};
 }
 
 void BufferPool::relieve() {

@@ -127,9 +127,10 @@ std::uint64_t control_group_limit(const std::string& root) {
     if (!mount) continue;
     const auto group = group_in(root, mount->tree);
     if (!group) continue;
+    const std::string place = root + mount->place;
     std::string path = beneath(*group, mount->shown);
     for (;;) {
-      least = std::min(least, limit_of_group(root + mount->place + path, mount->tree));
+      least = std::min(least, limit_of_group(place + path, mount->tree));
       if (path.empty()) break;
       path.resize(path.rfind('/'));
     }

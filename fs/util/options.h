@@ -56,8 +56,8 @@ struct MountOptions {
   Names names = Names::strip;
   ArrayView b2nd = ArrayView::npy;
   Detect detect = Detect::suffix;
-  std::uint64_t offset = 0;                 // where the frame starts in a single-file source
   bool old_bitshuffle = false;              // decode frames of 2.0.0-beta.3 to beta.5 as those of beta.3 and beta.4
+  std::uint64_t offset = 0;                 // where the frame starts in a single-file source
   std::optional<std::uint64_t> cache_size;  // bound on decoded bytes held; none: default_cache_size()
   std::optional<std::uint64_t> readahead;   // bytes decoded ahead of a sequential reader; none: by workers; 0: off
   unsigned workers = 0;                     // decoding threads, the reader's included; 0: one per CPU

@@ -195,10 +195,10 @@ codec::Result<std::uint64_t> ArrayChanges::check_write(std::uint64_t at, codec::
   return in_head;
 }
 
-codec::Result<std::uint64_t> ArrayChanges::check_resize(std::uint64_t wanted, std::uint64_t size) const {
-  if (wanted == size) return size;
+codec::Result<std::uint64_t> ArrayChanges::check_resize(std::uint64_t wanted, std::uint64_t present) const {
+  if (wanted == present) return present;
   if (!is_flat_ || !array_.can_change()) {
-    if (wanted > size) return too_large();
+    if (wanted > present) return too_large();
     return codec::invalid("cannot truncate: the array has a fixed number of rows");
   }
   if (wanted == 0) return head_;
@@ -231,9 +231,9 @@ std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer
   std::vector<Range> ranges;
   const std::uint64_t kept = layer.kept() - head_;
   const std::uint64_t size = layer.size() - head_;
-  const auto add_zeros = [&](std::uint64_t begin, std::uint64_t end) {
-    end = std::min(end, zeros_until);
-    if (begin < end) ranges.push_back({begin, end - begin, nullptr, 0});
+  const auto add_zeros = [&](std::uint64_t from, std::uint64_t until) {
+    until = std::min(until, zeros_until);
+    if (from < until) ranges.push_back({from, until - from, nullptr, 0});
   };
   std::uint64_t done = kept;
   // Merge pieces and runs of zeros in order.

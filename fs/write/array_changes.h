@@ -61,8 +61,8 @@ class ArrayChanges {
   /// Checks whether `bytes` may be written at `at` of a file of `size` bytes. Returns how many of the first bytes
   /// belong to the header; these change nothing.
   codec::Result<std::uint64_t> check_write(std::uint64_t at, codec::ByteView bytes, std::uint64_t size) const;
-  /// Returns the new size: a file truncated to 0 bytes still has its header, and no rows.
-  codec::Result<std::uint64_t> check_resize(std::uint64_t wanted, std::uint64_t size) const;
+  /// Returns the new size of a file of `present` bytes: a file truncated to 0 bytes still has its header, and no rows.
+  codec::Result<std::uint64_t> check_resize(std::uint64_t wanted, std::uint64_t present) const;
   /// Checks a fallocate(2).
   codec::Result<void> check_allocate(int mode, std::uint64_t at, std::uint64_t length, std::uint64_t size) const;
 

@@ -176,7 +176,7 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
   std::optional<std::uint64_t> first;
   do {
     const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), most_at_once()));
-    const auto done = write_part_of(place, part, permit, by);
+    auto done = write_part_of(place, part, permit, by);
     if (!done) return done;
     if (!first) first = *done;
     if (place) *place += part.size();

@@ -336,8 +336,8 @@ class WriteBack {
   bool has_committed_ = false;        // commit_mutex_; a dead byte may be this mount's
   // Of the current commit.
   bool partly_committed_ = false;             // commit_mutex_; a part of it is in the frame
+  bool batch_time_shown_ = false;             // commit_mutex_; a program has seen batch_write_
   struct timespec batch_write_ {};            // commit_mutex_; time of the last write in the current commit
-  bool batch_time_shown_ = false;             // commit_mutex_; a program has seen that time
   std::uint64_t searched_dead_ = 0;           // commit_mutex_; dead bytes at the last search for them
   std::uint64_t counted_dead_ = 0;            // commit_mutex_; this frame's part of the mount's counter
   std::atomic<std::int64_t> unreadable_{-1};  // chunk that the current commit needs and cannot read
@@ -346,13 +346,13 @@ class WriteBack {
   DirtyLayer dirty_ GUARDED_BY(mutex_);
   std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
   WriteBackState state_ GUARDED_BY(mutex_);
-  codec::CondVar copied_;  // a copy or a commit has ended
-  std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);
-  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // set if the file is an array, or becomes one
   NewArray new_array_ GUARDED_BY(mutex_) = NewArray::none;
   ArrayHead head_ GUARDED_BY(mutex_);
+  codec::CondVar copied_;  // a copy or a commit has ended
   codec::CondVar head_came_;
-  Changer changed_by_ GUARDED_BY(mutex_) = nullptr;  // handle that last changed the array's size or last row
+  std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);
+  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // set if the file is an array, or becomes one
+  Changer changed_by_ GUARDED_BY(mutex_) = nullptr;       // handle that last changed the array's size or last row
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::FileVersion identity_ GUARDED_BY(mutex_);
   std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // counts reloads, and overwritten committed bytes

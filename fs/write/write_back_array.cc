@@ -31,7 +31,7 @@ void WriteBack::stop_awaiting_head() {
 }
 
 codec::Result<std::uint64_t> WriteBack::write_array(std::uint64_t at, codec::ByteView bytes) {
-  const auto written = write_array_part(at, bytes);
+  auto written = write_array_part(at, bytes);
   stop_awaiting_head();
   return written;
 }

@@ -67,7 +67,7 @@ class NpyInput final : public SeekableInput {
 
   Result<std::size_t> read(codec::ByteSpan into) override {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end_ - at_));
-    const auto got = files_.pread(file_.fd(), into.first(size), frame::FileOffset{at_});
+    auto got = files_.pread(file_.fd(), into.first(size), frame::FileOffset{at_});
     if (got) at_ += *got;
     return got;
   }
@@ -156,7 +156,7 @@ Result<Plan> plan_tiles(const std::shared_ptr<const frame::Container>& container
   if (auto view = frame::make_view(container, frame::ArrayForm::flat, true); !view) return Failure(view.error());
   Plan plan;
   plan.frame.encode = encoding(*container, wishes);
-  const std::uint64_t typesize = static_cast<std::uint64_t>(parameters.typesize);
+  const auto typesize = static_cast<std::uint64_t>(parameters.typesize);
   plan.frame.encode.blocksize = static_cast<std::int32_t>(frame::block_items(layer) * typesize);
   plan.frame.chunksize = std::max<std::int32_t>(parameters.chunksize, parameters.typesize);
   if (!layer.dtype) {

@@ -99,7 +99,7 @@ class Source final : public Input {
     std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(taken_), known, into.begin());
     taken_ += known;
     if (known == into.size()) return known;
-    const auto got = read_on(into.subspan(known));
+    auto got = read_on(into.subspan(known));
     if (!got) return got;
     return known + *got;
   }

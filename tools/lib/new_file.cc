@@ -114,7 +114,7 @@ Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) 
   const std::string suffix = suffix_of(name_);
   for (int number = 0; number < kMaxNames; ++number) {
     // Short, because a prefix to the final name could exceed the limit of names.
-    temporary_ = kPrefix + std::to_string(number) + suffix;
+    temporary_ = std::string(kPrefix).append(std::to_string(number)).append(suffix);
     auto made = make();
     if (!made && made.error().sys == EEXIST && remove_left_over()) made = make();
     if (made) return {};

@@ -47,8 +47,9 @@ Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
   auto inside = store_files().leaves(store.fd());
   if (!inside && inside.error().kind == codec::ErrorKind::invalid) return leaves;
   if (!inside) return Failure(inside.error());
+  const std::string prefix = path + "/";
   for (auto& [name, bytes] : *inside) {
-    if (!is_on_disk(path + "/" + name)) leaves.push_back({std::move(name), bytes});
+    if (!is_on_disk(prefix + name)) leaves.push_back({std::move(name), bytes});
   }
   std::sort(leaves.begin(), leaves.end(), [](const StoreLeaf& a, const StoreLeaf& b) { return a.path < b.path; });
   return leaves;

@@ -21,7 +21,7 @@ constexpr int kAttempts = 100;  // to find a free name
 Result<int> make_and_remove(frame::FileOps& files, int directory) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::string name = ".cframe-" + std::to_string(::getpid()) + "." + std::to_string(attempt);
-    const auto fd = files.create_at(directory, name, O_RDWR | O_EXCL, 0600);
+    auto fd = files.create_at(directory, name, O_RDWR | O_EXCL, 0600);
     if (!fd && fd.error().sys == EEXIST) continue;
     if (fd) static_cast<void>(files.remove_at(directory, name, false));
     return fd;

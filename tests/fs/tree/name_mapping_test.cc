@@ -31,7 +31,7 @@ Directory any_directory(const NameMapper& rules) {
   const int entries = *rc::gen::inRange(0, 10);
   for (int i = 0; i < entries; ++i) {
     const std::string name = any_name();
-    const bool container = rules.has_container_suffix(name) && *rc::gen::arbitrary<bool>();
+    const bool container = NameMapper::has_container_suffix(name) && *rc::gen::arbitrary<bool>();
     directory[name] = container ? *rc::gen::element(EntryKind::frame, EntryKind::sparse_frame)
                                 : *rc::gen::element(EntryKind::plain, EntryKind::directory, EntryKind::symlink);
     // The shown name of a Bloscpack file depends on its content, if arrays show as .npy files.
