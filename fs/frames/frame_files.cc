@@ -84,7 +84,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
   }
   codec::MutexLock lock(handle->mutex);
   handle->snapshot = std::move(*snapshot);
-  handle->ahead = std::make_unique<ReadAhead>(ahead_, !handle->direct && (flags & O_DIRECT) == 0);
+  handle->ahead = std::make_unique<ReadAhead>(ahead_);
   return handle;
 }
 
