@@ -22,7 +22,7 @@ constexpr std::uint64_t kFetchStep = std::uint64_t{4} << 20;
 /// Returns the bytes of a task. Tasks end where chunks of one size end, so that no two workers share a chunk
 /// needlessly.
 std::uint64_t task_bytes(const FrameSnapshot& snapshot) {
-  if (snapshot.view().array_geometry() != nullptr) return kTaskBytes;
+  if (snapshot.view().array() != nullptr) return kTaskBytes;
   const std::int32_t chunksize = snapshot.container().parameters().chunksize;
   if (chunksize <= 0) return kTaskBytes;
   const auto size = static_cast<std::uint64_t>(chunksize);
@@ -58,7 +58,7 @@ std::uint64_t ReadAhead::most_ahead(const FrameSnapshot& snapshot) const {
   const std::uint64_t readers = std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
   const BlockCache& cache = shared_.read_path.cache();
   const std::uint64_t usual = std::min(shared_.readahead, cache.staging_bytes() / (2 * readers));
-  const frame::ArrayGeometry* array = snapshot.view().array_geometry();
+  const frame::ArrayGeometry* array = snapshot.view().array();
   if (array == nullptr) return usual;
   const std::uint64_t room = cache.bound() / 4 * 3 / (2 * readers);
   return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
@@ -91,13 +91,14 @@ ReadPath::AccessPattern ReadAhead::follow(const FrameSnapshot& snapshot, std::ui
   }
   next_ = end;
   read_ += length;
-  if (snapshot.view().array_geometry() != nullptr && read_ * kSkippedShare < end - begin_) return AccessPattern::any;
+  const bool is_array = snapshot.view().array() != nullptr;
+  if (is_array && read_ * kSkippedShare < end - begin_) return AccessPattern::any;
   reader_->position.store(at, std::memory_order_relaxed);
   if (window_ == 0) {
     shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
     window_ = length;
   }
-  if (snapshot.view().array_geometry() == nullptr && shared_.readahead != 0) fetch(snapshot, end, ahead);
+  if (!is_array && shared_.readahead != 0) fetch(snapshot, end, ahead);
   const std::uint64_t most = most_ahead(snapshot);
   const std::uint64_t step = task_bytes(snapshot);
   // Bytes decoded now would be evicted before they are read.

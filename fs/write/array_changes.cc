@@ -105,7 +105,7 @@ codec::Result<std::optional<ArrayChanges>> ArrayChanges::of(const FrameSnapshot&
     return codec::unsupported("chunks of the array have " + std::to_string((*array)->chunk_bytes()) +
                               " bytes, chunks of its frame " + std::to_string(chunksize));
   }
-  return std::optional(ArrayChanges(std::move(**array), view.array_geometry() != nullptr, view.head().size()));
+  return std::optional(ArrayChanges(std::move(**array), view.array() != nullptr, view.head().size()));
 }
 
 codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {
