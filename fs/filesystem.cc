@@ -77,8 +77,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   return {};
 }
 
-void Filesystem::start(KernelInvalidator& kernel, const KernelReadahead& readahead) {
-  files_.set_readahead(readahead);
+void Filesystem::start(KernelInvalidator& kernel) {
   notices_.start(kernel, mount_.options.kernel_cache.entry_timeout.value_or(0) > 0);
   mount_.watcher.start();
   mount_.workers.start(ahead_threads(mount_.options));

@@ -28,7 +28,7 @@ class Filesystem {
   /// Opens the source. `root_is_file`: the mount point is a regular file, so the root is the view of the one frame.
   codec::Result<void> open_source(bool root_is_file);
   /// Starts threads. REQUIRES: the process has gone to the background; `kernel` lives until stop().
-  void start(KernelInvalidator& kernel, const KernelReadahead& readahead = {});
+  void start(KernelInvalidator& kernel);
   void stop();
 
   // Operations that change something fail with EROFS on a read-only mount.

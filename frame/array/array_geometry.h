@@ -16,6 +16,7 @@
 
 #include "frame/array/strided_copy.h"
 #include "frame/cframe/b2nd_meta.h"
+#include "frame/container/container.h"
 
 namespace cframefs::frame {
 

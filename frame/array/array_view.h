@@ -1,4 +1,5 @@
-// The flat view of an n-d array: its items in C order, with or without the header of a .npy file in front.
+// Chooses the flat view of a container: for n-d arrays, the items in C order, with or without the header of a .npy
+// file.
 //
 // Thread safety: immutable. Ownership: shares the container. Errors: corruption if the metalayer is damaged or
 // contradicts the frame. The chunks are then not shown at all.
@@ -6,8 +7,7 @@
 
 #include <memory>
 
-#include "frame/array/array_geometry.h"
-#include "frame/container/flat_view.h"
+#include "frame/array/flat_view.h"
 
 namespace cframefs::frame {
 

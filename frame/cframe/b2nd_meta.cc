@@ -91,15 +91,15 @@ Result<B2ndMeta> parse_array_layer(ByteView content) {
   return layer;
 }
 
-Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) {
+Result<std::optional<Metalayer>> array_metalayer_of(const Metalayers& layers) {
   for (const char* name : {"b2nd", "caterva"}) {
-    for (const MetalayerPlace& place : container.metalayer_places()) {
+    for (const MetalayerPlace& place : layers.metalayer_places()) {
       if (place.name != name) continue;
       if (place.length > kMaxArrayLayer) {
         return codec::unsupported(
             fmt::format("the array's metalayer has {} bytes, at most {} are supported", place.length, kMaxArrayLayer));
       }
-      auto content = container.metalayer(place);
+      auto content = layers.metalayer(place);
       if (!content) return Failure(content.error());
       return std::optional(Metalayer{place.name, std::move(*content)});
     }
@@ -107,8 +107,8 @@ Result<std::optional<Metalayer>> array_metalayer_of(const Container& container) 
   return std::optional<Metalayer>();
 }
 
-Result<std::optional<B2ndMeta>> b2nd_meta_of(const Container& container) {
-  const auto layer = array_metalayer_of(container);
+Result<std::optional<B2ndMeta>> b2nd_meta_of(const Metalayers& layers) {
+  const auto layer = array_metalayer_of(layers);
   if (!layer) return Failure(layer.error());
   if (*layer) {
     auto parsed = parse_array_layer((*layer)->content);
@@ -116,8 +116,8 @@ Result<std::optional<B2ndMeta>> b2nd_meta_of(const Container& container) {
     return std::optional<B2ndMeta>(std::move(*parsed));
   }
   // A lost metalayer still proves that this is an array, of unknown shape. Its chunks must not be shown as plain bytes.
-  for (const std::string& lost : container.lost_metalayers()) {
-    if (lost == "b2nd" || lost == "caterva") return Failure(*container.metalayer_damage());
+  for (const std::string& lost : layers.lost_metalayers()) {
+    if (lost == "b2nd" || lost == "caterva") return Failure(*layers.metalayer_damage());
   }
   return std::optional<B2ndMeta>();
 }

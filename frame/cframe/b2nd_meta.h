@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "frame/container/container.h"
+#include "frame/container/metalayers.h"
 
 namespace cframefs::frame {
 
@@ -33,10 +33,10 @@ Result<B2ndMeta> parse_array_layer(ByteView content);
 
 /// Returns the metalayer that makes the container an array, or nullopt if the container is not an array. unsupported:
 /// the metalayer is longer than kMaxArrayLayer.
-Result<std::optional<Metalayer>> array_metalayer_of(const Container& container);
+Result<std::optional<Metalayer>> array_metalayer_of(const Metalayers& layers);
 
 /// Returns the parsed array metalayer, or nullopt if the container is not an array. corruption: the metalayer is
 /// damaged or lost.
-Result<std::optional<B2ndMeta>> b2nd_meta_of(const Container& container);
+Result<std::optional<B2ndMeta>> b2nd_meta_of(const Metalayers& layers);
 
 }  // namespace cframefs::frame

@@ -13,8 +13,8 @@ class CFrame final : public FrameContainer {
   explicit CFrame(FrameParts parts) : FrameContainer(std::move(parts)) {}
 
  private:
-  Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const override {
-    return find_in_section(entry, codec::kExtendedHeaderLength, place);
+  Result<void> find_stored(std::int64_t entry, ChunkLocation& location) const override {
+    return find_in_section(entry, codec::kExtendedHeaderLength, location);
   }
 };
 

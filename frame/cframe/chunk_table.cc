@@ -62,7 +62,7 @@ void ChunkTable::settle(std::int64_t last, std::uint64_t missing) {
   }
 }
 
-Result<ChunkSpan> ChunkTable::locate(FlatOffset at) const {
+Result<ChunkSpan> ChunkTable::chunk_at(FlatOffset at) const {
   const auto after =
       std::upper_bound(segments_.begin(), segments_.end(), at.value,
                        [](std::uint64_t value, const Segment& segment) { return value < segment.begin; });

@@ -33,7 +33,7 @@ class ChunkTable {
   static Result<ChunkTable> build(std::uint64_t total, const Measure& measure);
 
   /// Returns the chunk that holds byte `at`. corruption: its offset is unknown. REQUIRES: at < total.
-  Result<ChunkSpan> locate(FlatOffset at) const;
+  Result<ChunkSpan> chunk_at(FlatOffset at) const;
   /// Returns the size of `chunk`, or nullopt if the size is unknown. REQUIRES: the chunk exists.
   std::optional<std::int32_t> size(std::int64_t chunk) const;
 

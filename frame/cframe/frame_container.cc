@@ -131,32 +131,32 @@ FrameContainer::FrameContainer(FrameParts parts)
                    .old_bitshuffle = parts_.old_bitshuffle,
                    .blockshape = blockshape_of(parts_)} {}
 
-Result<ChunkLocation> FrameContainer::place_of_entry(std::int64_t entry) const {
-  ChunkLocation place;
+Result<ChunkLocation> FrameContainer::location_of_entry(std::int64_t entry) const {
+  ChunkLocation location;
   if (entry >= 0) {
-    if (auto found = find_stored(entry, place); !found) return Failure(found.error());
-    return place;
+    if (auto found = find_stored(entry, location); !found) return Failure(found.error());
+    return location;
   }
-  if (!parts_.all_stored) place.special = special_of(entry);
-  if (place.special == SpecialValue::none) {
+  if (!parts_.all_stored) location.special = special_of(entry);
+  if (location.special == SpecialValue::none) {
     return corrupt(fmt::format("index entry {} is neither an offset nor a special value", entry));
   }
-  return place;
+  return location;
 }
 
-Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t least, ChunkLocation& place) const {
+Result<void> FrameContainer::find_in_section(std::int64_t entry, std::uint64_t least, ChunkLocation& location) const {
   const FrameParameters& parameters = this->parameters();
   const auto offset = static_cast<std::uint64_t>(entry);
   if (parameters.cbytes < least || offset > parameters.cbytes - least) {
     return corrupt(fmt::format("offset {} lies outside the chunk section of {} bytes", entry, parameters.cbytes));
   }
-  place.source = parts_.source;
-  place.offset = FileOffset{parameters.header_length + offset};
-  place.limit = parameters.cbytes - offset;
+  location.source = parts_.source;
+  location.offset = FileOffset{parameters.header_length + offset};
+  location.limit = parameters.cbytes - offset;
   return {};
 }
 
-Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
+Result<ChunkLocation> FrameContainer::locate_chunk(ChunkNumber chunk) const {
   const auto fail = [&](Error error) {
     if (!error.chunk) error.chunk = chunk.value;
     return Failure(std::move(error));
@@ -166,18 +166,18 @@ Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
   }
   const auto entry = parts_.index->entry(chunk.value);
   if (!entry) return fail(entry.error());
-  auto place = place_of_entry(*entry);
-  if (!place) return fail(place.error());
+  auto location = location_of_entry(*entry);
+  if (!location) return fail(location.error());
 
   const FrameParameters& parameters = this->parameters();
   if (!parameters.variable_chunks) {
     const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);
     const std::uint64_t begin = static_cast<std::uint64_t>(chunk.value) * chunksize;
-    place->nbytes = static_cast<std::int32_t>(std::min(chunksize, parameters.nbytes - begin));
-    return place;
+    location->nbytes = static_cast<std::int32_t>(std::min(chunksize, parameters.nbytes - begin));
+    return location;
   }
   std::shared_ptr<const ChunkTable> table;
-  if (place->special == SpecialValue::none) {
+  if (location->special == SpecialValue::none) {
     // The chunk's header records its length. The table is used as a check only if it is already built.
     const std::lock_guard lock(table_mutex_);
     table = table_;
@@ -187,21 +187,21 @@ Result<ChunkLocation> FrameContainer::place(ChunkNumber chunk) const {
     table = std::move(*built);
   }
   if (table) {
-    if (const auto size = table->size(chunk.value)) place->nbytes = *size;
+    if (const auto size = table->size(chunk.value)) location->nbytes = *size;
   }
-  if (place->special != SpecialValue::none && place->nbytes < 0) {
+  if (location->special != SpecialValue::none && location->nbytes < 0) {
     return fail(corrupt("the length of a special chunk is unknown: the frame has chunks of different sizes").value());
   }
-  return place;
+  return location;
 }
 
-Result<ChunkSpan> FrameContainer::locate(FlatOffset at) const {
+Result<ChunkSpan> FrameContainer::chunk_at(FlatOffset at) const {
   const FrameParameters& parameters = this->parameters();
   if (at.value >= parameters.nbytes) return codec::invalid("offset past the end of the data");
   if (parameters.variable_chunks) {
     const auto table = chunk_table();
     if (!table) return Failure(table.error());
-    return (*table)->locate(at);
+    return (*table)->chunk_at(at);
   }
   const auto chunksize = static_cast<std::uint64_t>(parameters.chunksize);
   const std::uint64_t chunk = at.value / chunksize;
@@ -299,16 +299,16 @@ struct FrameContainer::HeaderScan {
   std::uint64_t begin = 0;
   std::vector<std::uint8_t> bytes;
 
-  Result<ByteView> header_at(const ChunkLocation& place) {
-    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(place.limit, codec::kExtendedHeaderLength));
-    const std::uint64_t at = place.offset.value;
-    const bool same = source == place.source;
+  Result<ByteView> header_at(const ChunkLocation& location) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(location.limit, codec::kExtendedHeaderLength));
+    const std::uint64_t at = location.offset.value;
+    const bool same = source == location.source;
     if (!same || at < begin || at - begin > bytes.size() || wanted > bytes.size() - (at - begin)) {
       const std::size_t window = same ? kScanWindow : wanted;
-      source = place.source;
+      source = location.source;
       begin = at;
       bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(window, source->size() - at)));
-      if (auto done = source->read(place.offset, bytes); !done) {
+      if (auto done = source->read(location.offset, bytes); !done) {
         bytes.clear();
         return Failure(done.error());
       }
@@ -376,14 +376,14 @@ Result<std::optional<ChunkTable::Sizes>> FrameContainer::measure(ChunkRuns& runs
 }
 
 Result<std::optional<std::int32_t>> FrameContainer::measure_entry(std::int64_t entry, HeaderScan& scan) const {
-  const auto place = place_of_entry(entry);
-  if (!place) return unknown_or(place.error());
-  if (place->special != SpecialValue::none) return std::optional<std::int32_t>();
-  const auto bytes = scan.header_at(*place);
+  const auto location = location_of_entry(entry);
+  if (!location) return unknown_or(location.error());
+  if (location->special != SpecialValue::none) return std::optional<std::int32_t>();
+  const auto bytes = scan.header_at(*location);
   if (!bytes) return unknown_or(bytes.error());
   const auto header = codec::parse_chunk_header(*bytes);
   if (!header) return unknown_or(header.error());
-  if (static_cast<std::uint64_t>(header->cbytes) > place->limit) return std::optional<std::int32_t>();
+  if (static_cast<std::uint64_t>(header->cbytes) > location->limit) return std::optional<std::int32_t>();
   return std::optional<std::int32_t>(header->nbytes);
 }
 

@@ -4,6 +4,9 @@
 // The subclasses differ in where the index lies and in what its entries mean: offsets in the chunk section, or numbers
 // of chunk files.
 //
+// The table of chunk sizes takes only lengths from chunk headers, and returns no byte of a chunk. It need not verify
+// digests: ChunkReader verifies the chunk before it returns bytes, and refuses a chunk of another length.
+//
 // Thread safety: immutable, except for the table of chunk sizes (for frames whose chunks differ in size), which is
 // built on first use under table_mutex_. Ownership: shares the source of header, index and trailer. Errors: as
 // container.h.
@@ -46,8 +49,8 @@ class FrameContainer : public Container {
   const FrameParameters& parameters() const override { return parts_.header.parameters; }
   const FrameContainer* as_frame() const override { return this; }
   std::int64_t chunk_count() const override { return parts_.index ? parts_.index->count() : 0; }
-  Result<ChunkLocation> place(ChunkNumber chunk) const override;
-  Result<ChunkSpan> locate(FlatOffset at) const override;
+  Result<ChunkLocation> locate_chunk(ChunkNumber chunk) const override;
+  Result<ChunkSpan> chunk_at(FlatOffset at) const override;
   Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override;
   std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const override;
   std::int64_t chunks_decoded_together() const override;
@@ -81,17 +84,17 @@ class FrameContainer : public Container {
   /// Returns where the content of a variable-length metalayer lies.
   virtual Result<VlmetaChunk> vlmetalayer_chunk(const std::string& name) const;
 
-  /// Sets source, offset and limit of `place` to those of the chunk that `entry` refers to. REQUIRES: entry >= 0.
-  virtual Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const = 0;
+  /// Sets source, offset and limit of `location` to those of the chunk that `entry` refers to. REQUIRES: entry >= 0.
+  virtual Result<void> find_stored(std::int64_t entry, ChunkLocation& location) const = 0;
 
   /// Implements find_stored() for entries that are offsets in the chunk section, which follows the header. `least`: the
   /// minimum length of a chunk header, in bytes.
-  Result<void> find_in_section(std::int64_t entry, std::uint64_t least, ChunkLocation& place) const;
+  Result<void> find_in_section(std::int64_t entry, std::uint64_t least, ChunkLocation& location) const;
 
  private:
   struct HeaderScan;
 
-  Result<ChunkLocation> place_of_entry(std::int64_t entry) const;
+  Result<ChunkLocation> location_of_entry(std::int64_t entry) const;
   Result<std::shared_ptr<const ChunkTable>> chunk_table() const;
   Result<ChunkTable> measure_chunks() const;
   Result<std::optional<ChunkTable::Sizes>> measure(ChunkRuns& runs, HeaderScan& scan) const;

@@ -104,15 +104,15 @@ class SparseFrame final : public FrameContainer {
       : FrameContainer(std::move(parts)), directory_(std::move(directory)) {}
 
  private:
-  Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const override {
+  Result<void> find_stored(std::int64_t entry, ChunkLocation& location) const override {
     auto name = chunk_file_name(entry);
     if (!name) return Failure(name.error());
     const auto file = directory_->open_chunk(*name);
     if (!file) return Failure(file.error());
     if (auto same = directory_->check_guarded(); !same) return same;
-    place.source = std::make_shared<const ChunkFile>(directory_, std::move(*name), file->status);
-    place.offset = FileOffset{0};
-    place.limit = place.source->size();
+    location.source = std::make_shared<const ChunkFile>(directory_, std::move(*name), file->status);
+    location.offset = FileOffset{0};
+    location.limit = location.source->size();
     return {};
   }
 

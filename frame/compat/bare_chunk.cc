@@ -40,16 +40,16 @@ class BareChunk final : public Container {
   bool records_level() const override { return false; }
   std::int64_t chunk_count() const override { return 1; }
 
-  Result<ChunkLocation> place(ChunkNumber chunk) const override {
+  Result<ChunkLocation> locate_chunk(ChunkNumber chunk) const override {
     if (chunk.value != 0) return codec::invalid(fmt::format("there is no chunk {}", chunk.value));
-    ChunkLocation place;
-    place.nbytes = static_cast<std::int32_t>(parameters_.nbytes);
-    place.source = source_;
-    place.limit = parameters_.cbytes;
-    return place;
+    ChunkLocation location;
+    location.nbytes = static_cast<std::int32_t>(parameters_.nbytes);
+    location.source = source_;
+    location.limit = parameters_.cbytes;
+    return location;
   }
 
-  Result<ChunkSpan> locate(FlatOffset at) const override {
+  Result<ChunkSpan> chunk_at(FlatOffset at) const override {
     if (at.value >= parameters_.nbytes) return codec::invalid("offset past the end of the data");
     return ChunkSpan{ChunkNumber{0}, FlatOffset{0}, static_cast<std::uint32_t>(parameters_.nbytes)};
   }

@@ -35,17 +35,17 @@ class DigestVerifier final : public ChunkVerifier {
   DigestVerifier(DigestKind kind, std::int64_t count)
       : kind_(kind), good_((static_cast<std::size_t>(count) + kBits - 1) / kBits) {}
 
-  Result<void> verify(ChunkNumber chunk, const ChunkLocation& place, std::uint64_t cbytes) const override {
+  Result<void> verify(ChunkNumber chunk, const ChunkLocation& location, std::uint64_t cbytes) const override {
     const auto number = static_cast<std::size_t>(chunk.value);
     std::atomic<std::uint64_t>& word = good_[number / kBits];
     const std::uint64_t bit = std::uint64_t{1} << (number % kBits);
     if ((word.load(std::memory_order_relaxed) & bit) != 0) return {};
-    const std::uint64_t max_cbytes = 2 * static_cast<std::uint64_t>(place.nbytes) + kMaxOverhead;
+    const std::uint64_t max_cbytes = 2 * static_cast<std::uint64_t>(location.nbytes) + kMaxOverhead;
     if (cbytes > max_cbytes) {
       return corrupt(
-          fmt::format("cbytes {} of a chunk with nbytes {}, at most {} are allowed", cbytes, place.nbytes, max_cbytes));
+          fmt::format("cbytes {} of a chunk with nbytes {}, at most {} are allowed", cbytes, location.nbytes, max_cbytes));
     }
-    const auto same = matches(place, cbytes);
+    const auto same = matches(location, cbytes);
     if (!same) return Failure(same.error());
     if (!*same) return corrupt(std::string(digest_name(kind_)) + " of the chunk does not match");
     word.fetch_or(bit, std::memory_order_relaxed);
@@ -55,13 +55,13 @@ class DigestVerifier final : public ChunkVerifier {
  private:
   static constexpr std::size_t kBits = 64;
 
-  Result<bool> matches(const ChunkLocation& place, std::uint64_t cbytes) const {
+  Result<bool> matches(const ChunkLocation& location, std::uint64_t cbytes) const {
     Digest digest(kind_);
     std::vector<std::uint8_t> piece(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, cbytes)));
     for (std::uint64_t done = 0; done < cbytes;) {
       const auto bytes =
           ByteSpan(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), cbytes - done)));
-      if (auto read = place.source->read(FileOffset{place.offset.value + done}, bytes); !read) {
+      if (auto read = location.source->read(FileOffset{location.offset.value + done}, bytes); !read) {
         return Failure(read.error());
       }
       digest.add(bytes);
@@ -70,7 +70,7 @@ class DigestVerifier final : public ChunkVerifier {
     const auto computed = digest.finish();
     if (!computed) return Failure(computed.error());
     std::vector<std::uint8_t> kept(computed->size());
-    if (auto read = place.source->read(FileOffset{place.offset.value + cbytes}, kept); !read) {
+    if (auto read = location.source->read(FileOffset{location.offset.value + cbytes}, kept); !read) {
       return Failure(read.error());
     }
     return kept == *computed;
@@ -90,8 +90,8 @@ class Bloscpack final : public Container {
   const FrameParameters& parameters() const override { return parameters_; }
   bool records_level() const override { return false; }
   std::int64_t chunk_count() const override { return count_; }
-  Result<ChunkLocation> place(ChunkNumber chunk) const override;
-  Result<ChunkSpan> locate(FlatOffset at) const override;
+  Result<ChunkLocation> locate_chunk(ChunkNumber chunk) const override;
+  Result<ChunkSpan> chunk_at(FlatOffset at) const override;
   Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override {
     const ChunkNumber end{count_};
     return hole ? end : std::min(from, end);
@@ -228,7 +228,7 @@ Result<Bloscpack::Chunks> Bloscpack::find_chunks() const {
   return std::make_shared<const ChunkOffsets>(std::move(*walked));
 }
 
-Result<ChunkLocation> Bloscpack::place(ChunkNumber chunk) const {
+Result<ChunkLocation> Bloscpack::locate_chunk(ChunkNumber chunk) const {
   if (chunk.value < 0 || chunk.value >= count_) {
     return codec::invalid(fmt::format("there is no chunk {}", chunk.value));
   }
@@ -237,17 +237,17 @@ Result<ChunkLocation> Bloscpack::place(ChunkNumber chunk) const {
   const ChunkOffsets& all = **found;
   const auto number = static_cast<std::size_t>(chunk.value);
   if (number >= all.begins.size()) return Failure(*all.damage);
-  ChunkLocation place;
-  place.source = source_;
-  place.offset = FileOffset{all.begins[number]};
-  place.limit = (number + 1 < all.begins.size() ? all.begins[number + 1] : all.end) - all.begins[number] - gap();
-  place.nbytes = sizes_known_ ? header_.size_of(chunk.value)
-                              : static_cast<std::int32_t>(all.plain[number + 1] - all.plain[number]);
-  place.verifier = verifier_;
-  return place;
+  ChunkLocation location;
+  location.source = source_;
+  location.offset = FileOffset{all.begins[number]};
+  location.limit = (number + 1 < all.begins.size() ? all.begins[number + 1] : all.end) - all.begins[number] - gap();
+  location.nbytes = sizes_known_ ? header_.size_of(chunk.value)
+                                 : static_cast<std::int32_t>(all.plain[number + 1] - all.plain[number]);
+  location.verifier = verifier_;
+  return location;
 }
 
-Result<ChunkSpan> Bloscpack::locate(FlatOffset at) const {
+Result<ChunkSpan> Bloscpack::chunk_at(FlatOffset at) const {
   if (at.value >= parameters_.nbytes) return codec::invalid("offset past the end of the data");
   if (sizes_known_) {
     std::uint64_t chunk = 0;

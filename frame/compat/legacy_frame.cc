@@ -38,8 +38,8 @@ class LegacyFrame final : public FrameContainer {
     return chunk;
   }
 
-  Result<void> find_stored(std::int64_t entry, ChunkLocation& place) const override {
-    return find_in_section(entry, codec::kMinHeaderLength, place);
+  Result<void> find_stored(std::int64_t entry, ChunkLocation& location) const override {
+    return find_in_section(entry, codec::kMinHeaderLength, location);
   }
 
   const LegacyTrailer trailer_;

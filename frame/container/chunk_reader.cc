@@ -39,32 +39,33 @@ Error at_chunk(const ByteSource* source, ChunkNumber chunk, FileOffset offset, E
   return error;
 }
 
-Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& place, const codec::DecodeParams& environment) {
+Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& location, const codec::DecodeParams& environment) {
   std::array<std::uint8_t, kFirstRead> first;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before use
   const ByteSpan head =
-      ByteSpan(first).first(static_cast<std::size_t>(std::min<std::uint64_t>(place.limit, kFirstRead)));
-  if (auto done = place.source->read(place.offset, head); !done) return Failure(done.error());
+      ByteSpan(first).first(static_cast<std::size_t>(std::min<std::uint64_t>(location.limit, kFirstRead)));
+  if (auto done = location.source->read(location.offset, head); !done) return Failure(done.error());
   const auto header = codec::parse_chunk_header(head);
   if (!header) return Failure(header.error());
-  if (static_cast<std::uint64_t>(header->cbytes) > place.limit) {
-    return corrupt(fmt::format("chunk of {} bytes, but only {} are left", header->cbytes, place.limit));
+  if (static_cast<std::uint64_t>(header->cbytes) > location.limit) {
+    return corrupt(fmt::format("chunk of {} bytes, but only {} are left", header->cbytes, location.limit));
   }
-  if (place.nbytes >= 0 && header->nbytes != place.nbytes) {
-    return corrupt(fmt::format("chunk holds {} bytes, expected {}", header->nbytes, place.nbytes));
+  if (location.nbytes >= 0 && header->nbytes != location.nbytes) {
+    return corrupt(fmt::format("chunk holds {} bytes, expected {}", header->nbytes, location.nbytes));
   }
-  return parse_chunk(*place.source, place.offset, *header, head, environment);
+  return parse_chunk(*location.source, location.offset, *header, head, environment);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& container, ChunkNumber chunk) {
-  auto place = container.place(chunk);
-  if (!place) return Failure(place.error());
-  auto decoder = place->special != SpecialValue::none
-                     ? codec::ChunkDecoder::special(place->special, place->nbytes, container.parameters().typesize)
-                     : parse_stored(*place, container.environment());
-  if (!decoder) return Failure(at_chunk(place->source.get(), chunk, place->offset, decoder.error()));
-  auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*place), std::move(*decoder));
+  auto location = container.locate_chunk(chunk);
+  if (!location) return Failure(location.error());
+  auto decoder =
+      location->special != SpecialValue::none
+          ? codec::ChunkDecoder::special(location->special, location->nbytes, container.parameters().typesize)
+          : parse_stored(*location, container.environment());
+  if (!decoder) return Failure(at_chunk(location->source.get(), chunk, location->offset, decoder.error()));
+  auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*location), std::move(*decoder));
   // Callers never decode these chunks, because the header determines their bytes. So verify them here.
   if (reader->decoder().header().special != SpecialValue::none || reader->decoder().nbytes() == 0) {
     if (auto good = reader->verify(); !good) return Failure(good.error());
@@ -72,12 +73,17 @@ Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& co
   return reader;
 }
 
-ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkLocation place, codec::ChunkDecoder decoder)
-    : chunk_(chunk), place_(std::move(place)), decoder_(std::move(decoder)) {}
+ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder)
+    : chunk_(chunk), location_(std::move(location)), decoder_(std::move(decoder)) {}
+
+Storage ChunkReader::storage() const {
+  if (decoder_.is_zeros()) return Storage::zeros;
+  return decoder_.header().memcpyed ? Storage::raw : Storage::blocks;
+}
 
 std::size_t ChunkReader::footprint() const {
   // Block starts and ranges, and a dictionary with what the codec derives from it: about twice the stored tables.
-  const std::uint64_t tables = place_.source ? codec::ChunkDecoder::tables_size(decoder_.header()) : 0;
+  const std::uint64_t tables = location_.source ? codec::ChunkDecoder::tables_size(decoder_.header()) : 0;
   return sizeof *this + 2 * static_cast<std::size_t>(tables);
 }
 
@@ -93,7 +99,7 @@ Result<void> ChunkReader::decode(DecodeContext& context, std::uint32_t first, st
   }
   if (outs.empty()) return {};
   if (auto good = verify(); !good) return good;
-  if (decoder_.header().memcpyed && place_.source) return decode_plain(first, outs);
+  if (storage() == Storage::raw) return decode_plain(first, outs);
   if (decoder_.needs_reference() && first > 0 && reference.empty()) {
     return codec::invalid("blocks of a delta chunk need the plain bytes of block 0");
   }
@@ -112,7 +118,7 @@ Result<void> ChunkReader::decode_stored(DecodeContext& context, std::uint32_t fi
     }
     const auto size = static_cast<std::size_t>(span.size());
     const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
-    if (auto done = read_stored(span, stored); !done) return done;
+    if (auto done = read_range(span, stored); !done) return done;
     for (std::uint32_t block = begin; block < stop; ++block) {
       const ByteRange range = decoder_.stored_range(block);
       const ByteSpan out = outs[block - first];
@@ -151,7 +157,7 @@ Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const Byte
     while (stop < outs.size() && outs[stop].data() == outs[begin].data() + size)
       size += outs[stop++].size();
     const std::uint64_t at = decoder_.stored_range(first + static_cast<std::uint32_t>(begin)).begin;
-    if (auto done = read_stored(ByteRange{at, at + size}, ByteSpan(outs[begin].data(), size)); !done) return done;
+    if (auto done = read_range(ByteRange{at, at + size}, ByteSpan(outs[begin].data(), size)); !done) return done;
     begin = stop;
   }
   return {};
@@ -164,7 +170,7 @@ Result<void> ChunkReader::decode_partial(DecodeContext& context, std::uint32_t b
   const ByteRange range = decoder_.stored_range(block);
   const auto size = static_cast<std::size_t>(range.size());
   const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
-  if (auto done = read_stored(range, stored); !done) return done;
+  if (auto done = read_range(range, stored); !done) return done;
   if (auto done = decoder_.decode_partial(context, block, stored, begin, out); !done) {
     return Failure(located(done.error()));
   }
@@ -175,18 +181,30 @@ Result<void> ChunkReader::read_plain(std::uint32_t inner, ByteSpan out) const {
   if (out.empty()) return {};
   if (auto good = verify(); !good) return good;
   const std::uint64_t at = decoder_.stored_range(0).begin + inner;
-  return read_stored(ByteRange{at, at + out.size()}, out);
+  return read_range(ByteRange{at, at + out.size()}, out);
 }
 
-Result<void> ChunkReader::read_stored(const ByteRange& range, ByteSpan into) const {
+std::uint64_t ChunkReader::stored_bytes() const {
+  return location_.source ? static_cast<std::uint64_t>(decoder_.header().cbytes) : 0;
+}
+
+Result<void> ChunkReader::read_stored(std::uint64_t from, ByteSpan out) const {
+  if (from > stored_bytes() || out.size() > stored_bytes() - from) {
+    return codec::invalid("the range ends past the " + std::to_string(stored_bytes()) + " stored bytes of the chunk");
+  }
+  if (auto good = verify(); !good) return good;
+  return read_range(ByteRange{from, from + out.size()}, out);
+}
+
+Result<void> ChunkReader::read_range(const ByteRange& range, ByteSpan into) const {
   if (into.empty()) return {};
-  const auto done = place_.source->read(FileOffset{place_.offset.value + range.begin}, into);
+  const auto done = location_.source->read(FileOffset{location_.offset.value + range.begin}, into);
   if (!done) return Failure(located(done.error()));
   return {};
 }
 
 std::uint64_t ChunkReader::scratch_bytes(std::uint32_t first, std::uint32_t count) const {
-  if (!place_.source || decoder_.header().memcpyed) return 0;
+  if (!location_.source || storage() == Storage::raw) return 0;
   std::uint64_t total = 0;
   std::uint64_t largest_stored = 0;
   std::uint64_t largest_plain = 0;
@@ -204,14 +222,14 @@ std::uint64_t ChunkReader::scratch_bytes(std::uint32_t first, std::uint32_t coun
 
 /// Checks the chunk's digest, if there is one.
 Result<void> ChunkReader::verify() const {
-  if (!place_.verifier) return {};
-  const auto good = place_.verifier->verify(chunk_, place_, static_cast<std::uint64_t>(decoder_.header().cbytes));
+  if (!location_.verifier) return {};
+  const auto good = location_.verifier->verify(chunk_, location_, static_cast<std::uint64_t>(decoder_.header().cbytes));
   if (!good) return Failure(located(good.error()));
   return {};
 }
 
 Error ChunkReader::located(Error error) const {
-  return at_chunk(place_.source.get(), chunk_, place_.offset, std::move(error));
+  return at_chunk(location_.source.get(), chunk_, location_.offset, std::move(error));
 }
 
 Result<void> decode_whole(DecodeContext& context, const ChunkReader& reader, ByteSpan out) {

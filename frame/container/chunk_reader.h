@@ -1,7 +1,8 @@
 // An open chunk of a container: header and block starts are in memory, blocks are read and decoded on request.
 //
 // Thread safety: immutable; const members may run concurrently, each with its own DecodeContext. Ownership: shares the
-// source. Errors: those of codec and of the source, with chunk number and file offset set.
+// source. Errors: those of codec and of the source, with chunk number and file offset set. If the format keeps digests,
+// every member that returns bytes of the chunk, decoded or as stored, verifies the chunk first (corruption).
 #pragma once
 
 #include <memory>
@@ -12,12 +13,19 @@
 
 namespace cframefs::frame {
 
+/// How the uncompressed bytes of a chunk are obtained.
+enum class Storage : std::uint8_t {
+  zeros,   // all are zero: nothing needs to be read
+  raw,     // stored uncompressed: ChunkReader::read_plain() reads any of them
+  blocks,  // decoded block by block
+};
+
 class ChunkReader {
   struct Private {};
 
  public:
   /// Private to open().
-  ChunkReader(Private, ChunkNumber chunk, ChunkLocation place, codec::ChunkDecoder decoder);
+  ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder);
 
   /// Reads header and block starts of `chunk` (usually one short read), and checks them and that the uncompressed
   /// length is the one that the container expects. Works for chunks that are not stored, too.
@@ -25,6 +33,7 @@ class ChunkReader {
 
   ChunkNumber chunk() const { return chunk_; }
   const codec::ChunkDecoder& decoder() const { return decoder_; }
+  Storage storage() const;
   /// Returns the memory that this object holds, for caches that charge it.
   std::size_t footprint() const;
 
@@ -39,9 +48,14 @@ class ChunkReader {
   Result<void> decode_partial(codec::DecodeContext& context, std::uint32_t block, std::uint32_t begin,
                               ByteSpan out) const;
 
-  /// Reads bytes of a memcpyed chunk directly from the source into `out`, without scratch memory. REQUIRES: the chunk
-  /// is stored, decoder().header().memcpyed, inner + out.size() <= nbytes.
+  /// Reads bytes directly from the source into `out`, without scratch memory. REQUIRES: storage() is raw, inner +
+  /// out.size() <= nbytes.
   Result<void> read_plain(std::uint32_t inner, ByteSpan out) const;
+
+  /// Returns the length of the chunk as stored, header included; 0 if the chunk is not stored.
+  std::uint64_t stored_bytes() const;
+  /// Reads bytes [from, from + out.size()) of the chunk as stored. invalid: the range ends past stored_bytes().
+  Result<void> read_stored(std::uint64_t from, ByteSpan out) const;
 
   /// Returns an upper bound of the scratch bytes (stored bytes plus filter buffers) that decoding these blocks needs.
   std::uint64_t scratch_bytes(std::uint32_t first, std::uint32_t count) const;
@@ -51,12 +65,12 @@ class ChunkReader {
                              ByteView reference) const;
   Result<void> decode_plain(std::uint32_t first, std::span<const ByteSpan> outs) const;
   std::uint32_t group_end(std::uint32_t first, std::uint32_t end) const;
-  Result<void> read_stored(const codec::ByteRange& range, ByteSpan into) const;
+  Result<void> read_range(const codec::ByteRange& range, ByteSpan into) const;
   Result<void> verify() const;
   Error located(Error error) const;
 
   const ChunkNumber chunk_;
-  const ChunkLocation place_;
+  const ChunkLocation location_;
   const codec::ChunkDecoder decoder_;
 };
 

@@ -1,9 +1,5 @@
 #include "frame/container/container.h"
 
-#include <utility>
-
-#include "frame/base/parse_budget.h"
-
 namespace cframefs::frame {
 
 std::string_view kind_name(ContainerKind kind) {
@@ -22,37 +18,6 @@ std::string_view kind_name(ContainerKind kind) {
       break;
   }
   return {};
-}
-
-Result<std::vector<Metalayer>> Container::metalayers() const {
-  std::vector<Metalayer> layers;
-  for (const MetalayerPlace& place : metalayer_places()) {
-    auto content = metalayer(place);
-    if (!content) return codec::Failure(content.error());
-    layers.push_back(Metalayer{place.name, std::move(*content)});
-  }
-  return layers;
-}
-
-const std::vector<MetalayerPlace>& Container::metalayer_places() const {
-  static const std::vector<MetalayerPlace> none;
-  return none;
-}
-
-Result<std::vector<std::uint8_t>> Container::metalayer(const MetalayerPlace& place) const {
-  return codec::invalid("there is no fixed metalayer '" + place.name + "'");
-}
-
-Result<std::uint64_t> Container::vlmetalayer_length(const std::string& name) const {
-  const auto content = vlmetalayer(name);
-  if (!content) return codec::Failure(content.error());
-  return content->size();
-}
-
-Result<void> Container::check_vlmetalayer(const std::string& name, ParseBudget& budget) const {
-  if (auto may = budget.spend_work(ParseBudget::kStep, "metalayer '" + name + "'"); !may) return may;
-  const auto content = vlmetalayer(name);
-  return content ? Result<void>() : codec::Failure(content.error());
 }
 
 }  // namespace cframefs::frame

@@ -1,4 +1,5 @@
-// The interface of a container of chunks in any format: number, locations and parameters of its chunks.
+// The interface of a container of chunks in any format: number, locations and parameters of its chunks, and its
+// metalayers (metalayers.h).
 //
 // A Container is a snapshot ("generation") of one file: header, index and metalayers as they were when it was opened.
 // It never changes; after a change of the file, open it again. Implemented by CFrame (cframe.h), SparseFrame
@@ -12,13 +13,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "codec/chunk_decoder.h"
 #include "frame/base/coordinates.h"
 #include "frame/container/container_kind.h"
+#include "frame/container/metalayers.h"
 #include "frame/io/byte_source.h"
 
 namespace cframefs::frame {
@@ -54,7 +53,7 @@ class ChunkVerifier {
   virtual ~ChunkVerifier() = default;
   /// Verifies a chunk. `cbytes`: its stored length by its header. Remembers valid chunks. corruption: the digests
   /// differ.
-  virtual Result<void> verify(ChunkNumber chunk, const ChunkLocation& place, std::uint64_t cbytes) const = 0;
+  virtual Result<void> verify(ChunkNumber chunk, const ChunkLocation& location, std::uint64_t cbytes) const = 0;
 };
 
 /// Where a chunk is stored, or its special value if it is not stored.
@@ -74,8 +73,6 @@ struct ChunkSpan {
   std::uint32_t nbytes = 0;
 };
 
-class ParseBudget;
-
 /// Chunks with equal index entries and equal uncompressed length.
 struct ChunkRun {
   ChunkNumber first;
@@ -94,36 +91,21 @@ class ChunkRuns {
   virtual Result<bool> next(ChunkRun& run) = 0;
 };
 
-struct Metalayer {
-  std::string name;
-  std::vector<std::uint8_t> content;  // uncompressed
-};
-
-/// A fixed metalayer, stored in the header.
-struct MetalayerPlace {
-  std::string name;
-  FileOffset offset;                                                // of its content
-  std::uint64_t length = 0;                                         // of its content
-  std::optional<std::vector<std::uint8_t>> content = std::nullopt;  // set if it is short
-};
-
 class FrameContainer;
 
-class Container {
+class Container : public Metalayers {
  public:
-  virtual ~Container() = default;
-
   virtual const FrameParameters& parameters() const = 0;
   /// Returns true if the format records the compression level; parameters().clevel is 0 otherwise.
   virtual bool records_level() const { return true; }
   /// Returns the container as a frame with an index; nullptr for other formats.
   virtual const FrameContainer* as_frame() const { return nullptr; }
   virtual std::int64_t chunk_count() const = 0;
-  virtual Result<ChunkLocation> place(ChunkNumber chunk) const = 0;
+  virtual Result<ChunkLocation> locate_chunk(ChunkNumber chunk) const = 0;
 
   /// Returns the chunk that holds byte `at` of the concatenated chunks. REQUIRES: at < parameters().nbytes. Takes
   /// constant time for chunks of one size; if sizes differ, the first call reads all chunk headers.
-  virtual Result<ChunkSpan> locate(FlatOffset at) const = 0;
+  virtual Result<ChunkSpan> chunk_at(FlatOffset at) const = 0;
 
   /// Returns the first chunk at or after `from` that is (`hole`) or is not (`!hole`) zeros according to the index:
   /// special value zeros or uninitialised. chunk_count() if there is none.
@@ -138,36 +120,8 @@ class Container {
 
   virtual const codec::DecodeParams& environment() const = 0;
 
-  /// Returns the fixed metalayers in stored order.
-  virtual const std::vector<MetalayerPlace>& metalayer_places() const;
-  /// Returns the content of a fixed metalayer. unsupported: it is longer than the size of the file justifies.
-  virtual Result<std::vector<std::uint8_t>> metalayer(const MetalayerPlace& place) const;
-  /// Returns all fixed metalayers with their contents.
-  Result<std::vector<Metalayer>> metalayers() const;
-  /// Set if some fixed metalayers could not be read. The chunks are readable even then, but the lost metalayers may
-  /// have described them as tiles of an array.
-  virtual const std::optional<Error>& metalayer_damage() const { return no_damage(); }
-  /// Returns the known names of fixed metalayers that could not be read.
-  virtual std::vector<std::string> lost_metalayers() const { return {}; }
-  /// Returns the names of the variable-length metalayers in stored order.
-  virtual std::vector<std::string> vlmetalayer_names() const = 0;
-  /// Set if some of these names could not be read.
-  virtual const std::optional<Error>& vlmetalayer_damage() const { return no_damage(); }
-  /// Returns the uncompressed length of a variable-length metalayer; the default implementation decompresses it.
-  /// invalid: the name does not exist.
-  virtual Result<std::uint64_t> vlmetalayer_length(const std::string& name) const;
-  /// Returns the uncompressed content of a variable-length metalayer. invalid: the name does not exist.
-  virtual Result<std::vector<std::uint8_t>> vlmetalayer(const std::string& name) const = 0;
-  /// Checks that a variable-length metalayer can be decoded. unsupported: that would cost more than `budget`.
-  virtual Result<void> check_vlmetalayer(const std::string& name, ParseBudget& budget) const;
   /// Returns the bytes of the container on disk, for a container in one file.
   virtual std::uint64_t stored_bytes() const { return parameters().frame_length; }
-
- protected:
-  static const std::optional<Error>& no_damage() {
-    static const std::optional<Error> none;
-    return none;
-  }
 };
 
 }  // namespace cframefs::frame

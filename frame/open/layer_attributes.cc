@@ -28,17 +28,17 @@ std::string part_name(std::size_t number, const std::string& layer) {
   return std::string(kPartAttribute) + std::string(kDigits - digits.size(), '0') + digits + "." + layer;
 }
 
-Result<std::uint64_t> length_of(const Container& container, const std::string& layer) {
-  auto length = container.vlmetalayer_length(layer);
+Result<std::uint64_t> length_of(const Metalayers& metalayers, const std::string& layer) {
+  auto length = metalayers.vlmetalayer_length(layer);
   if (!length && length.error().kind == ErrorKind::invalid) return io_error(ENODATA, "getxattr");
   return length;
 }
 
-Result<std::string> part_value(const Container& container, const LayerPart& part) {
-  const auto length = length_of(container, part.layer);
+Result<std::string> part_value(const Metalayers& metalayers, const LayerPart& part) {
+  const auto length = length_of(metalayers, part.layer);
   if (!length) return Failure(length.error());
   if (!length_without(*length, part)) return io_error(ENODATA, "getxattr");
-  const auto content = container.vlmetalayer(part.layer);
+  const auto content = metalayers.vlmetalayer(part.layer);
   if (!content) return Failure(content.error());
   const ByteView rest = ByteView(*content).subspan(std::min(part.begin, content->size()));
   const ByteView value = rest.first(std::min(rest.size(), kLayerPart));
@@ -62,8 +62,8 @@ bool is_vlmetalayer_attribute(std::string_view attribute) {
   return attribute.starts_with(kVlmetaAttribute) || layer_part_of(attribute).has_value();
 }
 
-std::vector<std::string> vlmetalayer_attributes(const Container& container) {
-  const std::vector<std::string> layers = container.vlmetalayer_names();
+std::vector<std::string> vlmetalayer_attributes(const Metalayers& metalayers) {
+  const std::vector<std::string> layers = metalayers.vlmetalayer_names();
   std::vector<std::string> names;
   std::set<std::string_view> listed;
   std::size_t parts = 0;
@@ -71,7 +71,7 @@ std::vector<std::string> vlmetalayer_attributes(const Container& container) {
     // Metalayers with a NUL in the name are not listed: the name of an attribute ends at the first NUL. If several
     // metalayers have the same name, only the first is listed, because reads find the first.
     if (layer.find('\0') != std::string::npos || !listed.insert(layer).second) continue;
-    const auto length = container.vlmetalayer_length(layer);
+    const auto length = metalayers.vlmetalayer_length(layer);
     // One that is too long to be read is not listed: a program that copies all attributes would give up.
     if (!length && length.error().kind == ErrorKind::unsupported) continue;
     if (!length || *length < kLayerPart) {  // a damaged one is listed, too: getxattr() reports the damage
@@ -84,13 +84,13 @@ std::vector<std::string> vlmetalayer_attributes(const Container& container) {
   return names;
 }
 
-Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& attribute) {
-  if (const auto part = layer_part_of(attribute)) return part_value(container, *part);
+Result<std::string> vlmetalayer_attribute(const Metalayers& metalayers, const std::string& attribute) {
+  if (const auto part = layer_part_of(attribute)) return part_value(metalayers, *part);
   const std::string layer = attribute.substr(kVlmetaAttribute.size());
-  const auto length = length_of(container, layer);
+  const auto length = length_of(metalayers, layer);
   if (!length) return Failure(length.error());
   if (*length > XATTR_SIZE_MAX) return io_error(E2BIG, "getxattr");
-  const auto content = container.vlmetalayer(layer);
+  const auto content = metalayers.vlmetalayer(layer);
   if (!content) return Failure(content.error());
   return std::string(content->begin(), content->end());
 }

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frame/container/container.h"
+#include "frame/container/metalayers.h"
 
 namespace cframefs::frame {
 
@@ -42,10 +42,10 @@ std::optional<LayerPart> layer_part_of(std::string_view attribute);
 bool is_vlmetalayer_attribute(std::string_view attribute);
 
 /// Returns the attributes to list for the variable-length metalayers.
-std::vector<std::string> vlmetalayer_attributes(const Container& container);
+std::vector<std::string> vlmetalayer_attributes(const Metalayers& metalayers);
 
 /// Returns the value of an attribute. REQUIRES: is_vlmetalayer_attribute(attribute).
-Result<std::string> vlmetalayer_attribute(const Container& container, const std::string& attribute);
+Result<std::string> vlmetalayer_attribute(const Metalayers& metalayers, const std::string& attribute);
 
 /// Returns the content of the metalayer with `part` replaced by `value`. A value shorter than kLayerPart becomes the
 /// last part.

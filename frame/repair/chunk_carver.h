@@ -7,6 +7,8 @@
 // Bytes that look like chunks but do not decode cost time. The search stops when this cost exceeds a bound proportional
 // to the stored bytes of the file, and returns the chunks found so far.
 //
+// Frames keep no digests of chunks, so none can be verified: the whole chunk is decoded instead.
+//
 // Thread safety: functions only. Units: bytes. Memory: some bytes for each chunk found, and two blocks.
 // Errors: io.
 #pragma once

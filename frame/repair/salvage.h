@@ -2,7 +2,8 @@
 //
 // Replaces the parts that are missing: a trailer by one without metalayers, an index by the chunks that a search of the
 // whole file finds, a header by one made from the first of these chunks. The search finds only chunks that decode. If
-// an older commit left its index in the file, the last such index gives the order of the chunks.
+// an older commit left its index in the file, the last such index gives the order of the chunks. Bytes of chunks are
+// not read here: readers of the container read them through ChunkReader, as of any frame.
 //
 // Thread safety: functions only. Ownership: the container shares the source. Memory: some bytes for each chunk found.
 // Errors: corruption if no chunk is found, unsupported for frames whose chunks differ in size, io.

@@ -269,7 +269,7 @@ Result<std::shared_ptr<const ChunkReader>> Store::chunk_reader(ChunkNumber chunk
 
 /// Decodes the block of the embed frame that holds uncompressed byte `at` into block_.
 Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
-  const auto span = embed_->locate(FlatOffset{at});
+  const auto span = embed_->chunk_at(FlatOffset{at});
   if (!span) return Failure(span.error());
   const auto reader = chunk_reader(span->chunk, budget);
   if (!reader) return Failure(reader.error());

@@ -7,6 +7,7 @@
 
 #include "codec/format/chunk_header.h"
 #include "frame/cframe/frame_layout.h"
+#include "frame/container/chunk_reader.h"
 
 namespace cframefs::frame {
 
@@ -18,19 +19,20 @@ using codec::SpecialValue;
 /// Bytes read at once. Small chunks lie close together, so one read covers several.
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 18;
 
+/// Copies chunks as they are stored, those without a digest through a window that may cover several.
 class ChunkCopier {
  public:
   ChunkCopier(const FrameContainer& from, BufferedAppender& out) : from_(from), out_(out) {}
 
   Result<void> copy(std::int64_t chunk) {
-    const auto place = from_.place(ChunkNumber{chunk});
-    if (!place) return Failure(place.error());
-    const auto length = length_at(*place);
+    const auto location = from_.locate_chunk(ChunkNumber{chunk});
+    if (!location) return Failure(location.error());
+    if (location->verifier) return copy_verified(chunk);
+    const auto length = length_at(*location);
     if (!length) return Failure(length.error());
-    copied_ += *length;
-    if (copied_ > from_.parameters().cbytes) return codec::unsupported("frame whose chunks share bytes");
+    if (auto may = count(*length); !may) return may;
     for (std::uint64_t done = 0; done < *length;) {
-      const auto bytes = window(*place, done, *length - done);
+      const auto bytes = window(*location, done, *length - done);
       if (!bytes) return Failure(bytes.error());
       if (auto put = out_.append(*bytes); !put) return put;
       done += bytes->size();
@@ -39,24 +41,46 @@ class ChunkCopier {
   }
 
  private:
-  Result<std::uint64_t> length_at(const ChunkLocation& place) {
-    const auto bytes = window(place, 0, std::min<std::uint64_t>(place.limit, codec::kExtendedHeaderLength));
+  /// Copies a chunk that has a digest, which the window below would skip.
+  Result<void> copy_verified(std::int64_t chunk) {
+    const auto reader = ChunkReader::open(from_, ChunkNumber{chunk});
+    if (!reader) return Failure(reader.error());
+    const std::uint64_t length = (*reader)->stored_bytes();
+    if (auto may = count(length); !may) return may;
+    std::vector<std::uint8_t> part(static_cast<std::size_t>(std::min(length, kCopiedAtOnce)));
+    for (std::uint64_t done = 0; done < length;) {
+      const ByteSpan bytes = ByteSpan(part).first(std::min<std::uint64_t>(part.size(), length - done));
+      if (auto read = (*reader)->read_stored(done, bytes); !read) return read;
+      if (auto put = out_.append(bytes); !put) return put;
+      done += bytes.size();
+    }
+    return {};
+  }
+
+  Result<void> count(std::uint64_t length) {
+    copied_ += length;
+    if (copied_ > from_.parameters().cbytes) return codec::unsupported("frame whose chunks share bytes");
+    return {};
+  }
+
+  Result<std::uint64_t> length_at(const ChunkLocation& location) {
+    const auto bytes = window(location, 0, std::min<std::uint64_t>(location.limit, codec::kExtendedHeaderLength));
     if (!bytes) return Failure(bytes.error());
-    if (bytes->size() < codec::kMinHeaderLength) return stored_length(place);
+    if (bytes->size() < codec::kMinHeaderLength) return stored_length(location);
     const auto header = codec::parse_chunk_header(*bytes);
-    if (!header) return stored_length(place);  // truncated by the end of the window, or damaged
-    if (static_cast<std::uint64_t>(header->cbytes) > place.limit) return stored_length(place);
+    if (!header) return stored_length(location);  // truncated by the end of the window, or damaged
+    if (static_cast<std::uint64_t>(header->cbytes) > location.limit) return stored_length(location);
     return static_cast<std::uint64_t>(header->cbytes);
   }
 
   /// Returns 1 to `wanted` bytes of the chunk, from its byte `from` on.
-  Result<ByteView> window(const ChunkLocation& place, std::uint64_t from, std::uint64_t wanted) {
-    const std::uint64_t at = place.offset.value + from;
+  Result<ByteView> window(const ChunkLocation& location, std::uint64_t from, std::uint64_t wanted) {
+    const std::uint64_t at = location.offset.value + from;
     if (at < begin_ || at - begin_ >= bytes_.size()) {
-      const std::uint64_t left = place.offset.value + place.limit - at;
+      const std::uint64_t left = location.offset.value + location.limit - at;
       bytes_.resize(static_cast<std::size_t>(std::min(left, kCopiedAtOnce)));
       begin_ = at;
-      if (auto done = place.source->read(FileOffset{at}, bytes_); !done) {
+      if (auto done = location.source->read(FileOffset{at}, bytes_); !done) {
         bytes_.clear();
         return Failure(done.error());
       }
@@ -74,15 +98,15 @@ class ChunkCopier {
 
 }  // namespace
 
-Result<std::uint64_t> stored_length(const ChunkLocation& place) {
+Result<std::uint64_t> stored_length(const ChunkLocation& location) {
   std::array<std::uint8_t, codec::kExtendedHeaderLength> bytes{};
-  const auto prefix = ByteSpan(bytes).first(std::min<std::uint64_t>(place.limit, bytes.size()));
-  if (auto done = place.source->read(place.offset, prefix); !done) return Failure(done.error());
+  const auto prefix = ByteSpan(bytes).first(std::min<std::uint64_t>(location.limit, bytes.size()));
+  if (auto done = location.source->read(location.offset, prefix); !done) return Failure(done.error());
   const auto header = codec::parse_chunk_header(prefix);
   if (!header) return Failure(header.error());
-  if (static_cast<std::uint64_t>(header->cbytes) > place.limit) {
+  if (static_cast<std::uint64_t>(header->cbytes) > location.limit) {
     return codec::corrupt("chunk of " + std::to_string(header->cbytes) + " bytes, at most " +
-                          std::to_string(place.limit) + " can be stored there");
+                          std::to_string(location.limit) + " can be stored there");
   }
   return static_cast<std::uint64_t>(header->cbytes);
 }

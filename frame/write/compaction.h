@@ -1,7 +1,9 @@
 // Copies the live chunks of a frame and the pending chunks, without gaps.
 //
-// Thread safety: one thread. Errors: io; corruption of a chunk's header or the index; unsupported if chunks share
-// bytes, because a copy could be larger than the frame, without bound.
+// Chunks are not decoded. Those with a digest are verified, so that a damaged chunk is not copied.
+//
+// Thread safety: one thread. Errors: io; corruption of a chunk's header or digest, or of the index; unsupported if
+// chunks share bytes, because a copy could be larger than the frame, without bound.
 #pragma once
 
 #include "frame/cframe/frame_container.h"
@@ -20,8 +22,9 @@ Result<void> copy_live_chunks(const FrameContainer& from, const PendingChanges& 
 Result<void> copy_all_chunks(const FrameContainer& from, std::uint64_t section, BufferedAppender& out,
                              IndexEncoder& index);
 
-/// Returns the stored length of the chunk at `place`, from its header.
-Result<std::uint64_t> stored_length(const ChunkLocation& place);
+/// Returns the stored length of the chunk at `location`, from its header. Does not verify the chunk: no byte of it is
+/// returned.
+Result<std::uint64_t> stored_length(const ChunkLocation& location);
 
 /// Returns the index entry of a special chunk.
 std::int64_t special_entry_of(codec::SpecialValue special);

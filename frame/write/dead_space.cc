@@ -72,9 +72,9 @@ class Places {
 
 /// Returns the stored bytes of a chunk, or 0 if its header is damaged: a damaged chunk counts as dead.
 std::uint64_t length_of(const FrameContainer& frame, std::int64_t chunk) {
-  const auto place = frame.place(ChunkNumber{chunk});
-  if (!place) return 0;
-  return stored_length(*place).value_or(0);
+  const auto location = frame.locate_chunk(ChunkNumber{chunk});
+  if (!location) return 0;
+  return stored_length(*location).value_or(0);
 }
 
 Failure past_section(std::int64_t entry, std::uint64_t section) {
@@ -150,9 +150,9 @@ Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
   for (const Stored& chunk : stored) {
     const auto begin = static_cast<std::uint64_t>(chunk.entry);
     if (begin > section) return past_section(chunk.entry, section);
-    const auto place = frame.place(ChunkNumber{chunk.chunk});
-    if (!place) return Failure(place.error());
-    const auto length = stored_length(*place);
+    const auto location = frame.locate_chunk(ChunkNumber{chunk.chunk});
+    if (!location) return Failure(location.error());
+    const auto length = stored_length(*location);
     if (!length) return Failure(length.error());
     add(begin);
     alive_until = std::max(alive_until, begin + *length);

@@ -40,14 +40,14 @@ Result<void> NewFrameFile::append(const codec::EncodedChunk& chunk) {
   return out_.append(chunk.bytes);
 }
 
-Result<void> NewFrameFile::append_stored(const ByteSource& source, FileOffset at, std::uint64_t cbytes,
-                                         std::int32_t nbytes) {
+Result<void> NewFrameFile::append_stored(const ChunkReader& chunk) {
   const auto entry = static_cast<std::int64_t>(out_.position() - header_.size());
-  if (auto added = append_run(entry, nbytes, 1); !added) return added;
+  if (auto added = append_run(entry, chunk.decoder().header().nbytes, 1); !added) return added;
+  const std::uint64_t cbytes = chunk.stored_bytes();
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(std::min(cbytes, kPieceOfChunk)));
   for (std::uint64_t done = 0; done < cbytes;) {
     const auto part = codec::ByteSpan(bytes).first(std::min<std::uint64_t>(bytes.size(), cbytes - done));
-    if (auto read = source.read(FileOffset{at.value + done}, part); !read) return read;
+    if (auto read = chunk.read_stored(done, part); !read) return read;
     if (auto put = out_.append(part); !put) return put;
     done += part.size();
   }

@@ -15,6 +15,7 @@
 #include "frame/cframe/frame_container.h"
 #include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/index_encoder.h"
+#include "frame/container/chunk_reader.h"
 #include "frame/io/buffered_appender.h"
 #include "frame/io/file_ops.h"
 
@@ -28,8 +29,8 @@ class NewFrameFile {
   /// Appends a chunk. All chunks but the last must have the frame's chunksize.
   Result<void> append(const codec::EncodedChunk& chunk);
 
-  /// Appends a copy of an encoded chunk, of `cbytes` stored and `nbytes` uncompressed bytes.
-  Result<void> append_stored(const ByteSource& source, FileOffset at, std::uint64_t cbytes, std::int32_t nbytes);
+  /// Appends a copy of the chunk as stored. REQUIRES: it is stored.
+  Result<void> append_stored(const ChunkReader& chunk);
 
   /// Returns the index entry of the last appended chunk. REQUIRES: a chunk was appended.
   std::int64_t last_entry() const { return last_entry_; }

@@ -61,8 +61,6 @@ class OpenFiles {
   codec::Result<void> sync(FileHandle& handle, bool data_only);
 
   ControlFiles& control() { return control_; }
-  /// Sets what is known of the kernel's read-ahead. Called before the mount serves.
-  void set_readahead(const KernelReadahead& readahead) { frames_.set_readahead(readahead); }
 
  private:
   MountContext& mount_;

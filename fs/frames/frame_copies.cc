@@ -1,12 +1,10 @@
 #include "fs/frames/frame_copies.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <numeric>
 #include <utility>
 
-#include "codec/format/chunk_header.h"
 #include "frame/cframe/frame_container.h"
 #include "frame/write/auto_params.h"
 #include "fs/write/chunk_copy.h"
@@ -31,33 +29,29 @@ codec::Failure by_pages() {
 /// Returns true if stored chunks of the frame decode to the same bytes in another frame. `parameters`: of the frame.
 bool has_common_chunks(const FrameSnapshot& snapshot, const frame::FrameParameters& parameters) {
   const frame::FlatView& view = snapshot.view();
-  const bool plain =
-      view.head().empty() && view.array_geometry() == nullptr && !snapshot.container().metalayer_damage();
+  const bool plain = view.is_chunks_only() && !snapshot.container().metalayer_damage();
   const bool even = parameters.chunksize > 0 && !parameters.variable_chunks && !parameters.vl_blocks;
   return plain && even && !parameters.use_dict && !snapshot.container().environment().old_bitshuffle;
 }
 
 /// Returns the chunk as stored; none if it cannot be copied so.
-std::optional<codec::EncodedChunk> stored_chunk(const frame::ChunkLocation& place, std::int32_t nbytes,
+std::optional<codec::EncodedChunk> stored_chunk(const frame::ChunkReader& reader, std::int32_t nbytes,
                                                 std::int32_t typesize) {
   using codec::SpecialValue;
+  const codec::ChunkHeader& header = reader.decoder().header();
   codec::EncodedChunk chunk;
   chunk.nbytes = nbytes;
-  if (place.special != SpecialValue::none) {
+  if (reader.stored_bytes() == 0) {
     // Uninitialised bytes show as zeros. A chunk that ends within an item cannot be a special value.
-    chunk.special = place.special == SpecialValue::nan ? SpecialValue::nan : SpecialValue::zeros;
+    chunk.special = header.special == SpecialValue::nan ? SpecialValue::nan : SpecialValue::zeros;
     return nbytes % typesize == 0 ? std::optional(std::move(chunk)) : std::nullopt;
   }
-  std::array<std::uint8_t, codec::kExtendedHeaderLength> start{};
-  if (place.limit < start.size() || !place.source->read(place.offset, start)) return std::nullopt;
-  const auto header = codec::parse_chunk_header(start);
-  if (!header || static_cast<std::uint64_t>(header->cbytes) > place.limit) return std::nullopt;
-  const bool common = header->version == kChunkVersion && header->extended() && !header->dictionary &&
-                      !header->vl_blocks && !header->instrumented;
-  const bool is_value = header->special != SpecialValue::none && header->special != SpecialValue::repeated;
-  if (!common || is_value || header->nbytes != nbytes) return std::nullopt;
-  chunk.bytes.resize(static_cast<std::size_t>(header->cbytes));
-  if (!place.source->read(place.offset, chunk.bytes)) return std::nullopt;
+  const bool common = header.version == kChunkVersion && header.extended() && !header.dictionary && !header.vl_blocks &&
+                      !header.instrumented;
+  const bool is_value = header.special != SpecialValue::none && header.special != SpecialValue::repeated;
+  if (!common || is_value || header.nbytes != nbytes) return std::nullopt;
+  chunk.bytes.resize(static_cast<std::size_t>(reader.stored_bytes()));
+  if (!reader.read_stored(0, chunk.bytes)) return std::nullopt;
   return chunk;
 }
 
@@ -79,8 +73,8 @@ CopiedChunks chunks_at(const FrameSnapshot& snapshot, std::uint64_t at, std::uin
     const std::uint64_t whole = std::min(chunksize, size - at);
     if (whole > end - at) break;
     const auto nbytes = static_cast<std::int32_t>(whole);
-    const auto place = frame->place(frame::ChunkNumber{static_cast<std::int64_t>(at / chunksize)});
-    auto chunk = place ? stored_chunk(*place, nbytes, parameters.typesize) : std::nullopt;
+    const auto reader = snapshot.reader(frame::ChunkNumber{static_cast<std::int64_t>(at / chunksize)});
+    auto chunk = reader ? stored_chunk(**reader, nbytes, parameters.typesize) : std::nullopt;
     if (!chunk) break;
     held += chunk->bytes.size();
     copied.nbytes += whole;

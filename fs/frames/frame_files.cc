@@ -24,8 +24,7 @@ constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
 /// Returns true if no page contains bytes of two chunks.
 bool has_page_sized_chunks(const frame::FlatView& view) {
   const std::int32_t chunksize = view.container().parameters().chunksize;
-  const bool in_order = view.head().empty() && view.array_geometry() == nullptr;
-  return in_order && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kKernelPage == 0;
+  return view.is_chunks_only() && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kKernelPage == 0;
 }
 
 }  // namespace
@@ -84,7 +83,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
   }
   codec::MutexLock lock(handle->mutex);
   handle->snapshot = std::move(*snapshot);
-  handle->ahead = std::make_unique<ReadAhead>(ahead_, !handle->direct && (flags & O_DIRECT) == 0);
+  handle->ahead = std::make_unique<ReadAhead>(ahead_);
   return handle;
 }
 

@@ -18,9 +18,6 @@ class FrameFiles {
  public:
   FrameFiles(MountContext& mount, KernelPages& pages, FrameStates& states, FrameWriters& writers);
 
-  /// Sets what is known of the kernel's read-ahead. Called before the mount serves.
-  void set_readahead(const KernelReadahead& readahead) { ahead_.kernel = readahead; }
-
   codec::Result<std::unique_ptr<FileHandle>> open(std::unique_ptr<FileHandle> handle, int flags, bool fresh);
   void release(std::unique_ptr<FileHandle> handle);
   codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);

@@ -28,9 +28,8 @@
 namespace cframefs::fs {
 namespace {
 
-// The kernel's read-ahead, in bytes, if it cannot be large enough to replace the daemon's prefetch. The kernel's
-// default of 128 KiB would split reads into many requests.
-constexpr std::uint64_t kUsualReadahead = std::uint64_t{1} << 20;
+// The kernel's read-ahead, in bytes. The kernel's default of 128 KiB would split reads into many requests.
+constexpr std::uint64_t kReadahead = std::uint64_t{1} << 20;
 
 codec::Failure at(const std::string& path, codec::Failure failure) {
   failure.value().path = path;
@@ -108,18 +107,12 @@ std::vector<std::string> mount_arguments(const MountOptions& options, bool read_
   return arguments;
 }
 
-/// Sets the kernel's read-ahead of the mount if permitted, and returns its value. `threads`: the number of service
-/// threads.
-KernelReadahead raise_readahead(const MountIdentity& mount, unsigned threads) {
+/// Sets the kernel's read-ahead of the mount if permitted.
+void raise_readahead(const MountIdentity& mount) {
   const std::string path = "/sys/class/bdi/" + device_numbers(mount) + "/read_ahead_kb";
-  const std::uint64_t enough = KernelReadahead::least_window(FuseAdapter::kMaxRead, threads);
-  const std::uint64_t wanted = enough <= FuseAdapter::kMaxReadahead ? enough : kUsualReadahead;
   std::ofstream setting(path);
-  setting << wanted / 1024 << std::flush;
+  setting << kReadahead / 1024 << std::flush;
   if (!setting) log_debug("cannot set the kernel's read-ahead: no permission to write " + path);
-  std::uint64_t kib = 0;
-  std::ifstream(path) >> kib;
-  return {kib * 1024, FuseAdapter::kMaxRead, threads};
 }
 
 /// The pipe through which the background process reports to its parent that the mount serves.
@@ -188,10 +181,10 @@ unsigned service_threads(const MountOptions& options) {
   return std::max(2U, std::thread::hardware_concurrency());
 }
 
-codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGuard& guard, const MountOptions& options,
-                          const KernelReadahead& readahead) {
+codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGuard& guard,
+                          const MountOptions& options) {
   guard.watch();
-  filesystem.start(adapter.kernel(), readahead);
+  filesystem.start(adapter.kernel());
   auto served = adapter.serve(service_threads(options));
   adapter.unmount([&guard] { guard.release_readers(); });
   guard.dismiss();
@@ -245,12 +238,11 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
           adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.daemon.debug);
       !mounted)
     return mounted;
-  KernelReadahead readahead;
   if (const auto mount = mount_at(*mountpoint)) {
     guard.mounted(*mount);
-    readahead = raise_readahead(*mount, service_threads(options));
+    raise_readahead(*mount);
   }
-  if (foreground) return serve(filesystem, adapter, guard, options, readahead);
+  if (foreground) return serve(filesystem, adapter, guard, options);
 
   const pid_t child = fork();
   if (child < 0) {
@@ -269,7 +261,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   ready.close_reader();
   log_to(LogTarget::syslog, options.daemon.debug);
   detach_from_terminal();
-  const bool served = serve(filesystem, adapter, guard, options, readahead).has_value();
+  const bool served = serve(filesystem, adapter, guard, options).has_value();
   std::_Exit(served ? 0 : 3);
 }
 

@@ -41,8 +41,10 @@ constexpr std::uint64_t kBeginning = std::uint64_t{2} << 20;
 constexpr std::uint64_t kSparse = 4;
 
 /// Returns whether the blocks of the chunk are the blocks of the array.
-bool has_array_blocks(const codec::ChunkDecoder& decoder, const ArrayGeometry& array) {
-  return !decoder.header().memcpyed && decoder.block_count() == array.chunk_bytes() / array.block_bytes() &&
+bool has_array_blocks(const frame::ChunkReader& reader, const ArrayGeometry& array) {
+  const codec::ChunkDecoder& decoder = reader.decoder();
+  return reader.storage() == frame::Storage::blocks &&
+         decoder.block_count() == array.chunk_bytes() / array.block_bytes() &&
          decoder.block_range(0).size() == array.block_bytes();
 }
 
@@ -186,13 +188,12 @@ codec::Result<void> ReadPath::gather_part(const Gathering& gathering, const Arra
   const auto& [snapshot, array, pattern, out, permit, wanted_again] = gathering;
   auto reader = snapshot.reader(part.chunk);
   if (!reader) return report(snapshot, reader.error());
-  const codec::ChunkDecoder& decoder = (*reader)->decoder();
-  if (decoder.nbytes() != array.chunk_bytes()) return report(snapshot, wrong_length(**reader, array));
-  if (decoder.is_zeros()) {
+  if ((*reader)->decoder().nbytes() != array.chunk_bytes()) return report(snapshot, wrong_length(**reader, array));
+  if ((*reader)->storage() == frame::Storage::zeros) {
     frame::clear_box(part.to, out.data() + part.out);
     return {};
   }
-  if (!has_array_blocks(decoder, array)) return gather_runs(gathering, **reader, part);
+  if (!has_array_blocks(**reader, array)) return gather_runs(gathering, **reader, part);
   return for_each_cells(**reader, array, part, pattern, [&](const TileCells& cells, const ArrayGeometry::Part& piece) {
     return gather_tiles(gathering, cells, piece);
   });
@@ -394,7 +395,7 @@ codec::Result<void> ReadPath::gather_runs(const Gathering& gathering, const fram
 codec::Result<void> ReadPath::fetch_window(const Gathering& gathering, const frame::ChunkReader& reader,
                                            std::uint32_t inner, codec::ByteSpan window) {
   const FrameSnapshot& snapshot = gathering.snapshot;
-  if (reader.decoder().header().memcpyed) {
+  if (reader.storage() == frame::Storage::raw) {
     if (auto done = reader.read_plain(inner, window); !done) return report(snapshot, done.error());
     statistics_.bytes_fetched.fetch_add(window.size(), std::memory_order_relaxed);
     return {};
@@ -444,8 +445,7 @@ void ReadPath::gather_ahead(const FrameSnapshot& snapshot, const ArrayGeometry& 
     if (!wanted()) return cancelled();
     auto reader = snapshot.reader(part.chunk);
     if (!reader || (*reader)->decoder().nbytes() != array.chunk_bytes()) return codec::Result<void>();
-    const codec::ChunkDecoder& decoder = (*reader)->decoder();
-    if (decoder.is_zeros() || !has_array_blocks(decoder, array)) return codec::Result<void>();
+    if (!has_array_blocks(**reader, array)) return codec::Result<void>();
     const auto pattern = AccessPattern::sequential;
     return for_each_cells(**reader, array, part, pattern,
                           [&](const TileCells& cells, const ArrayGeometry::Part& piece) {

@@ -73,10 +73,12 @@ codec::Result<std::shared_ptr<const frame::ChunkReader>> FrameSnapshot::reader(f
 }
 
 void FrameSnapshot::prefetch(frame::FlatOffset at, std::uint64_t length) const {
+  const frame::ChunkOrder* chunks = view().chunk_order();
   std::vector<frame::Piece> ends;
-  if (!view().map(at, 1, ends) || !view().map(frame::FlatOffset{at.value + length - 1}, 1, ends)) return;
-  const auto first = container().place(ends.front().chunk);
-  const auto last = container().place(ends.back().chunk);
+  if (chunks == nullptr || !chunks->map(at, 1, ends)) return;
+  if (!chunks->map(frame::FlatOffset{at.value + length - 1}, 1, ends) || ends.empty()) return;
+  const auto first = container().locate_chunk(ends.front().chunk);
+  const auto last = container().locate_chunk(ends.back().chunk);
   if (!first || !last || first->source == nullptr || first->source != last->source) return;
   // Only the header of the last chunk contains its length; few chunks are longer than their uncompressed bytes.
   const std::uint64_t tail = std::min<std::uint64_t>(last->limit, ends.back().inner + std::uint64_t{1});

@@ -12,9 +12,9 @@
 #include <memory>
 #include <string>
 
+#include "frame/array/flat_view.h"
 #include "frame/base/lru_cache.h"
 #include "frame/container/chunk_reader.h"
-#include "frame/container/flat_view.h"
 #include "frame/io/read_record.h"
 #include "fs/read/block_cache.h"
 #include "fs/read/damage_notes.h"

@@ -22,7 +22,7 @@ constexpr std::uint64_t kFetchStep = std::uint64_t{4} << 20;
 /// Returns the bytes of a task. Tasks end where chunks of one size end, so that no two workers share a chunk
 /// needlessly.
 std::uint64_t task_bytes(const FrameSnapshot& snapshot) {
-  if (snapshot.view().array_geometry() != nullptr) return kTaskBytes;
+  if (snapshot.view().array() != nullptr) return kTaskBytes;
   const std::int32_t chunksize = snapshot.container().parameters().chunksize;
   if (chunksize <= 0) return kTaskBytes;
   const auto size = static_cast<std::uint64_t>(chunksize);
@@ -30,28 +30,12 @@ std::uint64_t task_bytes(const FrameSnapshot& snapshot) {
   return size >= kTaskBytes ? size : kTaskBytes / size * size;
 }
 
-/// Returns the bytes that are decoded at once at the offset `at`; 0: none. Nearly all blocks of a frame are alike.
-std::uint64_t unit_bytes(const FrameSnapshot& snapshot, std::uint64_t at) {
-  std::vector<frame::Piece> pieces;
-  if (!snapshot.view().map(frame::FlatOffset{at}, 1, pieces) || pieces.empty()) return 0;
-  const auto reader = snapshot.reader(pieces.front().chunk);
-  if (!reader) return 0;
-  const codec::ChunkDecoder& decoder = (*reader)->decoder();
-  if (decoder.is_zeros() || decoder.header().memcpyed) return 0;
-  return decoder.block_range(decoder.block_at(pieces.front().inner)).size();
-}
-
 }  // namespace
 
-ReadAhead::Shared::Shared(ReadPath& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned most_decoders)
-    : read_path(r),
-      workers(w),
-      readahead(limit.value_or((most_decoders + 1) * kThreadShare)),
-      may_leave_to_kernel(!limit),
-      decoders(most_decoders) {}
+ReadAhead::Shared::Shared(ReadPath& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned decoders)
+    : read_path(r), workers(w), readahead(limit.value_or((decoders + 1) * kThreadShare)) {}
 
-ReadAhead::ReadAhead(Shared& shared, bool kernel_asks_ahead)
-    : shared_(shared), kernel_asks_ahead_(kernel_asks_ahead), reader_(std::make_shared<Reader>()) {}
+ReadAhead::ReadAhead(Shared& shared) : shared_(shared), reader_(std::make_shared<Reader>()) {}
 
 ReadAhead::~ReadAhead() {
   codec::MutexLock lock(mutex_);
@@ -74,8 +58,8 @@ std::uint64_t ReadAhead::most_ahead(const FrameSnapshot& snapshot) const {
   const std::uint64_t readers = std::max<std::uint64_t>(1, shared_.sequential_readers.load(std::memory_order_relaxed));
   const BlockCache& cache = shared_.read_path.cache();
   const std::uint64_t usual = std::min(shared_.readahead, cache.staging_bytes() / (2 * readers));
-  const frame::ArrayGeometry* array = snapshot.view().array_geometry();
-  if (array == nullptr) return left_to_kernel_ ? 0 : usual;
+  const frame::ArrayGeometry* array = snapshot.view().array();
+  if (array == nullptr) return usual;
   const std::uint64_t room = cache.bound() / 4 * 3 / (2 * readers);
   return array->slab_block_bytes() <= room ? std::max(usual, array->slab_bytes()) : usual;
 }
@@ -107,16 +91,14 @@ ReadPath::AccessPattern ReadAhead::follow(const FrameSnapshot& snapshot, std::ui
   }
   next_ = end;
   read_ += length;
-  if (snapshot.view().array_geometry() != nullptr && read_ * kSkippedShare < end - begin_) return AccessPattern::any;
+  const bool is_array = snapshot.view().array() != nullptr;
+  if (is_array && read_ * kSkippedShare < end - begin_) return AccessPattern::any;
   reader_->position.store(at, std::memory_order_relaxed);
   if (window_ == 0) {
     shared_.sequential_readers.fetch_add(1, std::memory_order_relaxed);
     window_ = length;
-    left_to_kernel_ = kernel_asks_ahead_ && shared_.may_leave_to_kernel &&
-                      snapshot.view().array_geometry() == nullptr &&
-                      shared_.kernel.suffices(shared_.decoders, unit_bytes(snapshot, at));
   }
-  if (snapshot.view().array_geometry() == nullptr && shared_.readahead != 0) fetch(snapshot, end, ahead);
+  if (!is_array && shared_.readahead != 0) fetch(snapshot, end, ahead);
   const std::uint64_t most = most_ahead(snapshot);
   const std::uint64_t step = task_bytes(snapshot);
   // Bytes decoded now would be evicted before they are read.

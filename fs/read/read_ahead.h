@@ -5,9 +5,6 @@
 // with each read, up to the mount's readahead; a jump closes it. All readers together may decode ahead half of the
 // cache, so that nothing is evicted before it is read.
 //
-// If the kernel's own read-ahead keeps all processors busy decoding, the daemon does not decode ahead: bytes decoded by
-// the thread that answers are still in its processor's cache, which saves 10 % of the time (measured).
-//
 // A C-order reader of an n-d array returns to the same blocks for every row that they hold, and then needs all of the
 // next blocks at once: its window is a whole slab of blocks, if the cache has room for two. Strided readers, which skip
 // most bytes (one column after the other), do not qualify.
@@ -32,43 +29,19 @@
 
 namespace cframefs::fs {
 
-/// The kernel's read-ahead of a sequential reader, and the threads that answer it.
-struct KernelReadahead {
-  std::uint64_t window = 0;   // bytes; 0: unknown
-  std::uint64_t request = 1;  // bytes of the largest request
-  unsigned threads = 0;       // threads that answer requests
-
-  /// Returns whether the window keeps `decoders` threads busy, if `unit` bytes are decoded at once.
-  bool suffices(unsigned decoders, std::uint64_t unit) const {
-    return threads >= decoders && window / kShares / threads >= std::max(request, unit);
-  }
-  /// Returns the smallest window that suffices for units of at most one request.
-  static std::uint64_t least_window(std::uint64_t request, unsigned threads) { return kShares * threads * request; }
-
- private:
-  // While a thread decodes one request, the next must be queued, and the kernel requests the next window only when the
-  // reader enters the last one. With half of this, two threads were no faster than with decoding ahead (measured).
-  static constexpr std::uint64_t kShares = 4;
-};
-
 class ReadAhead {
  public:
   /// State that all handles of a mount share.
   struct Shared {
-    /// `limit`: the user's limit in bytes, 0: off; none: derived from `decoders`, the number of decoding threads, and
-    /// from the kernel's read-ahead.
+    /// `limit`: the user's limit in bytes, 0: off; none: derived from `decoders`, the number of decoding threads.
     Shared(ReadPath& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned decoders);
     ReadPath& read_path;
     WorkerPool& workers;
     const std::uint64_t readahead;  // bytes; 0: off
-    const bool may_leave_to_kernel;
-    const unsigned decoders;
-    KernelReadahead kernel;  // set before the mount serves
     std::atomic<std::uint32_t> sequential_readers{0};
   };
 
-  /// `kernel_asks_ahead`: the handle is read through the kernel's page cache.
-  ReadAhead(Shared& shared, bool kernel_asks_ahead);
+  explicit ReadAhead(Shared& shared);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -100,13 +73,11 @@ class ReadAhead {
   std::uint64_t most_ahead(const FrameSnapshot& snapshot) const REQUIRES(mutex_);
 
   Shared& shared_;
-  const bool kernel_asks_ahead_;
   const std::shared_ptr<Reader> reader_;
   codec::Mutex mutex_;
   std::uint64_t snapshot_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t next_ GUARDED_BY(mutex_) = 0;    // expected offset of the next sequential read
-  std::uint64_t window_ GUARDED_BY(mutex_) = 0;  // 0: not sequential
-  bool left_to_kernel_ GUARDED_BY(mutex_) = false;
+  std::uint64_t next_ GUARDED_BY(mutex_) = 0;       // expected offset of the next sequential read
+  std::uint64_t window_ GUARDED_BY(mutex_) = 0;     // 0: not sequential
   std::uint64_t begin_ GUARDED_BY(mutex_) = 0;      // offset after the last jump
   std::uint64_t read_ GUARDED_BY(mutex_) = 0;       // bytes read since the last jump
   std::uint64_t scheduled_ GUARDED_BY(mutex_) = 0;  // all bytes before are decoded, or queued to be

@@ -69,11 +69,12 @@ codec::Result<void> ReadPath::read(const FrameSnapshot& snapshot, frame::FlatOff
     length -= part;
     if (length == 0) return {};
   }
-  if (const frame::ArrayGeometry* array = snapshot.view().array_geometry()) {
+  if (const frame::ArrayGeometry* array = snapshot.view().array()) {
     return gather(snapshot, *array, at.value, length, pattern, reply);
   }
   std::vector<frame::Piece> pieces;
-  if (auto mapped = snapshot.view().map(at, length, pieces); !mapped) return report(snapshot, mapped.error());
+  if (auto mapped = snapshot.view().chunk_order()->map(at, length, pieces); !mapped)
+    return report(snapshot, mapped.error());
 
   if (pieces.size() < kManyPieces) {
     for (const frame::Piece& piece : pieces) {
@@ -95,18 +96,20 @@ codec::Result<void> ReadPath::read_piece(const FrameSnapshot& snapshot, const fr
                                          AccessPattern pattern, Reply& reply) {
   auto reader = snapshot.reader(piece.chunk);
   if (!reader) return report(snapshot, reader.error());
-  const codec::ChunkDecoder& decoder = (*reader)->decoder();
-  if (decoder.is_zeros()) {
-    reply.add_zeros(piece.length);
-    return {};
-  }
-  if (decoder.header().memcpyed) {
-    // Not compressed: the system's page cache holds the bytes, so caching them would not help.
-    Buffer buffer = pool_.get(piece.length);
-    if (auto done = (*reader)->read_plain(piece.inner, buffer.bytes()); !done) return report(snapshot, done.error());
-    statistics_.bytes_fetched.fetch_add(piece.length, std::memory_order_relaxed);
-    reply.add(std::move(buffer), piece.length);
-    return {};
+  switch ((*reader)->storage()) {
+    case frame::Storage::zeros:
+      reply.add_zeros(piece.length);
+      return {};
+    case frame::Storage::raw: {
+      // The system's page cache holds the bytes, so caching them would not help.
+      Buffer buffer = pool_.get(piece.length);
+      if (auto done = (*reader)->read_plain(piece.inner, buffer.bytes()); !done) return report(snapshot, done.error());
+      statistics_.bytes_fetched.fetch_add(piece.length, std::memory_order_relaxed);
+      reply.add(std::move(buffer), piece.length);
+      return {};
+    }
+    case frame::Storage::blocks:
+      break;
   }
   return read_cells(snapshot, **reader, piece, pattern, reply);
 }
@@ -334,18 +337,17 @@ void ReadPath::decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at,
   const std::uint64_t size = snapshot.view().size();
   if (at.value >= size) return;
   length = std::min(length, size - at.value);
-  if (const frame::ArrayGeometry* array = snapshot.view().array_geometry()) {
+  if (const frame::ArrayGeometry* array = snapshot.view().array()) {
     return gather_ahead(snapshot, *array, at.value, length, wanted);
   }
   std::vector<frame::Piece> pieces;
-  if (!snapshot.view().map(at, length, pieces)) return;
+  if (!snapshot.view().chunk_order()->map(at, length, pieces)) return;
   for (const frame::Piece& piece : pieces) {
     if (!wanted()) return;
     auto reader = snapshot.reader(piece.chunk);
     if (!reader) continue;
-    const codec::ChunkDecoder& decoder = (*reader)->decoder();
-    if (decoder.is_zeros() || decoder.header().memcpyed) continue;
-    const CacheBlockLayout layout(decoder);
+    if ((*reader)->storage() != frame::Storage::blocks) continue;
+    const CacheBlockLayout layout((*reader)->decoder());
     const std::uint32_t first = layout.cell_at(piece.inner);
     const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
     std::vector<BlockCache::Lookup> cells;

@@ -106,7 +106,7 @@ codec::Result<std::optional<ArrayChanges>> ArrayChanges::of(const FrameSnapshot&
     return codec::unsupported(
         fmt::format("chunks of the array have {} bytes, chunks of its frame {}", (*array)->chunk_bytes(), chunksize));
   }
-  return std::optional(ArrayChanges(std::move(**array), view.array_geometry() != nullptr, view.head().size()));
+  return std::optional(ArrayChanges(std::move(**array), view.array() != nullptr, view.head().size()));
 }
 
 codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {

@@ -11,8 +11,8 @@
 
 #include "codec/base/bytes.h"
 #include "codec/base/error.h"
+#include "frame/array/flat_view.h"
 #include "frame/cframe/frame_encoding.h"
-#include "frame/container/flat_view.h"
 #include "frame/io/file_ops.h"
 #include "fs/read/frame_snapshot.h"
 

@@ -49,17 +49,17 @@ struct Input {
 };
 
 Result<void> load_chunk(const frame::Container& container, frame::ChunkNumber number, Input& input) {
-  const auto place = container.place(number);
-  if (!place) return codec::Failure(place.error());
-  if (place->special != codec::SpecialValue::none) return {};
-  std::vector<std::uint8_t> head(std::min<std::uint64_t>(place->limit, codec::kExtendedHeaderLength));
-  if (auto read = place->source->read(place->offset, head); !read) return read;
+  const auto location = container.locate_chunk(number);
+  if (!location) return codec::Failure(location.error());
+  if (location->special != codec::SpecialValue::none) return {};
+  std::vector<std::uint8_t> head(std::min<std::uint64_t>(location->limit, codec::kExtendedHeaderLength));
+  if (auto read = location->source->read(location->offset, head); !read) return read;
   const auto header = codec::parse_chunk_header(head);
   if (!header) return codec::Failure(header.error());
   if (header->special != codec::SpecialValue::none || header->cbytes < 0) return {};
   std::vector<std::uint8_t> stored(static_cast<std::size_t>(header->cbytes));
-  if (stored.size() > place->limit) return codec::corrupt("chunk longer than its place");
-  if (auto read = place->source->read(place->offset, stored); !read) return read;
+  if (stored.size() > location->limit) return codec::corrupt("chunk longer than its space");
+  if (auto read = location->source->read(location->offset, stored); !read) return read;
   auto decoder = codec::ChunkDecoder::parse(stored, container.environment());
   if (!decoder) return codec::Failure(decoder.error());
   input.plain += decoder->nbytes();

@@ -87,7 +87,7 @@ TEST_P(GoldenCframe, HasTheBytesOfTheManifest) {
   const Row& row = GetParam();
   const auto opened = test::open_frame(row.file("path").string(), static_cast<std::uint64_t>(row.number("offset")));
   ASSERT_TRUE(opened) << describe(opened.error());
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   ASSERT_EQ(view->size(), static_cast<std::uint64_t>(row.number("nbytes")));
   ASSERT_TRUE(row["sha256"] != "-" || row["ranges"] != "-") << "the manifest has neither a hash nor ranges";
   if (row["sha256"] != "-") {
@@ -114,7 +114,7 @@ TEST_P(GoldenCframe, GivesTheSameBytesInPieces) {
     return;  // HasTheBytesOfTheManifest compares ranges of these
   const auto opened = test::open_frame(row.file("path").string(), static_cast<std::uint64_t>(row.number("offset")));
   ASSERT_TRUE(opened) << describe(opened.error());
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   test::Sha256 digest;
   const std::uint64_t step = std::max<std::uint64_t>(view->size() / 37 + 1, 1000);
   for (std::uint64_t at = 0; at < view->size(); at += step) {
@@ -145,7 +145,7 @@ TEST_P(GoldenQuirks, ReadAsWrittenOrFail) {
     return;
   }
   std::uint64_t at = 0;
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   for (const std::string& field : test::split(row["chunks"], ';')) {
     const auto parts = test::split(field, ':');
     ASSERT_GE(parts.size(), 4U);

@@ -44,7 +44,7 @@ codec::Result<std::string> digest_of(const frame::Container& container) {
     const auto plain = test::read_chunk(container, chunk);
     if (!plain) return codec::Failure(plain.error());
     if (!plain->empty()) {
-      const auto span = container.locate(frame::FlatOffset{begin});
+      const auto span = container.chunk_at(frame::FlatOffset{begin});
       if (!span) return codec::Failure(span.error());
       EXPECT_EQ(span->chunk.value, chunk);
       EXPECT_EQ(span->begin.value, begin);

@@ -46,7 +46,7 @@ const std::vector<std::uint8_t>& content_of(const std::filesystem::path& base) {
   const auto opened = test::open_frame(base.string());
   EXPECT_TRUE(opened) << base;
   if (opened) {
-    const auto done = test::read_all(*frame::chunk_order_view(*opened), [&content](codec::ByteView bytes) {
+    const auto done = test::read_all(frame::FlatView(*opened), [&content](codec::ByteView bytes) {
       content.insert(content.end(), bytes.begin(), bytes.end());
     });
     EXPECT_TRUE(done) << base;
@@ -106,7 +106,7 @@ TEST_P(GoldenMalformed, GivesWhatItsPolicyAllows) {
     EXPECT_FALSE(opened.error().reason.empty());
     return;
   }
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   for (const GoldenRange& range : test::parse_ranges(row["intact"])) {
     const bool inside = range.offset + range.length <= view->size();
     const auto bytes = inside ? test::read_range(*view, range.offset, range.length)
@@ -135,7 +135,7 @@ TEST_P(GoldenMalformed, DamageElsewhereDoesNotAffectData) {
   if (row["affected"] != "none") return;
   const auto opened = test::open_frame(row.file("path").string());
   ASSERT_TRUE(opened) << describe(opened.error());
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   for (const GoldenRange& range : test::parse_ranges(row["intact"])) {
     const auto bytes = test::read_range(*view, range.offset, range.length);
     ASSERT_TRUE(bytes) << describe(bytes.error());
@@ -150,7 +150,7 @@ TEST_P(GoldenMalformed, IntactChunksOfADamagedFrameAreRead) {
   if (row["path"] == "index/short.b2frame") return;  // with an index of a wrong length no chunk has an offset
   const auto opened = test::open_frame(row.file("path").string());
   ASSERT_TRUE(opened) << describe(opened.error());
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   for (const GoldenRange& range : test::parse_ranges(row["intact"])) {
     const auto bytes = test::read_range(*view, range.offset, range.length);
     ASSERT_TRUE(bytes) << describe(bytes.error());

@@ -31,7 +31,7 @@ TEST(GoldenPlugins, ChunksDecode) {
     ASSERT_TRUE(opened) << describe(opened.error());
     test::Sha256 digest;
     std::size_t length = 0;
-    const auto done = test::read_all(*frame::chunk_order_view(*opened), [&](codec::ByteView bytes) {
+    const auto done = test::read_all(frame::FlatView(*opened), [&](codec::ByteView bytes) {
       digest.add(bytes);
       length += bytes.size();
     });

@@ -32,7 +32,7 @@ TEST(GoldenUpstream, FramesReadAsTheirManifestSays) {
     ASSERT_TRUE(opened) << describe(opened.error());
     EXPECT_EQ(std::to_string((*opened)->chunk_count()), detail(row["details"], "nchunks"));
     EXPECT_EQ(std::to_string((*opened)->parameters().chunksize), detail(row["details"], "chunksize"));
-    const auto view = frame::chunk_order_view(*opened);
+    const auto view = std::make_shared<const frame::FlatView>(*opened);
     EXPECT_EQ(std::to_string(view->size()), detail(row["details"], "nbytes"));
     test::Sha256 digest;
     const auto done = test::read_all(*view, [&digest](codec::ByteView bytes) { digest.add(bytes); });
@@ -56,8 +56,7 @@ TEST(GoldenUpstream, ChunksOfEveryReleaseReadAsTheirManifestSays) {
     ASSERT_TRUE(opened) << describe(opened.error());
     EXPECT_EQ((*opened)->parameters().kind, frame::ContainerKind::chunk);
     test::Sha256 digest;
-    const auto done =
-        test::read_all(*frame::chunk_order_view(*opened), [&digest](codec::ByteView bytes) { digest.add(bytes); });
+    const auto done = test::read_all(frame::FlatView(*opened), [&digest](codec::ByteView bytes) { digest.add(bytes); });
     ASSERT_TRUE(done) << describe(done.error());
     EXPECT_EQ(digest.hex(), row["sha256_of_decoded"]);
     ++chunks;
@@ -97,7 +96,7 @@ TEST(GoldenUpstream, SeedsOfTheCBlosc2FuzzerAreRead) {
     ASSERT_TRUE(opened) << entry.path() << describe(opened.error());
     std::uint64_t length = 0;
     const auto done =
-        test::read_all(*frame::chunk_order_view(*opened), [&length](codec::ByteView bytes) { length += bytes.size(); });
+        test::read_all(frame::FlatView(*opened), [&length](codec::ByteView bytes) { length += bytes.size(); });
     ASSERT_TRUE(done) << entry.path() << describe(done.error());
     EXPECT_EQ(length, (*opened)->parameters().nbytes);
     ++frames;

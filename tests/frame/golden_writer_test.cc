@@ -145,8 +145,8 @@ TEST_F(GoldenWriterTest, DamagedFramesAreSalvagedOrRefused) {
       ++salvaged;
       const auto count = std::min<std::int64_t>(salvage->container->chunk_count(), 1000);
       for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-        const auto place = salvage->container->place(ChunkNumber{chunk});
-        if (place && place->nbytes < 1 << 24) static_cast<void>(test::read_chunk(*salvage->container, chunk));
+        const auto location = salvage->container->locate_chunk(ChunkNumber{chunk});
+        if (location && location->nbytes < 1 << 24) static_cast<void>(test::read_chunk(*salvage->container, chunk));
       }
     }
   });

@@ -191,10 +191,10 @@ TEST_F(FrameCopies, ADamagedChunkIsNotCopiedInSilence) {
   const std::string text = noise(8 * kChunk, 11);
   drop(make("from", text));
   auto frame = stored("from.b2frame");
-  const auto place = frame->place(frame::ChunkNumber{3});
-  ASSERT_TRUE(place);
+  const auto location = frame->locate_chunk(frame::ChunkNumber{3});
+  ASSERT_TRUE(location);
   auto bytes = test::file_bytes(directory_.path() / "from.b2frame");
-  bytes[place->offset.value + 4] ^= 0xff;  // its plain length
+  bytes[location->offset.value + 4] ^= 0xff;  // its plain length
   directory_.write("from.b2frame", bytes);
   remount();
   auto from = open("from", O_RDONLY);

@@ -176,7 +176,7 @@ class SequentialReads : public FilesystemReads {
     options_.new_frames.codec = "lz4";
     options_.workers = 2;
   }
-  /// Writes a frame and opens it in a mount whose kernel asks ahead as a large window lets it.
+  /// Writes a frame and opens it in a new mount.
   std::unique_ptr<FileHandle> reader(int flags = O_RDONLY) {
     remount();
     auto handle = create("x");
@@ -184,7 +184,6 @@ class SequentialReads : public FilesystemReads {
       EXPECT_TRUE(write(*handle, at, text_.substr(at, 1 << 20)));
     EXPECT_TRUE(close(std::move(handle)));
     let_settle("x");
-    kernel_readahead_ = {4 << 20, 512 << 10, 2};
     remount();
     return open("x", flags);
   }
@@ -206,7 +205,12 @@ class SequentialReads : public FilesystemReads {
   const std::string text_ = counting(kSize);
 };
 
-TEST_F(SequentialReads, AreLeftToAKernelThatAsksAheadForEnough) {
+TEST_F(SequentialReads, AreDecodedAheadOf) {
+  check_is_decoded_ahead(reader());
+}
+
+TEST_F(SequentialReads, AreDecodedOnceAndNotAheadWhereTheUserTurnsItOff) {
+  options_.readahead = 0;
   auto handle = reader();
   read_on(*handle, kSize);
   filesystem_->stop();
@@ -251,12 +255,12 @@ TEST_F(SequentialReads, AreDecodedAheadOfWhereTheUserSaysHowFar) {
   check_is_decoded_ahead(reader());
 }
 
-TEST_F(SequentialReads, AreDecodedAheadOfWhereMoreThreadsMayDecodeThanAnswer) {
+TEST_F(SequentialReads, AreDecodedAheadOfByMoreThreads) {
   options_.workers = 3;
   check_is_decoded_ahead(reader());
 }
 
-TEST_F(SequentialReads, AreDecodedAheadOfWhereBlocksAreLargeForTheKernelsWindow) {
+TEST_F(SequentialReads, AreDecodedAheadOfWhereBlocksAreLarge) {
   options_.new_frames.blocksize = 1 << 20;
   check_is_decoded_ahead(reader());
 }

@@ -81,7 +81,7 @@ class FullDiskTest : public WrittenFilesystem {
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(full_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_, kernel_readahead_);
+    filesystem_->start(kernel_);
   }
   void TearDown() override {
     full_.room = 1'000'000;

@@ -88,7 +88,7 @@ class OddSource : public WrittenFilesystem {
       Filesystem filesystem(frame::system_files(), options);
       CountingKernel kernel;
       EXPECT_TRUE(filesystem.open_source(false));
-      filesystem.start(kernel, {});
+      filesystem.start(kernel);
       auto made = filesystem.names().create(kRootNode, "x", O_RDWR | O_CREAT, 0644, {});
       const std::string plain = plain_of(number);
       EXPECT_TRUE(made && filesystem.files().write(*made->handle, 0, Bytes(plain.begin(), plain.end()), false));

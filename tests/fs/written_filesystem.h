@@ -158,7 +158,7 @@ class WrittenFilesystem : public ::testing::Test {
   void start() {
     filesystem_ = std::make_unique<Filesystem>(*files_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_, kernel_readahead_);
+    filesystem_->start(kernel_);
   }
   void stop() {
     if (filesystem_) filesystem_->stop();
@@ -245,7 +245,6 @@ class WrittenFilesystem : public ::testing::Test {
   FaultyDisk disk_;
   frame::FileOps* files_ = &disk_;
   CountingKernel kernel_;
-  KernelReadahead kernel_readahead_;
   MountOptions options_;
   std::unique_ptr<Filesystem> filesystem_;
 };

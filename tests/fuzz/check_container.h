@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "frame/array/flat_view.h"
 #include "frame/container/chunk_reader.h"
-#include "frame/container/flat_view.h"
 #include "frame/open/container_info.h"
 #include "tests/fuzz/fuzz_check.h"
 
@@ -35,10 +35,10 @@ inline void check_holes(const frame::Container& container) {
     if (!next) continue;
     FUZZ_CHECK(next->value >= 0 && next->value <= count);
     if (next->value == count) continue;
-    const auto place = container.place(*next);
-    if (!place || container.parameters().variable_chunks) continue;
+    const auto location = container.locate_chunk(*next);
+    if (!location || container.parameters().variable_chunks) continue;
     const bool zeros =
-        place->special == codec::SpecialValue::zeros || place->special == codec::SpecialValue::uninitialised;
+        location->special == codec::SpecialValue::zeros || location->special == codec::SpecialValue::uninitialised;
     FUZZ_CHECK(zeros == hole);
   }
 }
@@ -78,12 +78,12 @@ inline void check_chunks(const frame::Container& container) {
 }
 
 inline void check_view(std::shared_ptr<const frame::Container> container) {
-  const auto view = frame::chunk_order_view(std::move(container));
-  const std::uint64_t size = view->size();
+  const frame::FlatView view(std::move(container));
+  const std::uint64_t size = view.size();
   for (const std::uint64_t begin : {std::uint64_t{0}, size / 3, size - std::min<std::uint64_t>(size, 100)}) {
     std::vector<frame::Piece> pieces;
     const std::uint64_t length = std::min<std::uint64_t>(size - begin, 100);
-    if (!view->map(FlatOffset{begin}, length, pieces)) continue;
+    if (!view.chunk_order()->map(FlatOffset{begin}, length, pieces)) continue;
     std::uint64_t out = 0;
     for (const frame::Piece& piece : pieces) {
       FUZZ_CHECK(piece.out == out && piece.length > 0);
@@ -91,7 +91,7 @@ inline void check_view(std::shared_ptr<const frame::Container> container) {
     }
     FUZZ_CHECK(out == length);
     for (const bool hole : {true, false}) {
-      const auto found = view->seek(FlatOffset{begin}, hole);
+      const auto found = view.seek(FlatOffset{begin}, hole);
       if (found) FUZZ_CHECK(found->value >= begin && found->value <= size);
     }
   }

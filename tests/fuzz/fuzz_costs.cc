@@ -123,14 +123,14 @@ class Budget {
 using Opened = codec::Result<std::shared_ptr<const frame::Container>>;
 
 void read_first_block(const frame::Container& container) {
-  const auto span = container.locate(frame::FlatOffset{0});
+  const auto span = container.chunk_at(frame::FlatOffset{0});
   if (!span) return;
   const auto reader = frame::ChunkReader::open(container, span->chunk);
   if (!reader || (*reader)->decoder().block_count() == 0) return;
   const auto size = static_cast<std::size_t>((*reader)->decoder().block_range(0).size());
   if (size > kMaxBlock) return;
-  const auto place = container.place(span->chunk);
-  const bool has_digest = place && place->verifier;  // of the whole chunk
+  const auto location = container.locate_chunk(span->chunk);
+  const bool has_digest = location && location->verifier;  // of the whole chunk
   if (has_digest && (*reader)->decoder().nbytes() > kMaxBlock) return;
   codec::DecodeContext context;
   std::vector<std::uint8_t> plain(size);

@@ -93,22 +93,47 @@ class PieceReader {
 
 }  // namespace
 
-Result<std::vector<std::uint8_t>> read_range(const frame::FlatView& view, std::uint64_t offset, std::uint64_t length) {
+namespace {
+
+Result<void> read_chunk_order(const frame::FlatView& view, std::uint64_t offset, ByteSpan plain) {
   std::vector<frame::Piece> pieces;
-  if (auto done = view.map(frame::FlatOffset{offset}, length, pieces); !done) return Failure(done.error());
-  std::stable_sort(pieces.begin(), pieces.end(), [](const frame::Piece& one, const frame::Piece& other) {
-    return std::pair(one.chunk.value, one.inner) < std::pair(other.chunk.value, other.inner);
-  });
-  std::vector<std::uint8_t> plain(length);
-  const ByteView head = view.head();
-  for (std::uint64_t i = offset; i < std::min<std::uint64_t>(offset + length, head.size()); ++i)
-    plain[i - offset] = head[i];
+  if (auto done = view.chunk_order()->map(frame::FlatOffset{offset}, plain.size(), pieces); !done) return done;
   PieceReader reader(view.container());
   for (const frame::Piece& piece : pieces) {
-    if (auto done = reader.read(piece, ByteSpan(plain).subspan(piece.out, piece.length)); !done) {
-      return Failure(done.error());
-    }
+    if (auto done = reader.read(piece, plain.subspan(piece.out, piece.length)); !done) return done;
   }
+  return {};
+}
+
+/// `at`: offset in the items of the array.
+Result<void> read_array(const frame::FlatView& view, std::uint64_t at, ByteSpan plain) {
+  const frame::ArrayGeometry& array = *view.array();
+  PieceReader reader(view.container());
+  std::vector<std::uint8_t> block(array.block_bytes());
+  return array.for_each_part(at, plain.size(), [&](const frame::ArrayGeometry::Part& part) {
+    return array.for_each_tile(part, [&](const frame::ArrayGeometry::Tile& tile) -> Result<void> {
+      const frame::Piece span{part.chunk, tile.inner, static_cast<std::uint32_t>(tile.box.from_span()), 0};
+      const ByteSpan bytes = ByteSpan(block).first(span.length);
+      if (auto done = reader.read(span, bytes); !done) return done;
+      frame::copy_box(tile.box, bytes.data(), plain.data() + tile.out);
+      return {};
+    });
+  });
+}
+
+}  // namespace
+
+Result<std::vector<std::uint8_t>> read_range(const frame::FlatView& view, std::uint64_t offset, std::uint64_t length) {
+  if (offset > view.size() || length > view.size() - offset) return codec::invalid("range past the end of the view");
+  std::vector<std::uint8_t> plain(length);
+  const ByteView head = view.head();
+  const std::uint64_t before = std::min(length, head.size() - std::min<std::uint64_t>(offset, head.size()));
+  std::copy_n(head.begin() + static_cast<std::ptrdiff_t>(before == 0 ? 0 : offset), before, plain.begin());
+  const ByteSpan rest = ByteSpan(plain).subspan(before);
+  if (rest.empty()) return plain;
+  auto done = view.array() != nullptr ? read_array(view, offset + before - head.size(), rest)
+                                      : read_chunk_order(view, offset + before, rest);
+  if (!done) return Failure(done.error());
   return plain;
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "frame/array/flat_view.h"
 #include "frame/container/container.h"
-#include "frame/container/flat_view.h"
 
 namespace cframefs::test {
 

@@ -48,8 +48,7 @@ class Unpacker {
 
   Result<void> run() {
     // Holes need chunks of one size in order: then the chunk number gives the offset.
-    const bool in_order = view_.head().empty() && view_.array_geometry() == nullptr;
-    const bool even = in_order && container_.parameters().chunksize > 0;
+    const bool even = view_.is_chunks_only() && container_.parameters().chunksize > 0;
     while (at_ < total_) {
       if (auto skipped = even ? skip_hole() : Result<void>(); !skipped) return skipped;
       if (at_ == total_) break;

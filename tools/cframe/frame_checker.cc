@@ -243,7 +243,7 @@ void FrameChecker::complete(File& file) {
   if (file.container && file.errors.count() == 0 && file.container->parameters().chunksize == 0 &&
       file.report.nbytes > 0 && !stop_.load()) {
     // For chunks of different sizes, check that their sum is the frame's length.
-    const auto last = file.container->locate(frame::FlatOffset{file.report.nbytes - 1});
+    const auto last = file.container->chunk_at(frame::FlatOffset{file.report.nbytes - 1});
     if (!last) file.note(last.error(), std::nullopt);
   }
   file.container.reset();

@@ -109,14 +109,15 @@ Result<void> FrameSaver::save(const frame::ChunkRun& run) {
 /// Saves the first chunk of the run, or zeros in its place.
 Result<void> FrameSaver::save_first(const frame::ChunkRun& run, std::int32_t nbytes) {
   if (run.damage != nullptr) return lose(*run.damage, run, nbytes);
-  const auto place = from_.place(run.first);
-  if (!place) return lose(place.error(), run, nbytes);
-  if (place->special != SpecialValue::none) return to_.append_run(frame::special_entry_of(place->special), nbytes, 1);
-  const auto saved = save_stored(*place, run.first);
+  const auto location = from_.locate_chunk(run.first);
+  if (!location) return lose(location.error(), run, nbytes);
+  if (location->special != SpecialValue::none)
+    return to_.append_run(frame::special_entry_of(location->special), nbytes, 1);
+  const auto saved = save_stored(run.first);
   return saved ? saved : lose(saved.error(), run, nbytes);
 }
 
-Result<void> FrameSaver::save_stored(const frame::ChunkLocation& place, ChunkNumber chunk) {
+Result<void> FrameSaver::save_stored(ChunkNumber chunk) {
   const auto reader = frame::ChunkReader::open(from_, chunk);
   if (!reader) return codec::Failure(reader.error());
   if (auto decoded = decoder_.check(**reader); !decoded) return decoded;
@@ -129,7 +130,7 @@ Result<void> FrameSaver::save_stored(const frame::ChunkLocation& place, ChunkNum
   // This is a fault of the frame, not damage of this chunk.
   shares_bytes_ = copied_ > from_.parameters().cbytes;
   if (shares_bytes_) return codec::unsupported("the chunks of the frame share bytes");
-  return to_.append_stored(*place.source, place.offset, cbytes, header.nbytes);
+  return to_.append_stored(**reader);
 }
 
 Result<void> FrameSaver::save_anew(const frame::ChunkReader& reader) {

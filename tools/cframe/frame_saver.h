@@ -34,7 +34,7 @@ class FrameSaver {
   codec::Result<void> save_chunks();
   codec::Result<std::vector<frame::MetalayerLength>> check_vlmetalayers(frame::ParseBudget& budget);
   codec::Result<void> save(const frame::ChunkRun& run);
-  codec::Result<void> save_stored(const frame::ChunkLocation& place, frame::ChunkNumber chunk);
+  codec::Result<void> save_stored(frame::ChunkNumber chunk);
   codec::Result<void> save_anew(const frame::ChunkReader& reader);
   codec::Result<void> encode(codec::ByteView plain);
   codec::Result<void> save_zeros(std::int32_t nbytes);

@@ -49,7 +49,7 @@ class ArrayStream {
     auto done = array_.for_each_part(at, out.size(), [&](const ArrayGeometry::Part& part) -> Result<void> {
       auto reader = reader_of(part.chunk);
       if (!reader) return codec::Failure(reader.error());
-      if ((*reader)->decoder().is_zeros()) {
+      if ((*reader)->storage() == frame::Storage::zeros) {
         frame::clear_box(part.to, out.data() + part.out);
         return {};
       }
@@ -169,7 +169,7 @@ Result<void> stream_view(const frame::FlatView& view, frame::FlatOffset begin, s
     at = stop_at;
   }
   if (at == end) return {};
-  const ArrayGeometry* array = view.array_geometry();
+  const ArrayGeometry* array = view.array();
   if (array == nullptr) {
     const frame::FlatOffset inner{at - head.size()};
     return stream_flat(view.container(), inner, end - at, workers, sink, stop);

@@ -7,7 +7,7 @@
 // Thread safety and errors: as parallel_reader.h; before an error the output ends some megabytes before the damage.
 #pragma once
 
-#include "frame/container/flat_view.h"
+#include "frame/array/flat_view.h"
 #include "tools/stream/parallel_reader.h"
 
 namespace cframefs::tools {

@@ -12,7 +12,7 @@ using codec::Result;
 /// Opens the chunk that contains byte at_ as reader_. REQUIRES: at_ is within the container.
 Result<void> ContainerInput::find_chunk() {
   if (reader_ && at_ >= span_.begin.value && at_ - span_.begin.value < span_.nbytes) return {};
-  const auto span = container_->locate(frame::FlatOffset{at_});
+  const auto span = container_->chunk_at(frame::FlatOffset{at_});
   if (!span) return Failure(span.error());
   auto reader = frame::ChunkReader::open(*container_, span->chunk);
   if (!reader) return Failure(reader.error());
@@ -32,7 +32,7 @@ Result<std::size_t> ContainerInput::read(codec::ByteSpan into) {
     const std::uint64_t inner = at_ - span_.begin.value;
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size() - filled, span_.nbytes - inner));
     const codec::ByteSpan part = into.subspan(filled, size);
-    if (reader_->decoder().is_zeros()) {
+    if (reader_->storage() == frame::Storage::zeros) {
       std::fill(part.begin(), part.end(), std::uint8_t{0});
     } else if (auto decoded = decoder_.decode(*reader_, static_cast<std::uint32_t>(inner), part); !decoded) {
       return Failure(decoded.error());

@@ -79,9 +79,9 @@ class Scanner {
       found.damaged = true;
       return found;
     };
-    const auto place = container_.place(chunk);
-    if (!place) return damaged(place.error());
-    found.special = place->special;
+    const auto location = container_.locate_chunk(chunk);
+    if (!location) return damaged(location.error());
+    found.special = location->special;
     found.stored = found.special == SpecialValue::none;
     if (!found.stored || read_ >= most_headers_) return found;
     const auto reader = frame::ChunkReader::open(container_, chunk);

@@ -55,7 +55,7 @@ class Planner {
   Result<Job> next() {
     Job job;
     while (!finished() && job.parts.size() < kJobChunks) {
-      const auto span = container_.locate(FlatOffset{at_});
+      const auto span = container_.chunk_at(FlatOffset{at_});
       if (!span) {
         // Return the parts before the error first; the next call returns the error.
         if (job.parts.empty()) return codec::Failure(span.error());

@@ -112,7 +112,7 @@ RC_GTEST_PROP(ArrayView, TilesCopiedAsBoxesGiveTheSameBytes, ()) {
   Bytes out(length, 0xaa);
   Bytes cleared(length, 0xaa);
   std::uint64_t copied = 0;
-  const ArrayGeometry& tiles = *(*view)->array_geometry();
+  const ArrayGeometry& tiles = *(*view)->array();
   const auto done = tiles.for_each_part(begin, length, [&](const ArrayGeometry::Part& part) {
     clear_box(part.to, cleared.data() + part.out);
     std::int64_t last = -1;
@@ -138,7 +138,7 @@ RC_GTEST_PROP(ArrayView, ItemBytesOfAllBlocksAreTheItems, ()) {
   if (static_cast<std::uint64_t>(spec.chunk_bytes()) > (1U << 22)) RC_DISCARD("chunks too large for a test");
   const auto view = view_of(test::array_frame(spec, test::varied_items(spec.nbytes())).build(), ArrayForm::flat);
   if (!view) RC_FAIL(describe(view.error()));
-  const ArrayGeometry& tiles = *(*view)->array_geometry();
+  const ArrayGeometry& tiles = *(*view)->array();
   std::uint64_t bytes = 0;
   std::int64_t last = -1;
   const auto done = tiles.for_each_part(0, tiles.nbytes(), [&](const ArrayGeometry::Part& part) -> Result<void> {

@@ -34,7 +34,7 @@ TEST(ChunkTable, FindsTheChunkOfEachByte) {
   const std::vector<std::int64_t> chunks = {0, 0, 0, 2, 2, 5};
   const std::vector<std::uint64_t> begins = {0, 0, 0, 3, 3, 5};
   for (std::uint64_t at = 0; at < 6; ++at) {
-    const auto span = table->locate(FlatOffset{at});
+    const auto span = table->chunk_at(FlatOffset{at});
     ASSERT_TRUE(span);
     EXPECT_EQ(span->chunk.value, chunks[at]);
     EXPECT_EQ(span->begin.value, begins[at]);
@@ -46,21 +46,21 @@ TEST(ChunkTable, ASingleUnknownSizeFollowsFromTheTotal) {
   const auto table = table_of({3, std::nullopt, 2}, 15);
   ASSERT_TRUE(table);
   EXPECT_EQ(table->size(1), 10);
-  EXPECT_EQ(table->locate(FlatOffset{12})->chunk.value, 1);
-  EXPECT_EQ(table->locate(FlatOffset{13})->chunk.value, 2);
+  EXPECT_EQ(table->chunk_at(FlatOffset{12})->chunk.value, 1);
+  EXPECT_EQ(table->chunk_at(FlatOffset{13})->chunk.value, 2);
 }
 
 TEST(ChunkTable, ChunksBeforeAndAfterSeveralUnknownSizesAreLocated) {
   const auto table = table_of({3, std::nullopt, 2, std::nullopt, 4}, 20);
   ASSERT_TRUE(table);
-  EXPECT_EQ(table->locate(FlatOffset{2})->chunk.value, 0);
+  EXPECT_EQ(table->chunk_at(FlatOffset{2})->chunk.value, 0);
   for (std::uint64_t at = 3; at < 16; ++at) {
-    const auto span = table->locate(FlatOffset{at});
+    const auto span = table->chunk_at(FlatOffset{at});
     ASSERT_FALSE(span) << at;
     EXPECT_EQ(span.error().chunk, 1);
   }
-  EXPECT_EQ(table->locate(FlatOffset{16})->chunk.value, 4);
-  EXPECT_EQ(table->locate(FlatOffset{16})->begin.value, 16U);
+  EXPECT_EQ(table->chunk_at(FlatOffset{16})->chunk.value, 4);
+  EXPECT_EQ(table->chunk_at(FlatOffset{16})->begin.value, 16U);
   for (const std::int64_t chunk : {1, 2, 3})
     EXPECT_EQ(table->size(chunk), std::nullopt);
   EXPECT_EQ(table->size(4), 4);
@@ -73,18 +73,18 @@ TEST(ChunkTable, SizesThatContradictTheTotalAreRefused) {
   // The unknown chunk would have more bytes than a chunk can hold.
   const auto huge = table_of({3, std::nullopt}, std::uint64_t{1} << 40);
   ASSERT_TRUE(huge);
-  EXPECT_FALSE(huge->locate(FlatOffset{3}));
-  EXPECT_TRUE(huge->locate(FlatOffset{2}));
+  EXPECT_FALSE(huge->chunk_at(FlatOffset{3}));
+  EXPECT_TRUE(huge->chunk_at(FlatOffset{2}));
 }
 
 TEST(ChunkTable, RunsAreNotExpanded) {
   constexpr std::int64_t kMany = std::int64_t{1} << 28;
   const auto table = table_of_runs({{kMany, 3}, {kMany, std::nullopt}, {kMany, 5}}, 9U * kMany);
   ASSERT_TRUE(table);
-  EXPECT_EQ(table->locate(FlatOffset{3U * kMany - 1})->chunk.value, kMany - 1);
-  EXPECT_EQ(table->locate(FlatOffset{3U * kMany}).error().chunk, kMany);
-  EXPECT_EQ(table->locate(FlatOffset{4U * kMany})->chunk.value, 2 * kMany);
-  EXPECT_EQ(table->locate(FlatOffset{9U * kMany - 1})->chunk.value, 3 * kMany - 1);
+  EXPECT_EQ(table->chunk_at(FlatOffset{3U * kMany - 1})->chunk.value, kMany - 1);
+  EXPECT_EQ(table->chunk_at(FlatOffset{3U * kMany}).error().chunk, kMany);
+  EXPECT_EQ(table->chunk_at(FlatOffset{4U * kMany})->chunk.value, 2 * kMany);
+  EXPECT_EQ(table->chunk_at(FlatOffset{9U * kMany - 1})->chunk.value, 3 * kMany - 1);
   EXPECT_EQ(table->size(2 * kMany - 1), std::nullopt);
   EXPECT_EQ(table->size(3 * kMany - 1), 5);
 }
@@ -113,7 +113,7 @@ TEST(ChunkTable, AgreesWithCountingForAnySizes) {
     const auto table = table_of(given, owner.size());
     RC_ASSERT(table.has_value());
     for (std::uint64_t at = 0; at < owner.size(); ++at) {
-      const auto span = table->locate(FlatOffset{at});
+      const auto span = table->chunk_at(FlatOffset{at});
       RC_ASSERT(span.has_value());
       RC_ASSERT(span->chunk.value == owner[at]);
       RC_ASSERT(span->begin.value <= at && at < span->begin.value + span->nbytes);

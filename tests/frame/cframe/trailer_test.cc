@@ -30,7 +30,7 @@ FrameBuilder sample_with_trailer() {
 
 void expect_data_intact(const frame::Container& container) {
   const std::shared_ptr<const frame::Container> alias(std::shared_ptr<void>(), &container);
-  const auto bytes = test::read_range(*frame::chunk_order_view(alias), 0, 1000);
+  const auto bytes = test::read_range(frame::FlatView(alias), 0, 1000);
   ASSERT_TRUE(bytes) << describe(bytes.error());
   EXPECT_EQ(*bytes, sequence(1000));
 }

@@ -59,7 +59,7 @@ Outcome check(const std::string& file, Bytes bytes, const Bytes& plain) {
   std::uint64_t at = 0;
   // A header may claim more bytes than the file holds: stop at the first offset without a chunk.
   while (at < container.parameters().nbytes) {
-    const auto span = container.locate(frame::FlatOffset{at});
+    const auto span = container.chunk_at(frame::FlatOffset{at});
     if (!span) {
       EXPECT_TRUE(is_of_the_data(span.error())) << describe(span.error());
       break;

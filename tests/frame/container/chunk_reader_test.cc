@@ -11,9 +11,11 @@
 #include <rapidcheck.h>
 
 #include "frame/cframe/cframe.h"
+#include "frame/cframe/frame_layout.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/golden.h"
 #include "tests/support/reading.h"
+#include "tests/support/temp_dir.h"
 
 namespace cframefs {
 namespace {
@@ -76,7 +78,7 @@ OpenedChunk open_chunk(const Bytes& chunk, std::size_t plain_length) {
   auto container = frame::open_cframe(opened.source, std::make_shared<frame::IndexCache>());
   EXPECT_TRUE(container) << describe(container.error());
   opened.container = *container;
-  static_cast<void>(opened.container->place(ChunkNumber{0}));  // puts the index into its cache
+  static_cast<void>(opened.container->locate_chunk(ChunkNumber{0}));  // puts the index into its cache
   static_cast<void>(opened.source->reads());
   static_cast<void>(opened.source->count());
   auto reader = ChunkReader::open(*opened.container, ChunkNumber{0});
@@ -259,6 +261,65 @@ TEST(ChunkReader, OneReaderServesManyThreads) {
   for (std::thread& thread : threads)
     thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST(ChunkReader, StorageTellsHowTheBytesAreObtained) {
+  const Bytes plain = noise(1000);
+  EXPECT_EQ(open_chunk(test::plain_chunk(plain), plain.size()).reader->storage(), frame::Storage::raw);
+  EXPECT_EQ(open_chunk(test::raw_block_chunk(plain, 100), plain.size()).reader->storage(), frame::Storage::blocks);
+  FrameBuilder zeros = frame_of({}, plain.size());
+  zeros.index = test::plain_index({frame::layout::kZerosEntry});
+  const auto container = test::open_frame(zeros.build());
+  ASSERT_TRUE(container) << describe(container.error());
+  const auto reader = ChunkReader::open(**container, ChunkNumber{0});
+  ASSERT_TRUE(reader) << describe(reader.error());
+  EXPECT_EQ((*reader)->storage(), frame::Storage::zeros);
+  EXPECT_EQ((*reader)->stored_bytes(), 0U);
+}
+
+TEST(ChunkReader, StoredBytesAreThoseOfTheFile) {
+  const Bytes plain = noise(5000);
+  const Bytes chunk = test::raw_block_chunk(plain, 1000);
+  const OpenedChunk opened = open_chunk(chunk, plain.size());
+  ASSERT_EQ(opened.reader->stored_bytes(), chunk.size());
+  Bytes stored(chunk.size());
+  ASSERT_TRUE(opened.reader->read_stored(0, stored));
+  EXPECT_EQ(stored, chunk);
+  Bytes part(100);
+  ASSERT_TRUE(opened.reader->read_stored(chunk.size() - part.size(), part));
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), chunk.end() - 100));
+  EXPECT_FALSE(opened.reader->read_stored(chunk.size() - part.size() + 1, part));
+  EXPECT_FALSE(opened.reader->read_stored(UINT64_MAX, part));
+}
+
+TEST(ChunkReader, StoredBytesOfADamagedChunkAreRefusedByItsDigest) {
+  const Bytes good = test::file_bytes(test::golden_dir() / "legacy" / "bp-ck-sha256.blp");
+  const test::TempDir dir;
+  const auto read = [&dir](const Bytes& bytes, std::int64_t chunk) -> codec::Result<Bytes> {
+    const auto container = test::open_frame(dir.write("x.blp", bytes).string());
+    if (!container) return codec::Failure(container.error());
+    const auto reader = ChunkReader::open(**container, ChunkNumber{chunk});
+    if (!reader) return codec::Failure(reader.error());
+    Bytes stored((*reader)->stored_bytes());
+    if (auto done = (*reader)->read_stored(0, stored); !done) return codec::Failure(done.error());
+    return stored;
+  };
+  const auto container = test::open_frame(dir.write("x.blp", good).string());
+  ASSERT_TRUE(container) << describe(container.error());
+  const auto location = (*container)->locate_chunk(ChunkNumber{1});
+  ASSERT_TRUE(location);
+  ASSERT_TRUE(location->verifier);
+  const auto stored = read(good, 1);
+  ASSERT_TRUE(stored) << describe(stored.error());
+  const auto begin = good.begin() + static_cast<std::ptrdiff_t>(location->offset.value);
+  EXPECT_TRUE(std::equal(stored->begin(), stored->end(), begin));
+  Bytes damaged = good;
+  damaged[location->offset.value + stored->size() - 1] ^= 1;
+  const auto refused = read(damaged, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, codec::ErrorKind::corruption);
+  EXPECT_EQ(refused.error().chunk, 1);
+  EXPECT_TRUE(read(damaged, 0));
 }
 
 }  // namespace

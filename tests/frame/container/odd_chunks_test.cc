@@ -61,12 +61,12 @@ class OddChunksTest : public ::testing::TestWithParam<std::tuple<std::int32_t, b
     ASSERT_TRUE(read) << codec::describe(read.error());
     EXPECT_TRUE(read->plain == model_.plain);
     for (std::int64_t chunk = 0; chunk < (*opened)->chunk_count(); ++chunk) {
-      const auto place = (*opened)->place(ChunkNumber{chunk});
-      ASSERT_TRUE(place);
+      const auto location = (*opened)->locate_chunk(ChunkNumber{chunk});
+      ASSERT_TRUE(location);
       const std::size_t begin = static_cast<std::size_t>(chunk) * static_cast<std::size_t>(chunksize_);
       const std::size_t length =
           std::min<std::size_t>(static_cast<std::size_t>(chunksize_), model_.plain.size() - begin);
-      if (place->special != SpecialValue::none) {
+      if (location->special != SpecialValue::none) {
         EXPECT_EQ(length % kTypesize, 0U) << "chunk " << chunk << " is special but not whole items";
       }
     }

@@ -18,11 +18,11 @@ Result<std::vector<std::uint8_t>> read_everything(frame::FileOps& files, const s
   const auto opened = frame::open_path(files, path, nullptr);
   if (!opened) return codec::Failure(opened.error());
   std::vector<std::uint8_t> content;
-  const auto done = test::read_all(*frame::chunk_order_view(*opened), [&content](codec::ByteView bytes) {
+  const auto done = test::read_all(frame::FlatView(*opened), [&content](codec::ByteView bytes) {
     content.insert(content.end(), bytes.begin(), bytes.end());
   });
   if (!done) return codec::Failure(done.error());
-  const auto located = (*opened)->locate(frame::FlatOffset{content.size() - 1});
+  const auto located = (*opened)->chunk_at(frame::FlatOffset{content.size() - 1});
   if (!located) return codec::Failure(located.error());
   for (const std::string& name : (*opened)->vlmetalayer_names()) {
     const auto layer = (*opened)->vlmetalayer(name);
@@ -67,10 +67,10 @@ TEST(IoError, PassesAndTheSameContainerReadsAgain) {
   FaultyFiles files(counting.reads() + 2);
   const auto opened = frame::open_path(files, path, nullptr);
   ASSERT_TRUE(opened);
-  const auto failed = (*opened)->locate(frame::FlatOffset{500});
+  const auto failed = (*opened)->chunk_at(frame::FlatOffset{500});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, codec::ErrorKind::io);
-  EXPECT_TRUE((*opened)->locate(frame::FlatOffset{500}));
+  EXPECT_TRUE((*opened)->chunk_at(frame::FlatOffset{500}));
 }
 
 /// Every read returns fewer bytes than requested, as if another program had truncated the file.

@@ -106,7 +106,7 @@ TEST(BloscpackNumpy, GoldenArraysAreNpyFiles) {
       EXPECT_EQ(test::sha256(*content), row["sha256_expected"]);
       // A range across the end of the header.
       std::vector<frame::Piece> pieces;
-      ASSERT_TRUE((*view)->map(frame::FlatOffset{head - 4}, 10, pieces));
+      ASSERT_TRUE((*view)->chunk_order()->map(frame::FlatOffset{head - 4}, 10, pieces));
       ASSERT_EQ(pieces.size(), 1U);
       EXPECT_EQ(pieces[0].out, 4U);
       EXPECT_EQ(pieces[0].inner, 0U);

@@ -112,7 +112,7 @@ Cost cost_of_first_byte(const std::string& path, std::uint64_t at) {
   FaultyFiles files;
   const auto opened = frame::open_path(files, path, nullptr);
   EXPECT_TRUE(opened) << describe(opened.error());
-  const auto byte = test::read_range(*frame::chunk_order_view(*opened), at, 1);
+  const auto byte = test::read_range(frame::FlatView(*opened), at, 1);
   EXPECT_TRUE(byte);
   EXPECT_EQ((*byte)[0], (at / 8) & 0xff);
   return {files.reads(), files.bytes()};
@@ -152,7 +152,7 @@ TEST(Open, AFrameInsideAnotherFileIsReadAtItsOffset) {
   const auto path = temp.write("archive", bytes);
   const auto opened = test::open_frame(path.string(), 12345);
   ASSERT_TRUE(opened) << describe(opened.error());
-  const auto content = test::read_range(*frame::chunk_order_view(*opened), 0, plain.size());
+  const auto content = test::read_range(frame::FlatView(*opened), 0, plain.size());
   ASSERT_TRUE(content);
   EXPECT_EQ(*content, plain);
   for (const std::uint64_t wrong : {std::uint64_t{0}, std::uint64_t{12344}, std::uint64_t{1} << 40, UINT64_MAX}) {
@@ -218,7 +218,7 @@ TEST_P(GrowingFrame, IsReadBeforeOrAfterTheChange) {
     WriterBehindUs files(path, after, step);
     const auto opened = frame::open_path(files, path.string(), nullptr);
     ASSERT_TRUE(opened) << step << describe(opened.error());
-    const auto view = frame::chunk_order_view(*opened);
+    const auto view = std::make_shared<const frame::FlatView>(*opened);
     if (view->size() == 3000) continue;  // opened before the change
     ASSERT_EQ(view->size(), 5000U) << step;
     const auto content = test::read_range(*view, 0, 5000);

@@ -118,7 +118,7 @@ TEST_F(DeadSpaceTest, DeadBytesAreMeasuredWithinEightPercent) {
       const auto writer = open();
       std::uint64_t dead = writer->parameters().cbytes;
       for (std::int64_t i = 0; i < count; ++i)
-        dead -= frame::stored_length(*writer->container()->place(ChunkNumber{i})).value();
+        dead -= frame::stored_length(*writer->container()->locate_chunk(ChunkNumber{i})).value();
       const auto found = frame::measure_dead_bytes(*writer->container()->as_frame());
       ASSERT_TRUE(found);
       const auto section = static_cast<double>(writer->parameters().cbytes);

@@ -66,9 +66,9 @@ TEST_F(FrameWriterTest, ZerosAreNotStored) {
   expect_ok(model_.write(*writer, 100, Bytes(300, 0)));
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
-  const auto place = writer->container()->place(ChunkNumber{2});
-  ASSERT_TRUE(place);
-  EXPECT_EQ(place->special, codec::SpecialValue::zeros);
+  const auto location = writer->container()->locate_chunk(ChunkNumber{2});
+  ASSERT_TRUE(location);
+  EXPECT_EQ(location->special, codec::SpecialValue::zeros);
 }
 
 TEST_F(FrameWriterTest, ShrinkingDropsChunks) {

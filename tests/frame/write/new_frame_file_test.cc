@@ -6,7 +6,9 @@
 
 #include "frame/open/open.h"
 #include "frame/write/auto_params.h"
+#include "tests/support/digest_frame.h"
 #include "tests/support/forwarding_files.h"
+#include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 #include "tests/support/temp_dir.h"
 
@@ -168,6 +170,24 @@ TEST_F(NewFrameFileTest, IsNotAFrameBeforeFinish) {
   }
   EXPECT_GT(writes, 3);
   EXPECT_LT(writes, 100) << "writes are not combined";
+}
+
+TEST_F(NewFrameFileTest, AChunkWhoseDigestDiffersIsNotCopied) {
+  FrameBuilder builder = plain_frame(plain_bytes(12000), 4000);
+  const auto from = digest_frame(builder.build(), std::make_shared<const RefusingVerifier>(1));
+  ASSERT_TRUE(from);
+  const auto file = empty_file("x");
+  NewFrameFile copy(frame::system_files(), file.fd(), small_chunks());
+  for (const std::int64_t chunk : {0, 2}) {
+    const auto reader = frame::ChunkReader::open(*from, frame::ChunkNumber{chunk});
+    ASSERT_TRUE(reader);
+    EXPECT_TRUE(copy.append_stored(**reader));
+  }
+  const auto damaged = frame::ChunkReader::open(*from, frame::ChunkNumber{1});
+  ASSERT_TRUE(damaged);
+  const auto refused = copy.append_stored(**damaged);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, codec::ErrorKind::corruption);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class WrittenOver : public ::testing::Test {
     options_.commit_interval = 1000;
     filesystem_ = std::make_unique<Filesystem>(disk_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_, {});
+    filesystem_->start(kernel_);
   }
   void TearDown() override { filesystem_->stop(); }
 

@@ -81,10 +81,10 @@ class EarlyEncodingTest : public WrittenFilesystem {
   }
   /// Makes a stored chunk unreadable, by a wrong nbytes in its header.
   bool damage(const std::string& name, std::int64_t chunk) {
-    const auto place = stored(name)->place(frame::ChunkNumber{chunk});
-    if (!place) return false;
+    const auto location = stored(name)->locate_chunk(frame::ChunkNumber{chunk});
+    if (!location) return false;
     std::fstream file(directory_.path() / name, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(place->offset.value + 4));
+    file.seekp(static_cast<std::streamoff>(location->offset.value + 4));
     file.write("\1\2\3\4", 4);
     return file.good();
   }

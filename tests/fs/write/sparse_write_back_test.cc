@@ -55,7 +55,7 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
     make_frame(GetParam());
     filesystem_ = std::make_unique<Filesystem>(disk_, options_);
     EXPECT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_, kernel_readahead_);
+    filesystem_->start(kernel_);
   }
   ~SparseWriteBackTest() override { filesystem_->stop(); }
 
@@ -137,7 +137,6 @@ class SparseWriteBackTest : public ::testing::TestWithParam<bool> {
   test::TempDir directory_;
   Switches disk_;
   CountingKernel kernel_;
-  KernelReadahead kernel_readahead_;
   MountOptions options_;
   std::vector<std::uint8_t> shadow_;
   std::unique_ptr<Filesystem> filesystem_;

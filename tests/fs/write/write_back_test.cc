@@ -78,8 +78,8 @@ TEST_F(WriteBackTest, PunchedChunksAreHolesOnDisk) {
   EXPECT_EQ(errno_of(filesystem_->files().allocate(*handle, FALLOC_FL_COLLAPSE_RANGE, 0, 4096)), EOPNOTSUPP);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), expected);
-  EXPECT_EQ(stored("x.b2frame")->place(frame::ChunkNumber{1})->special, codec::SpecialValue::zeros);
-  EXPECT_EQ(stored("x.b2frame")->place(frame::ChunkNumber{2})->special, codec::SpecialValue::none);
+  EXPECT_EQ(stored("x.b2frame")->locate_chunk(frame::ChunkNumber{1})->special, codec::SpecialValue::zeros);
+  EXPECT_EQ(stored("x.b2frame")->locate_chunk(frame::ChunkNumber{2})->special, codec::SpecialValue::none);
 }
 
 TEST_F(WriteBackTest, ALastChunkOfZerosThatIsNoWholeNumberOfItemsIsStored) {
@@ -95,7 +95,7 @@ TEST_F(WriteBackTest, ALastChunkOfZerosThatIsNoWholeNumberOfItemsIsStored) {
       ASSERT_TRUE(resize(*handle, 2 * 4096 + 1001));
     }
     EXPECT_TRUE(close(std::move(handle)));
-    EXPECT_EQ(stored("x.b2frame")->place(frame::ChunkNumber{2})->special, codec::SpecialValue::none);
+    EXPECT_EQ(stored("x.b2frame")->locate_chunk(frame::ChunkNumber{2})->special, codec::SpecialValue::none);
     EXPECT_EQ(content("x").substr(2 * 4096), std::string(1001, '\0'));
   }
 }

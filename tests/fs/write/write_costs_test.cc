@@ -189,7 +189,7 @@ TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
   EXPECT_TRUE(close(std::move(handle)));
   const auto container = stored("x.b2nd");
   EXPECT_EQ(container->chunk_count(), 6667 * 2);
-  EXPECT_EQ(container->place(frame::ChunkNumber{910 * 2})->special, codec::SpecialValue::none);
+  EXPECT_EQ(container->locate_chunk(frame::ChunkNumber{910 * 2})->special, codec::SpecialValue::none);
   EXPECT_EQ(container->next_chunk(frame::ChunkNumber{911 * 2}, false)->value, 6667 * 2);
   remount();
   EXPECT_EQ(content("x"), model);

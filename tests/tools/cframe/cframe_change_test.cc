@@ -171,9 +171,9 @@ TEST_F(CframeChange, RepairKeepsChunksThatTheIndexNamesForEver) {
     const auto saved = open_frame(path("saved.b2frame"));
     ASSERT_TRUE(saved);
     EXPECT_EQ((*saved)->chunk_count(), kMany);
-    const auto place = (*saved)->place(frame::ChunkNumber{kMany - 1});
-    ASSERT_TRUE(place);
-    EXPECT_EQ(place->special != codec::SpecialValue::none, value < 0);
+    const auto location = (*saved)->locate_chunk(frame::ChunkNumber{kMany - 1});
+    ASSERT_TRUE(location);
+    EXPECT_EQ(location->special != codec::SpecialValue::none, value < 0);
     EXPECT_EQ(run_cframe({"verify", path("saved.b2frame")}).status, tools::done);
   }
 }

@@ -1,10 +1,9 @@
 // FlatView: any range equals that of the whole file, and holes are reported where chunks are zeros.
-#include "frame/container/flat_view.h"
+#include "frame/array/flat_view.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include "frame/cframe/frame_layout.h"
 #include "tests/support/frame_builder.h"
@@ -48,7 +47,7 @@ TEST(FlatView, AnyRangeOfAGoldenFrameIsThatOfTheWhole) {
     SCOPED_TRACE(row["path"]);
     const auto opened = test::open_frame(row.file("path").string(), static_cast<std::uint64_t>(row.number("offset")));
     ASSERT_TRUE(opened) << describe(opened.error());
-    const auto view = frame::chunk_order_view(*opened);
+    const auto view = std::make_shared<const frame::FlatView>(*opened);
     const std::vector<std::uint8_t> content = whole(*view);
     std::uint64_t state = 12345;  // seed of a small generator, so that all runs use the same ranges
     for (int i = 0; i < 40; ++i) {
@@ -64,41 +63,6 @@ TEST(FlatView, AnyRangeOfAGoldenFrameIsThatOfTheWhole) {
   }
 }
 
-TEST(FlatView, PiecesCoverARangeInOrderWithoutGap) {
-  EXPECT_TRUE(rc::check("pieces", [] {
-    const auto plain = Bytes(*rc::gen::inRange<std::size_t>(1, 5000), 7);
-    const auto chunksize = *rc::gen::inRange<std::int32_t>(1, 1200);
-    const auto opened = test::open_frame(test::plain_frame(plain, chunksize).build());
-    RC_ASSERT(opened.has_value());
-    const auto view = frame::chunk_order_view(*opened);
-    const auto begin = *rc::gen::inRange<std::uint64_t>(0, plain.size() + 1);
-    const auto length = *rc::gen::inRange<std::uint64_t>(0, plain.size() - begin + 1);
-    std::vector<frame::Piece> pieces;
-    RC_ASSERT(view->map(FlatOffset{begin}, length, pieces).has_value());
-    std::uint64_t out = 0;
-    for (const frame::Piece& piece : pieces) {
-      RC_ASSERT(piece.out == out);
-      RC_ASSERT(piece.length > 0U);
-      RC_ASSERT(static_cast<std::uint64_t>(piece.chunk.value) * static_cast<std::uint64_t>(chunksize) + piece.inner ==
-                begin + out);
-      RC_ASSERT(piece.inner + piece.length <= static_cast<std::uint32_t>(chunksize));
-      out += piece.length;
-    }
-    RC_ASSERT(out == length);
-  }));
-}
-
-TEST(FlatView, RangesPastTheEndAreRefused) {
-  const auto opened = test::open_frame(test::plain_frame(Bytes(100), 30).build());
-  ASSERT_TRUE(opened);
-  const auto view = frame::chunk_order_view(*opened);
-  std::vector<frame::Piece> pieces;
-  EXPECT_FALSE(view->map(FlatOffset{0}, 101, pieces));
-  EXPECT_FALSE(view->map(FlatOffset{101}, 0, pieces));
-  EXPECT_FALSE(view->map(FlatOffset{50}, UINT64_MAX, pieces));
-  EXPECT_TRUE(view->map(FlatOffset{100}, 0, pieces));
-}
-
 /// Chunks of 100 bytes: data, hole, hole, data, hole (short last chunk).
 FrameBuilder with_holes() {
   FrameBuilder builder = test::plain_frame(Bytes(200, 1), 100);
@@ -110,7 +74,7 @@ FrameBuilder with_holes() {
 TEST(FlatView, SeekFindsDataAndHolesAsLseekDoes) {
   const auto opened = test::open_frame(with_holes().build());
   ASSERT_TRUE(opened) << describe(opened.error());
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   EXPECT_EQ(view->size(), 450U);
   struct {
     std::uint64_t from, data, hole;
@@ -128,7 +92,7 @@ TEST(FlatView, HolesReadAsZeros) {
   Bytes expected(450, 0);
   std::fill_n(expected.begin(), 100, 1);
   std::fill_n(expected.begin() + 300, 100, 1);
-  EXPECT_EQ(whole(*frame::chunk_order_view(*opened)), expected);
+  EXPECT_EQ(whole(frame::FlatView(*opened)), expected);
 }
 
 TEST(FlatView, AFrameWithoutDataHasTheHoleAtItsEndAtZero) {
@@ -136,7 +100,7 @@ TEST(FlatView, AFrameWithoutDataHasTheHoleAtItsEndAtZero) {
   builder.chunksize = -1;
   const auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened) << describe(opened.error());
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   EXPECT_EQ(view->size(), 0U);
   EXPECT_EQ(view->seek(FlatOffset{0}, true)->value, 0U);
 }
@@ -148,7 +112,7 @@ TEST(FlatView, ADamagedIndexIsAnErrorAndNotAHole) {
   codec::store_le(&builder.index[36], std::int32_t{-300});
   const auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened) << describe(opened.error());
-  EXPECT_FALSE(frame::chunk_order_view(*opened)->seek(FlatOffset{0}, true));
+  EXPECT_FALSE(frame::FlatView(*opened).seek(FlatOffset{0}, true));
 }
 
 /// Chunks of 30, 70 and 10 bytes; the second last is not stored.
@@ -167,7 +131,7 @@ TEST(FlatView, ChunksOfDifferentSizesAreConcatenated) {
   const auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened) << describe(opened.error());
   EXPECT_TRUE((*opened)->parameters().variable_chunks);
-  const auto view = frame::chunk_order_view(*opened);
+  const auto view = std::make_shared<const frame::FlatView>(*opened);
   Bytes expected(30, 30);
   expected.insert(expected.end(), 70, 70);
   expected.insert(expected.end(), 20, 0);
@@ -191,13 +155,13 @@ TEST(FlatView, AnIndexThatRepeatsOneSmallChunkTakesBoundedMemory) {
   const auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened) << describe(opened.error());
   // A table with one entry per chunk would take seconds and gigabytes.
-  const auto located = (*opened)->locate(FlatOffset{40 * kChunks - 1});
+  const auto located = (*opened)->chunk_at(FlatOffset{40 * kChunks - 1});
   ASSERT_TRUE(located) << describe(located.error());
   EXPECT_EQ(located->chunk.value, kChunks - 1);
   builder.nbytes = 1 << 30;
   const auto contradicted = test::open_frame(builder.build());
   ASSERT_TRUE(contradicted) << describe(contradicted.error());
-  EXPECT_EQ((*contradicted)->locate(FlatOffset{5}).error().kind, codec::ErrorKind::corruption);
+  EXPECT_EQ((*contradicted)->chunk_at(FlatOffset{5}).error().kind, codec::ErrorKind::corruption);
 }
 
 }  // namespace
