@@ -2,7 +2,7 @@
 //
 // The scan counts the whole index, by runs of equal entries. It reads at most a given number of chunk headers, because
 // each costs a read. A header is counted without a look at the chunk's digest, which would cost a read of the whole
-// chunk; `cframe check` does that. A chunk that the index names many times counts each time, and is read once. Thread
+// chunk; `cframe verify` does that. A chunk that the index names many times counts each time, and is read once. Thread
 // safety: functions only. Errors: damage is counted, and the first error kept; only I/O errors and Ctrl-C (io EINTR)
 // end a scan early.
 #pragma once
