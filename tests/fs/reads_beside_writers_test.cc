@@ -160,10 +160,11 @@ TEST_F(WrittenFilesystem, OnlyDamageThatStaysIsLogged) {
   tearing.tears = true;
   tearing.stays = true;
   ::testing::internal::CaptureStderr();
-  Reply reply;
   // The first read still finds that the file has changed; both find the damage.
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < 2; ++i) {
+    Reply reply;
     EXPECT_EQ(errno_of(filesystem_->files().read(*handle, 0, text.size(), reply)), EIO);
+  }
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("x.b2frame"), std::string::npos);
   filesystem_->files().release(std::move(handle));
   stop();

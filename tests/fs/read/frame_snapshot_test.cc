@@ -23,7 +23,7 @@ class FrameSnapshotTest : public ::testing::Test {
   }
 
   BufferPool pool_;
-  Statistics statistics_;
+  DecodingStatistics statistics_;
   BlockCache cache_{std::uint64_t{1} << 20, pool_, statistics_};
 };
 
