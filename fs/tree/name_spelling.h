@@ -29,9 +29,9 @@ class NameSpelling {
 
   /// Returns whether the filesystem of the directory folds case; false while that is unknown. `name`: an entry of the
   /// directory, by which it may be determined.
-  bool folds_case(int directory, const std::string& name);
+  bool folds_case(frame::OpenFile directory, const std::string& name);
   /// Returns the spelling that the mount uses for an existing entry. REQUIRES: folds_case().
-  codec::Result<std::string> of(int directory, const std::string& name);
+  codec::Result<std::string> of(frame::OpenFile directory, const std::string& name);
   /// Returns the name with its container suffix, if it has one, in lower case.
   static std::string with_known_suffix(const std::string& name);
   static std::string folded(const std::string& name);
@@ -44,8 +44,8 @@ class NameSpelling {
   };
 
   /// Returns nullopt if `name` does not tell.
-  std::optional<bool> find_out(int directory, const std::string& name);
-  codec::Result<std::shared_ptr<const Names>> names_in(int directory);
+  std::optional<bool> find_out(frame::OpenFile directory, const std::string& name);
+  codec::Result<std::shared_ptr<const Names>> names_in(frame::OpenFile directory);
 
   frame::FileOps& files_;
   codec::Mutex mutex_;

@@ -14,6 +14,7 @@
 #include "frame/base/suffixes.h"
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/posix_acl.h"
+#include "frame/io/system_version.h"
 #include "frame/numpy/bloscpack_numpy.h"
 #include "fs/caller/acting_as.h"
 
@@ -137,7 +138,7 @@ bool SourceTree::may_be_container(const std::string& name) const {
   return options_.detect == Detect::content || rules_.has_container_suffix(name);
 }
 
-codec::Result<EntryKind> SourceTree::kind_of(int directory, const std::string& name) const {
+codec::Result<EntryKind> SourceTree::kind_of(frame::OpenFile directory, const std::string& name) const {
   auto status = files_.status_at(directory, name);
   if (status) return kind_from(directory, name, status->st_mode);
   return is_missing(status.error()) ? codec::Result<EntryKind>(EntryKind::none) : of(status.error(), name);
@@ -149,7 +150,7 @@ bool SourceTree::keeps_kind(EntryKind kind, const std::string& name) const {
 }
 
 /// Returns whether a directory is a sparse frame. Returns false if the daemon lacks permission.
-codec::Result<bool> SourceTree::has_index(int directory, const std::string& name) const {
+codec::Result<bool> SourceTree::has_index(frame::OpenFile directory, const std::string& name) const {
   const auto answer = [](const codec::Error& error) {
     return leads_elsewhere(error) || is_refused(error) ? codec::Result<bool>(false) : codec::Failure(error);
   };
@@ -161,7 +162,7 @@ codec::Result<bool> SourceTree::has_index(int directory, const std::string& name
 }
 
 /// Returns the status of a sparse frame's index, with the mode that programs see.
-codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::string& name) const {
+codec::Result<struct stat> SourceTree::sparse_status(frame::OpenFile directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(files_, *fd);
@@ -178,7 +179,7 @@ codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::s
   return index;
 }
 
-codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string& name, mode_t mode) const {
+codec::Result<EntryKind> SourceTree::kind_from(frame::OpenFile directory, const std::string& name, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
   if (kind == EntryKind::symlink) return link_kind(directory, name);
   if (!may_be_container(name)) return kind;
@@ -207,14 +208,14 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
 }
 
 /// Opens a file without updating its access time, where the daemon may do so.
-codec::Result<int> SourceTree::open_to_look(int directory, const std::string& name) const {
+codec::Result<frame::OpenFile> SourceTree::open_to_look(frame::OpenFile directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_RDONLY | kNeverWait | O_NOATIME);
   return !fd && fd.error().sys == EPERM ? files_.open_at(directory, name, O_RDONLY | kNeverWait) : fd;
 }
 
 /// Returns false for a file that cannot be read or is damaged: it shows as any other Bloscpack file, and opening it
 /// reports the error.
-codec::Result<bool> SourceTree::is_packed_array(int directory, const std::string& name) const {
+codec::Result<bool> SourceTree::is_packed_array(frame::OpenFile directory, const std::string& name) const {
   auto fd = open_to_look(directory, name);
   if (!fd) return is_refused(fd.error()) ? codec::Result<bool>(false) : codec::Failure(fd.error());
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
@@ -227,11 +228,11 @@ codec::Result<bool> SourceTree::is_packed_array(int directory, const std::string
   return pack && *pack;
 }
 
-codec::Result<EntryStat> SourceTree::probe(int directory, const std::string& name) const {
+codec::Result<EntryStat> SourceTree::probe(frame::OpenFile directory, const std::string& name) const {
   return revalidate(directory, name, EntryStat{});
 }
 
-codec::Result<EntryStat> SourceTree::probe_entry(int directory, const std::string& name) const {
+codec::Result<EntryStat> SourceTree::probe_entry(frame::OpenFile directory, const std::string& name) const {
   auto status = files_.status_at(directory, name);
   if (!status) return of(status.error(), name);
   auto kind = name == "." ? EntryKind::directory : kind_from(directory, name, status->st_mode);
@@ -247,12 +248,13 @@ codec::Result<EntryStat> SourceTree::probe_entry(int directory, const std::strin
     if (!index) return of(index.error(), name);
     probe.status = *index;
   }
-  probe.identity = frame::FileVersion::of(probe.status);
+  probe.identity = frame::version_of(probe.status);
   probe.size = static_cast<std::uint64_t>(probe.status.st_size);
   return probe;
 }
 
-codec::Result<EntryStat> SourceTree::revalidate(int directory, const std::string& name, const EntryStat& known) const {
+codec::Result<EntryStat> SourceTree::revalidate(frame::OpenFile directory, const std::string& name,
+                                                const EntryStat& known) const {
   for (int attempt = 1;; ++attempt) {
     auto probe = probe_entry(directory, name);
     if (!probe || !is_container(probe->kind)) return probe;
@@ -269,7 +271,8 @@ codec::Result<EntryStat> SourceTree::revalidate(int directory, const std::string
   }
 }
 
-codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::string& name, EntryStat probe) const {
+codec::Result<EntryStat> SourceTree::probe_container(frame::OpenFile directory, const std::string& name,
+                                                     EntryStat probe) const {
   auto fd = open_to_look(directory, name);
   if (!fd) {
     // The file was removed or renamed, or there are too many open files: the container is not damaged.
@@ -324,7 +327,7 @@ codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<
   return {};
 }
 
-codec::Result<std::string> SourceTree::resolve(int directory, const std::string& shown) const {
+codec::Result<std::string> SourceTree::resolve(frame::OpenFile directory, const std::string& shown) const {
   if (is_single_file()) {
     auto entries = list(directory);
     if (!entries) return codec::Failure(entries.error());
@@ -341,7 +344,7 @@ codec::Result<std::string> SourceTree::resolve(int directory, const std::string&
   return name ? name : of(name.error(), shown);
 }
 
-codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
+codec::Result<std::vector<ShownEntry>> SourceTree::list(frame::OpenFile directory) const {
   std::vector<StoredEntry> stored;
   if (is_single_file()) {
     auto kind = kind_of(directory, single_name_);
@@ -368,35 +371,38 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
   return rules_.show(std::move(stored), folds_case);
 }
 
-codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(int directory, const std::string& name,
+codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(frame::OpenFile directory,
+                                                                               const std::string& name,
                                                                                int flags) const {
   auto fd = files_.open_at(directory, name, flags | kNeverWait);
   if (!fd) return of(fd.error(), name);
   return std::make_shared<const frame::Descriptor>(files_, *fd);
 }
 
-codec::Result<frame::FileVersion> SourceTree::identity(int fd, EntryKind kind) const {
+codec::Result<frame::FileVersion> SourceTree::identity(frame::OpenFile fd, EntryKind kind) const {
   auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndexName) : files_.status(fd);
   if (!status) return codec::Failure(status.error());
-  return frame::FileVersion::of(*status);
+  return frame::version_of(*status);
 }
 
-codec::Result<std::string> SourceTree::target_of(int directory, const std::string& name) const {
+codec::Result<std::string> SourceTree::target_of(frame::OpenFile directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   return files_.read_link(frame::Descriptor(files_, *fd).fd());
 }
 
 /// Returns the current path of an open directory; "" if it is unknown.
-std::string SourceTree::path_of(int fd) const {
-  const auto link = files_.open_named("/proc/self/fd/" + std::to_string(fd), O_PATH | O_NOFOLLOW);
+std::string SourceTree::path_of(frame::OpenFile fd) const {
+  const auto descriptor = files_.system_descriptor(fd);
+  if (!descriptor) return {};
+  const auto link = files_.open_named("/proc/self/fd/" + std::to_string(descriptor->number), O_PATH | O_NOFOLLOW);
   if (!link) return {};
   const auto path = files_.read_link(frame::Descriptor(files_, *link).fd());
   return path ? *path : std::string();
 }
 
 /// Uses the text alone: a link must not change its name when its target appears or disappears.
-std::optional<std::string> SourceTree::place_in_source(int directory, const std::string& target) const {
+std::optional<std::string> SourceTree::place_in_source(frame::OpenFile directory, const std::string& target) const {
   const std::filesystem::path root = path_of(root_->fd());
   std::filesystem::path place = target;
   if (place.is_relative()) place = std::filesystem::path(path_of(directory)) / place;
@@ -410,7 +416,7 @@ std::optional<std::string> SourceTree::place_in_source(int directory, const std:
   return std::nullopt;
 }
 
-EntryKind SourceTree::link_kind(int directory, const std::string& name) const {
+EntryKind SourceTree::link_kind(frame::OpenFile directory, const std::string& name) const {
   if (is_single_file() || !rules_.has_container_suffix(name)) return EntryKind::symlink;
   const auto target = target_of(directory, name);
   const bool shortened =
@@ -418,7 +424,8 @@ EntryKind SourceTree::link_kind(int directory, const std::string& name) const {
   return shortened ? EntryKind::frame_link : EntryKind::symlink;
 }
 
-std::string SourceTree::link_name(int directory, const std::string& shown, const std::string& target) const {
+std::string SourceTree::link_name(frame::OpenFile directory, const std::string& shown,
+                                  const std::string& target) const {
   const bool shortened = rules_.shortens_link(shown, target) && place_in_source(directory, target).has_value();
   return shortened ? rules_.new_name(shown) : shown;
 }

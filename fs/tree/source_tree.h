@@ -46,33 +46,33 @@ class SourceTree {
   /// REQUIRES: is_single_file().
   const std::string& single_name() const { return single_name_; }
 
-  codec::Result<EntryStat> probe(int directory, const std::string& name) const;
+  codec::Result<EntryStat> probe(frame::OpenFile directory, const std::string& name) const;
   /// As probe(), without opening containers: size is that of the stored file, chunksize 0.
-  codec::Result<EntryStat> probe_entry(int directory, const std::string& name) const;
+  codec::Result<EntryStat> probe_entry(frame::OpenFile directory, const std::string& name) const;
   /// As probe(), but takes the values of the container's header from `known` if the file has not changed since.
-  codec::Result<EntryStat> revalidate(int directory, const std::string& name, const EntryStat& known) const;
+  codec::Result<EntryStat> revalidate(frame::OpenFile directory, const std::string& name, const EntryStat& known) const;
 
   /// Returns the kind of an entry; none if it does not exist.
-  codec::Result<EntryKind> kind_of(int directory, const std::string& name) const;
+  codec::Result<EntryKind> kind_of(frame::OpenFile directory, const std::string& name) const;
   /// Returns whether an entry of this kind would keep it under that name.
   bool keeps_kind(EntryKind kind, const std::string& name) const;
 
   /// Returns the name on disk of the entry that shows as `shown`; ENOENT if there is none.
-  codec::Result<std::string> resolve(int directory, const std::string& shown) const;
-  codec::Result<std::vector<ShownEntry>> list(int directory) const;
+  codec::Result<std::string> resolve(frame::OpenFile directory, const std::string& shown) const;
+  codec::Result<std::vector<ShownEntry>> list(frame::OpenFile directory) const;
 
   /// Opens an entry, for a sparse frame its directory. Never blocks. `flags`: as open(2).
-  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(int directory, const std::string& name,
+  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(frame::OpenFile directory, const std::string& name,
                                                                      int flags = O_RDONLY) const;
   /// Returns the version of the open container, by which changes are detected.
-  codec::Result<frame::FileVersion> identity(int fd, EntryKind kind) const;
+  codec::Result<frame::FileVersion> identity(frame::OpenFile fd, EntryKind kind) const;
   /// Returns the target of a link.
-  codec::Result<std::string> target_of(int directory, const std::string& name) const;
+  codec::Result<std::string> target_of(frame::OpenFile directory, const std::string& name) const;
   /// Returns the path, relative to the source and without "..", that the target of a link in `directory` names by its
   /// text; none if that is outside of the source.
-  std::optional<std::string> place_in_source(int directory, const std::string& target) const;
+  std::optional<std::string> place_in_source(frame::OpenFile directory, const std::string& target) const;
   /// Returns the name on disk of a link that shows as `shown`.
-  std::string link_name(int directory, const std::string& shown, const std::string& target) const;
+  std::string link_name(frame::OpenFile directory, const std::string& shown, const std::string& target) const;
   /// Returns what a link with the target `target` shows. `kind_of_neighbour` examines a name in the directory of the
   /// target.
   std::string shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const;
@@ -83,15 +83,15 @@ class SourceTree {
   const std::shared_ptr<const frame::Descriptor>& root() const { return root_; }
 
  private:
-  EntryKind link_kind(int directory, const std::string& name) const;
-  std::string path_of(int fd) const;
-  codec::Result<EntryKind> kind_from(int directory, const std::string& name, mode_t mode) const;
+  EntryKind link_kind(frame::OpenFile directory, const std::string& name) const;
+  std::string path_of(frame::OpenFile fd) const;
+  codec::Result<EntryKind> kind_from(frame::OpenFile directory, const std::string& name, mode_t mode) const;
   bool may_be_container(const std::string& name) const;
-  codec::Result<int> open_to_look(int directory, const std::string& name) const;
-  codec::Result<bool> is_packed_array(int directory, const std::string& name) const;
-  codec::Result<bool> has_index(int directory, const std::string& name) const;
-  codec::Result<struct stat> sparse_status(int directory, const std::string& name) const;
-  codec::Result<EntryStat> probe_container(int directory, const std::string& name, EntryStat probe) const;
+  codec::Result<frame::OpenFile> open_to_look(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<bool> is_packed_array(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<bool> has_index(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<struct stat> sparse_status(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<EntryStat> probe_container(frame::OpenFile directory, const std::string& name, EntryStat probe) const;
   codec::Result<void> probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
                                  EntryStat& probe) const;
 

@@ -172,18 +172,18 @@ void SimulatedDisk::crash_images(const std::string& file, const std::function<vo
 
 // ---- calls ----
 
-int SimulatedDisk::give_descriptor(std::shared_ptr<File> file) {
+frame::OpenFile SimulatedDisk::give_descriptor(std::shared_ptr<File> file) {
   open_[next_fd_] = std::move(file);
-  return next_fd_++;
+  return {next_fd_++};
 }
 
-Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(int fd) const {
-  const auto found = open_.find(fd);
+Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(frame::OpenFile fd) const {
+  const auto found = open_.find(fd.value);
   if (found == open_.end() || !found->second) return io_error(EBADF, "simulated disk");
   return found->second;
 }
 
-Result<int> SimulatedDisk::open_at(int, const std::string& path, int flags) {
+Result<frame::OpenFile> SimulatedDisk::open_at(frame::OpenFile, const std::string& path, int flags) {
   if (path == ".") return give_descriptor(nullptr);
   if (!directory_name_.empty() && path == directory_name_) {
     if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
@@ -194,18 +194,18 @@ Result<int> SimulatedDisk::open_at(int, const std::string& path, int flags) {
   return give_descriptor(found->second);
 }
 
-Result<int> SimulatedDisk::reopen(int fd, int flags) {
-  const auto found = open_.find(fd);
+Result<frame::OpenFile> SimulatedDisk::reopen(frame::OpenFile fd, int flags) {
+  const auto found = open_.find(fd.value);
   if (found == open_.end()) return io_error(EBADF, "open");
   if (!found->second && (flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
   return give_descriptor(found->second);
 }
 
-void SimulatedDisk::close(int fd) {
-  open_.erase(fd);
+void SimulatedDisk::close(frame::OpenFile fd) {
+  open_.erase(fd.value);
 }
 
-Result<std::size_t> SimulatedDisk::pread(int fd, codec::ByteSpan into, frame::FileOffset at) {
+Result<std::size_t> SimulatedDisk::pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
   const DiskBytes& bytes = (*file)->now;
@@ -215,8 +215,8 @@ Result<std::size_t> SimulatedDisk::pread(int fd, codec::ByteSpan into, frame::Fi
   return count;
 }
 
-Result<struct stat> SimulatedDisk::status(int fd) {
-  const auto open = open_.find(fd);
+Result<struct stat> SimulatedDisk::status(frame::OpenFile fd) {
+  const auto open = open_.find(fd.value);
   if (open != open_.end() && !open->second) {
     struct stat directory {};
     directory.st_mode = S_IFDIR | 0755;
@@ -233,21 +233,21 @@ Result<struct stat> SimulatedDisk::status(int fd) {
   return status;
 }
 
-Result<struct stat> SimulatedDisk::status_at(int, const std::string& path) {
+Result<struct stat> SimulatedDisk::status_at(frame::OpenFile, const std::string& path) {
   const auto fd = open_at(kDirectory, path, O_RDONLY);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(*this, *fd);
   return status(entry.fd());
 }
 
-Result<std::vector<frame::DirectoryEntry>> SimulatedDisk::list(int) {
+Result<std::vector<frame::DirectoryEntry>> SimulatedDisk::list(frame::OpenFile) {
   std::vector<frame::DirectoryEntry> entries;
   for (const auto& [name, file] : names_)
     entries.push_back({name, 0, DT_REG});
   return entries;
 }
 
-Result<int> SimulatedDisk::create_at(int, const std::string& path, int flags, mode_t) {
+Result<frame::OpenFile> SimulatedDisk::create_at(frame::OpenFile, const std::string& path, int flags, mode_t) {
   const auto [place, added] = names_.try_emplace(path);
   if (added) {
     place->second = std::make_shared<File>();
@@ -263,30 +263,30 @@ void SimulatedDisk::change(File& file, Change change) {
   file.unsynced.push_back(std::move(change));
 }
 
-Result<void> SimulatedDisk::pwrite(int fd, codec::ByteView from, frame::FileOffset at) {
+Result<void> SimulatedDisk::pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::write, at.value, {from.begin(), from.end()}});
   return {};
 }
 
-Result<void> SimulatedDisk::truncate(int fd, std::uint64_t size) {
+Result<void> SimulatedDisk::truncate(frame::OpenFile fd, std::uint64_t size) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::truncate, size, {}});
   return {};
 }
 
-Result<void> SimulatedDisk::allocate(int fd, int, frame::FileOffset at, std::uint64_t length) {
+Result<void> SimulatedDisk::allocate(frame::OpenFile fd, int, frame::FileOffset at, std::uint64_t length) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::zero, at.value, DiskBytes(static_cast<std::size_t>(length))});
   return {};
 }
 
-Result<void> SimulatedDisk::sync(int fd, bool) {
+Result<void> SimulatedDisk::sync(frame::OpenFile fd, bool) {
   if (before_sync_) before_sync_();
-  const auto found = open_.find(fd);
+  const auto found = open_.find(fd.value);
   if (found == open_.end()) return io_error(EBADF, "sync");
   if (!found->second) {
     durable_names_ = names_;
@@ -298,7 +298,8 @@ Result<void> SimulatedDisk::sync(int fd, bool) {
   return {};
 }
 
-Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const std::string& to, unsigned flags) {
+Result<void> SimulatedDisk::rename_at(frame::OpenFile, const std::string& from, frame::OpenFile, const std::string& to,
+                                      unsigned flags) {
   const auto found = names_.find(from);
   if (found == names_.end()) return io_error(ENOENT, "rename");
   if ((flags & RENAME_EXCHANGE) != 0) {
@@ -315,7 +316,7 @@ Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const s
   return {};
 }
 
-Result<void> SimulatedDisk::remove_at(int, const std::string& path, bool) {
+Result<void> SimulatedDisk::remove_at(frame::OpenFile, const std::string& path, bool) {
   if (names_.erase(path) == 0) return io_error(ENOENT, "unlink");
   unsynced_names_.push_back(names_);
   return {};
