@@ -102,6 +102,11 @@ class SimulatedDisk final : public frame::FileOps {
     DiskBytes now;
     DiskBytes durable;
     std::vector<Change> unsynced;
+    long changes = 0;  // counts them, as the time of the last change
+  };
+  struct Opened {
+    std::shared_ptr<File> file;  // null: the directory
+    bool is_writable = false;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
   struct Unit;
@@ -115,15 +120,20 @@ class SimulatedDisk final : public frame::FileOps {
 
   static void images_of(const Names& names, const std::string& file, const std::function<void(const DiskImage&)>& take);
 
+  codec::Result<Opened> opened(frame::OpenFile fd) const;
   codec::Result<std::shared_ptr<File>> file_of(frame::OpenFile fd) const;
+  /// As file_of(); EBADF if the file is open for reading only.
+  codec::Result<std::shared_ptr<File>> writable_file(frame::OpenFile fd) const;
+  /// Refuses what is not a directory, and names that lead out of it.
+  codec::Result<void> check_entry(frame::OpenFile dir, const std::string& path) const;
   void change(File& file, Change change);
-  frame::OpenFile give_descriptor(std::shared_ptr<File> file);
+  frame::OpenFile give_descriptor(std::shared_ptr<File> file, int flags);
 
   const std::string directory_name_;
   Names names_;
   Names durable_names_;
   std::vector<Names> unsynced_names_;  // the names after each unsynced change
-  std::map<std::int32_t, std::shared_ptr<File>> open_;
+  std::map<std::int32_t, Opened> open_{{kDirectory.value, {}}};
   std::int32_t next_fd_ = kDirectory.value + 1;
   std::function<void()> before_sync_;
 };
