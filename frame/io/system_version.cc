@@ -18,11 +18,11 @@ std::int64_t nanoseconds(const struct timespec& time) {
 constexpr std::int64_t kTickNs = 100'000'000;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-bool has_settled(const struct timespec& changed) {
+bool is_racy(const struct timespec& changed) {
   const std::int64_t age = age_ns(changed);
   const std::int64_t step = changed.tv_nsec == 0 ? 2 * kSecondNs : kTickNs;
-  // A timestamp in the future is settled, too: a change made now cannot get it.
-  return age > step || age < -step;
+  // A timestamp in the future is not racy, either: a change made now cannot get it.
+  return age <= step && age >= -step;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ FileVersion version_of(const struct stat& status) {
   version.modified = status.st_mtim;
   version.mtime_ns = nanoseconds(status.st_mtim);
   version.ctime_ns = nanoseconds(status.st_ctim);
-  version.settled = has_settled(status.st_ctim);
+  version.racy = is_racy(status.st_ctim);
   return version;
 }
 

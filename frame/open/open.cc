@@ -21,7 +21,6 @@
 #include "frame/compat/bloscpack_header.h"
 #include "frame/compat/legacy_frame.h"
 #include "frame/compat/legacy_header.h"
-#include "frame/io/system_version.h"
 
 namespace cframefs::frame {
 
@@ -47,8 +46,7 @@ Result<FixedHeader> read_fixed_header(ReadFileOps& files, OpenFile fd, FileOffse
   return header;
 }
 
-std::uint64_t bytes_from(const struct stat& status, FileOffset begin) {
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+std::uint64_t bytes_from(std::uint64_t size, FileOffset begin) {
   return begin.value < size ? size - begin.value : 0;
 }
 
@@ -57,9 +55,9 @@ using ContainerAttempt = OpenAttempt<std::shared_ptr<const Container>>;
 /// Calls `open` once. The file `fd` is changing if its version or header differ before and after the call.
 template <class Open>
 ContainerAttempt attempt_open(ReadFileOps& files, OpenFile fd, FileOffset begin, Open open) {
-  const auto before = files.status(fd);
+  const auto before = files.version(fd);
   if (!before) return {Failure(before.error())};
-  const bool recent = changed_recently(before->st_mtim);
+  const bool recent = changed_recently(before->modified);
   FixedHeader header;
   if (recent) {
     const auto read = read_fixed_header(files, fd, begin);
@@ -70,9 +68,9 @@ ContainerAttempt attempt_open(ReadFileOps& files, OpenFile fd, FileOffset begin,
   const bool torn =
       !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
   if (!opened && !torn) return {std::move(opened)};
-  const auto after = files.status(fd);
+  const auto after = files.version(fd);
   if (!after) return {Failure(after.error())};
-  const bool same_state = version_of(*after) == version_of(*before);
+  const bool same_state = *after == *before;
   // An old file may have been changed during the attempt.
   if (!recent) return {std::move(opened), !same_state};
   if (torn) return {std::move(opened), true};
@@ -191,9 +189,9 @@ ContainerAttempt attempt_file(ReadFileOps& files, const std::shared_ptr<const De
                               const std::shared_ptr<IndexCache>& index_cache, FileOffset begin, bool old_bitshuffle,
                               const std::shared_ptr<ReadRecord>& record) {
   return attempt_open(files, file->fd(), begin,
-                      [&](const struct stat& status) -> Result<std::shared_ptr<const Container>> {
-                        if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
-                        auto source = file_source(files, file, begin, bytes_from(status, begin));
+                      [&](const FileVersion& version) -> Result<std::shared_ptr<const Container>> {
+                        if (version.size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
+                        auto source = file_source(files, file, begin, bytes_from(version.size, begin));
                         if (record) source = record->watch(std::move(source));
                         return open_source(std::move(source), index_cache, begin, old_bitshuffle);
                       });
@@ -202,7 +200,7 @@ ContainerAttempt attempt_file(ReadFileOps& files, const std::shared_ptr<const De
 ContainerAttempt attempt_index(ReadFileOps& files, const std::shared_ptr<const Descriptor>& dir,
                                const std::shared_ptr<const Descriptor>& index_file,
                                const std::shared_ptr<IndexCache>& index_cache, const SparseGuard& guard) {
-  return attempt_open(files, index_file->fd(), FileOffset{0}, [&](const struct stat&) {
+  return attempt_open(files, index_file->fd(), FileOffset{0}, [&](const FileVersion&) {
     return open_sparse_frame(files, dir, index_file, index_cache, guard);
   });
 }
@@ -232,7 +230,7 @@ Result<Summary> summarise(ReadFileOps& files, OpenFile fd, FileOffset begin) {
   const auto status = files.status(fd);
   if (!status) return Failure(status.error());
   if (S_ISREG(status->st_mode)) {
-    return summarise_file(files, fd, begin, bytes_from(*status, begin));
+    return summarise_file(files, fd, begin, bytes_from(static_cast<std::uint64_t>(status->st_size), begin));
   }
   if (!S_ISDIR(status->st_mode)) return Summary{};
   const auto index = open_sparse_index(files, fd);
@@ -246,7 +244,7 @@ Result<Summary> summarise(ReadFileOps& files, OpenFile fd, FileOffset begin) {
   if (!read) return Failure(read.error());
   const ByteView bytes = ByteView(read->bytes).first(read->length);
   if (!has_frame_magic(bytes)) return Summary{};
-  return summarise_frame(bytes, bytes_from(*index_status, FileOffset{0}), ContainerKind::sframe);
+  return summarise_frame(bytes, static_cast<std::uint64_t>(index_status->st_size), ContainerKind::sframe);
 }
 
 bool begins_container(ByteView first, std::uint64_t size) {

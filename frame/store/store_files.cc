@@ -260,6 +260,7 @@ Result<OpenFile> StoreFiles::open_inside(const Place& place, int flags) {
 // ---- the operations ----------------------------------------------------------------------------------------------
 
 Result<OpenFile> StoreFiles::open_at(OpenFile dir, const std::string& path, int flags) {
+  if (path.empty()) return io_error(ENOENT, "open");
   const auto place = place_of(dir, path, Look::open);
   if (!place) return base_.open_at(dir, path, flags);
   if (!place->known->on_directory) return open_inside(*place, flags);
@@ -267,7 +268,9 @@ Result<OpenFile> StoreFiles::open_at(OpenFile dir, const std::string& path, int 
   auto fd = base_.open_at(dir, path, flags);
   // The directory of the store itself exists only on disk.
   const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
-  if (!fd) return may_be_embedded ? open_inside(*place, flags) : fd;
+  auto embedded = may_be_embedded ? open_inside(*place, flags) : fd;
+  // What is on disk, but of another kind, is not embedded.
+  if (!fd) return embedded || embedded.error().sys != ENOENT ? embedded : fd;
   const auto status = base_.status(*fd);
   const struct stat& store = place->known->status;
   const bool is_other =
@@ -344,7 +347,12 @@ Result<struct stat> StoreFiles::status(OpenFile fd) {
   return status_inside(known->place);
 }
 
+Result<FileVersion> StoreFiles::version(OpenFile fd) {
+  return opened(fd) ? ReadOnlyFiles::version(fd) : base_.version(fd);
+}
+
 Result<struct stat> StoreFiles::status_at(OpenFile dir, const std::string& path) {
+  if (path.empty()) return io_error(ENOENT, "lookup");
   auto place = place_of(dir, path, Look::glance);
   if (!place) return base_.status_at(dir, path);
   if (place->known->on_directory) {
@@ -360,7 +368,8 @@ Result<struct stat> StoreFiles::status_at(OpenFile dir, const std::string& path)
 }
 
 Result<std::vector<DirectoryEntry>> StoreFiles::list(OpenFile dir_fd) {
-  if (const auto known = opened(dir_fd); known && !known->leaf) return list_inside(dir_fd, known->place);
+  if (const auto known = opened(dir_fd); known && !known->leaf && !known->is_member)
+    return list_inside(dir_fd, known->place);
   auto entries = base_.list(dir_fd);
   if (!entries) return entries;
   for (DirectoryEntry& entry : *entries) {

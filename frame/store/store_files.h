@@ -44,6 +44,7 @@ class StoreFiles final : public ReadOnlyFiles {
   void close(OpenFile fd) override;
   Result<std::size_t> pread(OpenFile fd, ByteSpan into, FileOffset at) override;
   Result<struct stat> status(OpenFile fd) override;
+  Result<FileVersion> version(OpenFile fd) override;
   Result<struct stat> status_at(OpenFile dir, const std::string& path) override;
   Result<struct statvfs> filesystem_status(OpenFile fd) override { return base_.filesystem_status(fd); }
   Result<std::vector<DirectoryEntry>> list(OpenFile dir_fd) override;

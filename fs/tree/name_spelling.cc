@@ -86,7 +86,7 @@ codec::Result<std::shared_ptr<const NameSpelling::Names>> NameSpelling::names_in
   {
     codec::MutexLock lock(mutex_);
     const auto known = listings_.find(key);
-    if (known != listings_.end() && known->second.directory.settled && known->second.directory == identity)
+    if (known != listings_.end() && !known->second.directory.racy && known->second.directory == identity)
       return known->second.names;
   }
   const auto entries = files_.list(directory);

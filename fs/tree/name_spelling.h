@@ -25,7 +25,7 @@ namespace cframefs::fs {
 
 class NameSpelling {
  public:
-  explicit NameSpelling(frame::FileOps& files) : files_(files) {}
+  explicit NameSpelling(frame::ReadFileOps& files) : files_(files) {}
 
   /// Returns whether the filesystem of the directory folds case; false while that is unknown. `name`: an entry of the
   /// directory, by which it may be determined.
@@ -47,7 +47,7 @@ class NameSpelling {
   std::optional<bool> find_out(frame::OpenFile directory, const std::string& name);
   codec::Result<std::shared_ptr<const Names>> names_in(frame::OpenFile directory);
 
-  frame::FileOps& files_;
+  frame::ReadFileOps& files_;
   codec::Mutex mutex_;
   std::map<dev_t, bool> folding_ GUARDED_BY(mutex_);
   std::map<std::pair<dev_t, ino_t>, Listing> listings_ GUARDED_BY(mutex_);

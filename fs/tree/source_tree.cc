@@ -93,7 +93,7 @@ bool leads_elsewhere(const codec::Error& error) {
   return is_missing(error) || error.sys == ELOOP || error.sys == EISDIR || error.sys == ENXIO;
 }
 
-SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
+SourceTree::SourceTree(frame::ReadFileOps& files, const MountOptions& options)
     : files_(files),
       options_(options),
       rules_(options.names, options.b2nd),
@@ -266,7 +266,7 @@ codec::Result<EntryStat> SourceTree::revalidate(frame::OpenFile directory, const
     }
     auto looked = probe_container(directory, name, std::move(*probe));
     // A frame that another program is appending to looks damaged between two of its writes.
-    if (!looked || !looked->damage || looked->identity.settled || attempt == kTornLooks) return looked;
+    if (!looked || !looked->damage || !looked->identity.racy || attempt == kTornLooks) return looked;
     std::this_thread::sleep_for(kTornPause);
   }
 }

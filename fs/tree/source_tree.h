@@ -1,5 +1,5 @@
-// Reads the directories of the source (or the single file that is mounted) through FileOps, and determines the kind of
-// each entry.
+// Reads the directories of the source (or the single file that is mounted) through ReadFileOps, and determines the kind
+// of each entry.
 //
 // An entry is one name in a directory that the caller holds open; "." is the directory itself. Thread safety: immutable
 // after open(), except for the synchronised memory of spellings. Ownership: keeps the source open.
@@ -37,7 +37,7 @@ bool leads_elsewhere(const codec::Error& error);
 
 class SourceTree {
  public:
-  SourceTree(frame::FileOps& files, const MountOptions& options);
+  SourceTree(frame::ReadFileOps& files, const MountOptions& options);
 
   /// Opens the source.
   codec::Result<void> open();
@@ -78,7 +78,7 @@ class SourceTree {
   std::string shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const;
   /// Returns the offset of the frame in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }
-  frame::FileOps& files() const { return files_; }
+  frame::ReadFileOps& files() const { return files_; }
   const NameMapper& rules() const { return rules_; }
   const std::shared_ptr<const frame::Descriptor>& root() const { return root_; }
 
@@ -95,7 +95,7 @@ class SourceTree {
   codec::Result<void> probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
                                  EntryStat& probe) const;
 
-  frame::FileOps& files_;
+  frame::ReadFileOps& files_;
   const MountOptions options_;
   const NameMapper rules_;
   const std::unique_ptr<NameSpelling> spelling_;

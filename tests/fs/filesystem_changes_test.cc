@@ -90,7 +90,7 @@ std::int64_t tick() {
   return now.tv_sec;
 }
 
-/// Until a file that was changed before the call counts as settled.
+/// Until a file that was changed before the call is not racy any more.
 void let_settle() {
   const std::int64_t end = tick() + 4;
   while (tick() < end)

@@ -135,7 +135,7 @@ class Notices : public testing::Test {
     struct stat status {};
     do {
       ASSERT_EQ(::stat((directory_.path() / name).c_str(), &status), 0);
-    } while (!frame::version_of(status).settled);
+    } while (frame::version_of(status).racy);
   }
   /// The watcher has seen one change of the file and a stat a later one, and the kernel keeps all waiting that follows.
   void hold_after_changes(NodeId node, const std::string& name) {

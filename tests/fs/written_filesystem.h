@@ -220,7 +220,7 @@ class WrittenFilesystem : public ::testing::Test {
     do {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       ASSERT_EQ(::stat((directory_.path() / (name + ".b2frame")).c_str(), &status), 0);
-    } while (!frame::version_of(status).settled);
+    } while (frame::version_of(status).racy);
   }
   std::uint64_t size_of(const std::string& name) {
     auto found = filesystem_->names().lookup(kRootNode, name);

@@ -75,7 +75,7 @@ class RemoteFiles final : public frame::ReadOnlyFiles {
     frame::FileVersion version;
     version.size = (*object)->content.size();
     version.tag = (*object)->tag;
-    version.settled = true;
+    version.racy = false;
     return version;
   }
   codec::Result<struct statvfs> filesystem_status(frame::OpenFile) override { return lacking(); }

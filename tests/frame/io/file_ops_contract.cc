@@ -179,7 +179,7 @@ frame::FileVersion FileOpsContract::settled(frame::OpenFile file) {
   for (int tries = 0; tries < 500; ++tries) {
     const auto version = files_.version(file);
     EXPECT_TRUE(version);
-    if (!version || version->settled) return version.value_or(frame::FileVersion{});
+    if (!version || !version->racy) return version.value_or(frame::FileVersion{});
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ADD_FAILURE() << "the version does not settle";
