@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "frame/cframe/frame_container.h"
+#include "frame/io/system_version.h"
 
 namespace cframefs::frame {
 
@@ -17,13 +18,13 @@ using codec::corrupt;
 using codec::Failure;
 
 /// A regular file of a frame's directory, and its status when it was opened.
-struct OpenFile {
+struct RegularFile {
   Descriptor descriptor;
   struct stat status {};
 };
 
 /// Opens `name` in `dir` for reading. corruption: `name` is missing, a symbolic link, or not a regular file.
-Result<OpenFile> open_regular(FileOps& files, int dir, const std::string& name) {
+Result<RegularFile> open_regular(ReadFileOps& files, OpenFile dir, const std::string& name) {
   // O_NONBLOCK: opening a pipe would wait for its writer otherwise.
   const auto fd = files.open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) {
@@ -32,7 +33,7 @@ Result<OpenFile> open_regular(FileOps& files, int dir, const std::string& name) 
     if (fd.error().sys == ENXIO) return corrupt(name + " is not a regular file");
     return Failure(fd.error());
   }
-  OpenFile file;
+  RegularFile file;
   file.descriptor = Descriptor(files, *fd);
   const auto status = files.status(*fd);
   if (!status) return Failure(status.error());
@@ -43,7 +44,7 @@ Result<OpenFile> open_regular(FileOps& files, int dir, const std::string& name) 
 
 /// The directory of a frame, and the identity of its index file at the time of opening.
 struct Directory {
-  FileOps& files;
+  ReadFileOps& files;
   std::shared_ptr<const Descriptor> dir;
   dev_t index_device = 0;
   ino_t index_inode = 0;
@@ -58,7 +59,7 @@ struct Directory {
   }
   Result<void> check_guarded() const { return guard.checks_after_read ? check_current() : Result<void>(); }
 
-  Result<OpenFile> open_chunk(const std::string& name) const {
+  Result<RegularFile> open_chunk(const std::string& name) const {
     auto file = open_regular(files, dir->fd(), name);
     if (!file && file.error().kind == ErrorKind::corruption) {
       if (auto current = check_current(); !current) return Failure(current.error());
@@ -71,7 +72,7 @@ struct Directory {
 class ChunkFile final : public ByteSource {
  public:
   ChunkFile(std::shared_ptr<const Directory> directory, std::string name, const struct stat& status)
-      : directory_(std::move(directory)), name_(std::move(name)), identity_(FileVersion::of(status)) {}
+      : directory_(std::move(directory)), name_(std::move(name)), identity_(version_of(status)) {}
 
   std::uint64_t size() const override { return identity_.size; }
   std::string label() const override { return name_; }
@@ -83,7 +84,7 @@ class ChunkFile final : public ByteSource {
     const auto file = directory_->open_chunk(name_);
     if (!file) return Failure(file.error());
     // ctime is not compared: a change of mode or links does not change the bytes.
-    FileVersion now = FileVersion::of(file->status);
+    FileVersion now = version_of(file->status);
     now.ctime_ns = identity_.ctime_ns;
     if (now != identity_) return codec::stale("the file changed while it was read");
     const auto got = directory_->files.pread(file->descriptor.fd(), into, at);
@@ -121,7 +122,7 @@ class SparseFrame final : public FrameContainer {
 
 }  // namespace
 
-Result<Descriptor> open_sparse_index(FileOps& files, int dir) {
+Result<Descriptor> open_sparse_index(ReadFileOps& files, OpenFile dir) {
   auto file = open_regular(files, dir, kSparseIndexName);
   if (!file) return Failure(file.error());
   return std::move(file->descriptor);
@@ -140,7 +141,7 @@ Result<std::string> chunk_file_name(std::int64_t number) {
   return name;
 }
 
-Result<std::shared_ptr<const Container>> open_sparse_frame(FileOps& files, std::shared_ptr<const Descriptor> dir,
+Result<std::shared_ptr<const Container>> open_sparse_frame(ReadFileOps& files, std::shared_ptr<const Descriptor> dir,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache, SparseGuard guard) {
   const auto status = files.status(index_file->fd());

@@ -19,7 +19,7 @@ namespace cframefs::frame {
 inline constexpr char kSparseIndexName[] = "chunks.b2frame";
 
 /// Opens the index file of the directory `dir` for reading. corruption: it is missing or not a regular file.
-Result<Descriptor> open_sparse_index(FileOps& files, int dir);
+Result<Descriptor> open_sparse_index(ReadFileOps& files, OpenFile dir);
 
 /// Returns the name of the chunk file `number`. corruption: the number is out of range.
 Result<std::string> chunk_file_name(std::int64_t number);
@@ -31,7 +31,7 @@ struct SparseGuard {
 };
 
 /// Opens the frame in the directory `dir`. `index_file`: from open_sparse_index().
-Result<std::shared_ptr<const Container>> open_sparse_frame(FileOps& files, std::shared_ptr<const Descriptor> dir,
+Result<std::shared_ptr<const Container>> open_sparse_frame(ReadFileOps& files, std::shared_ptr<const Descriptor> dir,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,
                                                            SparseGuard guard = {});

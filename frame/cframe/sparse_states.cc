@@ -10,6 +10,7 @@
 
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/advisory_lock.h"
+#include "frame/io/system_version.h"
 
 namespace cframefs::frame {
 
@@ -141,7 +142,7 @@ void SparseStates::remove(const DeadFile& dead) const {
   const auto status = files_.status_at(directory_->fd(), *name);
   if (!status) return;
   // ctime is not compared: a change of mode or links does not change the file.
-  FileVersion now = FileVersion::of(*status);
+  FileVersion now = version_of(*status);
   now.ctime_ns = dead.identity.ctime_ns;
   if (now == dead.identity) static_cast<void>(files_.remove_at(directory_->fd(), *name, false));
 }

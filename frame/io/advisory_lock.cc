@@ -13,6 +13,7 @@
 #include "frame/io/byte_source.h"
 #include "frame/io/lock_holders.h"
 #include "frame/io/replacement_file.h"
+#include "frame/io/system_version.h"
 
 namespace cframefs::frame {
 
@@ -40,7 +41,7 @@ codec::Failure held_by_another() {
 
 enum class Tried : std::uint8_t { held, refused, no_locks };
 
-Result<Tried> try_lock(FileOps& files, int fd, int operation) {
+Result<Tried> try_lock(FileOps& files, OpenFile fd, int operation) {
   const auto held = files.try_lock(fd, operation);
   if (held) return *held ? Tried::held : Tried::refused;
   if (knows_no_locks(held.error())) return Tried::no_locks;
@@ -69,7 +70,7 @@ bool is_theirs(const struct stat& side_car, const struct stat& frame) {
 
 /// Increments the counter of the side-car. It is in the byte order of this machine, because side-cars are not moved to
 /// other machines.
-Result<void> raise_counter(FileOps& files, int fd) {
+Result<void> raise_counter(FileOps& files, OpenFile fd) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
   const auto got = files.pread(fd, bytes, kCounterAt);
   if (!got) return Failure(got.error());
@@ -174,13 +175,13 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
   };
   const auto before = files_->status(target_.frame);
   auto held = retry_until(until, try_once);
-  if (!held && manner.alone && frame_ >= 0) {
+  if (!held && manner.alone && frame_.is_open()) {
     return io_error(EBUSY, "open for writing in a mount, or locked by another program");
   }
   if (held || held.error().sys != EBUSY || manner.alone || !manner.past_frame) return held;
   // Last resort: a lock of a program that only reads must not cause data loss. A writer would have changed the file.
   const auto after = files_->status(target_.frame);
-  if (!before || !after || !(FileVersion::of(*before) == FileVersion::of(*after))) return held;
+  if (!before || !after || !(version_of(*before) == version_of(*after))) return held;
   is_exclusive_ = false;
   const auto guarded = take_guard();
   if (guarded && !*guarded) return held;
@@ -209,7 +210,7 @@ Result<bool> AdvisoryLock::take_guard() {
 
 AdvisoryLock::~AdvisoryLock() {
   if (guard_.is_open()) static_cast<void>(files_->remove_at(target_.dir, target_.guard, false));
-  if (frame_ >= 0) static_cast<void>(files_->try_lock(frame_, stays_shared_ ? LOCK_SH : LOCK_UN));
+  if (frame_.is_open()) static_cast<void>(files_->try_lock(frame_, stays_shared_ ? LOCK_SH : LOCK_UN));
 }
 
 }  // namespace cframefs::frame

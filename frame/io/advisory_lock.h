@@ -44,13 +44,13 @@ struct LockManner {
 
 class AdvisoryLock {
  public:
-  /// The files of the locks: names beneath `dir`, empty for a frame without them, and the descriptor of the frame,
+  /// The files of the locks: names beneath `dir`, empty for a frame without them, and the open file of the frame,
   /// which must stay open.
   struct Target {
-    int dir = -1;
+    OpenFile dir;
     std::string side_car;
     std::string guard;
-    int frame = -1;
+    OpenFile frame;
   };
 
   AdvisoryLock() = default;
@@ -60,7 +60,7 @@ class AdvisoryLock {
         target_(std::move(other.target_)),
         side_car_(std::move(other.side_car_)),
         guard_(std::move(other.guard_)),
-        frame_(std::exchange(other.frame_, -1)),
+        frame_(std::exchange(other.frame_, OpenFile{})),
         is_exclusive_(other.is_exclusive_),
         stays_shared_(other.stays_shared_) {}
   AdvisoryLock& operator=(AdvisoryLock&&) = delete;
@@ -79,7 +79,7 @@ class AdvisoryLock {
   Target target_;
   Descriptor side_car_;  // closing it releases the lock
   Descriptor guard_;     // closing it releases the lock
-  int frame_ = -1;       // -1: not locked
+  OpenFile frame_;       // not open: not locked
   bool is_exclusive_ = true;
   bool stays_shared_ = false;
 };

@@ -12,7 +12,7 @@ namespace cframefs::frame {
 
 class BufferedAppender {
  public:
-  BufferedAppender(FileOps& files, int fd, FileOffset begin)
+  BufferedAppender(FileOps& files, OpenFile fd, FileOffset begin)
       : files_(files), fd_(fd), flushed_(begin.value), writeback_started_(begin.value) {}
 
   /// Returns the file offset of the next appended byte.
@@ -25,7 +25,7 @@ class BufferedAppender {
   Result<void> put(ByteView bytes);
 
   FileOps& files_;
-  const int fd_;
+  const OpenFile fd_;
   std::uint64_t flushed_;
   std::uint64_t writeback_started_;  // write-back of all bytes before this offset has started
   std::vector<std::uint8_t> gathered_;

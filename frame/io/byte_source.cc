@@ -7,29 +7,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "frame/base/elapsed.h"
 #include "frame/base/parse_budget.h"
 
 namespace cframefs::frame {
 
 namespace {
-
-std::int64_t nanoseconds(const struct timespec& time) {
-  // Wraps for times centuries away; only equality matters.
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
-                                   static_cast<std::uint64_t>(time.tv_nsec));
-}
-
-// The kernel takes timestamps from its tick, of at most 10 ms; some filesystems store whole seconds only.
-constexpr std::int64_t kTickNs = 100'000'000;
-constexpr std::int64_t kSecondNs = 1'000'000'000;
-
-bool has_settled(const struct timespec& changed) {
-  const std::int64_t age = age_ns(changed);
-  const std::int64_t step = changed.tv_nsec == 0 ? 2 * kSecondNs : kTickNs;
-  // A timestamp in the future is settled, too: a change made now cannot get it.
-  return age > step || age < -step;
-}
 
 /// Reads of this size and more check for a hole first.
 constexpr std::size_t kMinHoleCheck = std::size_t{32} << 10;
@@ -42,7 +24,7 @@ codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
 
 class FileSource final : public ByteSource {
  public:
-  FileSource(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin, std::uint64_t size)
+  FileSource(ReadFileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin, std::uint64_t size)
       : files_(files), file_(std::move(file)), begin_(begin), size_(size) {}
 
   std::uint64_t size() const override { return size_; }
@@ -96,7 +78,7 @@ class FileSource final : public ByteSource {
     return holes == Holes::some;
   }
 
-  FileOps& files_;
+  ReadFileOps& files_;
   const std::shared_ptr<const Descriptor> file_;
   const FileOffset begin_;
   const std::uint64_t size_;
@@ -123,19 +105,7 @@ class MemorySource final : public ByteSource {
 
 }  // namespace
 
-FileVersion FileVersion::of(const struct stat& status) {
-  FileVersion identity;
-  identity.device = status.st_dev;
-  identity.inode = status.st_ino;
-  identity.size = static_cast<std::uint64_t>(status.st_size);
-  identity.modified = status.st_mtim;
-  identity.mtime_ns = nanoseconds(status.st_mtim);
-  identity.ctime_ns = nanoseconds(status.st_ctim);
-  identity.settled = has_settled(status.st_ctim);
-  return identity;
-}
-
-std::unique_ptr<ByteSource> file_source(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
+std::unique_ptr<ByteSource> file_source(ReadFileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
                                         std::uint64_t size) {
   // There are no bytes past the largest offset, and sums with `begin` must not wrap.
   constexpr std::uint64_t kLastOffset = INT64_MAX;

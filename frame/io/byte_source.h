@@ -9,42 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "frame/io/file_ops.h"
+#include "frame/io/descriptor.h"
+#include "frame/io/read_file_ops.h"
 
 namespace cframefs::frame {
-
-/// Identifies a state of a file, as far as stat(2) can.
-struct FileVersion {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t size = 0;
-  std::int64_t mtime_ns = 0;
-  std::int64_t ctime_ns = 0;
-  struct timespec modified {};  // exact, while mtime_ns wraps for times centuries away
-  /// True if ctime was older than the timestamp granularity when this object was made. Otherwise one more change could
-  /// get the same timestamp (git calls such a file "racily clean").
-  bool settled = false;
-
-  /// Returns true if the file may change repeatedly while stat(2) reports no change: it is not settled, and its
-  /// timestamp has no fraction of a second. With finer timestamps a change is detected at most a moment late.
-  bool may_hide_changes() const { return !settled && is_coarse(); }
-
-  /// Compares all fields except `modified` and `settled`.
-  bool operator==(const FileVersion& other) const {
-    return device == other.device && inode == other.inode && size == other.size && mtime_ns == other.mtime_ns &&
-           ctime_ns == other.ctime_ns;
-  }
-  /// Returns true if data that were read at this version are valid at version `now`. False if a second change so soon
-  /// after the first one could have gone undetected; the caller then reads again.
-  bool still_matches(const FileVersion& now) const {
-    return *this == now && (settled || (!now.settled && !now.is_coarse()));
-  }
-  /// Returns true if the timestamp has no fraction of a second: the filesystem's timestamps may have that granularity.
-  bool is_coarse() const { return ctime_ns % 1'000'000'000 == 0; }
-
-  /// Makes the version of `status`. REQUIRES: `status` was read just now.
-  static FileVersion of(const struct stat& status);
-};
 
 class ByteSource {
  public:
@@ -67,7 +35,7 @@ class ByteSource {
 };
 
 /// Returns a source of `size` bytes of an open file from `begin`. `file` is shared with other sources.
-std::unique_ptr<ByteSource> file_source(FileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
+std::unique_ptr<ByteSource> file_source(ReadFileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
                                         std::uint64_t size);
 
 /// Returns a source that owns `bytes`.

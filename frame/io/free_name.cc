@@ -12,7 +12,7 @@ bool knows_no_flags(const Error& error) {
   return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
 }
 
-Result<void> check_and_rename(FileOps& files, int from_dir, const std::string& from, int to_dir,
+Result<void> check_and_rename(FileOps& files, OpenFile from_dir, const std::string& from, OpenFile to_dir,
                               const std::string& to) {
   const auto taken = files.status_at(to_dir, to);
   if (taken) return codec::io_error(EEXIST, "rename");
@@ -29,14 +29,14 @@ bool makes_no_links(const Error& error) {
 
 }  // namespace
 
-Result<void> rename_to_free_name(FileOps& files, int from_dir, const std::string& from, int to_dir,
+Result<void> rename_to_free_name(FileOps& files, OpenFile from_dir, const std::string& from, OpenFile to_dir,
                                  const std::string& to) {
   auto renamed = files.rename_at(from_dir, from, to_dir, to, RENAME_NOREPLACE);
   if (renamed || !knows_no_flags(renamed.error())) return renamed;
   return check_and_rename(files, from_dir, from, to_dir, to);
 }
 
-Result<void> give_free_name(FileOps& files, int dir, const std::string& temporary, const std::string& name) {
+Result<void> give_free_name(FileOps& files, OpenFile dir, const std::string& temporary, const std::string& name) {
   auto renamed = files.rename_at(dir, temporary, dir, name, RENAME_NOREPLACE);
   if (renamed || !knows_no_flags(renamed.error())) return renamed;
   const auto fd = files.open_at(dir, temporary, O_PATH | O_NOFOLLOW);

@@ -12,11 +12,11 @@ namespace cframefs::frame {
 
 /// Renames an entry to a name that must not exist. Without RENAME_NOREPLACE checks first and then renames; a file that
 /// another program creates between the two steps is replaced.
-Result<void> rename_to_free_name(FileOps& files, int from_dir, const std::string& from, int to_dir,
+Result<void> rename_to_free_name(FileOps& files, OpenFile from_dir, const std::string& from, OpenFile to_dir,
                                  const std::string& to);
 
 /// Gives a new file its final name in the same directory; the name must not exist. Without RENAME_NOREPLACE makes a
 /// link, which never replaces a file; if the filesystem has no links either, works as rename_to_free_name().
-Result<void> give_free_name(FileOps& files, int dir, const std::string& temporary, const std::string& name);
+Result<void> give_free_name(FileOps& files, OpenFile dir, const std::string& temporary, const std::string& name);
 
 }  // namespace cframefs::frame

@@ -9,7 +9,7 @@
 namespace cframefs::frame {
 namespace {
 
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kAclVersion = 2;
 constexpr std::size_t kHeaderSize = 4;
 constexpr std::size_t kEntrySize = 8;
 constexpr std::size_t kPermissionsAt = 2;
@@ -21,7 +21,7 @@ constexpr unsigned kMask = 0x10;
 
 bool is_acl(codec::ByteView value) {
   return value.size() >= kHeaderSize && (value.size() - kHeaderSize) % kEntrySize == 0 &&
-         codec::load_le<std::uint32_t>(value.data()) == kVersion;
+         codec::load_le<std::uint32_t>(value.data()) == kAclVersion;
 }
 
 /// Calls `look` with tag and permissions of each entry, and stores the permissions that it returns.

@@ -47,7 +47,7 @@ bool is_refused_change(const Error& error) {
   return error.sys == EPERM || error.sys == EACCES || error.sys == EOPNOTSUPP || error.sys == ENOSYS;
 }
 
-ReplacementFile::ReplacementFile(FileOps& files, int dir, std::string path, std::string temporary,
+ReplacementFile::ReplacementFile(FileOps& files, OpenFile dir, std::string path, std::string temporary,
                                  const struct stat& original)
     : files_(&files), dir_(dir), path_(std::move(path)), temporary_(std::move(temporary)), original_(original) {}
 
@@ -63,7 +63,8 @@ ReplacementFile::~ReplacementFile() {
   if (file_ && !temporary_.empty()) static_cast<void>(files_->remove_at(dir_, temporary_, false));
 }
 
-Result<ReplacementFile> ReplacementFile::create(FileOps& files, int dir, const std::string& path, int original) {
+Result<ReplacementFile> ReplacementFile::create(FileOps& files, OpenFile dir, const std::string& path,
+                                                OpenFile original) {
   const auto status = files.status(original);
   if (!status) return Failure(status.error());
   ReplacementFile made(files, dir, path, temporary_path(path), *status);
@@ -100,7 +101,7 @@ Result<void> ReplacementFile::take_mode(mode_t mode) {
   return make(mode & 0777U);
 }
 
-Result<void> ReplacementFile::take_attributes(int original) {
+Result<void> ReplacementFile::take_attributes(OpenFile original) {
   mode_t mode = original_.st_mode & 07777;
   if (auto owned = files_->change_owner(fd(), original_.st_uid, original_.st_gid); !owned) {
     if (!may_be_missing(owned.error())) return owned;
@@ -157,13 +158,13 @@ Result<void> ReplacementFile::drop_name() {
   return {};
 }
 
-Result<void> sync_directory(FileOps& files, int fd) {
+Result<void> sync_directory(FileOps& files, OpenFile fd) {
   auto synced = files.sync(fd, false);
   // EINVAL: the filesystem (such as CIFS) has no fsync(2) for directories.
   return synced || synced.error().sys == EINVAL ? Result<void>() : synced;
 }
 
-Result<void> sync_directory_of(FileOps& files, int dir, const std::string& path) {
+Result<void> sync_directory_of(FileOps& files, OpenFile dir, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const auto fd = files.open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
   if (!fd) return Failure(fd.error());

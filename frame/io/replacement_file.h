@@ -24,12 +24,12 @@ bool is_refused_change(const Error& error);
 class ReplacementFile {
  public:
   /// Creates an empty file beside `path` (beneath `dir`). `original`: descriptor of the file at `path`.
-  static Result<ReplacementFile> create(FileOps& files, int dir, const std::string& path, int original);
+  static Result<ReplacementFile> create(FileOps& files, OpenFile dir, const std::string& path, OpenFile original);
   ReplacementFile(ReplacementFile&& other) noexcept;
   ReplacementFile& operator=(ReplacementFile&&) = delete;
   ~ReplacementFile();
 
-  int fd() const { return file_->fd(); }
+  OpenFile fd() const { return file_->fd(); }
   std::shared_ptr<const Descriptor> file() const { return file_; }
 
   /// Returns the temporary path beneath `dir`; empty once the file is published or has no name.
@@ -44,13 +44,13 @@ class ReplacementFile {
   Result<void> drop_name();
 
  private:
-  ReplacementFile(FileOps& files, int dir, std::string path, std::string temporary, const struct stat& original);
+  ReplacementFile(FileOps& files, OpenFile dir, std::string path, std::string temporary, const struct stat& original);
   Result<void> make(mode_t mode);
   Result<void> take_mode(mode_t mode);
-  Result<void> take_attributes(int original);
+  Result<void> take_attributes(OpenFile original);
 
   FileOps* files_;
-  int dir_;
+  OpenFile dir_;
   std::string path_;
   std::string temporary_;  // empty: nothing to remove
   struct stat original_;
@@ -58,8 +58,8 @@ class ReplacementFile {
 };
 
 /// Makes the names in a directory durable, if the filesystem supports that.
-Result<void> sync_directory(FileOps& files, int fd);
+Result<void> sync_directory(FileOps& files, OpenFile fd);
 /// Syncs the directory that holds `path`.
-Result<void> sync_directory_of(FileOps& files, int dir, const std::string& path);
+Result<void> sync_directory_of(FileOps& files, OpenFile dir, const std::string& path);
 
 }  // namespace cframefs::frame

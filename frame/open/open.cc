@@ -38,7 +38,7 @@ struct FixedHeader {
   bool operator==(const FixedHeader&) const = default;
 };
 
-Result<FixedHeader> read_fixed_header(FileOps& files, int fd, FileOffset begin) {
+Result<FixedHeader> read_fixed_header(ReadFileOps& files, OpenFile fd, FileOffset begin) {
   FixedHeader header;
   const auto got = files.pread(fd, header.bytes, begin);
   if (!got) return Failure(got.error());
@@ -46,8 +46,7 @@ Result<FixedHeader> read_fixed_header(FileOps& files, int fd, FileOffset begin) 
   return header;
 }
 
-std::uint64_t bytes_from(const struct stat& status, FileOffset begin) {
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+std::uint64_t bytes_from(std::uint64_t size, FileOffset begin) {
   return begin.value < size ? size - begin.value : 0;
 }
 
@@ -55,10 +54,10 @@ using ContainerAttempt = OpenAttempt<std::shared_ptr<const Container>>;
 
 /// Calls `open` once. The file `fd` is changing if its version or header differ before and after the call.
 template <class Open>
-ContainerAttempt attempt_open(FileOps& files, int fd, FileOffset begin, Open open) {
-  const auto before = files.status(fd);
+ContainerAttempt attempt_open(ReadFileOps& files, OpenFile fd, FileOffset begin, Open open) {
+  const auto before = files.version(fd);
   if (!before) return {Failure(before.error())};
-  const bool recent = changed_recently(before->st_mtim);
+  const bool recent = changed_recently(before->modified);
   FixedHeader header;
   if (recent) {
     const auto read = read_fixed_header(files, fd, begin);
@@ -69,9 +68,9 @@ ContainerAttempt attempt_open(FileOps& files, int fd, FileOffset begin, Open ope
   const bool torn =
       !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
   if (!opened && !torn) return {std::move(opened)};
-  const auto after = files.status(fd);
+  const auto after = files.version(fd);
   if (!after) return {Failure(after.error())};
-  const bool same_state = FileVersion::of(*after) == FileVersion::of(*before);
+  const bool same_state = *after == *before;
   // An old file may have been changed during the attempt.
   if (!recent) return {std::move(opened), !same_state};
   if (torn) return {std::move(opened), true};
@@ -120,7 +119,7 @@ Summary summary_of(ContainerKind kind, const Container& container) {
 /// The bytes of an open file from `begin` on. Does not own the descriptor, which the caller keeps open.
 class BorrowedFile final : public ByteSource {
  public:
-  BorrowedFile(FileOps& files, int fd, FileOffset begin, std::uint64_t size)
+  BorrowedFile(ReadFileOps& files, OpenFile fd, FileOffset begin, std::uint64_t size)
       : files_(files), fd_(fd), begin_(begin), size_(size) {}
   std::uint64_t size() const override { return size_; }
   std::uint64_t stored() const override {
@@ -137,13 +136,13 @@ class BorrowedFile final : public ByteSource {
   }
 
  private:
-  FileOps& files_;
-  const int fd_;
+  ReadFileOps& files_;
+  const OpenFile fd_;
   const FileOffset begin_;
   const std::uint64_t size_;
 };
 
-Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::uint64_t available) {
+Result<Summary> summarise_file(ReadFileOps& files, OpenFile fd, FileOffset begin, std::uint64_t available) {
   const auto read = read_fixed_header(files, fd, begin);
   if (!read) return Failure(read.error());
   const ByteView bytes = ByteView(read->bytes).first(read->length);
@@ -165,27 +164,27 @@ Result<Summary> summarise_file(FileOps& files, int fd, FileOffset begin, std::ui
   return summary;
 }
 
-ContainerAttempt attempt_file(FileOps& files, const std::shared_ptr<const Descriptor>& file,
+ContainerAttempt attempt_file(ReadFileOps& files, const std::shared_ptr<const Descriptor>& file,
                               const std::shared_ptr<IndexCache>& index_cache, FileOffset begin, bool old_bitshuffle,
                               const std::shared_ptr<ReadRecord>& record) {
   return attempt_open(files, file->fd(), begin,
-                      [&](const struct stat& status) -> Result<std::shared_ptr<const Container>> {
-                        if (status.st_size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
-                        auto source = file_source(files, file, begin, bytes_from(status, begin));
+                      [&](const FileVersion& version) -> Result<std::shared_ptr<const Container>> {
+                        if (version.size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
+                        auto source = file_source(files, file, begin, bytes_from(version.size, begin));
                         if (record) source = record->watch(std::move(source));
                         return open_container(std::move(source), index_cache, old_bitshuffle);
                       });
 }
 
-ContainerAttempt attempt_index(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+ContainerAttempt attempt_index(ReadFileOps& files, const std::shared_ptr<const Descriptor>& dir,
                                const std::shared_ptr<const Descriptor>& index_file,
                                const std::shared_ptr<IndexCache>& index_cache, const SparseGuard& guard) {
-  return attempt_open(files, index_file->fd(), FileOffset{0}, [&](const struct stat&) {
+  return attempt_open(files, index_file->fd(), FileOffset{0}, [&](const FileVersion&) {
     return open_sparse_frame(files, dir, index_file, index_cache, guard);
   });
 }
 
-ContainerAttempt attempt_directory(FileOps& files, const std::shared_ptr<const Descriptor>& dir,
+ContainerAttempt attempt_directory(ReadFileOps& files, const std::shared_ptr<const Descriptor>& dir,
                                    const std::shared_ptr<IndexCache>& index_cache, const SparseGuard& guard) {
   auto opened = open_sparse_index(files, dir->fd());
   if (!opened) return {Failure(opened.error())};
@@ -194,7 +193,7 @@ ContainerAttempt attempt_directory(FileOps& files, const std::shared_ptr<const D
 
 /// Takes a shared lock on the directory, which keeps writers from removing chunk files until the directory is closed.
 /// Returns false if the lock is not available.
-bool keep_files(FileOps& files, int directory) {
+bool keep_files(ReadFileOps& files, OpenFile directory) {
   for (int tries = 0; tries < kLockTries; ++tries) {
     const auto held = files.try_lock(directory, LOCK_SH);
     if (!held) return false;
@@ -206,11 +205,11 @@ bool keep_files(FileOps& files, int directory) {
 
 }  // namespace
 
-Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
+Result<Summary> summarise(ReadFileOps& files, OpenFile fd, FileOffset begin) {
   const auto status = files.status(fd);
   if (!status) return Failure(status.error());
   if (S_ISREG(status->st_mode)) {
-    return summarise_file(files, fd, begin, bytes_from(*status, begin));
+    return summarise_file(files, fd, begin, bytes_from(static_cast<std::uint64_t>(status->st_size), begin));
   }
   if (!S_ISDIR(status->st_mode)) return Summary{};
   const auto index = open_sparse_index(files, fd);
@@ -224,14 +223,14 @@ Result<Summary> summarise(FileOps& files, int fd, FileOffset begin) {
   if (!read) return Failure(read.error());
   const ByteView bytes = ByteView(read->bytes).first(read->length);
   if (!has_frame_magic(bytes)) return Summary{};
-  return summarise_frame(bytes, bytes_from(*index_status, FileOffset{0}), ContainerKind::sframe);
+  return summarise_frame(bytes, static_cast<std::uint64_t>(index_status->st_size), ContainerKind::sframe);
 }
 
 bool begins_container(ByteView first, std::uint64_t size) {
   return has_frame_magic(first) || has_bloscpack_magic(first) || parse_bare_chunk(first, size, true).has_value();
 }
 
-ContainerAttempt attempt_container(FileOps& files, const std::shared_ptr<const Descriptor>& file,
+ContainerAttempt attempt_container(ReadFileOps& files, const std::shared_ptr<const Descriptor>& file,
                                    const std::shared_ptr<IndexCache>& index_cache, FileOffset begin,
                                    bool old_bitshuffle, const std::shared_ptr<ReadRecord>& record) {
   const auto status = files.status(file->fd());
@@ -263,7 +262,7 @@ Result<std::shared_ptr<const Container>> open_container(std::shared_ptr<const By
   return corrupt(std::string(kNoContainer) + " (" + chunk.error().reason + ")");
 }
 
-Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
+Result<std::shared_ptr<const Container>> open_container(ReadFileOps& files, std::shared_ptr<const Descriptor> file,
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin,
                                                         bool old_bitshuffle,
                                                         const std::shared_ptr<ReadRecord>& record) {
@@ -271,7 +270,8 @@ Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::sha
   return open_in_attempts([&] { return attempt_container(files, file, index_cache, begin, old_bitshuffle, record); });
 }
 
-Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> directory,
+Result<std::shared_ptr<const Container>> open_sparse_state(ReadFileOps& files,
+                                                           std::shared_ptr<const Descriptor> directory,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,
                                                            std::shared_ptr<const void> hold) {
@@ -279,7 +279,7 @@ Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::
   return open_in_attempts([&] { return attempt_index(files, directory, index_file, index_cache, guard); });
 }
 
-Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
+Result<std::shared_ptr<const Container>> open_path(ReadFileOps& files, const std::string& path,
                                                    std::shared_ptr<IndexCache> index_cache, FileOffset begin,
                                                    bool old_bitshuffle) {
   // O_NONBLOCK: opening a pipe would wait for its writer otherwise.

@@ -29,7 +29,7 @@ struct Summary {
 
 /// Summarises the open file or directory `fd`. ContainerKind::none: not a container. corruption: a container with a
 /// damaged header.
-Result<Summary> summarise(FileOps& files, int fd, FileOffset begin = {});
+Result<Summary> summarise(ReadFileOps& files, OpenFile fd, FileOffset begin = {});
 
 /// Returns true if a file of `size` bytes that begins with `first` (64 bytes, or all) has the format of a container.
 bool begins_container(ByteView first, std::uint64_t size);
@@ -41,7 +41,7 @@ bool begins_container(ByteView first, std::uint64_t size);
 ///   begin           offset of the frame in the file
 ///   old_bitshuffle  a frame of 2.0.0-beta.3 to beta.5 is of beta.3 or beta.4; the file does not tell these apart
 ///   record          records all reads of the file; may be null
-Result<std::shared_ptr<const Container>> open_container(FileOps& files, std::shared_ptr<const Descriptor> file,
+Result<std::shared_ptr<const Container>> open_container(ReadFileOps& files, std::shared_ptr<const Descriptor> file,
                                                         std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                         bool old_bitshuffle = false,
                                                         const std::shared_ptr<ReadRecord>& record = nullptr);
@@ -54,7 +54,7 @@ Result<std::shared_ptr<const Container>> open_container(std::shared_ptr<const By
 
 /// Makes one attempt of open_container(), for callers with a condition of their own for open_in_attempts().
 /// `index_cache` is not null.
-OpenAttempt<std::shared_ptr<const Container>> attempt_container(FileOps& files,
+OpenAttempt<std::shared_ptr<const Container>> attempt_container(ReadFileOps& files,
                                                                 const std::shared_ptr<const Descriptor>& file,
                                                                 const std::shared_ptr<IndexCache>& index_cache,
                                                                 FileOffset begin, bool old_bitshuffle,
@@ -63,12 +63,13 @@ OpenAttempt<std::shared_ptr<const Container>> attempt_container(FileOps& files,
 /// Opens the container at `path`, for programs that do not check later whether the file changed. For a sparse frame,
 /// takes a lock that keeps writers from removing chunk files. If the lock is not available, reads after a change of the
 /// frame return stale. A file of 0 bytes is a frame only if it is named like one.
-Result<std::shared_ptr<const Container>> open_path(FileOps& files, const std::string& path,
+Result<std::shared_ptr<const Container>> open_path(ReadFileOps& files, const std::string& path,
                                                    std::shared_ptr<IndexCache> index_cache, FileOffset begin = {},
                                                    bool old_bitshuffle = false);
 
 /// Opens the state of a sparse frame to which the open `index_file` belongs. `hold`: owned by the container.
-Result<std::shared_ptr<const Container>> open_sparse_state(FileOps& files, std::shared_ptr<const Descriptor> directory,
+Result<std::shared_ptr<const Container>> open_sparse_state(ReadFileOps& files,
+                                                           std::shared_ptr<const Descriptor> directory,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache,
                                                            std::shared_ptr<const void> hold);

@@ -35,23 +35,25 @@ bool is_as_readable(const struct stat& file, const struct stat& directory) {
 
 }  // namespace
 
-bool StoreFiles::is_itself(int fd, const Opened& opened) const {
+bool StoreFiles::is_itself(OpenFile fd, const Opened& opened) const {
   if (opened.leaf || opened.is_member) return false;
   return opened.place.known->on_directory ? is_directory_on_disk(fd, opened) : opened.place.inside.empty();
 }
 
-bool StoreFiles::is_on_disk(int fd) const {
+std::optional<SystemDescriptor> StoreFiles::system_descriptor(OpenFile fd) const {
+  auto descriptor = base_.system_descriptor(fd);
   const auto known = opened(fd);
-  return !known || known->is_member || is_itself(fd, *known);
+  if (descriptor && known && !known->is_member && !is_itself(fd, *known)) descriptor->is_of_file = false;
+  return descriptor;
 }
 
-bool StoreFiles::is_directory_on_disk(int fd, const Opened& opened) const {
+bool StoreFiles::is_directory_on_disk(OpenFile fd, const Opened& opened) const {
   if (!opened.place.known->on_directory || opened.leaf) return false;
   const auto status = base_.status(fd);
   return status && S_ISDIR(status->st_mode);
 }
 
-Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const Opened& opened) const {
+Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(OpenFile fd, const Opened& opened) const {
   const Known& known = *opened.place.known;
   if (known.on_directory && is_itself(fd, opened)) {
     const auto file_fd = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
@@ -73,7 +75,7 @@ Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(int fd, const O
   return open_cframe(std::move(*source), std::make_shared<IndexCache>());
 }
 
-Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
+Result<std::vector<std::string>> StoreFiles::list_attributes(OpenFile fd) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.list_attributes(fd);
   std::vector<std::string> names;
@@ -88,7 +90,7 @@ Result<std::vector<std::string>> StoreFiles::list_attributes(int fd) {
   return names;
 }
 
-Result<std::string> StoreFiles::get_attribute(int fd, const std::string& name) {
+Result<std::string> StoreFiles::get_attribute(OpenFile fd, const std::string& name) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.get_attribute(fd, name);
   if (!known->leaf && is_vlmetalayer_attribute(name)) {

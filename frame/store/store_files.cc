@@ -11,6 +11,7 @@
 
 #include "frame/base/suffixes.h"
 #include "frame/cframe/cframe.h"
+#include "frame/io/system_version.h"
 #include "frame/open/open.h"
 
 namespace cframefs::frame {
@@ -43,32 +44,32 @@ std::uint64_t inode_of(const struct stat& holder, const std::string& inside) {
 }
 
 bool is_unchanged(const struct stat& before, const struct stat& now) {
-  return FileVersion::of(before) == FileVersion::of(now);
+  return version_of(before) == version_of(now);
 }
 
 }  // namespace
 
 // ---- descriptors -------------------------------------------------------------------------------------------------
 
-std::shared_ptr<const StoreFiles::Opened> StoreFiles::opened(int fd) const {
+std::shared_ptr<const StoreFiles::Opened> StoreFiles::opened(OpenFile fd) const {
   if (opened_count_.load(std::memory_order_acquire) == 0) return nullptr;
   const std::shared_lock lock(opened_mutex_);
-  const auto found = opened_.find(fd);
+  const auto found = opened_.find(fd.value);
   return found == opened_.end() ? nullptr : found->second;
 }
 
-void StoreFiles::enter(int fd, Opened opened) {
+void StoreFiles::enter(OpenFile fd, Opened opened) {
   const std::unique_lock lock(opened_mutex_);
-  opened_[fd] = std::make_shared<const Opened>(std::move(opened));
+  opened_[fd.value] = std::make_shared<const Opened>(std::move(opened));
   opened_count_.store(opened_.size(), std::memory_order_release);
 }
 
-void StoreFiles::close(int fd) {
+void StoreFiles::close(OpenFile fd) {
   if (opened_count_.load(std::memory_order_acquire) != 0) {
     // `gone` is destroyed after the lock is released, because its destructor may close descriptors.
     std::shared_ptr<const Opened> gone;
     const std::unique_lock lock(opened_mutex_);
-    if (const auto found = opened_.find(fd); found != opened_.end()) {
+    if (const auto found = opened_.find(fd.value); found != opened_.end()) {
       gone = std::move(found->second);
       opened_.erase(found);
       opened_count_.store(opened_.size(), std::memory_order_release);
@@ -92,7 +93,7 @@ struct StoreFiles::Candidate {
   }
 };
 
-std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std::string& path) const {
+std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(OpenFile dir, const std::string& path) const {
   const auto status = base_.status_at(dir, path);
   if (!status) return std::nullopt;
   const bool on_directory = path.ends_with(kDirectoryStoreSuffix);
@@ -113,7 +114,7 @@ std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(int dir, const std
 }
 
 /// Returns nullptr if the file cannot be opened.
-std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(int dir, const std::string& path,
+std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(OpenFile dir, const std::string& path,
                                                                     const Candidate& candidate) const {
   const bool on_directory = candidate.directory.has_value();
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -146,7 +147,7 @@ Result<bool> StoreFiles::is_store(const Known& known) const {
 }
 
 /// Returns nullptr if the path is not a store.
-std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(int dir, const std::string& path, Look look) {
+std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(OpenFile dir, const std::string& path, Look look) {
   const auto candidate = candidate_at(dir, path);
   if (!candidate) return nullptr;
   const Key key = candidate->key();
@@ -189,7 +190,7 @@ StoreFiles::Content StoreFiles::content_of(const Known& known) const {
 }
 
 /// Returns the store that the path leads into, or nullopt. `dir` may represent a directory inside a store.
-std::optional<StoreFiles::Place> StoreFiles::place_of(int dir, const std::string& path, Look look) {
+std::optional<StoreFiles::Place> StoreFiles::place_of(OpenFile dir, const std::string& path, Look look) {
   if (const auto from = opened(dir); from && !from->leaf)
     return Place{from->place.known, join(from->place.inside, path)};
   for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
@@ -234,7 +235,7 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
   return status;
 }
 
-Result<int> StoreFiles::open_inside(const Place& place, int flags) {
+Result<OpenFile> StoreFiles::open_inside(const Place& place, int flags) {
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   if (auto status = status_inside(place); !status) return Failure(status.error());
   const Known& known = *place.known;
@@ -254,7 +255,8 @@ Result<int> StoreFiles::open_inside(const Place& place, int flags) {
 
 // ---- the operations ----------------------------------------------------------------------------------------------
 
-Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
+Result<OpenFile> StoreFiles::open_at(OpenFile dir, const std::string& path, int flags) {
+  if (path.empty()) return io_error(ENOENT, "open");
   const auto place = place_of(dir, path, Look::open);
   if (!place) return base_.open_at(dir, path, flags);
   if (!place->known->on_directory) return open_inside(*place, flags);
@@ -262,7 +264,9 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
   auto fd = base_.open_at(dir, path, flags);
   // The directory of the store itself exists only on disk.
   const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
-  if (!fd) return may_be_embedded ? open_inside(*place, flags) : fd;
+  auto embedded = may_be_embedded ? open_inside(*place, flags) : fd;
+  // What is on disk, but of another kind, is not embedded.
+  if (!fd) return embedded || embedded.error().sys != ENOENT ? embedded : fd;
   const auto status = base_.status(*fd);
   const struct stat& store = place->known->status;
   const bool is_other =
@@ -275,7 +279,7 @@ Result<int> StoreFiles::open_at(int dir, const std::string& path, int flags) {
   return fd;
 }
 
-Result<int> StoreFiles::reopen(int fd, int flags) {
+Result<OpenFile> StoreFiles::reopen(OpenFile fd, int flags) {
   const auto known = opened(fd);
   if (!known) return base_.reopen(fd, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
@@ -286,7 +290,7 @@ Result<int> StoreFiles::reopen(int fd, int flags) {
   return again;
 }
 
-Result<int> StoreFiles::open_named(const std::string& path, int flags) {
+Result<OpenFile> StoreFiles::open_named(const std::string& path, int flags) {
   if ((flags & O_ACCMODE) != O_RDONLY) return base_.open_named(path, flags);
   for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
     const std::string_view part = std::string_view(path).substr(0, end);
@@ -303,13 +307,13 @@ Result<int> StoreFiles::open_named(const std::string& path, int flags) {
   }
 }
 
-Result<std::vector<std::uint8_t>> StoreFiles::handle_of(int fd) {
+Result<std::vector<std::uint8_t>> StoreFiles::handle_of(OpenFile fd) {
   // A handle would refer to the file on disk, not to what the descriptor represents.
   if (opened(fd)) return io_error(EOPNOTSUPP, "handle");
   return base_.handle_of(fd);
 }
 
-Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
+Result<std::size_t> StoreFiles::pread(OpenFile fd, ByteSpan into, FileOffset at) {
   const auto known = opened(fd);
   if (!known || !known->leaf) return base_.pread(fd, into, at);
   const std::uint64_t size = known->leaf->size();
@@ -319,7 +323,7 @@ Result<std::size_t> StoreFiles::pread(int fd, ByteSpan into, FileOffset at) {
   return step;
 }
 
-void StoreFiles::prefetch(int fd, FileOffset at, std::uint64_t length) {
+void StoreFiles::prefetch(OpenFile fd, FileOffset at, std::uint64_t length) {
   const auto known = opened(fd);
   if (known && known->leaf) {
     known->leaf->prefetch(at, length);
@@ -328,7 +332,7 @@ void StoreFiles::prefetch(int fd, FileOffset at, std::uint64_t length) {
   }
 }
 
-Result<struct stat> StoreFiles::status(int fd) {
+Result<struct stat> StoreFiles::status(OpenFile fd) {
   const auto known = opened(fd);
   if (!known || known->is_member) return base_.status(fd);
   // Directories on disk keep their own status.
@@ -339,7 +343,12 @@ Result<struct stat> StoreFiles::status(int fd) {
   return status_inside(known->place);
 }
 
-Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
+Result<FileVersion> StoreFiles::version(OpenFile fd) {
+  return opened(fd) ? ReadOnlyFiles::version(fd) : base_.version(fd);
+}
+
+Result<struct stat> StoreFiles::status_at(OpenFile dir, const std::string& path) {
+  if (path.empty()) return io_error(ENOENT, "lookup");
   auto place = place_of(dir, path, Look::glance);
   if (!place) return base_.status_at(dir, path);
   if (place->known->on_directory) {
@@ -354,8 +363,9 @@ Result<struct stat> StoreFiles::status_at(int dir, const std::string& path) {
   return status_inside(*place);
 }
 
-Result<std::vector<DirectoryEntry>> StoreFiles::list(int dir_fd) {
-  if (const auto known = opened(dir_fd); known && !known->leaf) return list_inside(dir_fd, known->place);
+Result<std::vector<DirectoryEntry>> StoreFiles::list(OpenFile dir_fd) {
+  if (const auto known = opened(dir_fd); known && !known->leaf && !known->is_member)
+    return list_inside(dir_fd, known->place);
   auto entries = base_.list(dir_fd);
   if (!entries) return entries;
   for (DirectoryEntry& entry : *entries) {
@@ -366,7 +376,7 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list(int dir_fd) {
   return entries;
 }
 
-Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Place& place) {
+Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(OpenFile dir_fd, const Place& place) {
   const Known& known = *place.known;
   std::vector<DirectoryEntry> entries;
   const auto status = base_.status(dir_fd);
@@ -393,7 +403,7 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(int dir_fd, const Pl
   return entries;
 }
 
-Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(int fd) {
+Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(OpenFile fd) {
   const auto known = opened(fd);
   if (!known || known->leaf || !known->place.inside.empty())
     return codec::invalid("the descriptor is not that of a store");
@@ -403,13 +413,13 @@ Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(in
   return content.store->leaves();
 }
 
-Result<std::string> StoreFiles::read_link(int fd) {
+Result<std::string> StoreFiles::read_link(OpenFile fd) {
   const auto known = opened(fd);
   if (known && !known->is_member) return io_error(EINVAL, "readlink");
   return base_.read_link(fd);
 }
 
-Result<FileOffset> StoreFiles::seek(int fd, FileOffset from, int whence) {
+Result<FileOffset> StoreFiles::seek(OpenFile fd, FileOffset from, int whence) {
   const auto known = opened(fd);
   if (!known || !known->leaf) return base_.seek(fd, from, whence);
   const FileOffset end{known->leaf->size()};

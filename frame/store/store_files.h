@@ -25,62 +25,51 @@
 #include "codec/base/mutex.h"
 #include "frame/base/lru_cache.h"
 #include "frame/io/byte_source.h"
-#include "frame/io/file_ops.h"
+#include "frame/io/read_only_files.h"
 #include "frame/store/store.h"
 
 namespace cframefs::frame {
 
-class StoreFiles final : public FileOps {
+class StoreFiles final : public ReadOnlyFiles {
  public:
   explicit StoreFiles(FileOps& base) : base_(base) {}
 
-  Result<int> open_at(int dir, const std::string& path, int flags) override;
-  Result<int> open_named(const std::string& path, int flags) override;
-  Result<int> reopen(int fd, int flags) override;
-  Result<std::vector<std::uint8_t>> handle_of(int fd) override;
-  Result<int> open_handle(int mount, ByteView handle, int flags) override {
+  Result<OpenFile> open_at(OpenFile dir, const std::string& path, int flags) override;
+  Result<OpenFile> open_named(const std::string& path, int flags) override;
+  Result<OpenFile> reopen(OpenFile fd, int flags) override;
+  Result<std::vector<std::uint8_t>> handle_of(OpenFile fd) override;
+  Result<OpenFile> open_handle(OpenFile mount, ByteView handle, int flags) override {
     return base_.open_handle(mount, handle, flags);
   }
-  void close(int fd) override;
-  Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override;
-  Result<struct stat> status(int fd) override;
-  Result<struct stat> status_at(int dir, const std::string& path) override;
-  Result<struct statvfs> filesystem_status(int fd) override { return base_.filesystem_status(fd); }
-  Result<std::vector<DirectoryEntry>> list(int dir_fd) override;
+  void close(OpenFile fd) override;
+  Result<std::size_t> pread(OpenFile fd, ByteSpan into, FileOffset at) override;
+  Result<struct stat> status(OpenFile fd) override;
+  Result<FileVersion> version(OpenFile fd) override;
+  Result<struct stat> status_at(OpenFile dir, const std::string& path) override;
+  Result<struct statvfs> filesystem_status(OpenFile fd) override { return base_.filesystem_status(fd); }
+  Result<std::vector<DirectoryEntry>> list(OpenFile dir_fd) override;
   /// Returns paths and sizes of all leaves of the open store that are not files on disk, in any order. Faster than
   /// listing the directories, which may be thousands for each leaf.
-  Result<std::vector<std::pair<std::string, std::uint64_t>>> leaves(int fd);
-  Result<std::string> read_link(int fd) override;
-  Result<FileOffset> seek(int fd, FileOffset from, int whence) override;
-  void note_access(int fd) override { base_.note_access(fd); }
-  void prefetch(int fd, FileOffset at, std::uint64_t length) override;
-  bool is_on_disk(int fd) const override;
-  Result<void> check_rights(int fd, int rights) override { return base_.check_rights(fd, rights); }
-  Result<std::vector<std::string>> list_attributes(int fd) override;
-  Result<std::string> get_attribute(int fd, const std::string& name) override;
+  Result<std::vector<std::pair<std::string, std::uint64_t>>> leaves(OpenFile fd);
+  Result<std::string> read_link(OpenFile fd) override;
+  Result<FileOffset> seek(OpenFile fd, FileOffset from, int whence) override;
+  void prefetch(OpenFile fd, FileOffset at, std::uint64_t length) override;
+  std::optional<SystemDescriptor> system_descriptor(OpenFile fd) const override;
+  Result<void> check_rights(OpenFile fd, int rights) override { return base_.check_rights(fd, rights); }
+  Result<std::vector<std::string>> list_attributes(OpenFile fd) override;
+  Result<std::string> get_attribute(OpenFile fd, const std::string& name) override;
+  Result<bool> try_lock(OpenFile fd, int operation) override { return base_.try_lock(fd, operation); }
 
-  Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override;
-  Result<void> pwrite(int fd, ByteView from, FileOffset at) override { return base_.pwrite(fd, from, at); }
-  Result<void> truncate(int fd, std::uint64_t size) override { return base_.truncate(fd, size); }
-  Result<void> allocate(int fd, int mode, FileOffset at, std::uint64_t length) override {
-    return base_.allocate(fd, mode, at, length);
-  }
-  Result<void> flush(int fd) override { return base_.flush(fd); }
-  Result<void> sync(int fd, bool data_only) override { return base_.sync(fd, data_only); }
-  void start_writeback(int fd, FileOffset at, std::uint64_t length) override { base_.start_writeback(fd, at, length); }
-  Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                         unsigned flags) override;
-  Result<void> remove_at(int dir, const std::string& path, bool directory) override;
-  Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override;
-  Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override;
-  Result<void> link_at(int fd, int to_dir, const std::string& to) override;
-  Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override;
-  Result<void> change_mode(int fd, mode_t mode) override;
-  Result<void> change_owner(int fd, uid_t user, gid_t group) override;
-  Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override;
-  Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;
-  Result<void> remove_attribute(int fd, const std::string& name) override;
-  Result<bool> try_lock(int fd, int operation) override { return base_.try_lock(fd, operation); }
+  Result<void> flush(OpenFile fd) override { return base_.flush(fd); }
+  Result<void> sync(OpenFile fd, bool data_only) override { return base_.sync(fd, data_only); }
+  void note_access(OpenFile fd) override { base_.note_access(fd); }
+  Result<void> link_at(OpenFile file, OpenFile to_dir, const std::string& to) override;
+  Result<void> set_attribute(OpenFile file, const std::string& name, const std::string& value, int flags) override;
+  Result<void> remove_attribute(OpenFile file, const std::string& name) override;
+
+ protected:
+  ChangeFileOps* changes_at(OpenFile dir, const std::string& path, Entry change) override;
+  ChangeFileOps* changes_of(OpenFile file) override;
 
  private:
   /// A store, and the file that it is read from.
@@ -125,37 +114,33 @@ class StoreFiles final : public FileOps {
     bool is_member = false;                  // a file on disk in the directory of a .b2d store
   };
 
-  std::shared_ptr<const Opened> opened(int fd) const;
-  void enter(int fd, Opened opened);
+  std::shared_ptr<const Opened> opened(OpenFile fd) const;
+  void enter(OpenFile fd, Opened opened);
   /// How much a lookup needs. `glance` is enough for the store itself: it needs no descriptor and parses nothing.
   /// `open` gives access to the content.
   enum class Look : std::uint8_t { glance, open };
-  std::optional<Place> place_of(int dir, const std::string& path, Look look);
-  std::shared_ptr<const Known> store_at(int dir, const std::string& path, Look look);
-  std::optional<Candidate> candidate_at(int dir, const std::string& path) const;
-  std::shared_ptr<const Known> open_candidate(int dir, const std::string& path, const Candidate& candidate) const;
+  std::optional<Place> place_of(OpenFile dir, const std::string& path, Look look);
+  std::shared_ptr<const Known> store_at(OpenFile dir, const std::string& path, Look look);
+  std::optional<Candidate> candidate_at(OpenFile dir, const std::string& path) const;
+  std::shared_ptr<const Known> open_candidate(OpenFile dir, const std::string& path, const Candidate& candidate) const;
   Result<bool> is_store(const Known& known) const;
   std::unique_ptr<ByteSource> source_of(const Known& known) const;
   Content content_of(const Known& known) const;
   Result<struct stat> status_inside(const Place& place) const;
-  Result<int> open_inside(const Place& place, int flags);
-  Result<std::vector<DirectoryEntry>> list_inside(int dir_fd, const Place& place);
+  Result<OpenFile> open_inside(const Place& place, int flags);
+  Result<std::vector<DirectoryEntry>> list_inside(OpenFile dir_fd, const Place& place);
   /// Returns true if the descriptor represents the store itself, so that `base_` sees the same directory or file.
-  bool is_itself(int fd, const Opened& opened) const;
-  bool is_directory_on_disk(int fd, const Opened& opened) const;
+  bool is_itself(OpenFile fd, const Opened& opened) const;
+  bool is_directory_on_disk(OpenFile fd, const Opened& opened) const;
   Result<std::string> shown_acl(const Opened& opened) const;
   /// Returns the frame with the metadata of an open directory, or nullptr if the directory has none.
-  Result<std::shared_ptr<const Container>> metadata_of(int fd, const Opened& opened) const;
-  /// Returns EROFS if the path lies inside a store, or is a store and `whole` is false.
-  Result<void> check_outside(int dir, const std::string& path, bool whole = false);
-  /// Returns EROFS if the descriptor represents something inside a store.
-  Result<void> check_changeable(int fd, const char* doing) const;
+  Result<std::shared_ptr<const Container>> metadata_of(OpenFile fd, const Opened& opened) const;
 
   FileOps& base_;
   const std::shared_ptr<InflateMemory> inflate_memory_ = std::make_shared<InflateMemory>();
   std::atomic<std::size_t> opened_count_{0};
   mutable std::shared_mutex opened_mutex_;
-  std::unordered_map<int, std::shared_ptr<const Opened>> opened_;  // guarded by opened_mutex_
+  std::unordered_map<std::int32_t, std::shared_ptr<const Opened>> opened_;  // guarded by opened_mutex_
 
   // Verdicts are small. A known store takes a descriptor. Contents are bounded by bytes.
   static constexpr std::size_t kMaxVerdicts = 16384;

@@ -40,7 +40,7 @@ class FrameSpace {
 };
 
 /// Opens the frame at `path` in `dir` and calls FrameSpace::compact().
-Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
+Result<void> compact(FileOps& files, OpenFile dir, const std::string& path, std::shared_ptr<IndexCache> cache,
                      const WriterOptions& options = {});
 
 }  // namespace cframefs::frame

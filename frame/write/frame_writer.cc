@@ -54,7 +54,7 @@ Result<void> check_writable(const FrameContainer& frame, std::uint8_t general_fl
 
 }  // namespace
 
-FrameWriter::FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache,
+FrameWriter::FrameWriter(FileOps& files, OpenFile dir, std::string path, std::shared_ptr<IndexCache> cache,
                          const WriterOptions& options)
     : files_(files),
       dir_(dir),
@@ -63,7 +63,7 @@ FrameWriter::FrameWriter(FileOps& files, int dir, std::string path, std::shared_
       options_(options),
       state_(options.fresh ? WriterState::fresh : WriterState::synced) {}
 
-Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, const std::string& path,
+Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, OpenFile dir, const std::string& path,
                                                        std::shared_ptr<IndexCache> cache,
                                                        const WriterOptions& options) {
   const auto fd = files.open_at(dir, path, O_PATH | O_NOFOLLOW);
@@ -71,7 +71,7 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, 
   return open(files, dir, path, std::make_shared<const Descriptor>(files, *fd), std::move(cache), options);
 }
 
-Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, const std::string& name,
+Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, OpenFile dir, const std::string& name,
                                                        const std::shared_ptr<const Descriptor>& frame,
                                                        std::shared_ptr<IndexCache> cache,
                                                        const WriterOptions& options) {
@@ -81,7 +81,7 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, int dir, 
 }
 
 /// Opens the frame's file, or the directory and the index file of a sparse frame.
-Result<void> FrameWriter::open_files(int frame) {
+Result<void> FrameWriter::open_files(OpenFile frame) {
   const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
   // O_NOATIME: the writer's reads do not count as accesses by programs.
   auto fd = files_.reopen(frame, flags | O_NOATIME);
@@ -102,7 +102,7 @@ Result<void> FrameWriter::open_files(int frame) {
   return {};
 }
 
-Result<void> FrameWriter::load(int frame) {
+Result<void> FrameWriter::load(OpenFile frame) {
   if (auto opened = open_files(frame); !opened) return opened;
   const auto opened = directory_ ? open_sparse_state(files_, directory_, file_, cache_, sparse_->begin_state().hold)
                                  : open_container(files_, file_, cache_);
@@ -155,7 +155,7 @@ void FrameWriter::abandon() {
   metalayers_.reset();
 }
 
-int FrameWriter::entry_dir() const {
+OpenFile FrameWriter::entry_dir() const {
   return directory_ ? directory_->fd() : dir_;
 }
 
@@ -163,7 +163,7 @@ std::string FrameWriter::entry_name() const {
   return directory_ ? kSparseIndexName : path_;
 }
 
-void FrameWriter::moved(int dir, std::string path) {
+void FrameWriter::moved(OpenFile dir, std::string path) {
   dir_ = dir;
   path_ = std::move(path);
 }

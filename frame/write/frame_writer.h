@@ -72,12 +72,12 @@ using BeforeChange = std::function<Result<void>()>;
 class FrameWriter {
  public:
   /// Opens the frame at `path` in `dir` for changes. Writes nothing before the first commit.
-  static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& path,
+  static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, OpenFile dir, const std::string& path,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
   /// Opens a frame that the caller has open, perhaps with O_PATH. `frame`: the file, or the directory of a sparse
   /// frame. `name`: its path in `dir`.
-  static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, int dir, const std::string& name,
+  static Result<std::unique_ptr<FrameWriter>> open(FileOps& files, OpenFile dir, const std::string& name,
                                                    const std::shared_ptr<const Descriptor>& frame,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
@@ -122,7 +122,7 @@ class FrameWriter {
   WriterState state() const { return state_; }
 
   /// The caller reports that the frame was renamed to `path` in `dir`.
-  void moved(int dir, std::string path);
+  void moved(OpenFile dir, std::string path);
   /// The caller reports that the frame was unlinked. Commits go on in the file without a name; commits of a sparse
   /// frame, whose files are gone, return stale.
   void unlinked() { has_name_ = false; }
@@ -133,12 +133,12 @@ class FrameWriter {
   friend class FrameSpace;
   struct Next;
 
-  FrameWriter(FileOps& files, int dir, std::string path, std::shared_ptr<IndexCache> cache,
+  FrameWriter(FileOps& files, OpenFile dir, std::string path, std::shared_ptr<IndexCache> cache,
               const WriterOptions& options);
 
-  Result<void> open_files(int frame);
-  Result<void> load(int frame);
-  int entry_dir() const;
+  Result<void> open_files(OpenFile frame);
+  Result<void> load(OpenFile frame);
+  OpenFile entry_dir() const;
   std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);
   Result<AdvisoryLock> lock();
@@ -173,7 +173,7 @@ class FrameWriter {
   Result<void> sync_all();
 
   FileOps& files_;
-  int dir_;
+  OpenFile dir_;
   std::string path_;
   const std::shared_ptr<IndexCache> cache_;
   WriterOptions options_;

@@ -148,7 +148,7 @@ Result<void> FrameWriter::empty_in_place() {
   return synced;
 }
 
-Result<void> compact(FileOps& files, int dir, const std::string& path, std::shared_ptr<IndexCache> cache,
+Result<void> compact(FileOps& files, OpenFile dir, const std::string& path, std::shared_ptr<IndexCache> cache,
                      const WriterOptions& options) {
   auto writer = FrameWriter::open(files, dir, path, std::move(cache), options);
   if (!writer) return codec::Failure(writer.error());

@@ -25,7 +25,7 @@ std::vector<std::uint8_t> header_of(const NewFrame& frame) {
 
 }  // namespace
 
-NewFrameFile::NewFrameFile(FileOps& files, int fd, const NewFrame& frame)
+NewFrameFile::NewFrameFile(FileOps& files, OpenFile fd, const NewFrame& frame)
     : files_(files),
       fd_(fd),
       chunksize_(frame.chunksize),

@@ -11,6 +11,7 @@
 #include "frame/cframe/sparse_frame.h"
 #include "frame/cframe/stored_entries.h"
 #include "frame/io/replacement_file.h"
+#include "frame/io/system_version.h"
 #include "frame/write/compaction.h"
 
 namespace cframefs::frame {
@@ -130,7 +131,7 @@ Result<void> SparseChunks::obsolete(std::int64_t entry) {
   const auto status = files_.status_at(directory_, *name);
   if (!status) return {};  // a missing file takes no space
   killed_bytes_ += static_cast<std::uint64_t>(status->st_size);
-  obsolete_.push_back({entry, states_->first_of(entry), state_ - 1, FileVersion::of(*status)});
+  obsolete_.push_back({entry, states_->first_of(entry), state_ - 1, version_of(*status)});
   return {};
 }
 

@@ -25,7 +25,7 @@ namespace cframefs::frame {
 class SparseChunks {
  public:
   /// `directory` must stay open.
-  SparseChunks(FileOps& files, int directory, std::shared_ptr<SparseStates> states)
+  SparseChunks(FileOps& files, OpenFile directory, std::shared_ptr<SparseStates> states)
       : files_(files), directory_(directory), states_(std::move(states)) {
     states_->join();
   }
@@ -80,7 +80,7 @@ class SparseChunks {
   void discard();
 
   FileOps& files_;
-  const int directory_;
+  const OpenFile directory_;
   const std::shared_ptr<SparseStates> states_;
   bool numbers_loaded_ = false;
   mode_t mode_ = 0600;  // new files get mode and owner of the index file

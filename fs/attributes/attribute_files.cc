@@ -45,7 +45,7 @@ codec::Result<NodeFiles::SharedFile> AttributeFiles::file_with_attribute(Node& n
 
 codec::Result<void> AttributeFiles::change_file(Node& node, const FindFile& find, const ChangeFile& wanted,
                                                 ChangePermit& permit) {
-  const auto change = [&](int fd) {
+  const auto change = [&](frame::OpenFile fd) {
     const auto begun = permit.begin();
     return begun ? wanted(fd) : begun;
   };
@@ -67,7 +67,7 @@ codec::Result<void> AttributeFiles::change_file(Node& node, const FindFile& find
     }
     const auto file = find();
     if (!file) return codec::Failure(file.error());
-    const int fd = (*file)->fd();
+    const frame::OpenFile fd = (*file)->fd();
     bool has_writer = false;
     auto done = pages_.with_self_change(
         node, [&] { return mount_.files.status(fd); },

@@ -91,7 +91,7 @@ codec::Result<void> ExtendedAttributes::set(NodeId id, const std::string& name, 
     return change_layer(writers_, *node, name, &value, flags, permit);
   return attribute_files_.change_file(
       *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
-      [&](int fd) {
+      [&](frame::OpenFile fd) {
         return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, &value, caller)
                                                    : mount_.files.set_attribute(fd, name, value, flags);
       },
@@ -110,7 +110,7 @@ codec::Result<void> ExtendedAttributes::remove(NodeId id, const std::string& nam
     return change_layer(writers_, *node, name, nullptr, 0, permit);
   return attribute_files_.change_file(
       *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
-      [&](int fd) {
+      [&](frame::OpenFile fd) {
         return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, nullptr, caller)
                                                    : mount_.files.remove_attribute(fd, name);
       },

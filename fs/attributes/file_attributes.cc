@@ -160,7 +160,7 @@ codec::Result<EntryStat> FileAttributes::apply_stat(Node& node, const EntryStat&
     error.path = node_files_.path_of(node.id);
     if (error.kind != codec::ErrorKind::io && !error.file_offset) error.file_offset = mount_.tree.frame_begin().value;
     // A frame looks damaged between two writes of a program that appends: log only a state that has lasted.
-    if (probe.identity.settled) mount_.once.error(error);
+    if (!probe.identity.racy) mount_.once.error(error);
     // Keep the old size for programs that have the file open: they must get errors, not an early end of file.
     probe.size = current ? current->view().size() : static_cast<std::uint64_t>(probe.status.st_size);
   }

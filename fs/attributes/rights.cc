@@ -51,7 +51,7 @@ codec::Result<void> Rights::check_caller(NodeId id, const Caller& caller, int ri
 
 codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
                                           ChangePermit& permit) {
-  const auto change = [&](int fd) -> codec::Result<void> {
+  const auto change = [&](frame::OpenFile fd) -> codec::Result<void> {
     codec::Result<void> done;
     if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
       const auto directory = attribute_files_.attribute_file(node);
@@ -76,7 +76,8 @@ codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& ch
       node, [&] { return attribute_files_.file_with_rights(node); }, change, permit);
 }
 
-codec::Result<void> Rights::change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller) {
+codec::Result<void> Rights::change_rights_of(frame::OpenFile fd, const AttributeChanges& changes,
+                                             const Caller& caller) {
   codec::Result<void> done;
   if (changes.user || changes.group) {
     done = mount_.files.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
@@ -89,7 +90,7 @@ codec::Result<void> Rights::change_rights_of(int fd, const AttributeChanges& cha
   return as_caller(caller, mode, [&] { return mount_.files.change_mode(fd, mode); });
 }
 
-codec::Result<struct stat> Rights::check_index(Node& node, int index) {
+codec::Result<struct stat> Rights::check_index(Node& node, frame::OpenFile index) {
   auto status = mount_.files.status(index);
   if (!status) return status;
   codec::MutexLock lock(node.mutex);
@@ -114,9 +115,9 @@ codec::Result<void> Rights::change_sparse_rights(Node& node, const SparseFiles& 
     of_directory.mode = with_entering(*changes.mode & 0777U) | (*changes.mode & S_ISGID);
   }
   return change_sparse(frame, *index,
-                       {[&](int fd) { return change_rights_of(fd, changes, caller); },
-                        [&](int fd) { return change_rights_of(fd, of_chunks, {}); },
-                        [&](int fd) { return change_rights_of(fd, of_directory, caller); }});
+                       {[&](frame::OpenFile fd) { return change_rights_of(fd, changes, caller); },
+                        [&](frame::OpenFile fd) { return change_rights_of(fd, of_chunks, {}); },
+                        [&](frame::OpenFile fd) { return change_rights_of(fd, of_directory, caller); }});
 }
 
 codec::Result<void> Rights::change_sparse(const SparseFiles& frame, const struct stat& index,
@@ -135,7 +136,8 @@ codec::Result<void> Rights::change_sparse(const SparseFiles& frame, const struct
 
 /// Changes the files of chunks, because other programs read them. Skips files that may not be the frame's own: a file
 /// of another user, and a file with a second name.
-codec::Result<void> Rights::change_chunk_files(int directory, const struct stat& index, const ChangeFile& change) {
+codec::Result<void> Rights::change_chunk_files(frame::OpenFile directory, const struct stat& index,
+                                               const ChangeFile& change) {
   const auto entries = mount_.files.list(directory);
   if (!entries) return codec::Failure(entries.error());
   for (const frame::DirectoryEntry& entry : *entries) {
@@ -149,28 +151,31 @@ codec::Result<void> Rights::change_chunk_files(int directory, const struct stat&
   return {};
 }
 
-codec::Result<void> Rights::change_acl(Node& node, int fd, const std::string& name, const std::string* value,
-                                       const Caller& caller) {
-  const auto set = [&](int file, const std::string& acl) {
+codec::Result<void> Rights::change_acl(Node& node, frame::OpenFile fd, const std::string& name,
+                                       const std::string* value, const Caller& caller) {
+  const auto set = [&](frame::OpenFile file, const std::string& acl) {
     // As the caller: whether a new ACL clears the set-group-id bit depends on the caller's groups.
     return as_caller(caller, S_ISGID, [&] { return mount_.files.set_attribute(file, name, acl, 0); });
   };
-  const auto change = [&](int file) { return value ? set(file, *value) : mount_.files.remove_attribute(file, name); };
+  const auto change = [&](frame::OpenFile file) {
+    return value ? set(file, *value) : mount_.files.remove_attribute(file, name);
+  };
   if (node.kind != EntryKind::sparse_frame) return change(fd);
   const auto index = check_index(node, fd);
   if (!index) return codec::Failure(index.error());
   if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr");
   const auto directory = attribute_files_.attribute_file(node);
   if (!directory) return codec::Failure(directory.error());
-  const auto change_or_none = [&](int file, const std::string& acl) {
+  const auto change_or_none = [&](frame::OpenFile file, const std::string& acl) {
     if (value) return set(file, acl);
     auto removed = mount_.files.remove_attribute(file, name);
     return !removed && removed.error().sys == ENODATA ? codec::Result<void>() : removed;
   };
   const std::string of_directory = value ? frame::with_permissions(*value, with_entering) : std::string();
-  return change_sparse({(*directory)->fd(), fd}, *index,
-                       {change, [&](int file) { return change_or_none(file, value ? *value : std::string()); },
-                        [&](int file) { return change_or_none(file, of_directory); }});
+  return change_sparse(
+      {(*directory)->fd(), fd}, *index,
+      {change, [&](frame::OpenFile file) { return change_or_none(file, value ? *value : std::string()); },
+       [&](frame::OpenFile file) { return change_or_none(file, of_directory); }});
 }
 
 }  // namespace cframefs::fs

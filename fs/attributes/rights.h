@@ -30,15 +30,15 @@ class Rights {
   codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
                                     ChangePermit& permit);
   /// Sets or removes an ACL. `fd`: the file_with_rights(). `value`: nullptr to remove the ACL.
-  codec::Result<void> change_acl(Node& node, int fd, const std::string& name, const std::string* value,
+  codec::Result<void> change_acl(Node& node, frame::OpenFile fd, const std::string& name, const std::string* value,
                                  const Caller& caller);
 
  private:
   using ChangeFile = AttributeFiles::ChangeFile;
   /// The index of a sparse frame and its directory.
   struct SparseFiles {
-    int directory = -1;
-    int index = -1;
+    frame::OpenFile directory;
+    frame::OpenFile index;
   };
   /// The change of each kind of file of a sparse frame.
   struct SparseChange {
@@ -47,14 +47,14 @@ class Rights {
     ChangeFile directory;
   };
 
-  codec::Result<void> change_rights_of(int fd, const AttributeChanges& changes, const Caller& caller);
+  codec::Result<void> change_rights_of(frame::OpenFile fd, const AttributeChanges& changes, const Caller& caller);
   /// Returns the status of the index. stale: it does not belong to the user that the mount has shown to the kernel.
-  codec::Result<struct stat> check_index(Node& node, int index);
+  codec::Result<struct stat> check_index(Node& node, frame::OpenFile index);
   codec::Result<void> change_sparse_rights(Node& node, const SparseFiles& frame, const AttributeChanges& changes,
                                            const Caller& caller);
   /// Changes the files of a sparse frame, but only the index in a directory of another user. `index`: its status.
   codec::Result<void> change_sparse(const SparseFiles& frame, const struct stat& index, const SparseChange& change);
-  codec::Result<void> change_chunk_files(int directory, const struct stat& index, const ChangeFile& change);
+  codec::Result<void> change_chunk_files(frame::OpenFile directory, const struct stat& index, const ChangeFile& change);
 
   MountContext& mount_;
   AttributeFiles& attribute_files_;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "frame/io/system_version.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -49,7 +51,7 @@ void KernelPages::note_written(FileHandle& handle, std::uint64_t at, std::uint64
 codec::Result<void> KernelPages::with_self_change(Node& node, const std::function<codec::Result<struct stat>()>& status,
                                                   const std::function<codec::Result<void>()>& change) {
   const auto identity_of = [](const codec::Result<struct stat>& file) {
-    return file ? std::optional(frame::FileVersion::of(*file)) : std::nullopt;
+    return file ? std::optional(frame::version_of(*file)) : std::nullopt;
   };
   codec::MutexLock own(node.change_mutex);
   auto before = status();

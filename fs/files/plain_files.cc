@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "frame/io/system_version.h"
+
 namespace cframefs::fs {
 
 codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<FileHandle> handle, int flags) {
@@ -22,7 +24,7 @@ codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<File
   auto file = node_files_.open_with_room([&] { return open_leaving(writes ? O_RDWR : O_RDONLY); });
   if (!file && writes && file.error().sys == EACCES) file = open_leaving(O_WRONLY);
   if (!file) return codec::Failure(file.error());
-  if (mount_.reserve.is_kept_back((*file)->fd())) return codec::io_error(EMFILE, "open");
+  if (mount_.reserve.is_kept_back(mount_.files, (*file)->fd())) return codec::io_error(EMFILE, "open");
   handle->file = std::move(*file);
   handle->writable = writes;
   handle->append = (flags & O_APPEND) != 0;
@@ -33,7 +35,7 @@ codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<File
     if (!status) return codec::Failure(status.error());
     // A pipe that has replaced the file may have the same inode number.
     if (!S_ISREG(status->st_mode)) return codec::stale("another file has replaced it");
-    KernelPages::enter(*handle, {frame::FileVersion::of(*status), writes});
+    KernelPages::enter(*handle, {frame::version_of(*status), writes});
     codec::MutexLock lock(node.mutex);
     std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
     node.opened.push_back(handle->file);
@@ -56,7 +58,7 @@ codec::Result<void> PlainFiles::read(FileHandle& handle, std::uint64_t at, std::
 }
 
 codec::Result<void> PlainFiles::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append) {
-  const int fd = handle.file->fd();
+  const frame::OpenFile fd = handle.file->fd();
   std::uint64_t place = at;
   auto done = pages_.with_self_change(
       *handle.node, [&] { return mount_.files.status(fd); },
@@ -73,7 +75,7 @@ codec::Result<void> PlainFiles::write(FileHandle& handle, std::uint64_t at, code
 }
 
 codec::Result<void> PlainFiles::allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
-  const int fd = handle.file->fd();
+  const frame::OpenFile fd = handle.file->fd();
   return pages_.with_self_change(
       *handle.node, [&] { return mount_.files.status(fd); },
       [&] { return mount_.files.allocate(fd, mode, frame::FileOffset{at}, length); });

@@ -40,7 +40,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
   Node& node = *handle->node;
   auto frame = writers_.share_frame(node);
   if (!frame) return codec::Failure(frame.error());
-  if (mount_.reserve.is_kept_back((*frame)->file()->fd())) return codec::io_error(EMFILE, "open");
+  if (mount_.reserve.is_kept_back(mount_.files, (*frame)->file()->fd())) return codec::io_error(EMFILE, "open");
   handle->frame = std::move(*frame);
   handle->leaves_access_time = mount_.options.no_access_times || (flags & O_NOATIME) != 0;
   std::shared_ptr<WriteBack> writer;
@@ -51,7 +51,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
     handle->writable = true;
     handle->append = (flags & O_APPEND) != 0;
     // The writer may use another descriptor than the one opened above.
-    if (mount_.reserve.is_kept_back(handle->frame->file()->fd())) {
+    if (mount_.reserve.is_kept_back(mount_.files, handle->frame->file()->fd())) {
       release(std::move(handle));
       return codec::io_error(EMFILE, "open");
     }

@@ -14,7 +14,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> FrameStates::snapshot_of(
   {
     codec::MutexLock lock(node.mutex);
     last = node.current.lock();
-    if (last && last->identity().settled && last->identity() == *identity) return last;
+    if (last && !last->identity().racy && last->identity() == *identity) return last;
   }
   // If only timestamps differ, keep the decoded blocks, whose decoding may have taken long.
   if (last && last->has_same_content(*identity)) {
@@ -30,8 +30,8 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> FrameStates::snapshot_of(
   if (!opened) return opened;
   codec::MutexLock lock(node.mutex);
   if (auto current = node.current.lock(); current && current->identity() == (*opened)->identity()) {
-    // Another thread opened it first. Unless that state is settled, its snapshot may be older than this one.
-    if (current->identity().settled) return current;
+    // Another thread opened it first. If that state is racy, its snapshot may be older than this one.
+    if (!current->identity().racy) return current;
   }
   node.current = *opened;
   return opened;
@@ -85,7 +85,7 @@ codec::Result<FrameStates::State> FrameStates::open_snapshot(Node& node,
   }
   // A file that keeps changing is not damaged; the caller retries. Between two writes of a program that appends, a
   // frame looks damaged: log only a state that has lasted.
-  const bool lasts = steady_version && steady_version->settled;
+  const bool lasts = steady_version && !steady_version->racy;
   if (opened.error().kind != codec::ErrorKind::stale && lasts && !is_known_damaged(node, *steady_version))
     mount_.once.error(opened.error());
   return opened;
@@ -110,8 +110,8 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> FrameStates::current_snapsho
   const PageCacheState::Look look = handle.node->pages.begin_look();
   auto identity = mount_.tree.identity(file->fd(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
-  // Timestamps that have not settled may hide a change: each read reopens the file, but the check after it does not.
-  const bool is_same = kind == Look::after_read && snapshot->identity() == *identity && !identity->settled;
+  // Racy timestamps may hide a change: each read reopens the file, but the check after it does not.
+  const bool is_same = kind == Look::after_read && snapshot->identity() == *identity && identity->racy;
   if (is_same || snapshot->identity().still_matches(*identity)) return snapshot;
   auto fresh = snapshot_of(*handle.node, file);
   if (!fresh) return fresh;

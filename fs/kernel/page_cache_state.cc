@@ -30,7 +30,7 @@ PageCacheState::Drop PageCacheState::drop() {
 
 PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
   codec::MutexLock lock(mutex_);
-  const bool same = pages_ != Pages::unknown && state_ == opening.file && (state_.settled || trusted_);
+  const bool same = pages_ != Pages::unknown && state_ == opening.file && (!state_.racy || trusted_);
   damaged_ = opening.damaged || (same && damaged_);
   Opened answer;
   answer.direct = damaged_ && opening.damage_shares_pages;
@@ -45,7 +45,7 @@ PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
   if (opening.writes) ++writers_;
   state_ = opening.file;
   // From the first writer on, the mount recognises its own changes exactly. A later open that drops pages because of a
-  // timestamp that is not settled could hit a write in flight.
+  // racy timestamp could hit a write in flight.
   trusted_ = (same && trusted_) || writers_ > 0 || opening.sees_foreign_changes;
   if (trusted_) last_own_ = state_;
   return answer;

@@ -17,7 +17,7 @@
 #include <optional>
 
 #include "codec/base/mutex.h"
-#include "frame/io/byte_source.h"
+#include "frame/io/file_version.h"
 #include "fs/kernel/page_drops.h"
 
 namespace cframefs::fs {

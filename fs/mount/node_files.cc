@@ -40,8 +40,8 @@ codec::Result<NodeFiles::HeldName> NodeFiles::held_name_of(const Node& node) {
 
 codec::Result<NodeFiles::SharedFile> NodeFiles::open_with_room(const std::function<codec::Result<SharedFile>()>& open) {
   auto file = open();
-  const bool is_short =
-      file ? mount_.reserve.is_kept_back((*file)->fd()) : file.error().sys == EMFILE || file.error().sys == ENFILE;
+  const bool is_short = file ? mount_.reserve.is_kept_back(mount_.files, (*file)->fd())
+                             : file.error().sys == EMFILE || file.error().sys == ENFILE;
   if (!is_short) return file;
   if (file) file->reset();  // its descriptor is from the reserve
   mount_.directories.release_unused();
@@ -70,7 +70,10 @@ void NodeFiles::watch(Node& directory) {
   const auto opened = mount_.directories.open(directory.id);
   // A group of a store changes with the store, which the watch of the store's directory reports. For inotify both are
   // one inode: a watch of the group would replace that of the store.
-  if (opened && (!mount_.files.is_on_disk((*opened)->fd()) || mount_.watcher.watch((*opened)->fd(), directory.id)))
+  if (!opened) return;
+  const auto descriptor = mount_.files.system_descriptor((*opened)->fd());
+  const bool is_on_disk = descriptor && descriptor->is_of_file;
+  if (!is_on_disk || mount_.watcher.watch(descriptor->number, directory.id))
     directory.watched.store(true, std::memory_order_release);
 }
 

@@ -24,7 +24,7 @@ class NodeFiles {
   struct HeldName {
     HeldDirectory directory;
     std::string name;
-    int fd() const { return directory->fd(); }
+    frame::OpenFile fd() const { return directory->fd(); }
   };
 
   explicit NodeFiles(MountContext& mount) : mount_(mount) {}

@@ -18,7 +18,8 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Directories::open(NodeId id) {
   }
   auto directory = node_files_.open_with_room([&] { return mount_.directories.open(id); });
   if (!directory) return codec::Failure(directory.error());
-  if (mount_.reserve.is_kept_back_from_listings((*directory)->fd())) return codec::io_error(EMFILE, "opendir");
+  if (mount_.reserve.is_kept_back_from_listings(mount_.files, (*directory)->fd()))
+    return codec::io_error(EMFILE, "opendir");
   handle->directory = std::move(*directory);
   node_files_.watch(*handle->node);
   return handle;

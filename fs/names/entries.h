@@ -22,7 +22,7 @@ struct Entry {
   DirEntry place;
   HeldDirectory directory;
   EntryKind kind = EntryKind::none;
-  int fd() const { return directory->fd(); }
+  frame::OpenFile fd() const { return directory->fd(); }
   const std::string& name() const { return place.name; }
 };
 

@@ -79,7 +79,7 @@ codec::Result<Attributes> Namespace::link(NodeId id, NodeId parent, const std::s
   if (!mount_.tree.keeps_kind(node->kind, name)) return refused(EXDEV, "link", name);
   auto file = node_files_.open_file(*node, O_PATH);
   if (!file) return codec::Failure(file.error());
-  const int fd = (*file)->fd();
+  const frame::OpenFile fd = (*file)->fd();
   auto done = pages_.with_self_change(
       *node, [&] { return mount_.files.status(fd); },
       [&] { return mount_.files.link_at(fd, (*directory)->fd(), NameMapper::on_disk(name)); });

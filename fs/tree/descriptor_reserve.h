@@ -9,6 +9,8 @@
 
 #include <sys/resource.h>
 
+#include "frame/io/read_file_ops.h"
+
 namespace cframefs::fs {
 
 class DescriptorReserve {
@@ -22,14 +24,23 @@ class DescriptorReserve {
     for_directories_ = all - kept / 2;
   }
 
-  /// Returns whether `fd` is in the reserve, so that a file opened by a program, or a directory held for later
-  /// look-ups, must not keep it.
-  bool is_kept_back(int fd) const { return fd >= for_files_; }
+  /// Returns whether the descriptor of `file` is in the reserve, so that a file opened by a program, or a directory
+  /// held for later look-ups, must not keep it.
+  bool is_kept_back(const frame::ReadFileOps& files, frame::OpenFile file) const {
+    return number_of(files, file) >= for_files_;
+  }
   /// As is_kept_back(), for a directory opened by a program. Half of the reserve serves these: most are listed and
   /// closed.
-  bool is_kept_back_from_listings(int fd) const { return fd >= for_directories_; }
+  bool is_kept_back_from_listings(const frame::ReadFileOps& files, frame::OpenFile file) const {
+    return number_of(files, file) >= for_directories_;
+  }
 
  private:
+  /// Returns -1 if the file takes up no descriptor.
+  static int number_of(const frame::ReadFileOps& files, frame::OpenFile file) {
+    return files.system_descriptor(file).value_or(frame::SystemDescriptor{}).number;
+  }
+
   static constexpr rlim_t kUnlimited = 1U << 30U;
   static constexpr int kMaxKept = 256;
 

@@ -29,7 +29,7 @@ HeldDirectory HeldDirectories::find(NodeId node) {
 }
 
 void HeldDirectories::keep(NodeId node, const HeldDirectory& directory) {
-  if (reserve_.is_kept_back(directory->fd())) return;
+  if (reserve_.is_kept_back(files_, directory->fd())) return;
   Held oldest;
   {
     codec::MutexLock lock(mutex_);

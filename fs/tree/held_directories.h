@@ -33,7 +33,7 @@ using HeldDirectory = std::shared_ptr<const frame::Descriptor>;
 
 class HeldDirectories {
  public:
-  HeldDirectories(frame::FileOps& files, const NodeTable& nodes) : files_(files), nodes_(nodes) {}
+  HeldDirectories(frame::ReadFileOps& files, const NodeTable& nodes) : files_(files), nodes_(nodes) {}
 
   /// Holds the source for the life of the mount. `most`: the most other directories to hold.
   void start(HeldDirectory root, std::size_t most);
@@ -60,7 +60,7 @@ class HeldDirectories {
   codec::Result<HeldDirectory> open_by_handle(NodeId node);
   codec::Result<HeldDirectory> open_beneath(const frame::Descriptor& parent, const NodePlace& place);
 
-  frame::FileOps& files_;
+  frame::ReadFileOps& files_;
   const NodeTable& nodes_;
   HeldDirectory root_;
   dev_t device_ = 0;  // the source's filesystem

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "frame/base/suffixes.h"
+#include "frame/io/system_version.h"
 
 namespace cframefs::fs {
 namespace {
@@ -47,7 +48,7 @@ std::string NameSpelling::with_known_suffix(const std::string& name) {
   return name.substr(0, name.size() - suffix.size()) + std::string(suffix);
 }
 
-std::optional<bool> NameSpelling::folds_case(int directory, const std::string& name) {
+std::optional<bool> NameSpelling::folds_case(frame::OpenFile directory, const std::string& name) {
   const auto status = files_.status(directory);
   if (!status) return std::nullopt;
   {
@@ -61,7 +62,7 @@ std::optional<bool> NameSpelling::folds_case(int directory, const std::string& n
   return folding_.emplace(status->st_dev, *found).first->second;
 }
 
-std::optional<bool> NameSpelling::find_out(int directory, const std::string& name) {
+std::optional<bool> NameSpelling::find_out(frame::OpenFile directory, const std::string& name) {
   const std::string other = other_case(name);
   if (other == name || !files_.status_at(directory, name)) return std::nullopt;
   if (const auto there = files_.status_at(directory, other); !there) {
@@ -77,15 +78,15 @@ std::optional<bool> NameSpelling::find_out(int directory, const std::string& nam
   return !is_listed(name) || !is_listed(other);
 }
 
-codec::Result<std::shared_ptr<const NameSpelling::Names>> NameSpelling::names_in(int directory) {
+codec::Result<std::shared_ptr<const NameSpelling::Names>> NameSpelling::names_in(frame::OpenFile directory) {
   const auto status = files_.status(directory);
   if (!status) return codec::Failure(status.error());
   const std::pair key(status->st_dev, status->st_ino);
-  const auto identity = frame::FileVersion::of(*status);
+  const auto identity = frame::version_of(*status);
   {
     codec::MutexLock lock(mutex_);
     const auto known = listings_.find(key);
-    if (known != listings_.end() && known->second.directory.settled && known->second.directory == identity)
+    if (known != listings_.end() && !known->second.directory.racy && known->second.directory == identity)
       return known->second.names;
   }
   const auto entries = files_.list(directory);
@@ -99,7 +100,7 @@ codec::Result<std::shared_ptr<const NameSpelling::Names>> NameSpelling::names_in
   return std::shared_ptr<const Names>(std::move(names));
 }
 
-codec::Result<std::string> NameSpelling::of(int directory, const std::string& name) {
+codec::Result<std::string> NameSpelling::of(frame::OpenFile directory, const std::string& name) {
   const auto names = names_in(directory);
   if (!names) return codec::Failure(names.error());
   const auto found = (*names)->find(folded(name));

@@ -25,13 +25,13 @@ namespace cframefs::fs {
 
 class NameSpelling {
  public:
-  explicit NameSpelling(frame::FileOps& files) : files_(files) {}
+  explicit NameSpelling(frame::ReadFileOps& files) : files_(files) {}
 
   /// Returns whether the filesystem of the directory folds case; nullopt while that is unknown. `name`: an entry of the
   /// directory, by which it may be determined.
-  std::optional<bool> folds_case(int directory, const std::string& name);
+  std::optional<bool> folds_case(frame::OpenFile directory, const std::string& name);
   /// Returns the spelling that the mount uses for an existing entry. REQUIRES: folds_case().
-  codec::Result<std::string> of(int directory, const std::string& name);
+  codec::Result<std::string> of(frame::OpenFile directory, const std::string& name);
   /// Returns the name with its container suffix, if it has one, in lower case.
   static std::string with_known_suffix(const std::string& name);
   static std::string folded(const std::string& name);
@@ -44,10 +44,10 @@ class NameSpelling {
   };
 
   /// Returns nullopt if `name` does not tell.
-  std::optional<bool> find_out(int directory, const std::string& name);
-  codec::Result<std::shared_ptr<const Names>> names_in(int directory);
+  std::optional<bool> find_out(frame::OpenFile directory, const std::string& name);
+  codec::Result<std::shared_ptr<const Names>> names_in(frame::OpenFile directory);
 
-  frame::FileOps& files_;
+  frame::ReadFileOps& files_;
   codec::Mutex mutex_;
   std::map<dev_t, bool> folding_ GUARDED_BY(mutex_);
   std::map<std::pair<dev_t, ino_t>, Listing> listings_ GUARDED_BY(mutex_);

@@ -7,22 +7,24 @@
 
 namespace cframefs::fs {
 
-codec::Result<std::string> SourceLinks::target_of(int directory, const std::string& name) const {
+codec::Result<std::string> SourceLinks::target_of(frame::OpenFile directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   return files_.read_link(frame::Descriptor(files_, *fd).fd());
 }
 
 /// Returns the current path of an open directory; "" if it is unknown.
-std::string SourceLinks::path_of(int fd) const {
-  const auto link = files_.open_named("/proc/self/fd/" + std::to_string(fd), O_PATH | O_NOFOLLOW);
+std::string SourceLinks::path_of(frame::OpenFile fd) const {
+  const auto descriptor = files_.system_descriptor(fd);
+  if (!descriptor) return {};
+  const auto link = files_.open_named("/proc/self/fd/" + std::to_string(descriptor->number), O_PATH | O_NOFOLLOW);
   if (!link) return {};
   const auto path = files_.read_link(frame::Descriptor(files_, *link).fd());
   return path ? *path : std::string();
 }
 
 /// Uses the text alone: a link must not change its name when its target appears or disappears.
-std::optional<std::string> SourceLinks::place_in_source(int directory, const std::string& target) const {
+std::optional<std::string> SourceLinks::place_in_source(frame::OpenFile directory, const std::string& target) const {
   const std::filesystem::path root = path_of(root_->fd());
   std::filesystem::path place = target;
   if (place.is_relative()) place = std::filesystem::path(path_of(directory)) / place;
@@ -36,13 +38,14 @@ std::optional<std::string> SourceLinks::place_in_source(int directory, const std
   return std::nullopt;
 }
 
-bool SourceLinks::shows_shortened(int directory, const std::string& name) const {
-  if (!rules_.has_container_suffix(name)) return false;
+bool SourceLinks::shows_shortened(frame::OpenFile directory, const std::string& name) const {
+  if (!NameMapper::has_container_suffix(name)) return false;
   const auto target = target_of(directory, name);
   return target && rules_.shortens_link(name, *target) && place_in_source(directory, *target).has_value();
 }
 
-std::string SourceLinks::link_name(int directory, const std::string& shown, const std::string& target) const {
+std::string SourceLinks::link_name(frame::OpenFile directory, const std::string& shown,
+                                   const std::string& target) const {
   const bool shortened = rules_.shortens_link(shown, target) && place_in_source(directory, target).has_value();
   return shortened ? rules_.new_name(shown) : shown;
 }
@@ -53,7 +56,7 @@ std::string SourceLinks::shown_target(const std::string& target, const NameMappe
   const std::size_t slash = target.rfind('/');
   const std::string before = slash == std::string::npos ? "" : target.substr(0, slash + 1);
   const std::string name = target.substr(before.size());
-  if (target.starts_with('/') || !rules_.has_container_suffix(name)) return target;
+  if (target.starts_with('/') || !NameMapper::has_container_suffix(name)) return target;
   const auto kind = kind_of_neighbour(name);
   // A target that does not exist shows as if it were a container. A target outside of the source shows unchanged.
   if (!kind && !is_missing(kind.error())) return target;

@@ -18,29 +18,29 @@ namespace cframefs::fs {
 class SourceLinks {
  public:
   /// `source`: the path of the source as the user gave it.
-  SourceLinks(frame::FileOps& files, const NameMapper& rules, std::string source)
+  SourceLinks(frame::ReadFileOps& files, const NameMapper& rules, std::string source)
       : files_(files), rules_(rules), source_(std::move(source)) {}
 
   /// `root`: the directory of the source. Comes before all other calls.
   void open(std::shared_ptr<const frame::Descriptor> root) { root_ = std::move(root); }
 
   /// Returns the target of a link.
-  codec::Result<std::string> target_of(int directory, const std::string& name) const;
+  codec::Result<std::string> target_of(frame::OpenFile directory, const std::string& name) const;
   /// Returns the path, relative to the source and without "..", that the target of a link in `directory` names by its
   /// text; none if that is outside of the source.
-  std::optional<std::string> place_in_source(int directory, const std::string& target) const;
+  std::optional<std::string> place_in_source(frame::OpenFile directory, const std::string& target) const;
   /// Returns whether a link shows without the suffix of its name.
-  bool shows_shortened(int directory, const std::string& name) const;
+  bool shows_shortened(frame::OpenFile directory, const std::string& name) const;
   /// Returns the name on disk of a link that shows as `shown`.
-  std::string link_name(int directory, const std::string& shown, const std::string& target) const;
+  std::string link_name(frame::OpenFile directory, const std::string& shown, const std::string& target) const;
   /// Returns what a link with the target `target` shows. `kind_of_neighbour` examines a name in the directory of the
   /// target.
   std::string shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const;
 
  private:
-  std::string path_of(int fd) const;
+  std::string path_of(frame::OpenFile fd) const;
 
-  frame::FileOps& files_;
+  frame::ReadFileOps& files_;
   const NameMapper& rules_;
   const std::string source_;
   std::shared_ptr<const frame::Descriptor> root_;

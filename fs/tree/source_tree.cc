@@ -14,6 +14,7 @@
 #include "frame/base/suffixes.h"
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/posix_acl.h"
+#include "frame/io/system_version.h"
 #include "frame/numpy/bloscpack_numpy.h"
 #include "fs/caller/acting_as.h"
 
@@ -88,7 +89,7 @@ bool leads_elsewhere(const codec::Error& error) {
   return is_missing(error) || error.sys == ELOOP || error.sys == EISDIR || error.sys == ENXIO;
 }
 
-SourceTree::SourceTree(frame::FileOps& files, const MountOptions& options)
+SourceTree::SourceTree(frame::ReadFileOps& files, const MountOptions& options)
     : files_(files),
       options_(options),
       rules_(options.names, options.b2nd),
@@ -135,7 +136,7 @@ bool SourceTree::may_be_container(const std::string& name) const {
   return options_.detect == Detect::content || NameMapper::has_container_suffix(name);
 }
 
-codec::Result<EntryKind> SourceTree::kind_of(int directory, const std::string& name) const {
+codec::Result<EntryKind> SourceTree::kind_of(frame::OpenFile directory, const std::string& name) const {
   auto status = files_.status_at(directory, name);
   if (status) return kind_from(directory, name, status->st_mode);
   return is_missing(status.error()) ? codec::Result<EntryKind>(EntryKind::none) : of(status.error(), name);
@@ -147,7 +148,7 @@ bool SourceTree::keeps_kind(EntryKind kind, const std::string& name) const {
 }
 
 /// Returns whether a directory is a sparse frame. Returns false if the daemon lacks permission.
-codec::Result<bool> SourceTree::has_index(int directory, const std::string& name) const {
+codec::Result<bool> SourceTree::has_index(frame::OpenFile directory, const std::string& name) const {
   const auto answer = [](const codec::Error& error) {
     return leads_elsewhere(error) || is_refused(error) ? codec::Result<bool>(false) : codec::Failure(error);
   };
@@ -159,7 +160,7 @@ codec::Result<bool> SourceTree::has_index(int directory, const std::string& name
 }
 
 /// Returns the status of a sparse frame's index, with the mode that programs see.
-codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::string& name) const {
+codec::Result<struct stat> SourceTree::sparse_status(frame::OpenFile directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(files_, *fd);
@@ -176,7 +177,7 @@ codec::Result<struct stat> SourceTree::sparse_status(int directory, const std::s
   return index;
 }
 
-codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string& name, mode_t mode) const {
+codec::Result<EntryKind> SourceTree::kind_from(frame::OpenFile directory, const std::string& name, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
   if (kind == EntryKind::symlink) {
     return !is_single_file() && links_.shows_shortened(directory, name) ? EntryKind::frame_link : kind;
@@ -207,14 +208,14 @@ codec::Result<EntryKind> SourceTree::kind_from(int directory, const std::string&
 }
 
 /// Opens a file without updating its access time, where the daemon may do so.
-codec::Result<int> SourceTree::open_to_look(int directory, const std::string& name) const {
+codec::Result<frame::OpenFile> SourceTree::open_to_look(frame::OpenFile directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_RDONLY | kNeverWait | O_NOATIME);
   return !fd && fd.error().sys == EPERM ? files_.open_at(directory, name, O_RDONLY | kNeverWait) : fd;
 }
 
 /// Returns false for a file that cannot be read or is damaged: it shows as any other Bloscpack file, and opening it
 /// reports the error.
-codec::Result<bool> SourceTree::is_packed_array(int directory, const std::string& name) const {
+codec::Result<bool> SourceTree::is_packed_array(frame::OpenFile directory, const std::string& name) const {
   auto fd = open_to_look(directory, name);
   if (!fd) return is_refused(fd.error()) ? codec::Result<bool>(false) : codec::Failure(fd.error());
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
@@ -227,11 +228,11 @@ codec::Result<bool> SourceTree::is_packed_array(int directory, const std::string
   return pack && *pack;
 }
 
-codec::Result<EntryStat> SourceTree::probe(int directory, const std::string& name) const {
+codec::Result<EntryStat> SourceTree::probe(frame::OpenFile directory, const std::string& name) const {
   return revalidate(directory, name, EntryStat{});
 }
 
-codec::Result<EntryStat> SourceTree::probe_entry(int directory, const std::string& name) const {
+codec::Result<EntryStat> SourceTree::probe_entry(frame::OpenFile directory, const std::string& name) const {
   auto status = files_.status_at(directory, name);
   if (!status) return of(status.error(), name);
   auto kind = name == "." ? EntryKind::directory : kind_from(directory, name, status->st_mode);
@@ -239,7 +240,7 @@ codec::Result<EntryStat> SourceTree::probe_entry(int directory, const std::strin
   return entry_from(directory, name, *kind, *status);
 }
 
-codec::Result<EntryStat> SourceTree::entry_from(int directory, const std::string& name, EntryKind kind,
+codec::Result<EntryStat> SourceTree::entry_from(frame::OpenFile directory, const std::string& name, EntryKind kind,
                                                 const struct stat& status) const {
   EntryStat probe;
   // Attributes do not distinguish frame_link, which matters for names only.
@@ -251,12 +252,13 @@ codec::Result<EntryStat> SourceTree::entry_from(int directory, const std::string
     if (!index) return of(index.error(), name);
     probe.status = *index;
   }
-  probe.identity = frame::FileVersion::of(probe.status);
+  probe.identity = frame::version_of(probe.status);
   probe.size = static_cast<std::uint64_t>(probe.status.st_size);
   return probe;
 }
 
-codec::Result<EntryStat> SourceTree::revalidate(int directory, const std::string& name, const EntryStat& known) const {
+codec::Result<EntryStat> SourceTree::revalidate(frame::OpenFile directory, const std::string& name,
+                                                const EntryStat& known) const {
   for (int attempt = 1;; ++attempt) {
     auto probe = probe_entry(directory, name);
     if (!probe || !is_container(probe->kind)) return probe;
@@ -268,12 +270,13 @@ codec::Result<EntryStat> SourceTree::revalidate(int directory, const std::string
     }
     auto looked = probe_container(directory, name, std::move(*probe));
     // A frame that another program is appending to looks damaged between two of its writes.
-    if (!looked || !looked->damage || looked->identity.settled || attempt == kTornLooks) return looked;
+    if (!looked || !looked->damage || !looked->identity.racy || attempt == kTornLooks) return looked;
     std::this_thread::sleep_for(kTornPause);
   }
 }
 
-codec::Result<EntryStat> SourceTree::probe_container(int directory, const std::string& name, EntryStat probe) const {
+codec::Result<EntryStat> SourceTree::probe_container(frame::OpenFile directory, const std::string& name,
+                                                     EntryStat probe) const {
   auto fd = open_to_look(directory, name);
   if (!fd) {
     // The file was removed or renamed, or there are too many open files: the container is not damaged.
@@ -328,7 +331,7 @@ codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<
   return {};
 }
 
-codec::Result<FoundEntry> SourceTree::find(int directory, const std::string& shown) const {
+codec::Result<FoundEntry> SourceTree::find(frame::OpenFile directory, const std::string& shown) const {
   const auto probed = [&](const std::string& name) -> codec::Result<FoundEntry> {
     auto entry = probe_entry(directory, name);
     if (!entry) return codec::Failure(entry.error());
@@ -368,7 +371,7 @@ codec::Result<FoundEntry> SourceTree::find(int directory, const std::string& sho
   return FoundEntry{std::move(owner->name), std::move(*entry)};
 }
 
-codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
+codec::Result<std::vector<ShownEntry>> SourceTree::list(frame::OpenFile directory) const {
   std::vector<StoredEntry> stored;
   if (is_single_file()) {
     auto kind = kind_of(directory, single_name_);
@@ -395,17 +398,18 @@ codec::Result<std::vector<ShownEntry>> SourceTree::list(int directory) const {
   return rules_.show(std::move(stored), folds_case);
 }
 
-codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(int directory, const std::string& name,
+codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(frame::OpenFile directory,
+                                                                               const std::string& name,
                                                                                int flags) const {
   auto fd = files_.open_at(directory, name, flags | kNeverWait);
   if (!fd) return of(fd.error(), name);
   return std::make_shared<const frame::Descriptor>(files_, *fd);
 }
 
-codec::Result<frame::FileVersion> SourceTree::identity(int fd, EntryKind kind) const {
+codec::Result<frame::FileVersion> SourceTree::identity(frame::OpenFile fd, EntryKind kind) const {
   auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndexName) : files_.status(fd);
   if (!status) return codec::Failure(status.error());
-  return frame::FileVersion::of(*status);
+  return frame::version_of(*status);
 }
 
 }  // namespace cframefs::fs

@@ -1,5 +1,5 @@
-// Reads the directories of the source (or the single file that is mounted) through FileOps, and determines the kind of
-// each entry.
+// Reads the directories of the source (or the single file that is mounted) through ReadFileOps, and determines the kind
+// of each entry.
 //
 // An entry is one name in a directory that the caller holds open; "." is the directory itself. Thread safety: immutable
 // after open(), except for the synchronised memory of spellings. Ownership: keeps the source open.
@@ -44,7 +44,7 @@ bool leads_elsewhere(const codec::Error& error);
 
 class SourceTree {
  public:
-  SourceTree(frame::FileOps& files, const MountOptions& options);
+  SourceTree(frame::ReadFileOps& files, const MountOptions& options);
 
   /// Opens the source.
   codec::Result<void> open();
@@ -53,47 +53,47 @@ class SourceTree {
   /// REQUIRES: is_single_file().
   const std::string& single_name() const { return single_name_; }
 
-  codec::Result<EntryStat> probe(int directory, const std::string& name) const;
+  codec::Result<EntryStat> probe(frame::OpenFile directory, const std::string& name) const;
   /// As probe(), without opening containers: size is that of the stored file, chunksize 0.
-  codec::Result<EntryStat> probe_entry(int directory, const std::string& name) const;
+  codec::Result<EntryStat> probe_entry(frame::OpenFile directory, const std::string& name) const;
   /// As probe(), but takes the values of the container's header from `known` if the file has not changed since.
-  codec::Result<EntryStat> revalidate(int directory, const std::string& name, const EntryStat& known) const;
+  codec::Result<EntryStat> revalidate(frame::OpenFile directory, const std::string& name, const EntryStat& known) const;
 
   /// Returns the kind of an entry; none if it does not exist.
-  codec::Result<EntryKind> kind_of(int directory, const std::string& name) const;
+  codec::Result<EntryKind> kind_of(frame::OpenFile directory, const std::string& name) const;
   /// Returns whether an entry of this kind would keep it under that name.
   bool keeps_kind(EntryKind kind, const std::string& name) const;
 
   /// Returns the entry that shows as `shown`; ENOENT if there is none.
-  codec::Result<FoundEntry> find(int directory, const std::string& shown) const;
-  codec::Result<std::vector<ShownEntry>> list(int directory) const;
+  codec::Result<FoundEntry> find(frame::OpenFile directory, const std::string& shown) const;
+  codec::Result<std::vector<ShownEntry>> list(frame::OpenFile directory) const;
 
   /// Opens an entry, for a sparse frame its directory. Never blocks. `flags`: as open(2).
-  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(int directory, const std::string& name,
+  codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(frame::OpenFile directory, const std::string& name,
                                                                      int flags = O_RDONLY) const;
   /// Returns the version of the open container, by which changes are detected.
-  codec::Result<frame::FileVersion> identity(int fd, EntryKind kind) const;
+  codec::Result<frame::FileVersion> identity(frame::OpenFile fd, EntryKind kind) const;
   const SourceLinks& links() const { return links_; }
   /// Returns the offset of the frame in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }
-  frame::FileOps& files() const { return files_; }
+  frame::ReadFileOps& files() const { return files_; }
   const NameMapper& rules() const { return rules_; }
   const std::shared_ptr<const frame::Descriptor>& root() const { return root_; }
 
  private:
-  codec::Result<EntryStat> entry_from(int directory, const std::string& name, EntryKind kind,
+  codec::Result<EntryStat> entry_from(frame::OpenFile directory, const std::string& name, EntryKind kind,
                                       const struct stat& status) const;
-  codec::Result<EntryKind> kind_from(int directory, const std::string& name, mode_t mode) const;
+  codec::Result<EntryKind> kind_from(frame::OpenFile directory, const std::string& name, mode_t mode) const;
   bool may_be_container(const std::string& name) const;
-  codec::Result<int> open_to_look(int directory, const std::string& name) const;
-  codec::Result<bool> is_packed_array(int directory, const std::string& name) const;
-  codec::Result<bool> has_index(int directory, const std::string& name) const;
-  codec::Result<struct stat> sparse_status(int directory, const std::string& name) const;
-  codec::Result<EntryStat> probe_container(int directory, const std::string& name, EntryStat probe) const;
+  codec::Result<frame::OpenFile> open_to_look(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<bool> is_packed_array(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<bool> has_index(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<struct stat> sparse_status(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<EntryStat> probe_container(frame::OpenFile directory, const std::string& name, EntryStat probe) const;
   codec::Result<void> probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,
                                  EntryStat& probe) const;
 
-  frame::FileOps& files_;
+  frame::ReadFileOps& files_;
   const MountOptions options_;
   const NameMapper rules_;
   SourceLinks links_;

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "frame/io/system_version.h"
 #include "frame/write/frame_replacement.h"
 #include "fs/write/write_back.h"
 
@@ -93,7 +94,7 @@ void WriteBack::close() {
 codec::Result<frame::FileVersion> WriteBack::identity_on_disk() const {
   auto status = shared_.files.status(file_->fd());
   if (!status) return codec::Failure(status.error());
-  return frame::FileVersion::of(*status);
+  return frame::version_of(*status);
 }
 
 codec::Result<void> WriteBack::adopt_state(bool own) {

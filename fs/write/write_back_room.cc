@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kFewToGiveBack = std::uint64_t{4} << 10;
 
 /// Returns the bytes that programs may still use; nullopt if the filesystem does not tell.
-std::optional<std::uint64_t> free_bytes(frame::FileOps& files, int fd) {
+std::optional<std::uint64_t> free_bytes(frame::ReadFileOps& files, frame::OpenFile fd) {
   const auto disk = files.filesystem_status(fd);
   if (!disk || disk->f_blocks == 0) return std::nullopt;
   return std::uint64_t{disk->f_bavail} * disk->f_frsize;

@@ -23,6 +23,7 @@
 
 #include "codec/chunk_decoder.h"
 #include "codec/stream/codec_table.h"
+#include "frame/io/file_ops.h"
 #include "frame/open/container_info.h"
 #include "frame/open/open.h"
 #include "tests/bench/matrix_bench.h"

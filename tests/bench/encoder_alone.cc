@@ -28,6 +28,7 @@
 #include "frame/cframe/cframe.h"
 #include "frame/cframe/frame_encoding.h"
 #include "frame/container/chunk_reader.h"
+#include "frame/io/file_ops.h"
 #include "frame/open/open.h"
 #include "tests/bench/client_measure.h"
 

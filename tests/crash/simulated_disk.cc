@@ -17,6 +17,14 @@ namespace {
 constexpr std::size_t kSector = 512;
 /// Up to this many pieces are kept or lost in every combination. Of more pieces, one or two are lost.
 constexpr std::size_t kMaxCombined = 12;
+/// Seconds of the time of each change. A change is told by the nanoseconds, which count.
+constexpr time_t kFirstChange = 1;
+
+/// The address of a file is unique while the file is open or has a name.
+template <class File>
+ino_t inode_of(const File& file) {
+  return static_cast<ino_t>(std::hash<const void*>{}(&file));
+}
 
 }  // namespace
 
@@ -172,40 +180,62 @@ void SimulatedDisk::crash_images(const std::string& file, const std::function<vo
 
 // ---- calls ----
 
-int SimulatedDisk::give_descriptor(std::shared_ptr<File> file) {
-  open_[next_fd_] = std::move(file);
-  return next_fd_++;
+frame::OpenFile SimulatedDisk::give_descriptor(std::shared_ptr<File> file, int flags) {
+  open_[next_fd_] = {std::move(file), (flags & O_ACCMODE) != O_RDONLY};
+  return {next_fd_++};
 }
 
-Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(int fd) const {
-  const auto found = open_.find(fd);
-  if (found == open_.end() || !found->second) return io_error(EBADF, "simulated disk");
+Result<SimulatedDisk::Opened> SimulatedDisk::opened(frame::OpenFile fd) const {
+  const auto found = open_.find(fd.value);
+  if (found == open_.end()) return io_error(EBADF, "simulated disk");
   return found->second;
 }
 
-Result<int> SimulatedDisk::open_at(int, const std::string& path, int flags) {
-  if (path == ".") return give_descriptor(nullptr);
-  if (!directory_name_.empty() && path == directory_name_) {
+Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(frame::OpenFile fd) const {
+  const auto found = opened(fd);
+  if (!found) return codec::Failure(found.error());
+  if (!found->file) return io_error(EBADF, "simulated disk");
+  return found->file;
+}
+
+Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::writable_file(frame::OpenFile fd) const {
+  const auto found = opened(fd);
+  if (found && !found->is_writable) return io_error(EBADF, "simulated disk");
+  return file_of(fd);
+}
+
+Result<void> SimulatedDisk::check_entry(frame::OpenFile dir, const std::string& path) const {
+  const auto directory = opened(dir);
+  if (!directory) return codec::Failure(directory.error());
+  if (directory->file) return io_error(ENOTDIR, "simulated disk");
+  if (path == ".." || path.find('/') != std::string::npos) return io_error(EXDEV, "simulated disk");
+  return {};
+}
+
+Result<frame::OpenFile> SimulatedDisk::open_at(frame::OpenFile dir, const std::string& path, int flags) {
+  if (const auto inside = check_entry(dir, path); !inside) return codec::Failure(inside.error());
+  if (path == "." || (!directory_name_.empty() && path == directory_name_)) {
     if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
-    return give_descriptor(nullptr);
+    return give_descriptor(nullptr, flags);
   }
   const auto found = names_.find(path);
   if (found == names_.end()) return io_error(ENOENT, "open");
-  return give_descriptor(found->second);
+  if ((flags & O_DIRECTORY) != 0) return io_error(ENOTDIR, "open");
+  return give_descriptor(found->second, flags);
 }
 
-Result<int> SimulatedDisk::reopen(int fd, int flags) {
-  const auto found = open_.find(fd);
-  if (found == open_.end()) return io_error(EBADF, "open");
-  if (!found->second && (flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
-  return give_descriptor(found->second);
+Result<frame::OpenFile> SimulatedDisk::reopen(frame::OpenFile fd, int flags) {
+  const auto found = opened(fd);
+  if (!found) return codec::Failure(found.error());
+  if (!found->file && (flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
+  return give_descriptor(found->file, flags);
 }
 
-void SimulatedDisk::close(int fd) {
-  open_.erase(fd);
+void SimulatedDisk::close(frame::OpenFile fd) {
+  open_.erase(fd.value);
 }
 
-Result<std::size_t> SimulatedDisk::pread(int fd, codec::ByteSpan into, frame::FileOffset at) {
+Result<std::size_t> SimulatedDisk::pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) {
   const auto file = file_of(fd);
   if (!file) return codec::Failure(file.error());
   const DiskBytes& bytes = (*file)->now;
@@ -215,39 +245,37 @@ Result<std::size_t> SimulatedDisk::pread(int fd, codec::ByteSpan into, frame::Fi
   return count;
 }
 
-Result<struct stat> SimulatedDisk::status(int fd) {
-  const auto open = open_.find(fd);
-  if (open != open_.end() && !open->second) {
-    struct stat directory {};
-    directory.st_mode = S_IFDIR | 0755;
-    return directory;
-  }
-  const auto file = file_of(fd);
-  if (!file) return codec::Failure(file.error());
+Result<struct stat> SimulatedDisk::status(frame::OpenFile fd) {
+  const auto found = opened(fd);
+  if (!found) return codec::Failure(found.error());
   struct stat status {};
-  status.st_mode = S_IFREG | 0644;
+  status.st_mode = found->file ? S_IFREG | 0644 : S_IFDIR | 0755;
+  if (!found->file) return status;
   status.st_nlink = 1;
-  status.st_size = static_cast<off_t>((*file)->now.size());
-  // The address is unique while the file is open.
-  status.st_ino = static_cast<ino_t>(std::hash<const void*>{}(file->get()));
+  status.st_size = static_cast<off_t>(found->file->now.size());
+  status.st_ino = inode_of(*found->file);
+  status.st_mtim = {kFirstChange, found->file->changes};
+  status.st_ctim = status.st_mtim;
   return status;
 }
 
-Result<struct stat> SimulatedDisk::status_at(int, const std::string& path) {
-  const auto fd = open_at(kDirectory, path, O_RDONLY);
+Result<struct stat> SimulatedDisk::status_at(frame::OpenFile dir, const std::string& path) {
+  const auto fd = open_at(dir, path, O_RDONLY);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(*this, *fd);
   return status(entry.fd());
 }
 
-Result<std::vector<frame::DirectoryEntry>> SimulatedDisk::list(int) {
+Result<std::vector<frame::DirectoryEntry>> SimulatedDisk::list(frame::OpenFile dir) {
+  if (const auto is_directory = check_entry(dir, "."); !is_directory) return codec::Failure(is_directory.error());
   std::vector<frame::DirectoryEntry> entries;
   for (const auto& [name, file] : names_)
-    entries.push_back({name, 0, DT_REG});
+    entries.push_back({name, inode_of(*file), DT_REG});
   return entries;
 }
 
-Result<int> SimulatedDisk::create_at(int, const std::string& path, int flags, mode_t) {
+Result<frame::OpenFile> SimulatedDisk::create_at(frame::OpenFile dir, const std::string& path, int flags, mode_t) {
+  if (const auto inside = check_entry(dir, path); !inside) return codec::Failure(inside.error());
   const auto [place, added] = names_.try_emplace(path);
   if (added) {
     place->second = std::make_shared<File>();
@@ -255,54 +283,59 @@ Result<int> SimulatedDisk::create_at(int, const std::string& path, int flags, mo
   } else if ((flags & O_EXCL) != 0) {
     return io_error(EEXIST, "create");
   }
-  return give_descriptor(place->second);
+  return give_descriptor(place->second, flags);
 }
 
 void SimulatedDisk::change(File& file, Change change) {
   apply(file.now, change);
+  ++file.changes;
   file.unsynced.push_back(std::move(change));
 }
 
-Result<void> SimulatedDisk::pwrite(int fd, codec::ByteView from, frame::FileOffset at) {
-  const auto file = file_of(fd);
+Result<void> SimulatedDisk::pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) {
+  const auto file = writable_file(fd);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::write, at.value, {from.begin(), from.end()}});
   return {};
 }
 
-Result<void> SimulatedDisk::truncate(int fd, std::uint64_t size) {
-  const auto file = file_of(fd);
+Result<void> SimulatedDisk::truncate(frame::OpenFile fd, std::uint64_t size) {
+  const auto file = writable_file(fd);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::truncate, size, {}});
   return {};
 }
 
-Result<void> SimulatedDisk::allocate(int fd, int, frame::FileOffset at, std::uint64_t length) {
-  const auto file = file_of(fd);
+Result<void> SimulatedDisk::allocate(frame::OpenFile fd, int, frame::FileOffset at, std::uint64_t length) {
+  const auto file = writable_file(fd);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::zero, at.value, DiskBytes(static_cast<std::size_t>(length))});
   return {};
 }
 
-Result<void> SimulatedDisk::sync(int fd, bool) {
+Result<void> SimulatedDisk::sync(frame::OpenFile fd, bool) {
   if (before_sync_) before_sync_();
-  const auto found = open_.find(fd);
-  if (found == open_.end()) return io_error(EBADF, "sync");
-  if (!found->second) {
+  const auto found = opened(fd);
+  if (!found) return codec::Failure(found.error());
+  if (!found->file) {
     durable_names_ = names_;
     unsynced_names_.clear();
     return {};
   }
-  found->second->durable = found->second->now;
-  found->second->unsynced.clear();
+  found->file->durable = found->file->now;
+  found->file->unsynced.clear();
   return {};
 }
 
-Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const std::string& to, unsigned flags) {
+Result<void> SimulatedDisk::rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                      const std::string& to, unsigned flags) {
+  if (auto inside = check_entry(from_dir, from); !inside) return inside;
+  if (auto inside = check_entry(to_dir, to); !inside) return inside;
   const auto found = names_.find(from);
   if (found == names_.end()) return io_error(ENOENT, "rename");
+  const auto other = names_.find(to);
+  if ((flags & RENAME_NOREPLACE) != 0 && other != names_.end()) return io_error(EEXIST, "rename");
   if ((flags & RENAME_EXCHANGE) != 0) {
-    const auto other = names_.find(to);
     if (other == names_.end()) return io_error(ENOENT, "rename");
     std::swap(found->second, other->second);
     unsynced_names_.push_back(names_);
@@ -315,7 +348,8 @@ Result<void> SimulatedDisk::rename_at(int, const std::string& from, int, const s
   return {};
 }
 
-Result<void> SimulatedDisk::remove_at(int, const std::string& path, bool) {
+Result<void> SimulatedDisk::remove_at(frame::OpenFile dir, const std::string& path, bool) {
+  if (auto inside = check_entry(dir, path); !inside) return inside;
   if (names_.erase(path) == 0) return io_error(ENOENT, "unlink");
   unsynced_names_.push_back(names_);
   return {};

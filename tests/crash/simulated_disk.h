@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ using DiskImage = std::map<std::string, DiskBytes>;
 
 class SimulatedDisk final : public frame::FileOps {
  public:
-  static constexpr int kDirectory = 1000;  // a descriptor of the directory
+  static constexpr frame::OpenFile kDirectory{1000};  // the directory
 
   /// `directory_name`: if not empty, the name by which paths refer to the directory itself, as that of a sparse frame.
   explicit SimulatedDisk(const DiskImage& image, std::string directory_name = {});
@@ -39,48 +40,56 @@ class SimulatedDisk final : public frame::FileOps {
   /// the unsynced writes of `file` and keeps all writes of the other files. Empty: varies each file in turn.
   void crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const;
 
-  codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
-  codec::Result<int> reopen(int fd, int flags) override;
-  codec::Result<std::vector<std::uint8_t>> handle_of(int) override { return unknown(); }
-  codec::Result<int> open_handle(int, codec::ByteView, int) override { return unknown(); }
-  void close(int fd) override;
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
-  codec::Result<struct stat> status(int fd) override;
-  codec::Result<struct stat> status_at(int dir, const std::string& path) override;
-  codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override;
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override;
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override;
-  codec::Result<void> truncate(int fd, std::uint64_t size) override;
-  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override;
-  codec::Result<void> flush(int /*fd*/) override { return {}; }
-  codec::Result<void> sync(int fd, bool data_only) override;
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override;
-  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override;
+  codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override;
+  codec::Result<frame::OpenFile> reopen(frame::OpenFile fd, int flags) override;
+  codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile) override { return unknown(); }
+  codec::Result<frame::OpenFile> open_handle(frame::OpenFile, codec::ByteView, int) override { return unknown(); }
+  void close(frame::OpenFile fd) override;
+  std::optional<frame::SystemDescriptor> system_descriptor(frame::OpenFile) const override { return std::nullopt; }
+  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override;
+  codec::Result<struct stat> status(frame::OpenFile fd) override;
+  codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override;
+  codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile dir_fd) override;
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override;
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override;
+  codec::Result<void> truncate(frame::OpenFile fd, std::uint64_t size) override;
+  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> flush(frame::OpenFile /*fd*/) override { return {}; }
+  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override;
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override;
+  codec::Result<void> remove_at(frame::OpenFile dir, const std::string& path, bool directory) override;
 
   // Advice has no effect on the simulation.
-  void note_access(int) override {}
-  void prefetch(int, frame::FileOffset, std::uint64_t) override {}
-  void start_writeback(int, frame::FileOffset, std::uint64_t) override {}
+  void note_access(frame::OpenFile) override {}
+  void prefetch(frame::OpenFile, frame::FileOffset, std::uint64_t) override {}
+  void start_writeback(frame::OpenFile, frame::FileOffset, std::uint64_t) override {}
 
   // Rights, times and locks are not simulated.
-  codec::Result<void> check_rights(int, int) override { return {}; }
-  codec::Result<std::vector<std::string>> list_attributes(int) override { return std::vector<std::string>(); }
-  codec::Result<std::string> get_attribute(int, const std::string&) override { return unknown(); }
-  codec::Result<void> change_mode(int, mode_t) override { return {}; }
-  codec::Result<void> change_owner(int, uid_t, gid_t) override { return {}; }
-  codec::Result<void> set_times(int, const std::array<struct timespec, 2>&) override { return {}; }
-  codec::Result<bool> try_lock(int, int) override { return true; }
+  codec::Result<void> check_rights(frame::OpenFile, int) override { return {}; }
+  codec::Result<std::vector<std::string>> list_attributes(frame::OpenFile) override {
+    return std::vector<std::string>();
+  }
+  codec::Result<std::string> get_attribute(frame::OpenFile, const std::string&) override { return unknown(); }
+  codec::Result<void> change_mode(frame::OpenFile, mode_t) override { return {}; }
+  codec::Result<void> change_owner(frame::OpenFile, uid_t, gid_t) override { return {}; }
+  codec::Result<void> set_times(frame::OpenFile, const std::array<struct timespec, 2>&) override { return {}; }
+  codec::Result<bool> try_lock(frame::OpenFile, int) override { return true; }
 
-  codec::Result<struct statvfs> filesystem_status(int) override { return unknown(); }
-  codec::Result<std::string> read_link(int) override { return unknown(); }
-  codec::Result<frame::FileOffset> seek(int, frame::FileOffset, int) override { return unknown(); }
-  codec::Result<void> make_directory_at(int, const std::string&, mode_t) override { return unknown(); }
-  codec::Result<void> make_node_at(int, const std::string&, mode_t, dev_t) override { return unknown(); }
-  codec::Result<void> link_at(int, int, const std::string&) override { return unknown(); }
-  codec::Result<void> make_symlink_at(const std::string&, int, const std::string&) override { return unknown(); }
-  codec::Result<void> set_attribute(int, const std::string&, const std::string&, int) override { return unknown(); }
-  codec::Result<void> remove_attribute(int, const std::string&) override { return unknown(); }
+  codec::Result<struct statvfs> filesystem_status(frame::OpenFile) override { return unknown(); }
+  codec::Result<std::string> read_link(frame::OpenFile) override { return unknown(); }
+  codec::Result<frame::FileOffset> seek(frame::OpenFile, frame::FileOffset, int) override { return unknown(); }
+  codec::Result<void> make_directory_at(frame::OpenFile, const std::string&, mode_t) override { return unknown(); }
+  codec::Result<void> make_node_at(frame::OpenFile, const std::string&, mode_t, dev_t) override { return unknown(); }
+  codec::Result<void> link_at(frame::OpenFile, frame::OpenFile, const std::string&) override { return unknown(); }
+  codec::Result<void> make_symlink_at(const std::string&, frame::OpenFile, const std::string&) override {
+    return unknown();
+  }
+  codec::Result<void> set_attribute(frame::OpenFile, const std::string&, const std::string&, int) override {
+    return unknown();
+  }
+  codec::Result<void> remove_attribute(frame::OpenFile, const std::string&) override { return unknown(); }
 
  private:
   struct Change {
@@ -93,6 +102,11 @@ class SimulatedDisk final : public frame::FileOps {
     DiskBytes now;
     DiskBytes durable;
     std::vector<Change> unsynced;
+    long changes = 0;  // counts them, as the time of the last change
+  };
+  struct Opened {
+    std::shared_ptr<File> file;  // null: the directory
+    bool is_writable = false;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
   struct Unit;
@@ -106,16 +120,21 @@ class SimulatedDisk final : public frame::FileOps {
 
   static void images_of(const Names& names, const std::string& file, const std::function<void(const DiskImage&)>& take);
 
-  codec::Result<std::shared_ptr<File>> file_of(int fd) const;
+  codec::Result<Opened> opened(frame::OpenFile fd) const;
+  codec::Result<std::shared_ptr<File>> file_of(frame::OpenFile fd) const;
+  /// As file_of(); EBADF if the file is open for reading only.
+  codec::Result<std::shared_ptr<File>> writable_file(frame::OpenFile fd) const;
+  /// Refuses what is not a directory, and names that lead out of it.
+  codec::Result<void> check_entry(frame::OpenFile dir, const std::string& path) const;
   void change(File& file, Change change);
-  int give_descriptor(std::shared_ptr<File> file);
+  frame::OpenFile give_descriptor(std::shared_ptr<File> file, int flags);
 
   const std::string directory_name_;
   Names names_;
   Names durable_names_;
   std::vector<Names> unsynced_names_;  // the names after each unsynced change
-  std::map<int, std::shared_ptr<File>> open_;
-  int next_fd_ = kDirectory + 1;
+  std::map<std::int32_t, Opened> open_{{kDirectory.value, {}}};
+  std::int32_t next_fd_ = kDirectory.value + 1;
   std::function<void()> before_sync_;
 };
 

@@ -28,7 +28,7 @@ std::set<DiskBytes> images_of(const SimulatedDisk& disk, const std::string& name
 
 TEST(SimulatedDiskTest, UnsyncedWritesAreKeptInEveryCombination) {
   SimulatedDisk disk({{"a", {0, 0}}});
-  const int fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
+  const auto fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{1}, FileOffset{0}));
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{2}, FileOffset{1}));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{0, 0}, {1, 0}, {0, 2}, {1, 2}}));
@@ -38,7 +38,7 @@ TEST(SimulatedDiskTest, UnsyncedWritesAreKeptInEveryCombination) {
 
 TEST(SimulatedDiskTest, WritesAreTornAtSectors) {
   SimulatedDisk disk({{"a", DiskBytes(1024)}});
-  const int fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
+  const auto fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes(200, 1), FileOffset{450}));
   const auto images = images_of(disk, "a");
   EXPECT_EQ(images.size(), 4U);
@@ -50,7 +50,7 @@ TEST(SimulatedDiskTest, WritesAreTornAtSectors) {
 
 TEST(SimulatedDiskTest, OfManyWritesOneOrTwoAreLost) {
   SimulatedDisk disk(DiskImage{{"a", DiskBytes{}}});
-  const int fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
+  const auto fd = *disk.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   for (std::uint64_t i = 0; i < 20; ++i)
     ASSERT_TRUE(disk.pwrite(fd, DiskBytes{1}, FileOffset{i}));
   // All writes, each prefix, all but one, all but two.
@@ -59,14 +59,14 @@ TEST(SimulatedDiskTest, OfManyWritesOneOrTwoAreLost) {
 
 TEST(SimulatedDiskTest, NamesChangeInOrderAndSyncMakesThemDurable) {
   SimulatedDisk disk({{"a", {1}}});
-  const int fd = *disk.create_at(SimulatedDisk::kDirectory, "b", O_RDWR | O_EXCL, 0600);
+  const auto fd = *disk.create_at(SimulatedDisk::kDirectory, "b", O_RDWR | O_EXCL, 0600);
   ASSERT_TRUE(disk.pwrite(fd, DiskBytes{2}, FileOffset{0}));
   ASSERT_TRUE(disk.rename_at(SimulatedDisk::kDirectory, "b", SimulatedDisk::kDirectory, "a", 0));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}, {}}))
       << "a cut can keep the rename and lose the bytes";
   ASSERT_TRUE(disk.sync(fd, false));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{1}, {2}}));
-  const int directory = *disk.open_at(SimulatedDisk::kDirectory, ".", O_RDONLY);
+  const auto directory = *disk.open_at(SimulatedDisk::kDirectory, ".", O_RDONLY);
   ASSERT_TRUE(disk.sync(directory, false));
   EXPECT_EQ(images_of(disk, "a"), (std::set<DiskBytes>{{2}}));
   EXPECT_EQ(disk.create_at(SimulatedDisk::kDirectory, "a", O_RDWR | O_EXCL, 0600).error().sys, EEXIST);
@@ -75,7 +75,7 @@ TEST(SimulatedDiskTest, NamesChangeInOrderAndSyncMakesThemDurable) {
 TEST(SimulatedDiskTest, ASectorOfAWriteThatFailsIsNotTorn) {
   SimulatedDisk disk(DiskImage{{"a", DiskBytes{}}});
   test::FailingFiles files(disk);
-  const int fd = *files.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
+  const auto fd = *files.open_at(SimulatedDisk::kDirectory, "a", O_RDWR);
   files.fail(2, ENOSPC, test::FailingFiles::cut_short);
   ASSERT_TRUE(files.pwrite(fd, DiskBytes{1, 2}, FileOffset{0}));
   EXPECT_EQ(files.pwrite(fd, DiskBytes(2000, 3), FileOffset{2}).error().sys, ENOSPC);

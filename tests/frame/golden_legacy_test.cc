@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "frame/io/byte_source.h"
+#include "frame/io/file_ops.h"
 #include "frame/open/open.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/array/array_view.h"
+#include "frame/io/file_ops.h"
 #include "frame/open/open.h"
 #include "tests/support/digest.h"
 #include "tests/support/golden.h"

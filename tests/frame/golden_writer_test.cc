@@ -30,7 +30,7 @@ class GoldenWriterTest : public ::testing::Test {
   GoldenWriterTest() : files_(frame::system_files()) {
     const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
+    dir_ = frame::Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   /// Copies each golden frame of at most kMost bytes to the file `frame` and calls `take` with its model.

@@ -28,11 +28,11 @@ constexpr std::uint64_t kMebi = std::uint64_t{1} << 20;
 
 class CountedFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, FileOffset at) override {
+  codec::Result<std::size_t> pread(OpenFile fd, codec::ByteSpan into, FileOffset at) override {
     read_bytes += into.size();
     return ForwardingFiles::pread(fd, into, at);
   }
-  codec::Result<FileOffset> seek(int fd, FileOffset from, int whence) override {
+  codec::Result<FileOffset> seek(OpenFile fd, FileOffset from, int whence) override {
     ++seeks;
     return seeks_fail ? codec::io_error(EIO, "lseek") : ForwardingFiles::seek(fd, from, whence);
   }

@@ -216,11 +216,11 @@ TEST(ParseCosts, ADeflatedEmbedFrameWithAnExcessiveSizeIsRefused) {
 
 /// Counts opens and reads.
 struct CountingFiles : test::ForwardingFiles {
-  Result<int> open_at(int dir, const std::string& path, int flags) override {
+  Result<OpenFile> open_at(OpenFile dir, const std::string& path, int flags) override {
     ++opened;
     return ForwardingFiles::open_at(dir, path, flags);
   }
-  Result<std::size_t> pread(int fd, ByteSpan into, FileOffset at) override {
+  Result<std::size_t> pread(OpenFile fd, ByteSpan into, FileOffset at) override {
     ++reads;
     return ForwardingFiles::pread(fd, into, at);
   }

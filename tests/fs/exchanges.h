@@ -58,12 +58,13 @@ class WatchedFiles {
   };
 
   void add(const std::filesystem::path& path) {
-    frame::Descriptor opened(frame::system_files(), ::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    frame::Descriptor opened(frame::system_files(),
+                             frame::system_file(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
     inodes_.insert(frame::system_files().status(opened.fd())->st_ino);
     std::string before = describe(opened.fd());
     files_.push_back({path, std::move(opened), std::move(before)});
   }
-  static std::string describe(int fd) {
+  static std::string describe(frame::OpenFile fd) {
     frame::FileOps& files = frame::system_files();
     const auto status = files.status(fd);
     if (!status) return "gone";

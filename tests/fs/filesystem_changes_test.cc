@@ -23,8 +23,8 @@ using test::Bytes;
 /// tick on any machine.
 class SlowClockFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<struct stat> status(int fd) override { return ticked(ForwardingFiles::status(fd)); }
-  codec::Result<struct stat> status_at(int dir, const std::string& path) override {
+  codec::Result<struct stat> status(frame::OpenFile fd) override { return ticked(ForwardingFiles::status(fd)); }
+  codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
     return ticked(ForwardingFiles::status_at(dir, path));
   }
 
@@ -41,7 +41,7 @@ class SlowClockFiles final : public test::ForwardingFiles {
 /// A system in which a file is removed between the look at it and the opening.
 class VanishingFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
+  codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
     if (path == "x.b2frame") return codec::io_error(ENOENT, "open");
     return ForwardingFiles::open_at(dir, path, flags);
   }
@@ -50,7 +50,7 @@ class VanishingFiles final : public test::ForwardingFiles {
 /// A system without a free descriptor for directories.
 class FullTable final : public test::ForwardingFiles {
  public:
-  codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
+  codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
     if (path == "x.b2frame" && (flags & O_DIRECTORY) != 0) return codec::io_error(EMFILE, "open");
     return ForwardingFiles::open_at(dir, path, flags);
   }
@@ -90,7 +90,7 @@ std::int64_t tick() {
   return now.tv_sec;
 }
 
-/// Until a file that was changed before the call counts as settled.
+/// Until a file that was changed before the call is not racy any more.
 void let_settle() {
   const std::int64_t end = tick() + 4;
   while (tick() < end)

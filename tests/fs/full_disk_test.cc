@@ -25,22 +25,23 @@ std::uint64_t disk_blocks(std::uint64_t bytes) {
 /// A disk with a given number of blocks left. A write into blocks that a file already has takes none.
 class FullDisk final : public test::ForwardingFiles {
  public:
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     if (room <= 0) return codec::io_error(ENOSPC, "create");
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
     const std::uint64_t before = size_of(fd);
     const std::uint64_t after = std::max(before, at.value + from.size());
     if (!take(disk_blocks(after) - disk_blocks(before))) return codec::io_error(ENOSPC, "pwrite");
     return ForwardingFiles::pwrite(fd, from, at);
   }
-  codec::Result<void> truncate(int fd, std::uint64_t size) override {
+  codec::Result<void> truncate(frame::OpenFile fd, std::uint64_t size) override {
     const std::uint64_t before = size_of(fd);
     if (size < before) room += static_cast<std::int64_t>(disk_blocks(before) - disk_blocks(size));
     return ForwardingFiles::truncate(fd, size);
   }
-  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override {
+  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override {
     if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
       EXPECT_EQ(at.value % kDiskBlock, 0U);
       EXPECT_EQ(length % kDiskBlock, 0U);
@@ -49,7 +50,7 @@ class FullDisk final : public test::ForwardingFiles {
     }
     return ForwardingFiles::allocate(fd, mode, at, length);
   }
-  codec::Result<struct statvfs> filesystem_status(int fd) override {
+  codec::Result<struct statvfs> filesystem_status(frame::OpenFile fd) override {
     auto status = ForwardingFiles::filesystem_status(fd);
     if (status) {
       status->f_frsize = kDiskBlock;
@@ -67,9 +68,9 @@ class FullDisk final : public test::ForwardingFiles {
     room -= static_cast<std::int64_t>(count);
     return true;
   }
-  static std::uint64_t size_of(int fd) {
+  static std::uint64_t size_of(frame::OpenFile fd) {
     struct stat status {};
-    return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+    return ::fstat(fd.value, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
   }
 };
 

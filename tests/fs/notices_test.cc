@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "frame/io/system_version.h"
 #include "tests/fs/gate.h"
 #include "tests/fs/written_filesystem.h"
 
@@ -76,7 +77,7 @@ class GatedKernel final : public KernelInvalidator {
 /// Keeps reads of one file waiting at a gate.
 class GatedReads final : public test::ForwardingFiles {
  public:
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
     if (holds_reads && std::this_thread::get_id() == reader) gate.pass();
     return ForwardingFiles::pread(fd, into, at);
   }
@@ -134,7 +135,7 @@ class Notices : public testing::Test {
     struct stat status {};
     do {
       ASSERT_EQ(::stat((directory_.path() / name).c_str(), &status), 0);
-    } while (!frame::FileVersion::of(status).settled);
+    } while (frame::version_of(status).racy);
   }
   /// The watcher has seen one change of the file and a stat a later one, and the kernel keeps all waiting that follows.
   void hold_after_changes(NodeId node, const std::string& name) {

@@ -108,14 +108,14 @@ TEST_F(ReadsBesideWriters, AChangeOfTimesThatFoundAFormerWriterIsNoChangeByAnoth
 /// program that writes a chunk in two steps.
 class TearingFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
-    if (!tears || at.value > kAt || at.value + into.size() <= kAt) return ForwardingFiles::pread(fd, into, at);
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
+    if (!tears || at.value > kAt || at.value + into.size() <= kAt) return ForwardingFiles::pread(file, into, at);
     tears = false;
     const auto whole = test::file_bytes(path);
     auto torn = whole;
     std::fill_n(torn.begin() + kAt, 64, 0xff);
     overwrite(torn);
-    auto got = ForwardingFiles::pread(fd, into, at);
+    auto got = ForwardingFiles::pread(file, into, at);
     if (!stays) overwrite(whole);
     return got;
   }

@@ -446,7 +446,7 @@ TEST_P(Spellings, ADirectoryThatStaysIsListedOnce) {
   for (int i = 0; i < 20; ++i)
     make("file" + std::to_string(i), "text");
   static_cast<void>(filesystem_->names().lookup(kRootNode, "file0"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // until the stamp of the directory has settled
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // until the stamp of the directory is not racy any more
   static_cast<void>(filesystem_->names().lookup(kRootNode, "file0"));
   const int lists = odd_.lists;
   for (int i = 0; i < 20; ++i)

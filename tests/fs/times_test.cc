@@ -200,7 +200,7 @@ class GatedTimes : public testing::Test {
  protected:
   class Files final : public test::ForwardingFiles {
    public:
-    codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+    codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override {
       if (is_gated) gate.pass();
       return ForwardingFiles::set_times(fd, times);
     }

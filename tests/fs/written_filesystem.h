@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "codec/base/mutex.h"
+#include "frame/io/system_version.h"
 #include "fs/filesystem.h"
 #include "fs/util/errno_table.h"
 #include "tests/fs/gate.h"
@@ -55,13 +56,13 @@ class FaultyDisk final : public test::ForwardingFiles {
  public:
   enum class Event : std::uint8_t { named, directory_synced, file_synced };
 
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
     if (write_error != 0) return codec::io_error(write_error, "pwrite");
     if (writes_left == 0) return codec::io_error(ENOSPC, "pwrite");
     if (writes_left > 0) --writes_left;
     return ForwardingFiles::pwrite(fd, from, at);
   }
-  codec::Result<void> sync(int fd, bool data_only) override {
+  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
     if (sync_error != 0) return codec::io_error(sync_error, "sync");
     if (syncs_left >= 0 && syncs_left-- == 0) return codec::io_error(EIO, "sync");
     ++syncs;
@@ -69,8 +70,8 @@ class FaultyDisk final : public test::ForwardingFiles {
     note(synced && S_ISDIR(synced->st_mode) ? Event::directory_synced : Event::file_synced);
     return ForwardingFiles::sync(fd, data_only);
   }
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override {
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
     note(Event::named);
     return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
   }
@@ -79,28 +80,28 @@ class FaultyDisk final : public test::ForwardingFiles {
     codec::MutexLock lock(mutex_);
     return std::exchange(events_, {});
   }
-  void prefetch(int fd, frame::FileOffset at, std::uint64_t length) override {
+  void prefetch(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
     const auto file = status(fd);
     EXPECT_TRUE(file && at.value + length <= static_cast<std::uint64_t>(file->st_size));
     asked_to_read += length;
     ForwardingFiles::prefetch(fd, at, length);
   }
-  void start_writeback(int fd, frame::FileOffset at, std::uint64_t length) override {
+  void start_writeback(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
     asked_to_write += length;
     ForwardingFiles::start_writeback(fd, at, length);
   }
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
     if (Gate* gate = read_gate) gate->pass();
     if (before_read && asking == std::this_thread::get_id()) before_read();
     return ForwardingFiles::pread(fd, into, at);
   }
-  codec::Result<struct stat> status_at(int dir, const std::string& path) override {
+  codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
     auto status = changing(ForwardingFiles::status_at(dir, path));
     if (after_status && asking == std::this_thread::get_id()) after_status();
     return status;
   }
-  codec::Result<struct stat> status(int fd) override { return changing(ForwardingFiles::status(fd)); }
-  codec::Result<bool> try_lock(int fd, int operation) override {
+  codec::Result<struct stat> status(frame::OpenFile fd) override { return changing(ForwardingFiles::status(fd)); }
+  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override {
     if (operation == LOCK_UN) return ForwardingFiles::try_lock(fd, operation);
     ++locks_tried;
     if (refused_locks != 0) {
@@ -110,7 +111,7 @@ class FaultyDisk final : public test::ForwardingFiles {
     }
     return ForwardingFiles::try_lock(fd, operation);
   }
-  codec::Result<void> flush(int fd) override {
+  codec::Result<void> flush(frame::OpenFile fd) override {
     ++flushes;
     return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(fd);
   }
@@ -219,7 +220,7 @@ class WrittenFilesystem : public ::testing::Test {
     do {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       ASSERT_EQ(::stat((directory_.path() / (name + ".b2frame")).c_str(), &status), 0);
-    } while (!frame::FileVersion::of(status).settled);
+    } while (frame::version_of(status).racy);
   }
   std::uint64_t size_of(const std::string& name) {
     auto found = filesystem_->names().lookup(kRootNode, name);

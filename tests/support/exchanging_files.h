@@ -27,41 +27,43 @@ class ExchangingFiles : public ForwardingFiles {
   /// A name of more than one component was resolved.
   bool resolved_a_path() const { return resolved_a_path_; }
 
-  codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
+  codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
     arrive(path);
     return ForwardingFiles::open_at(dir, path, flags);
   }
-  codec::Result<struct stat> status_at(int dir, const std::string& path) override {
+  codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
     arrive(path);
     return ForwardingFiles::status_at(dir, path);
   }
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     arrive(path);
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override {
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
     arrive(from);
     arrive(to);
     return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
   }
-  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override {
+  codec::Result<void> remove_at(frame::OpenFile dir, const std::string& path, bool directory) override {
     arrive(path);
     return ForwardingFiles::remove_at(dir, path, directory);
   }
-  codec::Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override {
+  codec::Result<void> make_directory_at(frame::OpenFile dir, const std::string& path, mode_t mode) override {
     arrive(path);
     return ForwardingFiles::make_directory_at(dir, path, mode);
   }
-  codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override {
+  codec::Result<void> make_node_at(frame::OpenFile dir, const std::string& path, mode_t mode, dev_t device) override {
     arrive(path);
     return ForwardingFiles::make_node_at(dir, path, mode, device);
   }
-  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override {
     arrive(to);
     return ForwardingFiles::link_at(fd, to_dir, to);
   }
-  codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override {
+  codec::Result<void> make_symlink_at(const std::string& target, frame::OpenFile dir,
+                                      const std::string& path) override {
     arrive(path);
     return ForwardingFiles::make_symlink_at(target, dir, path);
   }

@@ -90,71 +90,71 @@ auto FailingFiles::run(FileCall call, Go go) -> decltype(go()) {
   return go();
 }
 
-Result<int> FailingFiles::open_at(int dir, const std::string& path, int flags) {
+Result<frame::OpenFile> FailingFiles::open_at(frame::OpenFile dir, const std::string& path, int flags) {
   return run({Kind::open, dir, path}, [&] { return base_.open_at(dir, path, flags); });
 }
 
-Result<int> FailingFiles::open_named(const std::string& path, int flags) {
+Result<frame::OpenFile> FailingFiles::open_named(const std::string& path, int flags) {
   return run({Kind::open, -1, path}, [&] { return base_.open_named(path, flags); });
 }
 
-Result<int> FailingFiles::reopen(int fd, int flags) {
+Result<frame::OpenFile> FailingFiles::reopen(frame::OpenFile fd, int flags) {
   return run({Kind::open, fd, {}}, [&] { return base_.reopen(fd, flags); });
 }
 
-Result<std::vector<std::uint8_t>> FailingFiles::handle_of(int fd) {
+Result<std::vector<std::uint8_t>> FailingFiles::handle_of(frame::OpenFile fd) {
   return run({Kind::status, fd, {}}, [&] { return base_.handle_of(fd); });
 }
 
-Result<int> FailingFiles::open_handle(int mount, codec::ByteView handle, int flags) {
+Result<frame::OpenFile> FailingFiles::open_handle(frame::OpenFile mount, codec::ByteView handle, int flags) {
   return run({Kind::open, mount, {}}, [&] { return base_.open_handle(mount, handle, flags); });
 }
 
-Result<std::size_t> FailingFiles::pread(int fd, codec::ByteSpan into, frame::FileOffset at) {
+Result<std::size_t> FailingFiles::pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) {
   return run({Kind::read, fd, {}}, [&] { return base_.pread(fd, into, at); });
 }
 
-Result<struct stat> FailingFiles::status(int fd) {
+Result<struct stat> FailingFiles::status(frame::OpenFile fd) {
   return run({Kind::status, fd, {}}, [&] { return base_.status(fd); });
 }
 
-Result<struct stat> FailingFiles::status_at(int dir, const std::string& path) {
+Result<struct stat> FailingFiles::status_at(frame::OpenFile dir, const std::string& path) {
   return run({Kind::status, dir, path}, [&] { return base_.status_at(dir, path); });
 }
 
-Result<struct statvfs> FailingFiles::filesystem_status(int fd) {
+Result<struct statvfs> FailingFiles::filesystem_status(frame::OpenFile fd) {
   return run({Kind::status, fd, {}}, [&] { return base_.filesystem_status(fd); });
 }
 
-Result<std::vector<frame::DirectoryEntry>> FailingFiles::list(int dir_fd) {
+Result<std::vector<frame::DirectoryEntry>> FailingFiles::list(frame::OpenFile dir_fd) {
   return run({Kind::list, dir_fd, {}}, [&] { return base_.list(dir_fd); });
 }
 
-Result<std::string> FailingFiles::read_link(int fd) {
+Result<std::string> FailingFiles::read_link(frame::OpenFile fd) {
   return run({Kind::read_link, fd, {}}, [&] { return base_.read_link(fd); });
 }
 
-Result<frame::FileOffset> FailingFiles::seek(int fd, frame::FileOffset from, int whence) {
+Result<frame::FileOffset> FailingFiles::seek(frame::OpenFile fd, frame::FileOffset from, int whence) {
   return run({Kind::seek, fd, {}}, [&] { return base_.seek(fd, from, whence); });
 }
 
-Result<void> FailingFiles::check_rights(int fd, int rights) {
+Result<void> FailingFiles::check_rights(frame::OpenFile fd, int rights) {
   return run({Kind::get_attribute, fd, {}}, [&] { return base_.check_rights(fd, rights); });
 }
 
-Result<std::vector<std::string>> FailingFiles::list_attributes(int fd) {
+Result<std::vector<std::string>> FailingFiles::list_attributes(frame::OpenFile fd) {
   return run({Kind::get_attribute, fd, {}}, [&] { return base_.list_attributes(fd); });
 }
 
-Result<std::string> FailingFiles::get_attribute(int fd, const std::string& name) {
+Result<std::string> FailingFiles::get_attribute(frame::OpenFile fd, const std::string& name) {
   return run({Kind::get_attribute, fd, name}, [&] { return base_.get_attribute(fd, name); });
 }
 
-Result<int> FailingFiles::create_at(int dir, const std::string& path, int flags, mode_t mode) {
+Result<frame::OpenFile> FailingFiles::create_at(frame::OpenFile dir, const std::string& path, int flags, mode_t mode) {
   return run({Kind::create, dir, path}, [&] { return base_.create_at(dir, path, flags, mode); });
 }
 
-Result<void> FailingFiles::pwrite(int fd, codec::ByteView from, frame::FileOffset at) {
+Result<void> FailingFiles::pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) {
   const auto fault = enter({Kind::write, fd, {}});
   if (!fault) return base_.pwrite(fd, from, at);
   if (fault->half) {
@@ -165,68 +165,69 @@ Result<void> FailingFiles::pwrite(int fd, codec::ByteView from, frame::FileOffse
   return codec::io_error(fault->error, "call that was made to fail");
 }
 
-Result<void> FailingFiles::truncate(int fd, std::uint64_t size) {
+Result<void> FailingFiles::truncate(frame::OpenFile fd, std::uint64_t size) {
   return run({Kind::truncate, fd, {}}, [&] { return base_.truncate(fd, size); });
 }
 
-Result<void> FailingFiles::allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) {
+Result<void> FailingFiles::allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) {
   return run({Kind::allocate, fd, {}}, [&] { return base_.allocate(fd, mode, at, length); });
 }
 
-Result<void> FailingFiles::sync(int fd, bool data_only) {
+Result<void> FailingFiles::sync(frame::OpenFile fd, bool data_only) {
   return run({Kind::sync, fd, {}}, [&] { return base_.sync(fd, data_only); });
 }
 
-Result<void> FailingFiles::rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                     unsigned flags) {
+Result<void> FailingFiles::rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                     const std::string& to, unsigned flags) {
   return run({Kind::rename, to_dir, to}, [&] { return base_.rename_at(from_dir, from, to_dir, to, flags); });
 }
 
-Result<void> FailingFiles::remove_at(int dir, const std::string& path, bool directory) {
+Result<void> FailingFiles::remove_at(frame::OpenFile dir, const std::string& path, bool directory) {
   return run({Kind::remove, dir, path}, [&] { return base_.remove_at(dir, path, directory); });
 }
 
-Result<void> FailingFiles::make_directory_at(int dir, const std::string& path, mode_t mode) {
+Result<void> FailingFiles::make_directory_at(frame::OpenFile dir, const std::string& path, mode_t mode) {
   return run({Kind::make, dir, path}, [&] { return base_.make_directory_at(dir, path, mode); });
 }
 
-Result<void> FailingFiles::make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) {
+Result<void> FailingFiles::make_node_at(frame::OpenFile dir, const std::string& path, mode_t mode, dev_t device) {
   return run({Kind::make, dir, path}, [&] { return base_.make_node_at(dir, path, mode, device); });
 }
 
-Result<void> FailingFiles::link_at(int fd, int to_dir, const std::string& to) {
+Result<void> FailingFiles::link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) {
   return run({Kind::make, to_dir, to}, [&] { return base_.link_at(fd, to_dir, to); });
 }
 
-Result<void> FailingFiles::make_symlink_at(const std::string& target, int dir, const std::string& path) {
+Result<void> FailingFiles::make_symlink_at(const std::string& target, frame::OpenFile dir, const std::string& path) {
   return run({Kind::make, dir, path}, [&] { return base_.make_symlink_at(target, dir, path); });
 }
 
-Result<void> FailingFiles::change_mode(int fd, mode_t mode) {
+Result<void> FailingFiles::change_mode(frame::OpenFile fd, mode_t mode) {
   return run({Kind::change_attributes, fd, {}}, [&] { return base_.change_mode(fd, mode); });
 }
 
-Result<void> FailingFiles::change_owner(int fd, uid_t user, gid_t group) {
+Result<void> FailingFiles::change_owner(frame::OpenFile fd, uid_t user, gid_t group) {
   return run({Kind::change_attributes, fd, {}}, [&] { return base_.change_owner(fd, user, group); });
 }
 
-Result<void> FailingFiles::flush(int fd) {
+Result<void> FailingFiles::flush(frame::OpenFile fd) {
   return run({Kind::sync, fd, {}}, [&] { return base_.flush(fd); });
 }
 
-Result<void> FailingFiles::set_times(int fd, const std::array<struct timespec, 2>& times) {
+Result<void> FailingFiles::set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) {
   return run({Kind::change_attributes, fd, {}}, [&] { return base_.set_times(fd, times); });
 }
 
-Result<void> FailingFiles::set_attribute(int fd, const std::string& name, const std::string& value, int flags) {
+Result<void> FailingFiles::set_attribute(frame::OpenFile fd, const std::string& name, const std::string& value,
+                                         int flags) {
   return run({Kind::change_attributes, fd, name}, [&] { return base_.set_attribute(fd, name, value, flags); });
 }
 
-Result<void> FailingFiles::remove_attribute(int fd, const std::string& name) {
+Result<void> FailingFiles::remove_attribute(frame::OpenFile fd, const std::string& name) {
   return run({Kind::change_attributes, fd, name}, [&] { return base_.remove_attribute(fd, name); });
 }
 
-Result<bool> FailingFiles::try_lock(int fd, int operation) {
+Result<bool> FailingFiles::try_lock(frame::OpenFile fd, int operation) {
   return run({Kind::lock, fd, {}}, [&] { return base_.try_lock(fd, operation); });
 }
 

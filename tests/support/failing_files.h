@@ -56,8 +56,8 @@ struct FileCall {
     lock,
   };
   Kind kind = Kind::open;
-  int fd = -1;       // that it is about; of calls with a path the directory
-  std::string path;  // of rename: the new name
+  frame::OpenFile fd;  // that it is about; of calls with a path the directory
+  std::string path;    // of rename: the new name
 };
 
 class FailingFiles : public frame::FileOps {
@@ -93,46 +93,53 @@ class FailingFiles : public frame::FileOps {
   bool wait_until_held(std::chrono::milliseconds patience = std::chrono::seconds(60));
   void release();
 
-  codec::Result<int> open_at(int dir, const std::string& path, int flags) override;
-  codec::Result<int> open_named(const std::string& path, int flags) override;
-  codec::Result<int> reopen(int fd, int flags) override;
-  codec::Result<std::vector<std::uint8_t>> handle_of(int fd) override;
-  codec::Result<int> open_handle(int mount, codec::ByteView handle, int flags) override;
-  void close(int fd) override { base_.close(fd); }
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override;
-  codec::Result<struct stat> status(int fd) override;
-  codec::Result<struct stat> status_at(int dir, const std::string& path) override;
-  codec::Result<struct statvfs> filesystem_status(int fd) override;
-  codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override;
-  codec::Result<std::string> read_link(int fd) override;
-  codec::Result<frame::FileOffset> seek(int fd, frame::FileOffset from, int whence) override;
-  void note_access(int fd) override { base_.note_access(fd); }
-  void prefetch(int fd, frame::FileOffset at, std::uint64_t length) override { base_.prefetch(fd, at, length); }
-  codec::Result<void> check_rights(int fd, int rights) override;
-  codec::Result<std::vector<std::string>> list_attributes(int fd) override;
-  codec::Result<std::string> get_attribute(int fd, const std::string& name) override;
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override;
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override;
-  codec::Result<void> truncate(int fd, std::uint64_t size) override;
-  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override;
-  codec::Result<void> sync(int fd, bool data_only) override;
-  void start_writeback(int fd, frame::FileOffset at, std::uint64_t length) override {
+  codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override;
+  codec::Result<frame::OpenFile> open_named(const std::string& path, int flags) override;
+  codec::Result<frame::OpenFile> reopen(frame::OpenFile fd, int flags) override;
+  codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile fd) override;
+  codec::Result<frame::OpenFile> open_handle(frame::OpenFile mount, codec::ByteView handle, int flags) override;
+  void close(frame::OpenFile fd) override { base_.close(fd); }
+  std::optional<frame::SystemDescriptor> system_descriptor(frame::OpenFile fd) const override {
+    return base_.system_descriptor(fd);
+  }
+  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override;
+  codec::Result<struct stat> status(frame::OpenFile fd) override;
+  codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override;
+  codec::Result<struct statvfs> filesystem_status(frame::OpenFile fd) override;
+  codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile dir_fd) override;
+  codec::Result<std::string> read_link(frame::OpenFile fd) override;
+  codec::Result<frame::FileOffset> seek(frame::OpenFile fd, frame::FileOffset from, int whence) override;
+  void note_access(frame::OpenFile fd) override { base_.note_access(fd); }
+  void prefetch(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
+    base_.prefetch(fd, at, length);
+  }
+  codec::Result<void> check_rights(frame::OpenFile fd, int rights) override;
+  codec::Result<std::vector<std::string>> list_attributes(frame::OpenFile fd) override;
+  codec::Result<std::string> get_attribute(frame::OpenFile fd, const std::string& name) override;
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override;
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override;
+  codec::Result<void> truncate(frame::OpenFile fd, std::uint64_t size) override;
+  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override;
+  void start_writeback(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
     base_.start_writeback(fd, at, length);
   }
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override;
-  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override;
-  codec::Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override;
-  codec::Result<void> make_node_at(int dir, const std::string& path, mode_t mode, dev_t device) override;
-  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override;
-  codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override;
-  codec::Result<void> change_mode(int fd, mode_t mode) override;
-  codec::Result<void> change_owner(int fd, uid_t user, gid_t group) override;
-  codec::Result<void> flush(int fd) override;
-  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override;
-  codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override;
-  codec::Result<void> remove_attribute(int fd, const std::string& name) override;
-  codec::Result<bool> try_lock(int fd, int operation) override;
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override;
+  codec::Result<void> remove_at(frame::OpenFile dir, const std::string& path, bool directory) override;
+  codec::Result<void> make_directory_at(frame::OpenFile dir, const std::string& path, mode_t mode) override;
+  codec::Result<void> make_node_at(frame::OpenFile dir, const std::string& path, mode_t mode, dev_t device) override;
+  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override;
+  codec::Result<void> make_symlink_at(const std::string& target, frame::OpenFile dir, const std::string& path) override;
+  codec::Result<void> change_mode(frame::OpenFile fd, mode_t mode) override;
+  codec::Result<void> change_owner(frame::OpenFile fd, uid_t user, gid_t group) override;
+  codec::Result<void> flush(frame::OpenFile fd) override;
+  codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override;
+  codec::Result<void> set_attribute(frame::OpenFile fd, const std::string& name, const std::string& value,
+                                    int flags) override;
+  codec::Result<void> remove_attribute(frame::OpenFile fd, const std::string& name) override;
+  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override;
 
  private:
   /// How a call fails, if it does.

@@ -55,56 +55,57 @@ class LimitedFiles : public ForwardingFiles {
   explicit LimitedFiles(const Limits& limits = {}) : limits_(limits) {}
   void set(const Limits& limits) { limits_ = limits; }
 
-  codec::Result<int> open_at(int dir, const std::string& path, int flags) override {
+  codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
     return opened(path, ForwardingFiles::open_at(dir, spelling(dir, path), flags));
   }
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     return opened(path, ForwardingFiles::create_at(dir, spelling(dir, path), flags, mode));
   }
-  codec::Result<int> reopen(int fd, int flags) override {
+  codec::Result<frame::OpenFile> reopen(frame::OpenFile fd, int flags) override {
     auto again = ForwardingFiles::reopen(fd, flags);
     if (again) {
       codec::MutexLock lock(mutex_);
-      if (const auto found = inodes_.find(fd); found != inodes_.end()) inodes_[*again] = found->second;
+      if (const auto found = inodes_.find(fd.value); found != inodes_.end()) inodes_[again->value] = found->second;
     }
     return again;
   }
-  void close(int fd) override {
+  void close(frame::OpenFile fd) override {
     {
       codec::MutexLock lock(mutex_);
-      inodes_.erase(fd);
+      inodes_.erase(fd.value);
     }
     const auto closed = limits_.renames_open_files ? ForwardingFiles::status(fd) : codec::io_error(0, "close");
     ForwardingFiles::close(fd);
     if (closed) remove_renamed(closed->st_ino);
   }
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, frame::FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
     if (is_gone(fd)) return codec::io_error(ESTALE, "pread");
     return ForwardingFiles::pread(fd, into, at);
   }
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
     if (is_gone(fd)) return codec::io_error(ESTALE, "pwrite");
     return ForwardingFiles::pwrite(fd, from, at);
   }
-  codec::Result<struct stat> status(int fd) override {
+  codec::Result<struct stat> status(frame::OpenFile fd) override {
     if (is_gone(fd)) return codec::io_error(ESTALE, "stat");
     auto status = shown(ForwardingFiles::status(fd));
     codec::MutexLock lock(mutex_);
-    if (const auto found = inodes_.find(fd); status && found != inodes_.end()) status->st_ino = found->second;
+    if (const auto found = inodes_.find(fd.value); status && found != inodes_.end()) status->st_ino = found->second;
     return status;
   }
-  codec::Result<struct stat> status_at(int dir, const std::string& path) override {
+  codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
     if (path == ".") return status(dir);
     auto found = shown(ForwardingFiles::status_at(dir, spelling(dir, path)));
     if (found) found->st_ino = inode_of(found->st_ino, path);
     return found;
   }
-  codec::Result<std::vector<frame::DirectoryEntry>> list(int dir_fd) override {
+  codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile dir_fd) override {
     ++lists;
     return ForwardingFiles::list(dir_fd);
   }
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override {
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
     if (limits_.no_rename_flags && flags != 0) return codec::io_error(EINVAL, "rename");
     const std::string old_name = spelling(from_dir, from);
     std::string new_name = spelling(to_dir, to);
@@ -116,74 +117,76 @@ class LimitedFiles : public ForwardingFiles {
     if (done && moved) std::replace(spellings_[moved->st_ino].begin(), spellings_[moved->st_ino].end(), from, to);
     return done;
   }
-  codec::Result<void> remove_at(int dir, const std::string& path, bool directory) override {
+  codec::Result<void> remove_at(frame::OpenFile dir, const std::string& path, bool directory) override {
     forget(ForwardingFiles::status_at(dir, spelling(dir, path)));
     if (!directory && keep_open_file(dir, spelling(dir, path))) return {};
     return ForwardingFiles::remove_at(dir, spelling(dir, path), directory);
   }
-  codec::Result<void> make_directory_at(int dir, const std::string& path, mode_t mode) override {
+  codec::Result<void> make_directory_at(frame::OpenFile dir, const std::string& path, mode_t mode) override {
     return ForwardingFiles::make_directory_at(dir, spelling(dir, path), mode);
   }
-  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override {
     if (limits_.no_links) return codec::io_error(EPERM, "link");
     return ForwardingFiles::link_at(fd, to_dir, spelling(to_dir, to));
   }
-  codec::Result<void> make_symlink_at(const std::string& target, int dir, const std::string& path) override {
+  codec::Result<void> make_symlink_at(const std::string& target, frame::OpenFile dir,
+                                      const std::string& path) override {
     if (limits_.no_symlinks) return codec::io_error(EPERM, "symlink");
     return ForwardingFiles::make_symlink_at(target, dir, spelling(dir, path));
   }
 
-  codec::Result<std::vector<std::uint8_t>> handle_of(int fd) override {
+  codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile fd) override {
     if (limits_.no_handles) return codec::io_error(EOPNOTSUPP, "handle");
     return ForwardingFiles::handle_of(fd);
   }
-  codec::Result<int> open_handle(int mount, codec::ByteView handle, int flags) override {
+  codec::Result<frame::OpenFile> open_handle(frame::OpenFile mount, codec::ByteView handle, int flags) override {
     if (limits_.no_handles) return codec::io_error(EOPNOTSUPP, "open");
     if (limits_.gone_handles) return codec::io_error(ESTALE, "open");
     return ForwardingFiles::open_handle(mount, handle, flags);
   }
-  codec::Result<std::vector<std::string>> list_attributes(int fd) override {
+  codec::Result<std::vector<std::string>> list_attributes(frame::OpenFile fd) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "listxattr");
     return ForwardingFiles::list_attributes(fd);
   }
-  codec::Result<std::string> get_attribute(int fd, const std::string& name) override {
+  codec::Result<std::string> get_attribute(frame::OpenFile fd, const std::string& name) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "getxattr");
     return ForwardingFiles::get_attribute(fd, name);
   }
-  codec::Result<void> set_attribute(int fd, const std::string& name, const std::string& value, int flags) override {
+  codec::Result<void> set_attribute(frame::OpenFile fd, const std::string& name, const std::string& value,
+                                    int flags) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "setxattr");
     return ForwardingFiles::set_attribute(fd, name, value, flags);
   }
-  codec::Result<void> remove_attribute(int fd, const std::string& name) override {
+  codec::Result<void> remove_attribute(frame::OpenFile fd, const std::string& name) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "removexattr");
     return ForwardingFiles::remove_attribute(fd, name);
   }
-  codec::Result<void> change_mode(int fd, mode_t mode) override {
+  codec::Result<void> change_mode(frame::OpenFile fd, mode_t mode) override {
     if (limits_.no_chmod) return codec::io_error(EPERM, "chmod");
     return ForwardingFiles::change_mode(fd, mode);
   }
-  codec::Result<void> change_owner(int fd, uid_t user, gid_t group) override {
+  codec::Result<void> change_owner(frame::OpenFile fd, uid_t user, gid_t group) override {
     if (limits_.no_chown) return codec::io_error(EPERM, "chown");
     return ForwardingFiles::change_owner(fd, user, group);
   }
-  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+  codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override {
     if (limits_.no_times) return codec::io_error(EPERM, "utimens");
     return ForwardingFiles::set_times(fd, times);
   }
-  codec::Result<void> allocate(int fd, int mode, frame::FileOffset at, std::uint64_t length) override {
+  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override {
     if (limits_.no_holes) return codec::io_error(EOPNOTSUPP, "fallocate");
     return ForwardingFiles::allocate(fd, mode, at, length);
   }
-  codec::Result<void> sync(int fd, bool data_only) override {
+  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
     if (limits_.no_directory_sync) {
       const auto file = ForwardingFiles::status(fd);
       if (file && S_ISDIR(file->st_mode)) return codec::io_error(EINVAL, "fsync");
     }
     return ForwardingFiles::sync(fd, data_only);
   }
-  codec::Result<bool> try_lock(int fd, int operation) override {
+  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override {
     if (limits_.no_flock) return codec::io_error(ENOSYS, "flock");
-    const int mode = ::fcntl(fd, F_GETFL) & O_ACCMODE;
+    const int mode = ::fcntl(fd.value, F_GETFL) & O_ACCMODE;
     if (limits_.locks_need_mode && operation == LOCK_EX && mode == O_RDONLY) return codec::io_error(EBADF, "flock");
     return ForwardingFiles::try_lock(fd, operation);
   }
@@ -198,7 +201,7 @@ class LimitedFiles : public ForwardingFiles {
            std::equal(one.begin(), one.end(), other.begin(), [&](char a, char b) { return letter(a) == letter(b); });
   }
   /// The name on disk of what is asked for as `name`.
-  std::string spelling(int dir, const std::string& name) {
+  std::string spelling(frame::OpenFile dir, const std::string& name) {
     if (!limits_.folds_case || name == "." || name.find('/') != std::string::npos) return name;
     const auto entries = ForwardingFiles::list(dir);
     if (!entries) return name;
@@ -207,10 +210,10 @@ class LimitedFiles : public ForwardingFiles {
     }
     return name;
   }
-  static std::string own_descriptor(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
-  bool is_gone(int fd) const {
+  static std::string own_descriptor(frame::OpenFile fd) { return "/proc/self/fd/" + std::to_string(fd.value); }
+  bool is_gone(frame::OpenFile fd) const {
     struct stat status {};
-    return limits_.gone_is_stale && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0;
+    return limits_.gone_is_stale && ::fstat(fd.value, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0;
   }
   /// Whether this process has a file open for more than its name.
   static bool is_open(const struct stat& file) {
@@ -224,14 +227,15 @@ class LimitedFiles : public ForwardingFiles {
     return false;
   }
   /// Renames what is about to lose its name while it is open. False: it is not, or the source does not do so.
-  bool keep_open_file(int dir, const std::string& path) {
+  bool keep_open_file(frame::OpenFile dir, const std::string& path) {
     struct stat file {};
-    if (!limits_.renames_open_files || ::fstatat(dir, path.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (!limits_.renames_open_files || ::fstatat(dir.value, path.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0)
+      return false;
     if (!S_ISREG(file.st_mode) || file.st_nlink != 1 || !is_open(file)) return false;
     codec::MutexLock lock(mutex_);
     const std::string name = ".nfs" + std::to_string(file.st_ino);
     const auto directory = std::filesystem::read_symlink(own_descriptor(dir));
-    if (::renameat(dir, path.c_str(), dir, name.c_str()) != 0) return false;
+    if (::renameat(dir.value, path.c_str(), dir.value, name.c_str()) != 0) return false;
     renamed_[file.st_ino] = (directory / name).string();
     ++renames;
     return true;
@@ -259,12 +263,12 @@ class LimitedFiles : public ForwardingFiles {
     if (found == known.end()) known.push_back(name);
     return (number << 40U) + inode;
   }
-  codec::Result<int> opened(const std::string& path, codec::Result<int> fd) {
+  codec::Result<frame::OpenFile> opened(const std::string& path, codec::Result<frame::OpenFile> fd) {
     if (!fd || !limits_.inodes_by_spelling || path == ".") return fd;
     const auto status = ForwardingFiles::status(*fd);
     const ino_t inode = status ? inode_of(status->st_ino, path) : 0;
     codec::MutexLock lock(mutex_);
-    inodes_[*fd] = inode;
+    inodes_[fd->value] = inode;
     return fd;
   }
   codec::Result<struct stat> shown(codec::Result<struct stat> status) const {

@@ -62,7 +62,7 @@ struct Plan {
 /// The items of a .npy file. Owns the descriptor.
 class NpyInput final : public SeekableInput {
  public:
-  NpyInput(frame::FileOps& files, frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
+  NpyInput(frame::ReadFileOps& files, frame::Descriptor file, std::uint64_t begin, std::uint64_t end)
       : files_(files), file_(std::move(file)), begin_(begin), end_(end), at_(begin) {}
 
   Result<std::size_t> read(codec::ByteSpan into) override {
@@ -74,7 +74,7 @@ class NpyInput final : public SeekableInput {
   void go_to(std::uint64_t at) override { at_ = std::min(begin_ + at, end_); }
 
  private:
-  frame::FileOps& files_;
+  frame::ReadFileOps& files_;
   const frame::Descriptor file_;
   const std::uint64_t begin_;
   const std::uint64_t end_;
@@ -240,7 +240,7 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
 
 /// Plans the conversion of a .npy file. Returns none if IN is not one.
 Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
-  frame::FileOps& files = files_for(options.in_path);
+  frame::ReadFileOps& files = files_for(options.in_path);
   const auto fd = files.open_named(options.in_path, O_RDONLY | O_NONBLOCK);
   if (!fd) return Failure(fd.error());
   frame::Descriptor file(files, *fd);

@@ -96,7 +96,7 @@ codec::Result<std::vector<std::uint8_t>> read_content(const std::string& argumen
   const auto input = InputFile::open(argument, io);
   if (!input) return codec::Failure(input.error());
   const std::string& path = input->name();
-  frame::FileOps& files = frame::system_files();
+  frame::ReadFileOps& files = frame::system_files();
   const auto fd = files.open_named(input->path(), O_RDONLY);
   if (!fd) return codec::Failure(with_path(fd.error(), path));
   const frame::Descriptor file(files, *fd);

@@ -71,7 +71,7 @@ class Source final : public Input {
     if (S_ISREG(status->st_mode)) source.traits_ = FileTraits::of(*status);
     source.traits_.mode = status->st_mode & 0777;
     if (S_ISREG(status->st_mode)) source.size_ = static_cast<std::uint64_t>(status->st_size);
-    source.owned_ = std::make_unique<DescriptorInput>(*fd, io.stop);
+    source.owned_ = std::make_unique<DescriptorInput>(frame::system_files().system_descriptor(*fd)->number, io.stop);
     source.input_ = source.owned_.get();
     return source;
   }

@@ -48,7 +48,7 @@ int cut_tail(const RepairOptions& options, Io& io) {
 }
 
 Result<frame::Salvage> open_salvage(const std::string& path) {
-  frame::FileOps& files = frame::system_files();
+  frame::ReadFileOps& files = frame::system_files();
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return codec::Failure(fd.error());
   const auto file = std::make_shared<const frame::Descriptor>(files, *fd);

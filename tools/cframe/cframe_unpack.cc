@@ -37,7 +37,7 @@ struct UnpackOptions {
 /// Writes the bytes of a view into an empty file.
 class Unpacker {
  public:
-  Unpacker(const FlatView& view, int fd, unsigned workers, Io& io)
+  Unpacker(const FlatView& view, frame::OpenFile fd, unsigned workers, Io& io)
       : view_(view),
         container_(view.container()),
         total_(view.size()),
@@ -94,7 +94,7 @@ class Unpacker {
   const FlatView& view_;
   const Container& container_;
   const std::uint64_t total_;
-  const int fd_;
+  const frame::OpenFile fd_;
   const unsigned workers_;
   Io& io_;
   Progress progress_;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kCopyPiece = std::size_t{1} << 20;
 constexpr const char* kSparseIndex = "chunks.b2frame";
 
-Result<void> copy_all(Input& input, frame::FileOps& files, int fd) {
+Result<void> copy_all(Input& input, frame::FileOps& files, frame::OpenFile fd) {
   std::vector<std::uint8_t> piece(kCopyPiece);
   for (std::uint64_t at = 0;;) {
     const auto got = input.read(piece);
@@ -69,7 +69,7 @@ Result<InputFile> InputFile::open(const std::string& argument, Io& io) {
   auto copy = make_unnamed_file(files);
   if (!copy) return failed(copy.error());
   if (auto copied = copy_all(*io.in, files, copy->fd()); !copied) return failed(copied.error());
-  file.path_ = "/proc/self/fd/" + std::to_string(copy->fd());
+  file.path_ = "/proc/self/fd/" + std::to_string(files.system_descriptor(copy->fd())->number);
   file.copy_ = std::make_shared<const Descriptor>(std::move(*copy));
   return file;
 }
@@ -79,7 +79,7 @@ FileTraits FileTraits::of(const struct stat& status) {
 }
 
 Result<FileTraits> traits_of(const std::string& path) {
-  frame::FileOps& files = files_for(path);
+  frame::ReadFileOps& files = files_for(path);
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
   const Descriptor file(files, *fd);

@@ -145,7 +145,7 @@ bool NewFile::remove_left_over() const {
 }
 
 Result<void> NewFile::take_place() {
-  const int directory = directory_.fd();
+  const frame::OpenFile directory = directory_.fd();
   const bool unnamed = temporary_.empty();
   Result<void> named;
   if (unnamed && !replace_) {

@@ -19,8 +19,8 @@ class ResultFile {
   static codec::Result<ResultFile> create(const std::string& argument, bool replace, const FileTraits& like, Io& io,
                                           const char* remedy = "; --force replaces it");
 
-  /// Returns the descriptor to write to, at any offset.
-  int fd() const { return named_ ? named_->fd() : unnamed_.fd(); }
+  /// Returns the open file to write to, at any offset.
+  frame::OpenFile fd() const { return named_ ? named_->fd() : unnamed_.fd(); }
   codec::Result<void> publish();
 
  private:

@@ -14,7 +14,7 @@ namespace cframefs::tools {
 using codec::Failure;
 using codec::Result;
 using frame::Descriptor;
-using frame::FileOps;
+using frame::ReadFileOps;
 
 namespace {
 
@@ -32,7 +32,7 @@ bool is_on_disk(const std::string& path) {
 
 }  // namespace
 
-FileOps& files_for(const std::string& path) {
+ReadFileOps& files_for(const std::string& path) {
   return is_on_disk(path) ? frame::system_files() : store_files();
 }
 

@@ -12,7 +12,7 @@ namespace cframefs::tools {
 
 /// Returns the file operations that open `path` for reading: the system's for a file on disk, else those that read
 /// inside stores.
-frame::FileOps& files_for(const std::string& path);
+frame::ReadFileOps& files_for(const std::string& path);
 
 struct StoreLeaf {
   std::string path;  // relative to the store

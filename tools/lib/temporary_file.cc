@@ -18,7 +18,7 @@ namespace {
 constexpr int kAttempts = 100;  // to find a free name
 
 /// Creates a file and removes its name, for filesystems without unnamed files.
-Result<int> make_and_remove(frame::FileOps& files, int directory) {
+Result<frame::OpenFile> make_and_remove(frame::FileOps& files, frame::OpenFile directory) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::string name = ".cframe-" + std::to_string(::getpid()) + "." + std::to_string(attempt);
     auto fd = files.create_at(directory, name, O_RDWR | O_EXCL, 0600);

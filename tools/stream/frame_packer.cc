@@ -161,9 +161,10 @@ class Packer {
 
 }  // namespace
 
-Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, int fd, unsigned workers,
-                          const std::function<void(const Packed&)>& progress, const std::atomic<bool>& stop,
-                          const std::vector<frame::Metalayer>& vlmetalayers, const ReadAt& read_at) {
+Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, frame::OpenFile fd,
+                          unsigned workers, const std::function<void(const Packed&)>& progress,
+                          const std::atomic<bool>& stop, const std::vector<frame::Metalayer>& vlmetalayers,
+                          const ReadAt& read_at) {
   const std::size_t slots = slot_count(workers, static_cast<std::size_t>(frame.chunksize));
   frame::NewFrameFile file(files, fd, frame);
   Packer packer(input, read_at, frame, file, slots, stop);

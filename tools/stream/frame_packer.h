@@ -27,7 +27,7 @@ using ReadAt = std::function<codec::Result<std::size_t>(codec::ByteSpan into, st
 /// Packs all bytes of `input` into the empty file `fd`, with these variable-length metalayers (uncompressed contents).
 /// `workers`: the number of threads, including the calling one, at least 1. `progress`: called after each chunk of the
 /// calling thread. `read_at`: used instead of input.read() if set.
-codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, int fd,
+codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, frame::OpenFile fd,
                                  unsigned workers, const std::function<void(const Packed&)>& progress,
                                  const std::atomic<bool>& stop, const std::vector<frame::Metalayer>& vlmetalayers = {},
                                  const ReadAt& read_at = nullptr);

@@ -7,6 +7,7 @@
 
 #include "frame/base/elapsed.h"
 #include "frame/cframe/frame_layout.h"
+#include "frame/io/system_version.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/reading.h"
 
@@ -127,7 +128,7 @@ TEST(Elapsed, AChangeTimeInTheFarFutureIsSettled) {
   clock_gettime(CLOCK_REALTIME, &status.st_ctim);
   // 2^55 seconds, converted to nanoseconds of 64 bits with overflow, would be 0.
   status.st_ctim.tv_sec += std::int64_t{1} << 55;
-  EXPECT_TRUE(frame::FileVersion::of(status).settled);
+  EXPECT_FALSE(frame::version_of(status).racy);
 }
 
 }  // namespace

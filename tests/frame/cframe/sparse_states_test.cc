@@ -95,7 +95,8 @@ TEST_F(SparseStatesTest, EveryHeldStateIsReadable) {
 /// Records the names of created chunk files.
 class RecordingFiles : public test::ForwardingFiles {
  public:
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     if (path.ends_with(".chunk")) made.push_back(path);
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
@@ -221,7 +222,7 @@ TEST_F(SparseStatesTest, AFileThatReusesTheNumberOfADeadOneStays) {
 TEST_F(SparseStatesTest, FilesStayIfTheNewIndexMayNotBeDurable) {
   class FailsDirectories : public test::ForwardingFiles {
    public:
-    codec::Result<void> sync(int fd, bool data_only) override {
+    codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
       const auto synced = status(fd);
       if (failing && synced && S_ISDIR(synced->st_mode) && ++directories == 2) return codec::io_error(EIO, "sync");
       return ForwardingFiles::sync(fd, data_only);
@@ -281,7 +282,7 @@ TEST_F(SparseStatesTest, AReaderByPathReadsOneStateDuringCommits) {
 TEST_F(SparseStatesTest, WithoutLocksReadsOfAChangedFrameAreStale) {
   class KnowsNoLocks : public test::ForwardingFiles {
    public:
-    codec::Result<bool> try_lock(int, int) override { return codec::io_error(EOPNOTSUPP, "flock"); }
+    codec::Result<bool> try_lock(frame::OpenFile, int) override { return codec::io_error(EOPNOTSUPP, "flock"); }
   };
   KnowsNoLocks files;
   const auto writer = open(files);

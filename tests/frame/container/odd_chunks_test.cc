@@ -25,7 +25,7 @@ class OddChunksTest : public ::testing::TestWithParam<std::tuple<std::int32_t, b
   OddChunksTest() : chunksize_(std::get<0>(GetParam())), sparse_(std::get<1>(GetParam())) {
     const auto fd = frame::system_files().open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(frame::system_files(), fd ? *fd : -1);
+    dir_ = frame::Descriptor(frame::system_files(), fd.value_or(frame::OpenFile{}));
     model_.chunksize = chunksize_;
     model_.plain = pattern(25, 1);
     test::FrameBuilder builder = test::plain_frame(model_.plain, chunksize_);

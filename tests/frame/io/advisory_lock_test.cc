@@ -34,13 +34,13 @@ constexpr const char* kName = "frame.b2frame";
 /// Calls `before_switch` once, before the header fields are written, and `at_lock` once, at the next attempt to lock.
 class InterruptedFiles : public test::ForwardingFiles {
  public:
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
     if (at.value == frame::kSwitchBegin) {
       if (auto once = std::exchange(before_switch, nullptr)) once();
     }
     return ForwardingFiles::pwrite(fd, from, at);
   }
-  codec::Result<bool> try_lock(int fd, int operation) override {
+  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override {
     if (auto once = std::exchange(at_lock, nullptr)) once();
     return ForwardingFiles::try_lock(fd, operation);
   }
@@ -53,7 +53,7 @@ class AdvisoryLockTest : public ::testing::Test {
   AdvisoryLockTest() {
     const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
+    dir_ = frame::Descriptor(files_, fd.value_or(frame::OpenFile{}));
     model_.chunksize = kChunk;
     model_.plain = pattern(250, 1);
     temp_.write(kName, test::plain_frame(model_.plain, kChunk).build());
@@ -85,7 +85,7 @@ class AdvisoryLockTest : public ::testing::Test {
     const auto fd = frame::system_files().open_named((temp_.path() / kName).string(), O_RDONLY);
     EXPECT_TRUE(fd);
     frame::Descriptor reader(frame::system_files(), *fd);
-    EXPECT_EQ(::flock(reader.fd(), operation | LOCK_NB), 0);
+    EXPECT_EQ(::flock(reader.fd().value, operation | LOCK_NB), 0);
     return reader;
   }
   void expect_first_chunk(unsigned seed) {
@@ -184,7 +184,7 @@ TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsIgnoredOnlyAtTheLastAttempt) 
 class FrameOfAnotherUser final : public test::ForwardingFiles {
  public:
   explicit FrameOfAnotherUser(ino_t frame) : frame_(frame) {}
-  codec::Result<struct stat> status(int fd) override {
+  codec::Result<struct stat> status(frame::OpenFile fd) override {
     auto found = ForwardingFiles::status(fd);
     if (found && found->st_ino == frame_) {
       ++found->st_uid;
@@ -215,7 +215,7 @@ TEST_F(AdvisoryLockTest, ASideCarLockedOnlyByReadersIsIgnoredAtTheLastAttempt) {
   const auto side_car = temp_.write(frame::side_car_path(kName), test::Bytes(16)).string();
   for (const int how : {O_RDONLY, O_RDWR}) {
     const frame::Descriptor holder(frame::system_files(), *frame::system_files().open_named(side_car, how));
-    ASSERT_EQ(::flock(holder.fd(), LOCK_SH), 0);
+    ASSERT_EQ(::flock(holder.fd().value, LOCK_SH), 0);
     const auto writer = open();
     const unsigned seed = how == O_RDONLY ? 2 : 3;
     writer->wait_for_locks(std::chrono::milliseconds(20), false);

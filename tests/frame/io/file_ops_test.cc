@@ -39,7 +39,7 @@ class FileOpsTest : public ::testing::TestWithParam<FileOps* (*)()> {
     link("/etc", "absolute");
     const auto fd = files_.open_named((temp_.path() / "inside").string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = Descriptor(files_, fd ? *fd : -1);
+    dir_ = Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   void write(const std::string& name, const std::string& text) {
@@ -50,7 +50,7 @@ class FileOpsTest : public ::testing::TestWithParam<FileOps* (*)()> {
   Descriptor entry(const std::string& name) {
     const auto fd = files_.open_at(dir_.fd(), name, O_PATH | O_NOFOLLOW);
     EXPECT_TRUE(fd) << name;
-    return Descriptor(files_, fd ? *fd : -1);
+    return Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   int error_of(const std::string& path, int flags = O_RDONLY) {
@@ -113,7 +113,7 @@ TEST_P(FileOpsTest, ALongLinkIsReadWhole) {
 TEST_P(FileOpsTest, DescriptorsAreNotInherited) {
   const auto fd = files_.open_at(dir_.fd(), "file", O_RDONLY);
   ASSERT_TRUE(fd);
-  EXPECT_NE(::fcntl(*fd, F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_NE(::fcntl(fd->value, F_GETFD) & FD_CLOEXEC, 0);
   files_.close(*fd);
 }
 
@@ -170,10 +170,10 @@ TEST_P(FileOpsTest, AttributesOfAFileOpenedForReading) {
   const auto fd = files_.open_at(dir_.fd(), "file", O_RDONLY);
   ASSERT_TRUE(fd);
   const Descriptor file(files_, *fd);
-  const int set = ::fsetxattr(file.fd(), "user.empty", "", 0, 0);
+  const int set = ::fsetxattr(file.fd().value, "user.empty", "", 0, 0);
   if (set != 0 && errno == EOPNOTSUPP) GTEST_SKIP() << "no extended attributes on this filesystem";
   ASSERT_EQ(set, 0) << errno;
-  ASSERT_EQ(::fsetxattr(file.fd(), "user.colour", "green", 5, 0), 0);
+  ASSERT_EQ(::fsetxattr(file.fd().value, "user.colour", "green", 5, 0), 0);
   auto names = files_.list_attributes(file.fd());
   ASSERT_TRUE(names);
   for (const char* name : {"user.empty", "user.colour"}) {
@@ -201,7 +201,7 @@ TEST(Descriptor, IsClosedOnce) {
     one = std::move(two);
     EXPECT_TRUE(one.is_open());
   }
-  EXPECT_EQ(::fcntl(*fd, F_GETFD), -1);
+  EXPECT_EQ(::fcntl(fd->value, F_GETFD), -1);
 }
 
 }  // namespace

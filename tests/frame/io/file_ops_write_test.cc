@@ -33,28 +33,28 @@ class FileOpsWriteTest : public ::testing::TestWithParam<FileOps* (*)()> {
     std::filesystem::create_symlink("file", temp_.path() / "inside" / "alias");
     const auto fd = files_.open_named(inside().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = Descriptor(files_, fd ? *fd : -1);
+    dir_ = Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   std::filesystem::path inside() const { return temp_.path() / "inside"; }
-  int dir() const { return dir_.fd(); }
+  frame::OpenFile dir() const { return dir_.fd(); }
   Bytes content(const std::string& name) const { return test::file_bytes(inside() / name); }
 
   Descriptor open(const std::string& name) {
     const auto fd = files_.open_at(dir(), name, O_RDWR);
     EXPECT_TRUE(fd);
-    return Descriptor(files_, fd ? *fd : -1);
+    return Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   /// Opens an entry as callers that change attributes do.
   Descriptor entry(const std::string& name) {
     const auto fd = files_.open_at(dir(), name, O_PATH | O_NOFOLLOW);
     EXPECT_TRUE(fd) << name;
-    return Descriptor(files_, fd ? *fd : -1);
+    return Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   static int error_of(const Result<void>& result) { return result ? 0 : result.error().sys; }
-  int error_of(const Result<int>& result) {
+  int error_of(const Result<frame::OpenFile>& result) {
     if (!result) return result.error().sys;
     files_.close(*result);
     return 0;
@@ -106,7 +106,7 @@ TEST_P(FileOpsWriteTest, FilesAndDirectoriesAreSynced) {
   EXPECT_EQ(error_of(files_.sync(file.fd(), true)), 0);
   EXPECT_EQ(error_of(files_.sync(file.fd(), false)), 0);
   EXPECT_EQ(error_of(files_.sync(dir(), false)), 0);
-  EXPECT_EQ(error_of(files_.sync(-1, false)), EBADF);
+  EXPECT_EQ(error_of(files_.sync(frame::OpenFile{}, false)), EBADF);
 }
 
 TEST_P(FileOpsWriteTest, AFileIsCreatedOnlyBeneathTheDirectory) {
@@ -185,7 +185,7 @@ TEST_P(FileOpsWriteTest, ModeOwnerAndTimesAreSetOnTheEntryItself) {
   EXPECT_EQ(error_of(files_.change_mode(entry("escape").fd(), 0600)), EOPNOTSUPP);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mode & 07777, 0604U);
   EXPECT_EQ(error_of(files_.change_owner(entry("file").fd(), ::geteuid(), static_cast<gid_t>(-1))), 0);
-  EXPECT_EQ(error_of(files_.change_owner(-1, ::geteuid(), static_cast<gid_t>(-1))), EBADF);
+  EXPECT_EQ(error_of(files_.change_owner(frame::OpenFile{}, ::geteuid(), static_cast<gid_t>(-1))), EBADF);
 
   const struct timespec modified = {1'000'000, 123'456'789};
   EXPECT_EQ(error_of(files_.set_times(entry("file").fd(), {timespec{0, UTIME_OMIT}, modified})), 0);
@@ -220,7 +220,7 @@ TEST_P(FileOpsWriteTest, AHeldLockIsReportedWithoutWaiting) {
   EXPECT_EQ(*files_.try_lock(mine.fd(), LOCK_UN), true);
   EXPECT_EQ(*files_.try_lock(theirs.fd(), LOCK_SH), true);
   EXPECT_EQ(*files_.try_lock(mine.fd(), LOCK_SH), true);
-  EXPECT_EQ(files_.try_lock(-1, LOCK_SH).error().sys, EBADF);
+  EXPECT_EQ(files_.try_lock(frame::OpenFile{}, LOCK_SH).error().sys, EBADF);
 }
 
 INSTANTIATE_TEST_SUITE_P(NewAndOldKernels, FileOpsWriteTest,

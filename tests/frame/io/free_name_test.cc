@@ -20,12 +20,12 @@ namespace {
 class NoFlags final : public test::ForwardingFiles {
  public:
   explicit NoFlags(bool links) : links_(links) {}
-  Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
+  Result<void> rename_at(OpenFile from_dir, const std::string& from, OpenFile to_dir, const std::string& to,
                          unsigned flags) override {
     if (flags != 0) return codec::io_error(EINVAL, "rename");
     return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
   }
-  Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+  Result<void> link_at(OpenFile fd, OpenFile to_dir, const std::string& to) override {
     if (!links_) return codec::io_error(EPERM, "link");
     return ForwardingFiles::link_at(fd, to_dir, to);
   }
@@ -83,11 +83,11 @@ TEST_P(FreeNameTest, AMissingFileGivesENOENT) {
 /// Supports links but not renames, and refuses to remove the name "temporary".
 class KeepsNames final : public test::ForwardingFiles {
  public:
-  Result<void> rename_at(int /*from_dir*/, const std::string& /*from*/, int /*to_dir*/, const std::string& /*to*/,
-                         unsigned /*flags*/) override {
+  Result<void> rename_at(OpenFile /*from_dir*/, const std::string& /*from*/, OpenFile /*to_dir*/,
+                         const std::string& /*to*/, unsigned /*flags*/) override {
     return codec::io_error(EINVAL, "rename");
   }
-  Result<void> remove_at(int dir, const std::string& path, bool directory) override {
+  Result<void> remove_at(OpenFile dir, const std::string& path, bool directory) override {
     if (path == "temporary") return codec::io_error(EIO, "unlink");
     return ForwardingFiles::remove_at(dir, path, directory);
   }

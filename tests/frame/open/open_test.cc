@@ -190,7 +190,7 @@ class WriterBehindUs : public test::ForwardingFiles {
   WriterBehindUs(std::filesystem::path path, Bytes finished, int after)
       : path_(std::move(path)), finished_(std::move(finished)), after_(after) {}
 
-  codec::Result<std::size_t> pread(int fd, codec::ByteSpan into, FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, FileOffset at) override {
     if (reads_++ == after_) {
       std::ofstream out(path_, std::ios::binary | std::ios::in);
       for (const std::uint8_t byte : finished_)

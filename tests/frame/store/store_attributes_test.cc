@@ -52,9 +52,9 @@ TEST_F(StoreEntries, HaveNoSecurityLabels) {
 
 TEST_F(StoreEntries, AreOnDiskOnlyIfFilesOfTheirOwn) {
   for (const char* path : {"s.b2z", "d.b2d", "d.b2d/on-disk", "d.b2d/on-disk/x.b2frame", "f.b2frame"})
-    EXPECT_TRUE(files_.is_on_disk(open(path).fd())) << path;
+    EXPECT_TRUE(files_.system_descriptor(open(path).fd())->is_of_file) << path;
   for (const char* path : {"s.b2z/group", "s.b2z/group/x.b2f", "d.b2d/inside"})
-    EXPECT_FALSE(files_.is_on_disk(open(path).fd())) << path;
+    EXPECT_FALSE(files_.system_descriptor(open(path).fd())->is_of_file) << path;
 }
 
 }  // namespace

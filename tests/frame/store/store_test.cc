@@ -228,7 +228,7 @@ TEST(Store, AMapThatPointsPastTheFrameIsDamaged) {
 
 // ---- as files ----------------------------------------------------------------------------------------------------
 
-std::set<std::string> names_in(FileOps& files, int fd) {
+std::set<std::string> names_in(FileOps& files, OpenFile fd) {
   std::set<std::string> names;
   const auto entries = files.list(fd);
   EXPECT_TRUE(entries) << describe(entries.error());
@@ -252,7 +252,7 @@ class StoreFilesTest : public ::testing::Test {
     directory_.write("d.b2d/__vlmeta__.b2f", small_frame(1));
     const auto fd = files_.open_named(directory_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    root_ = Descriptor(files_, fd.value_or(-1));
+    root_ = Descriptor(files_, fd.value_or(OpenFile{}));
   }
 
   std::set<std::string> list(const std::string& path) {
@@ -281,8 +281,10 @@ class StoreFilesTest : public ::testing::Test {
 
   /// Records the advice that reaches the files below.
   struct AdvisedFiles : test::ForwardingFiles {
-    void prefetch(int /*fd*/, FileOffset at, std::uint64_t length) override { read.emplace_back(at.value, length); }
-    void start_writeback(int /*fd*/, FileOffset at, std::uint64_t length) override {
+    void prefetch(OpenFile /*fd*/, FileOffset at, std::uint64_t length) override {
+      read.emplace_back(at.value, length);
+    }
+    void start_writeback(OpenFile /*fd*/, FileOffset at, std::uint64_t length) override {
       written.emplace_back(at.value, length);
     }
     using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -358,7 +360,7 @@ TEST_F(StoreFilesTest, ReadsAnywhereAndPastTheEnd) {
 }
 
 TEST_F(StoreFilesTest, NothingInsideCanBeChanged) {
-  const int root = root_.fd();
+  const OpenFile root = root_.fd();
   const auto is_read_only = [](const auto& result) { return !result && result.error().sys == EROFS; };
   for (const std::string store : {"s.b2z", "e.b2e", "d.b2d"}) {
     EXPECT_TRUE(is_read_only(files_.create_at(root, store + "/new", O_RDWR, 0644)));

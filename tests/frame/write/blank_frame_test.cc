@@ -26,7 +26,7 @@ class BlankFrameTest : public ::testing::Test {
     temp_.write("x.b2frame", {});
     const auto fd = frame::system_files().open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(frame::system_files(), fd ? *fd : -1);
+    dir_ = frame::Descriptor(frame::system_files(), fd.value_or(frame::OpenFile{}));
     model_.chunksize = 100;
   }
   std::string path() const { return (temp_.path() / "x.b2frame").string(); }

@@ -25,7 +25,8 @@ class Compaction : public ::testing::Test {
 
   /// Copies all chunks of the frame into the file `copy`.
   codec::Result<void> copy_all(const frame::FrameContainer& from) {
-    const frame::Descriptor file(frame::system_files(), ::open((dir_.path() / "copy").c_str(), O_RDWR | O_CREAT, 0600));
+    const int fd = ::open((dir_.path() / "copy").c_str(), O_RDWR | O_CREAT, 0600);
+    const frame::Descriptor file(frame::system_files(), frame::system_file(fd));
     frame::BufferedAppender out(frame::system_files(), file.fd(), frame::FileOffset{0});
     frame::IndexEncoder index;
     if (auto done = frame::copy_all_chunks(from, 0, out, index); !done) return done;

@@ -36,7 +36,7 @@ class DeadSpaceTest : public ::testing::Test {
   DeadSpaceTest() {
     const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
+    dir_ = frame::Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
   std::unique_ptr<FrameWriter> open() {
     auto writer = FrameWriter::open(files_, dir_.fd(), kName, nullptr, {.fresh = true});
@@ -144,7 +144,8 @@ TEST_F(DeadSpaceTest, AFrameOfHolesHasOnlyDeadBytes) {
 /// Fails to create files while `may_make` is false.
 class SwitchableFiles : public test::ForwardingFiles {
  public:
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     ++attempts;
     return may_make ? ForwardingFiles::create_at(dir, path, flags, mode) : codec::io_error(ENOSPC, "create");
   }

@@ -32,7 +32,7 @@ class FrameWriterTest : public ::testing::Test {
   FrameWriterTest() : files_(frame::system_files()) {
     const auto fd = files_.open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(files_, fd ? *fd : -1);
+    dir_ = frame::Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   static frame::NewFrame new_frame() {

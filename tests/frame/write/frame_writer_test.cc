@@ -254,7 +254,7 @@ TEST_F(FrameWriterTest, TheFileStaysBoundedIfTheLastChunkIsCommittedOften) {
 /// Opens and writes files, but fails to create them.
 class MakesNoFiles : public test::ForwardingFiles {
  public:
-  codec::Result<int> create_at(int, const std::string&, int, mode_t) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile, const std::string&, int, mode_t) override {
     return codec::io_error(EACCES, "create");
   }
 };

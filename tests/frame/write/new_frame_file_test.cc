@@ -34,7 +34,8 @@ std::vector<std::uint8_t> plain_bytes(std::size_t size) {
   return bytes;
 }
 
-codec::Result<void> write(frame::FileOps& files, int fd, const NewFrame& frame, const std::vector<std::uint8_t>& plain,
+codec::Result<void> write(frame::FileOps& files, frame::OpenFile fd, const NewFrame& frame,
+                          const std::vector<std::uint8_t>& plain,
                           const std::vector<frame::Metalayer>& vlmetalayers = {}) {
   codec::EncodeContext context;
   NewFrameFile file(files, fd, frame);
@@ -54,7 +55,7 @@ class NewFrameFileTest : public testing::Test {
   frame::Descriptor empty_file(const std::string& name) const {
     const int fd = ::open((dir_.path() / name).c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
     EXPECT_GE(fd, 0);
-    return {frame::system_files(), fd};
+    return {frame::system_files(), frame::system_file(fd)};
   }
   auto open(const std::string& name) const {
     return frame::open_path(frame::system_files(), (dir_.path() / name).string(),
@@ -142,7 +143,7 @@ TEST_F(NewFrameFileTest, OnlyTheLastChunkMayBeShort) {
 class FailingFiles final : public ForwardingFiles {
  public:
   explicit FailingFiles(int failing) : left_(failing) {}
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
     if (left_-- == 0) return codec::io_error(ENOSPC, "pwrite");
     return ForwardingFiles::pwrite(fd, from, at);
   }

@@ -120,20 +120,21 @@ class FailsOnce : public test::ForwardingFiles {
   bool failed() const { return failed_; }
   bool failed_sync() const { return failed_sync_; }
 
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     if (due()) return codec::io_error(ENOSPC, "create");
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
-  codec::Result<void> pwrite(int fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
     if (due()) return codec::io_error(ENOSPC, "pwrite");
     return ForwardingFiles::pwrite(fd, from, at);
   }
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override {
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
     if (due()) return codec::io_error(ENOSPC, "rename");
     return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
   }
-  codec::Result<void> sync(int fd, bool data_only) override {
+  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
     if (due()) {
       failed_sync_ = true;
       return codec::io_error(ENOSPC, "sync");

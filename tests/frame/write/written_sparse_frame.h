@@ -28,7 +28,7 @@ class WrittenSparseFrame : public ::testing::Test {
   WrittenSparseFrame() {
     const auto fd = files().open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = frame::Descriptor(files(), fd ? *fd : -1);
+    dir_ = frame::Descriptor(files(), fd.value_or(frame::OpenFile{}));
     make({0, 1, 2, 3, 4, 5}, 550);
   }
 

@@ -9,12 +9,12 @@ namespace {
 using Drop = PageCacheState::Drop;
 using Pages = PageCacheState::Pages;
 
-/// A version of the backing file. `settled`: its timestamp can be trusted.
-frame::FileVersion state(std::int64_t number, bool settled = true) {
+/// A version of the backing file. `racy`: its timestamp cannot be trusted.
+frame::FileVersion state(std::int64_t number, bool racy = false) {
   frame::FileVersion identity;
   identity.inode = 1;
   identity.mtime_ns = identity.ctime_ns = number;
-  identity.settled = settled;
+  identity.racy = racy;
   return identity;
 }
 
@@ -62,25 +62,25 @@ TEST_F(PageCacheStateTest, AnOpenOfAnotherStateDropsPages) {
 }
 
 TEST_F(PageCacheStateTest, AStampThatHasNotSettledProvesNothing) {
-  open_and_confirm(state(1, false));
-  EXPECT_FALSE(open_and_confirm(state(1, true)));
-  EXPECT_TRUE(open(state(1, true)).keep_pages);
+  open_and_confirm(state(1, true));
+  EXPECT_FALSE(open_and_confirm(state(1, false)));
+  EXPECT_TRUE(open(state(1, false)).keep_pages);
 }
 
 TEST_F(PageCacheStateTest, AStampOfWholeSecondsIsNoProofForStatUntilItHasSettled) {
   constexpr std::int64_t kSecond = 1'000'000'000;
-  open_and_confirm(state(7 * kSecond, false));
-  EXPECT_EQ(stat(state(7 * kSecond, false)), Drop::nothing) << "another size: the kernel drops the pages itself";
-  EXPECT_EQ(stat(state(7 * kSecond, false)), Drop::pages);
+  open_and_confirm(state(7 * kSecond, true));
+  EXPECT_EQ(stat(state(7 * kSecond, true)), Drop::nothing) << "another size: the kernel drops the pages itself";
+  EXPECT_EQ(stat(state(7 * kSecond, true)), Drop::pages);
   EXPECT_EQ(stat(state(7 * kSecond)), Drop::pages) << "the last change may have come after the last look";
   EXPECT_EQ(stat(state(7 * kSecond)), Drop::nothing);
-  open_and_confirm(state(8 * kSecond, false), true);
-  EXPECT_EQ(stat(state(8 * kSecond, false)), Drop::nothing) << "the mount writes, and recognises its own changes";
+  open_and_confirm(state(8 * kSecond, true), true);
+  EXPECT_EQ(stat(state(8 * kSecond, true)), Drop::nothing) << "the mount writes, and recognises its own changes";
 }
 
 TEST_F(PageCacheStateTest, AStampThatHasNotSettledIsTrustedWhileTheMountWrites) {
-  open_and_confirm(state(1, false), true);
-  EXPECT_TRUE(open(state(1, false)).keep_pages);
+  open_and_confirm(state(1, true), true);
+  EXPECT_TRUE(open(state(1, true)).keep_pages);
 }
 
 TEST_F(PageCacheStateTest, AnOpenThatDropsPagesBesideAWriterRaces) {
@@ -104,11 +104,11 @@ TEST_F(PageCacheStateTest, DamageThatSharesPagesMakesReadsDirect) {
 
 TEST_F(PageCacheStateTest, AnOwnChangeKeepsPages) {
   open_and_confirm(state(1), true);
-  EXPECT_EQ(change(state(1), state(2, false)), Drop::nothing);
+  EXPECT_EQ(change(state(1), state(2, true)), Drop::nothing);
   EXPECT_TRUE(pages_.is_own(state(2)));
   EXPECT_EQ(stat(state(2)), Drop::nothing);
   EXPECT_EQ(pages_.reported(state(2)), Drop::nothing);
-  EXPECT_TRUE(open(state(2, false)).keep_pages);
+  EXPECT_TRUE(open(state(2, true)).keep_pages);
 }
 
 TEST_F(PageCacheStateTest, AnOwnChangeOfAFileThatWasNeverOpenProvesNothing) {
@@ -175,7 +175,7 @@ TEST_F(PageCacheStateTest, AChangeBehindThatTheWriteBackFollowsDropsPages) {
   EXPECT_EQ(pages_.committed(state(1), state(2), false), Drop::pages);
   EXPECT_EQ(pages_.pages(), Pages::racing);
   carry_out();
-  EXPECT_TRUE(open(state(2, false)).keep_pages);
+  EXPECT_TRUE(open(state(2, true)).keep_pages);
 }
 
 TEST_F(PageCacheStateTest, ACommitOverAnUnknownStateProvesNothing) {

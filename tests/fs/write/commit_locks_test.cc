@@ -21,7 +21,8 @@ namespace {
 /// Runs `at_create` once, as soon as a commit has created the file that will replace the frame.
 class InterruptedDisk final : public test::ForwardingFiles {
  public:
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     auto made = ForwardingFiles::create_at(dir, path, flags, mode);
     if (path.starts_with(frame::kTemporaryPrefix)) run(at_create);
     return made;

@@ -44,7 +44,7 @@ class FlusherTest : public ::testing::Test {
   FlusherTest() {
     const auto fd = disk_.open_named(directory_.path().string(), O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd);
-    dir_ = std::make_shared<const frame::Descriptor>(disk_, fd ? *fd : -1);
+    dir_ = std::make_shared<const frame::Descriptor>(disk_, fd.value_or(frame::OpenFile{}));
     shared_.interval = kInterval;
     shared_.clock = [this] { return now_; };
     shared_.dirty_limit = 64 * (kFlushedChunk + DirtyChunk::kOverhead);

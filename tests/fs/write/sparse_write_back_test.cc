@@ -24,8 +24,8 @@ constexpr std::size_t kSparseSize = kSparseChunk * kSparseChunks;
 /// Calls back when a commit of this thread has replaced the index of the frame.
 class Switches final : public test::ForwardingFiles {
  public:
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override {
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
     auto done = ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
     if (done && to == frame::kSparseIndexName) {
       ++switches;
@@ -34,7 +34,7 @@ class Switches final : public test::ForwardingFiles {
     return done;
   }
   /// Other tests cover durability.
-  codec::Result<void> sync(int, bool) override { return {}; }
+  codec::Result<void> sync(frame::OpenFile, bool) override { return {}; }
   std::function<void()> after;
   std::atomic<int> switches{0};
 

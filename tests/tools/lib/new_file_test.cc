@@ -23,26 +23,27 @@ class FailingFiles final : public ForwardingFiles {
  public:
   enum class Call { none, create, sync_file, set_times, sync_directory, link, rename, rename_without_replacing };
   explicit FailingFiles(Call failing, bool unnamed = true) : failing_(failing), unnamed_(unnamed) {}
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     if (failing_ == Call::create) return codec::io_error(EDQUOT, "create");
     if (!unnamed_ && (flags & O_TMPFILE) == O_TMPFILE) return codec::io_error(EOPNOTSUPP, "create");
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
-  codec::Result<void> sync(int fd, bool data_only) override {
+  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
     const bool directory = S_ISDIR(status(fd)->st_mode);
     if (failing_ == (directory ? Call::sync_directory : Call::sync_file)) return codec::io_error(EIO, "fsync");
     return ForwardingFiles::sync(fd, data_only);
   }
-  codec::Result<void> set_times(int fd, const std::array<struct timespec, 2>& times) override {
+  codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override {
     if (failing_ == Call::set_times) return codec::io_error(EPERM, "utimens");
     return ForwardingFiles::set_times(fd, times);
   }
-  codec::Result<void> link_at(int fd, int to_dir, const std::string& to) override {
+  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override {
     if (failing_ == Call::link) return codec::io_error(EPERM, "link");
     return ForwardingFiles::link_at(fd, to_dir, to);
   }
-  codec::Result<void> rename_at(int from_dir, const std::string& from, int to_dir, const std::string& to,
-                                unsigned flags) override {
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
     if (failing_ == Call::rename) return codec::io_error(EPERM, "rename");
     // As filesystems do that know no flags.
     if (failing_ == Call::rename_without_replacing && flags != 0) return codec::io_error(EINVAL, "rename");
@@ -146,7 +147,8 @@ TEST_F(NewFileTest, EveryFailureLeavesTheOldFile) {
 /// Remembers the name that a file is made under.
 class NamesMade final : public ForwardingFiles {
  public:
-  codec::Result<int> create_at(int dir, const std::string& path, int flags, mode_t mode) override {
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
     if ((flags & O_TMPFILE) == O_TMPFILE) return codec::io_error(EOPNOTSUPP, "create");
     made = path;
     return ForwardingFiles::create_at(dir, path, flags, mode);

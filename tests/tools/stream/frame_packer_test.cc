@@ -66,7 +66,8 @@ class FramePacker : public testing::Test {
 
   codec::Result<tools::Packed> pack(BytesInput& input, unsigned workers) {
     file_ =
-        frame::Descriptor(frame::system_files(), ::open((dir_.path() / "x").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+        frame::Descriptor(frame::system_files(),
+                          frame::system_file(::open((dir_.path() / "x").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)));
     last_progress_ = {};
     return tools::pack_frame(
         input, frame_, frame::system_files(), file_.fd(), workers,
@@ -140,7 +141,7 @@ TEST_F(FramePacker, StopsWhenTold) {
 TEST_F(FramePacker, AFullDiskEndsAllThreads) {
   class FullDisk final : public ForwardingFiles {
    public:
-    codec::Result<void> pwrite(int /*fd*/, codec::ByteView /*from*/, frame::FileOffset /*at*/) override {
+    codec::Result<void> pwrite(frame::OpenFile /*fd*/, codec::ByteView /*from*/, frame::FileOffset /*at*/) override {
       return codec::io_error(ENOSPC, "pwrite");
     }
   };
@@ -149,7 +150,7 @@ TEST_F(FramePacker, AFullDiskEndsAllThreads) {
   frame_.encode.clevel = 0;
   BytesInput input(plain, true);
   const auto packed = tools::pack_frame(
-      input, frame_, full, -1, 7, [](const tools::Packed&) {}, stop_, {}, input.read_at());
+      input, frame_, full, frame::OpenFile{}, 7, [](const tools::Packed&) {}, stop_, {}, input.read_at());
   ASSERT_FALSE(packed);
   EXPECT_EQ(packed.error().sys, ENOSPC);
 }
