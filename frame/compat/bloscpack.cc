@@ -42,8 +42,8 @@ class DigestVerifier final : public ChunkVerifier {
     if ((word.load(std::memory_order_relaxed) & bit) != 0) return {};
     const std::uint64_t max_cbytes = 2 * static_cast<std::uint64_t>(location.nbytes) + kMaxOverhead;
     if (cbytes > max_cbytes) {
-      return corrupt(
-          fmt::format("cbytes {} of a chunk with nbytes {}, at most {} are allowed", cbytes, location.nbytes, max_cbytes));
+      return corrupt(fmt::format("cbytes {} of a chunk with nbytes {}, at most {} are allowed", cbytes, location.nbytes,
+                                 max_cbytes));
     }
     const auto same = matches(location, cbytes);
     if (!same) return Failure(same.error());

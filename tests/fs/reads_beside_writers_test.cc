@@ -104,8 +104,8 @@ TEST_F(ReadsBesideWriters, AChangeOfTimesThatFoundAFormerWriterIsNoChangeByAnoth
   times.join();
 }
 
-/// Damages a part of a file just before the next read of it and, unless the damage stays, cures it after that read, as a
-/// program that writes a chunk in two steps.
+/// Damages a part of a file just before the next read of it and, unless the damage stays, cures it after that read, as
+/// a program that writes a chunk in two steps.
 class TearingFiles final : public test::ForwardingFiles {
  public:
   codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
